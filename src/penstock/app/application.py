@@ -1,0 +1,115 @@
+"""The app: what a user's module declares and ``penstock run`` runs."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from penstock.app.handler import Handler, Start
+from penstock.core.duration import Duration, seconds
+from penstock.core.retry import Retry
+from penstock.errors import ConfigError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class App:
+    """A named set of handlers.
+
+    Args:
+        name: Also the consumer group of its handlers, unless they name another.
+        brokers: Bootstrap servers, such as ``"localhost:9092"``. Without it, ``penstock run`` takes ``--brokers``,
+            ``PENSTOCK_BROKERS`` or the embedded Kafka of ``penstock up``.
+        settings: Client settings by their Kafka names, for every handler.
+        create_topics: Create missing output and dead-letter topics, with as many partitions as the source.
+            Without it a missing one is an error. Source topics are never created.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        brokers: str | None = None,
+        settings: Mapping[str, Any] | None = None,
+        create_topics: bool = True,
+    ) -> None:
+        if not isinstance(name, str) or not name.strip():
+            raise ConfigError(f"App({name!r}) has no name.", hint="The name is the consumer group; give it a word.")
+        self.name = name
+        self.brokers = brokers
+        self.settings = dict(settings or {})
+        self.create_topics = create_topics
+        self._handlers: list[Handler] = []
+
+    @property
+    def handlers(self) -> tuple[Handler, ...]:
+        return tuple(self._handlers)
+
+    def consume(
+        self,
+        *topics: str,
+        group: str | None = None,
+        to: str | None = None,
+        dead_letter: str | None = None,
+        retry: Retry | None = None,
+        concurrency: int = 32,
+        start: Start = "earliest",
+        commit_every: Duration = "1s",
+        max_in_flight: int = 10_000,
+        drain_timeout: Duration = "30s",
+        settings: Mapping[str, Any] | None = None,
+    ) -> Callable[[F], F]:
+        """Declare a function as the handler of these topics; the function itself stays as it is.
+
+        Args:
+            topics: The topics to consume.
+            group: The consumer group; the app's name by default.
+            to: The topic for what the handler returns, under the key of the record it came from.
+            dead_letter: The topic for records that fail for good. Without it, such a record stops the app.
+            retry: When to attempt a failed record again; ``Retry()`` by default.
+            concurrency: How many records may be in progress at once. A partition runs in order, one at a time.
+            start: Where to start a partition for which the group has no committed offset.
+            commit_every: How often finished work is committed.
+            max_in_flight: How many records may be delivered and unfinished; past it, fetching pauses.
+            drain_timeout: How long a stop or a rebalance waits for records in progress.
+            settings: Client settings by their Kafka names, over the app's.
+        """
+
+        def declare(function: F) -> F:
+            self._add(
+                Handler(
+                    name=getattr(function, "__name__", repr(function)),
+                    function=function,
+                    topics=tuple(topics),
+                    group=group or self.name,
+                    to=to,
+                    dead_letter=dead_letter,
+                    retry=retry or Retry(),
+                    concurrency=concurrency,
+                    start=start,
+                    commit_every=seconds(commit_every, name="commit_every"),
+                    max_in_flight=max_in_flight,
+                    drain_timeout=seconds(drain_timeout, name="drain_timeout"),
+                    settings={**self.settings, **(settings or {})},
+                )
+            )
+            return function
+
+        return declare
+
+    def variant(self, name: str, rename: Callable[[Handler], Mapping[str, Any]]) -> "App":
+        """The same handlers under another name, with the options that ``rename`` gives for each replaced."""
+        twin = App(name, brokers=self.brokers, settings=self.settings, create_topics=self.create_topics)
+        for handler in self._handlers:
+            twin._add(replace(handler, **rename(handler)))
+        return twin
+
+    def _add(self, handler: Handler) -> None:
+        for other in self._handlers:
+            shared = set(handler.topics) & set(other.topics)
+            if shared and other.group == handler.group:
+                raise ConfigError(
+                    f"Handlers {other.name} and {handler.name} both consume {min(shared)!r} in group "
+                    f"{handler.group!r}, so each would get only a part of it.",
+                    hint='Give one of them its own group: @app.consume(..., group="...").',
+                )
+        self._handlers.append(handler)

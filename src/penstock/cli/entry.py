@@ -1,0 +1,68 @@
+"""Where every command starts and every error ends."""
+
+import json
+import sys
+from typing import Annotated, NoReturn
+
+import click
+import typer
+
+from penstock import __version__
+from penstock.cli import demo, devkit, run
+from penstock.cli.screen import err
+from penstock.errors import PenstockError
+
+_INTERRUPTED = 130
+
+app = typer.Typer(
+    name="penstock",
+    help="Reliable, massively parallel Kafka consumption for Python, from one process to a Spark cluster.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+demo.register(app)
+devkit.register(app)
+run.register(app)
+
+
+@app.callback(epilog="Start with [bold]penstock demo[/]: a real Kafka and a real Spark pipeline in one command.")
+def _root(
+    *,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)] = False,
+) -> None:
+    if version:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+def main() -> NoReturn:
+    """Run the command line; errors become one clear line and an exit code."""
+    try:
+        result = app(standalone_mode=False)
+    except PenstockError as error:
+        _show(error.problem, error.hint, kind=type(error).__name__)
+        sys.exit(error.exit_code)
+    except click.UsageError as error:
+        command = error.ctx.command_path if error.ctx is not None else "penstock"
+        _show(error.format_message(), f"See `{command} --help`.", kind="UsageError")
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        _show(error.format_message(), "", kind=type(error).__name__)
+        sys.exit(error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        _show("Interrupted.", "", kind="Interrupted")
+        sys.exit(_INTERRUPTED)
+    sys.exit(result if isinstance(result, int) else 0)
+
+
+def _show(problem: str, hint: str, *, kind: str) -> None:
+    if "--json" in sys.argv:
+        typer.echo(json.dumps({"error": {"type": kind, "problem": problem, "hint": hint}}))
+        return
+    # As plain text: a message may hold brackets that are not markup.
+    err.print("error:", style="bold red", end=" ")
+    err.print(problem, markup=False, highlight=False, soft_wrap=True)
+    if hint:
+        err.print(hint, markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,112 @@
+"""Listeners to events: the ``--events`` file and the lines on the terminal."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TextIO
+
+from rich.console import Console
+
+from penstock.core import events
+from penstock.errors import ConfigError
+
+Listener = Callable[[events.Event], None]
+
+# Dead letters and retries are shown one by one up to here, and only counted from there on.
+_SHOWN_ONE_BY_ONE = 5
+
+
+class Fanout:
+    """Hands each event to every listener, one at a time, whichever thread it comes from."""
+
+    def __init__(self, listeners: Sequence[Listener]) -> None:
+        self._listeners = listeners
+        self._lock = threading.Lock()
+
+    def __call__(self, event: events.Event) -> None:
+        with self._lock:
+            for listener in self._listeners:
+                listener(event)
+
+
+class EventsFile:
+    """Every event as one JSON object a line, written at once, so that a killed process leaves them too."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._file: TextIO = path.open("a", buffering=1, encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(
+                f"The events file {path} cannot be written: {error.strerror}.", hint="Name another with --events."
+            ) from error
+
+    def __call__(self, event: events.Event) -> None:
+        self._file.write(events.to_json(event, time.time()) + "\n")
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class Totals:
+    """Adds up the counts that engines report when they stop."""
+
+    def __init__(self) -> None:
+        self.stopped: list[events.Stopped] = []
+
+    def __call__(self, event: events.Event) -> None:
+        if isinstance(event, events.Stopped):
+            self.stopped.append(event)
+
+
+class Narrator:
+    """Tells a person what happens, in few lines."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._dead_letters = 0
+        self._retries = 0
+
+    def __call__(self, event: events.Event) -> None:
+        match event:
+            case events.Started(engine=engine, group=group, handler=handler, topics=topics, lag=lag):
+                behind = "" if lag is None else f", {lag:,} records behind"
+                self._say(f"{handler}: consuming {', '.join(topics)} as group {group} on the {engine} engine{behind}")
+            case events.TopicCreated(topic=topic, partitions=partitions):
+                self._say(f"created topic {topic} with {partitions} partitions")
+            case events.Retried():
+                self._retries += 1
+                self._sample(self._retries, f"{_place(event)}: retry in {event.seconds:g} s: {event.reason}", "retries")
+            case events.DeadLettered():
+                self._dead_letters += 1
+                self._sample(
+                    self._dead_letters, f"{_place(event)}: dead letter to {event.to}: {event.reason}", "dead letters"
+                )
+            case events.CommitFailed():
+                self._say(f"{_place(event)}: the broker refused a commit: {event.reason}", style="yellow")
+            case events.Lost(topic=topic, partition=partition):
+                self._say(
+                    f"{topic}[{partition}]: lost to another member; its unfinished work is dropped", style="yellow"
+                )
+            case events.Error(reason=reason, fatal=False):
+                self._say(f"{reason} Trying again.", style="yellow")
+            case events.Stopping(reason=reason):
+                self._say(f"stopping ({reason}): finishing what is in progress")
+            case events.Stopped():
+                self._say(
+                    f"stopped: {event.read:,} read, {event.written:,} written, {event.dead_lettered:,} dead-lettered, "
+                    f"{event.skipped:,} skipped in {event.seconds:.1f} s"
+                )
+
+    def _sample(self, count: int, line: str, what: str) -> None:
+        if count <= _SHOWN_ONE_BY_ONE:
+            self._say(line, style="yellow")
+        elif count == _SHOWN_ONE_BY_ONE + 1:
+            self._say(f"further {what} are only counted; --events FILE has them all", style="yellow")
+
+    def _say(self, line: str, style: str = "dim") -> None:
+        self._console.print(line, style=style, markup=False, soft_wrap=True)
+
+
+def _place(event: events.Retried | events.DeadLettered | events.CommitFailed) -> str:
+    return f"{event.topic}[{event.partition}]@{event.offset}"

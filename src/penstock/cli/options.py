@@ -1,0 +1,31 @@
+"""Options that several commands share, so that they are spelled and explained once."""
+
+from typing import Annotated
+
+import typer
+
+from penstock.devkit import embedded_brokers
+from penstock.errors import ServerError
+
+Brokers = Annotated[
+    str | None,
+    typer.Option(
+        "--brokers",
+        "-b",
+        envvar="PENSTOCK_BROKERS",
+        metavar="HOST:PORT,...",
+        help="Kafka's bootstrap servers. Without it: the app's own, else the embedded Kafka if it runs.",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+
+def choose_brokers(given: str | None, declared: str | None = None) -> str:
+    """The command line or environment first, then what the app declares, then the embedded Kafka."""
+    chosen = given or declared or embedded_brokers()
+    if chosen is None:
+        raise ServerError(
+            "No Kafka is named, and the embedded one does not run.",
+            hint="Start it with `penstock up`, or name a running one with --brokers HOST:PORT.",
+        )
+    return chosen

@@ -1,0 +1,110 @@
+"""Live lines on the terminal for long work: how far, how fast, how long still.
+
+Where nobody looks (no terminal), steps are printed as plain lines and bars are left out.
+"""
+
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from penstock.core import events
+
+
+class _Rate(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        speed = task.finished_speed or task.speed
+        return Text("" if not speed else f"{speed:,.0f} records/s", style="cyan")
+
+
+class _Counts(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        if not task.total:
+            return Text("")
+        dead_letters = task.fields.get("dead_letters", 0)
+        return Text(
+            f"{task.completed:,.0f} of {task.total:,.0f}" + (f", {dead_letters:,} dead letters" if dead_letters else "")
+        )
+
+
+class _Bar(BarColumn):
+    def render(self, task: Task) -> Text:  # type: ignore[override] # an empty text is drawn as well as a bar
+        return super().render(task) if task.total else Text("")  # type: ignore[return-value]
+
+
+class _Live:
+    """A display with one line; ``console`` is where, and other lines scroll above it."""
+
+    def __init__(self, console: Console, description: str) -> None:
+        self._console = console
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            _Bar(),
+            _Counts(),
+            _Rate(),
+            TimeRemainingColumn(compact=True),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task = self._progress.add_task(description, total=None)
+        self._dead_letters = 0
+        self._last: dict[str, tuple[int, int]] = {}
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def count(self, event: events.Event) -> None:
+        """Move the bar by what an engine reports."""
+        match event:
+            case events.Started(lag=lag):
+                self._progress.update(self._task, total=(self._progress.tasks[0].total or 0) + (lag or 0))
+            case events.Progressed(handler=handler, read=read, dead_lettered=dead_letters):
+                last_read, last_dead_letters = self._last.get(handler, (0, 0))
+                self._last[handler] = (read, dead_letters)
+                self._advance(read - last_read, dead_letters - last_dead_letters)
+            case events.BatchFinished(read=read, dead_lettered=dead_letters):
+                self._advance(read, dead_letters)
+
+    def _advance(self, records: int, dead_letters: int) -> None:
+        self._dead_letters += dead_letters
+        self._progress.update(self._task, advance=records, dead_letters=self._dead_letters)
+
+
+class Meter(_Live):
+    """A listener that draws a bar from the records read against the lag at the start."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(console, "records")
+
+    def __call__(self, event: events.Event) -> None:
+        self.count(event)
+
+
+class Steps(_Live):
+    """One step after the other, each printed when it begins, with a bar under it while it lasts."""
+
+    def __init__(self, console: Console, *, quiet: bool = False) -> None:
+        super().__init__(Console(quiet=True) if quiet else console, "")
+        self._current = ""
+
+    def step(self, text: str, *, done: int = 0, total: int = 0) -> None:
+        if text != self._current:
+            self._current = text
+            self._dead_letters = 0
+            self._last.clear()
+            self._console.print(f"• {text}", markup=False, soft_wrap=True)
+            self._progress.reset(self._task, total=total or None, description=text, dead_letters=0)
+        self._progress.update(self._task, completed=done, total=total or None)
+
+    def event(self, event: events.Event) -> None:
+        self.count(event)

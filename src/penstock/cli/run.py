@@ -1,0 +1,100 @@
+"""``penstock run``."""
+
+import json
+import threading
+from contextlib import ExitStack
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock import engine as local
+from penstock.app import load_app
+from penstock.cli.listeners import EventsFile, Fanout, Listener, Narrator, Totals
+from penstock.cli.options import Brokers, Json, choose_brokers
+from penstock.cli.progress import Meter
+from penstock.cli.screen import err
+from penstock.cli.signals import stop_on_signals
+from penstock.errors import ConfigError
+
+_EXAMPLES = """
+[bold]Examples[/]
+
+  penstock run shop:app                           until Ctrl+C
+  penstock run shop:app --until-caught-up         all that is there now, then exit
+  penstock run shop:app --engine spark            the same handlers on Spark, local[*]
+  penstock run shop:app -b kafka1:9092,kafka2:9092 --events events.jsonl
+"""
+
+
+class Engine(StrEnum):
+    local = "local"
+    spark = "spark"
+
+
+def register(app: typer.Typer) -> None:
+    app.command("run", epilog=_EXAMPLES)(run)
+
+
+def run(
+    reference: Annotated[str, typer.Argument(metavar="MODULE:APP", help="Where the app is, as in shop:app.")],
+    *,
+    engine: Annotated[Engine, typer.Option(help="Where handlers run.")] = Engine.local,
+    brokers: Brokers = None,
+    until_caught_up: Annotated[
+        bool, typer.Option("--until-caught-up", help="Handle all that is in the topics now, then exit.")
+    ] = False,
+    events: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Append every event to this file, as JSON lines.")
+    ] = None,
+    master: Annotated[
+        str | None, typer.Option(metavar="URL", help="Spark master; local[*] by default. With --engine spark.")
+    ] = None,
+    checkpoint: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Where Spark keeps its progress. With --engine spark.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Consume with an app's handlers until it is stopped: Ctrl+C or SIGTERM drains, commits and leaves."""
+    if engine is Engine.local and (master or checkpoint):
+        raise ConfigError("--master and --checkpoint are for Spark.", hint="Add --engine spark, or leave them out.")
+    app = load_app(reference)
+    chosen = choose_brokers(brokers, app.brokers)
+    totals = Totals()
+    with ExitStack() as stack:
+        listeners: list[Listener] = [totals]
+        if not as_json:
+            listeners += [Narrator(err), stack.enter_context(Meter(err))]
+        if events is not None:
+            file = EventsFile(events)
+            stack.callback(file.close)
+            listeners.append(file)
+        stop = threading.Event()
+        stack.enter_context(stop_on_signals(stop, lambda line: err.print(line, style="bold")))
+        emit = Fanout(listeners)
+        if engine is Engine.spark:
+            # Imported here because it takes long, and only its users should wait for it.
+            from penstock import spark  # noqa: PLC0415
+
+            spark.run(
+                app,
+                brokers=chosen,
+                emit=emit,
+                stop=stop,
+                until_caught_up=until_caught_up,
+                master=master,
+                checkpoint=checkpoint,
+            )
+        else:
+            local.run(
+                app,
+                brokers=chosen,
+                emit=emit,
+                stop=stop,
+                until_caught_up=until_caught_up,
+                per_record=events is not None,
+            )
+    if as_json:
+        typer.echo(json.dumps({"stopped": [asdict(each) for each in totals.stopped]}))

@@ -1,0 +1,1 @@
+"""The rules, free of threads, clocks and I/O; both engines use the same ones."""

@@ -1,0 +1,232 @@
+"""Everything that Penstock reports, as a closed list.
+
+Logs, the ``--events`` file, progress bars and tests are listeners to these and read nothing else.
+"""
+
+import json
+import re
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One fact. ``per_record`` events come once for each record and are made only where somebody listens."""
+
+    per_record: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started(Event):
+    """An engine begins to consume for one handler, with so many records between its group and the topics' ends."""
+
+    engine: str
+    group: str
+    handler: str
+    topics: tuple[str, ...]
+    lag: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicCreated(Event):
+    """An output or dead-letter topic was missing and now exists."""
+
+    topic: str
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assigned(Event):
+    """A new epoch: this member owns the partition, from ``offset`` on (None: where Kafka starts it)."""
+
+    group: str
+    topic: str
+    partition: int
+    epoch: int
+    offset: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revoked(Event):
+    """The epoch ended in good order; ``unfinished`` records will be delivered again to the next owner."""
+
+    group: str
+    topic: str
+    partition: int
+    epoch: int
+    unfinished: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost(Event):
+    """The epoch ended without a chance to commit."""
+
+    group: str
+    topic: str
+    partition: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished(Event):
+    """The handler is through with a record, and its output, if any, is in Kafka."""
+
+    per_record: ClassVar[bool] = True
+
+    group: str
+    topic: str
+    partition: int
+    offset: int
+    epoch: int
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped(Event):
+    """The handler raised Skip."""
+
+    per_record: ClassVar[bool] = True
+
+    group: str
+    topic: str
+    partition: int
+    offset: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retried(Event):
+    """An attempt failed, and the next one is ``seconds`` away."""
+
+    group: str
+    topic: str
+    partition: int
+    offset: int
+    attempt: int
+    reason: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLettered(Event):
+    """The broker has acknowledged the dead letter of this record."""
+
+    group: str
+    topic: str
+    partition: int
+    offset: int
+    attempt: int
+    to: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed(Event):
+    """The broker has accepted this as the group's offset."""
+
+    group: str
+    topic: str
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitFailed(Event):
+    """The broker did not accept a commit; it is tried again with the next one."""
+
+    group: str
+    topic: str
+    partition: int
+    offset: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paused(Event):
+    """Enough of this partition is in flight; fetching waits for the handler."""
+
+    group: str
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resumed(Event):
+    """The handler has caught up enough for fetching to go on."""
+
+    group: str
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progressed(Event):
+    """The local engine's counts so far in this run, about once a second while they change."""
+
+    group: str
+    handler: str = ""
+    read: int
+    written: int
+    dead_lettered: int
+    skipped: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchFinished(Event):
+    """Spark finished a micro-batch: its outputs are in Kafka and its end is in the checkpoint."""
+
+    group: str
+    handler: str = ""
+    batch: int
+    read: int
+    written: int
+    dead_lettered: int
+    skipped: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Error(Event):
+    """Something went wrong outside of a handler; ``fatal`` where the engine stops because of it."""
+
+    group: str
+    reason: str
+    fatal: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopping(Event):
+    """No new records are dispatched; what is in flight is awaited."""
+
+    group: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopped(Event):
+    """All is committed and closed; the counts are of this run."""
+
+    group: str
+    handler: str = ""
+    read: int
+    written: int
+    dead_lettered: int
+    skipped: int
+    seconds: float
+
+
+_WORD_START = re.compile(r"(?<!^)(?=[A-Z])")
+
+
+def name(event: Event) -> str:
+    """The event's name as logs and files show it: ``DeadLettered`` is ``dead_lettered``."""
+    return _WORD_START.sub("_", type(event).__name__).lower()
+
+
+def fields(event: Event, ts: float) -> dict[str, Any]:
+    return {"event": name(event), "ts": round(ts, 6), **asdict(event)}
+
+
+def to_json(event: Event, ts: float) -> str:
+    """One line of JSON; ``ts`` is in seconds since 1970."""
+    return json.dumps(fields(event, ts), separators=(",", ":"), ensure_ascii=False)

@@ -1,0 +1,100 @@
+"""Which delivered offsets of one partition are finished, and so up to where it may be committed."""
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import pairwise
+
+# Finished offsets are kept until this many can be dropped at once, so that dropping them costs nothing per record.
+_TRIM_AT = 4096
+
+
+class Tracker:
+    """Delivered offsets in order, each with a mark: finished or not.
+
+    Offsets that were never delivered (compaction, transaction markers, a log that starts late) are not in here at all,
+    so they hold nothing back and cost no memory, however wide the gap. ``start`` is the offset that fetching
+    starts at: the committed one, or None where Kafka picks it.
+    """
+
+    __slots__ = ("_head", "_marks", "_next", "_offsets", "unfinished")
+
+    def __init__(self, start: int | None = None) -> None:
+        self._offsets = array("q")
+        self._marks = bytearray()
+        self._head = 0  # index of the lowest offset that may still be unfinished
+        self._next = start  # where a commit stands when nothing is unfinished
+        self.unfinished = 0
+
+    def deliver(self, offsets: Sequence[int]) -> None:
+        """These offsets were handed over, ascending and all above the ones before."""
+        if not offsets:
+            return
+        if (self._next is not None and offsets[0] < self._next) or any(a >= b for a, b in pairwise(offsets)):
+            raise ValueError(f"offsets {offsets[0]}..{offsets[-1]} do not ascend from {self._next}")
+        self._offsets.extend(offsets)
+        self._marks.extend(bytes(len(offsets)))
+        self._next = offsets[-1] + 1
+        self.unfinished += len(offsets)
+
+    def reach(self, offset: int) -> None:
+        """The partition was read up to here: what lies below and was not delivered does not exist."""
+        if self._next is None or offset > self._next:
+            self._next = offset
+
+    def retract(self, offset: int) -> None:
+        """Take back the delivery of this offset and all above it, none of which is finished: they will come again."""
+        index = self._index(offset)
+        if any(self._marks[index:]):
+            raise ValueError(f"some offset from {offset} on is finished already")
+        self.unfinished -= len(self._offsets) - index
+        del self._offsets[index:]
+        del self._marks[index:]
+        self._next = offset
+
+    def finish(self, offset: int) -> None:
+        index = self._index(offset)
+        if self._marks[index]:
+            raise ValueError(f"offset {offset} is finished already")
+        self._marks[index] = 1
+        self.unfinished -= 1
+
+    def finish_all(self, offsets: Sequence[int]) -> None:
+        """As ``finish`` for each; one step where they lie side by side, which they mostly do."""
+        if not offsets:
+            return
+        first, count = self._index(offsets[0]), len(offsets)
+        if self._offsets[first : first + count] == array("q", offsets):
+            if any(self._marks[first : first + count]):
+                raise ValueError(f"offsets {offsets[0]}..{offsets[-1]} are partly finished already")
+            self._marks[first : first + count] = b"\x01" * count
+            self.unfinished -= count
+        else:
+            for offset in offsets:
+                self.finish(offset)
+
+    @property
+    def commit_point(self) -> int | None:
+        """The lowest unfinished offset; the next one to come if all are finished; None if nothing is known yet."""
+        index = self._marks.find(0, self._head)
+        if index < 0:
+            self._offsets, self._marks, self._head = array("q"), bytearray(), 0
+            return self._next
+        self._head = index
+        point = self._offsets[index]
+        if index >= _TRIM_AT:
+            del self._offsets[:index]
+            del self._marks[:index]
+            self._head = 0
+        return point
+
+    def _index(self, offset: int) -> int:
+        offsets, head = self._offsets, self._head
+        if head < len(offsets):
+            # Without gaps the place is known at once; a search is needed only behind one.
+            index = head + offset - offsets[head]
+            if not (head <= index < len(offsets) and offsets[index] == offset):
+                index = bisect_left(offsets, offset, head)
+            if index < len(offsets) and offsets[index] == offset:
+                return index
+        raise ValueError(f"offset {offset} was not delivered, or was committed already")

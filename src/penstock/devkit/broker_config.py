@@ -1,0 +1,57 @@
+"""The brokers' settings: Kafka's own defaults, but for what a small cluster on one machine needs."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from penstock.devkit.layout import Layout, Node
+from penstock.devkit.ports import HOST
+
+_MOST_REPLICAS = 3
+# Kafka takes a broker that was killed for alive until its session ends, and lets it come back only then.
+_SESSION_MS = 3000
+_HEARTBEAT_MS = 500
+# Enough for one machine, and quicker to create and to load than Kafka's 50.
+_INTERNAL_PARTITIONS = 10
+# Kafka's 128 MB would be a quarter of the heap, for compaction that a development machine hardly does.
+_CLEANER_BYTES = 16 << 20
+
+
+def broker_settings(layout: Layout, node: Node) -> dict[str, object]:
+    replicas = min(_MOST_REPLICAS, len(layout.nodes))
+    in_sync = max(1, replicas - 1)
+    return {
+        "process.roles": "broker,controller",
+        "node.id": node.id,
+        "controller.quorum.voters": ",".join(f"{peer.id}@{HOST}:{peer.controller_port}" for peer in layout.nodes),
+        "listeners": f"PLAINTEXT://{node.address},CONTROLLER://{HOST}:{node.controller_port}",
+        "advertised.listeners": f"PLAINTEXT://{node.address}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "controller.listener.names": "CONTROLLER",
+        "log.dirs": layout.node_data(node),
+        "auto.create.topics.enable": "false",
+        "group.initial.rebalance.delay.ms": 0,
+        "broker.session.timeout.ms": _SESSION_MS,
+        "broker.heartbeat.interval.ms": _HEARTBEAT_MS,
+        "log.cleaner.dedupe.buffer.size": _CLEANER_BYTES,
+        "default.replication.factor": replicas,
+        "min.insync.replicas": in_sync,
+        "offsets.topic.num.partitions": _INTERNAL_PARTITIONS,
+        "offsets.topic.replication.factor": replicas,
+        "transaction.state.log.num.partitions": _INTERNAL_PARTITIONS,
+        "transaction.state.log.replication.factor": replicas,
+        "transaction.state.log.min.isr": in_sync,
+        "share.coordinator.state.topic.num.partitions": _INTERNAL_PARTITIONS,
+        "share.coordinator.state.topic.replication.factor": replicas,
+        "share.coordinator.state.topic.min.isr": in_sync,
+    }
+
+
+def settings_file(home: Path, node: Node) -> Path:
+    return home / node.role / "server.properties"
+
+
+def render_properties(settings: Mapping[str, object]) -> str:
+    """Write Java's properties format, whose escapes are those of JSON."""
+    return "".join(f"{name}={json.dumps(str(value))[1:-1]}\n" for name, value in settings.items())

@@ -1,0 +1,87 @@
+"""Why a server died, read from the end of its log."""
+
+import re
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.errors import ServerError
+
+_TAIL_LINES = 12
+_TAIL_BYTES = 64 << 10
+
+
+@dataclass(frozen=True)
+class Cause:
+    sign: re.Pattern[str]
+    what: str
+    advice: str
+
+
+_CAUSES = (
+    Cause(
+        re.compile(r"BindException|Address already in use|is already in use|seems to be in use"),
+        "a port it needs is in use",
+        "Run the command again: it looks for free ports; if you gave --port, give another.",
+    ),
+    Cause(
+        re.compile(r"No space left on device|Disk quota exceeded"),
+        "the disk is full",
+        "Free some space, or put the data on another disk with --data DIR.",
+    ),
+    Cause(
+        re.compile(r"OutOfMemoryError|Could not reserve enough space|insufficient memory|Cannot allocate memory"),
+        "it ran out of memory",
+        "Give it more with --memory 1g, or close other programs.",
+    ),
+    Cause(
+        re.compile(r"Failed to acquire lock on file|Database may be already in use"),
+        "another server uses the same data folder",
+        "Stop that one, or choose another folder with --data DIR.",
+    ),
+    Cause(
+        re.compile(r"InconsistentClusterId|[Cc]luster[. ]id.*(?:doesn't match|does not match|mismatch|differ)"),
+        "the data folder belongs to another cluster",
+        "Choose another folder with --data DIR, or delete this one with `penstock down --wipe`.",
+    ),
+    Cause(
+        re.compile(r"meta\.properties|[Nn]ode[. ]id.*(?:doesn't match|does not match|mismatch)|KafkaStorageException"),
+        "the data folder is damaged",
+        "Choose another folder with --data DIR, or delete this one with `penstock down --wipe`.",
+    ),
+    Cause(
+        re.compile(r"AccessDeniedException|Permission denied|Read-only file system"),
+        "it may not write to its folders",
+        "Make them writable, or choose others with --data DIR and PENSTOCK_HOME.",
+    ),
+)
+
+
+def find_cause(log: str) -> Cause | None:
+    return next((cause for cause in _CAUSES if cause.sign.search(log)), None)
+
+
+def death(role: str, exit_code: int | None, logs: list[Path]) -> ServerError:
+    """Say that a server ended, why as far as its logs tell, and show their last lines."""
+    words = "\n".join(filter(None, (tail(log) for log in logs)))
+    cause = find_cause(words)
+    if cause:
+        what, advice = cause.what, cause.advice
+    elif exit_code == -signal.SIGKILL:
+        what = "it was killed from outside"
+        advice = "When the system runs out of memory it does that: close other programs or use less with --memory 256m."
+    else:
+        what, advice = "its log says why", "Read the lines below; `penstock up` tries again on the same data."
+    return ServerError(f"{role} ended while it started: {what}.", hint=f"{advice}\nThe end of its log:\n{words}")
+
+
+def tail(log: Path) -> str:
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
+            text = file.read().decode(errors="replace")
+    except OSError:
+        return ""
+    # The frames of a stack trace push out the lines that say something.
+    lines = [line for line in text.splitlines() if line.strip() and not re.match(r"\s+at ", line)]
+    return "\n".join(f"  {line}" for line in lines[-_TAIL_LINES:])

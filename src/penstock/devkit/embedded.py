@@ -1,0 +1,171 @@
+"""The embedded cluster of one home folder: up, down, status."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from platformdirs import user_data_path
+
+from penstock.devkit.broker_config import broker_settings, render_properties, settings_file
+from penstock.devkit.layout import REGISTRY_ROLE, STATE_FILE, DamagedStateError, Layout, load_layout, save_layout
+from penstock.devkit.options import UpOptions
+from penstock.devkit.planning import Plan, data_folder, plan_up
+from penstock.devkit.processes import Server, end, find_servers, launch, newest_layout
+from penstock.devkit.readiness import Startup
+from penstock.devkit.servers import broker_arguments, registry_arguments
+from penstock.devkit.status import Status, take_status
+from penstock.devkit.storage import format_storage, read_cluster, wipe
+from penstock.jvm.coordinates import APICURIO, KAFKA
+from penstock.jvm.filelock import exclusive
+from penstock.jvm.folders import disk_problems_explained
+from penstock.jvm.jars import resolve
+from penstock.jvm.java import find_java
+from penstock.jvm.progress import Progress, silent
+
+HOME_VARIABLE = "PENSTOCK_HOME"
+_LOCK_SECONDS = 600.0
+
+
+def default_home() -> Path:
+    """Return the home that the command line uses; ``PENSTOCK_HOME`` moves it."""
+    chosen = os.environ.get(HOME_VARIABLE)
+    return Path(chosen).expanduser() if chosen else user_data_path("penstock") / "kafka"
+
+
+def embedded_brokers() -> str | None:
+    """Return the bootstrap addresses of the default embedded cluster, if any of its brokers runs."""
+    return Embedded().bootstrap()
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """What ``down`` did: the servers it ended, and the data folder it deleted."""
+
+    roles: tuple[str, ...]
+    wiped: str | None = None
+
+
+@dataclass(frozen=True)
+class _Scene:
+    """What is remembered and what runs, at one moment."""
+
+    layout: Layout | None
+    servers: dict[str, Server]
+    notes: tuple[str, ...]
+
+
+class Embedded:
+    """A real Kafka, and a schema registry if wanted, that live in one folder and outlive this process.
+
+    Clusters in different homes run side by side.
+    """
+
+    def __init__(self, home: Path | None = None) -> None:
+        self.home = (home or default_home()).resolve()
+
+    def up(self, options: UpOptions | None = None, *, progress: Progress = silent) -> Status:
+        """Start what is missing and wait until it works; if it does not, stop again what this call started."""
+        options = options or UpOptions()
+        options.check()
+        with self._alone(progress):
+            scene = self._look()
+            data = data_folder(options, scene.layout, self.home)
+            plan = plan_up(options, data=data, before=scene.layout, running=scene.servers, made_for=read_cluster(data))
+            if plan.missing:
+                self._start(plan, before=scene.layout, progress=progress)
+            status = self.status()
+        already = () if plan.missing else ("It was running already.",)
+        return replace(status, notes=(*scene.notes, *already, *plan.notes))
+
+    def down(self, *, wipe_data: bool = False, progress: Progress = silent) -> Stopped:
+        """End every server of this home, by force if need be; its data stays unless it is to be wiped."""
+        with self._alone(progress):
+            scene = self._look()
+            servers = find_servers(self.home)
+            progress(f"Stopping {len(servers)} server(s)")
+            end(servers)
+            data = data_folder(UpOptions(), scene.layout, self.home)
+            wiped = wipe_data and wipe(data)
+            save_layout(self.home, None)
+        return Stopped(tuple(sorted(server.role for server in servers)), str(data) if wiped else None)
+
+    def status(self) -> Status:
+        scene = self._look()
+        if scene.layout is None:
+            return Status(home=str(self.home), notes=scene.notes)
+        return take_status(self.home, scene.layout, scene.servers, scene.notes)
+
+    def bootstrap(self) -> str | None:
+        """Return the bootstrap addresses if any broker runs, without asking the brokers."""
+        scene = self._look()
+        brokers = scene.servers.keys() - {REGISTRY_ROLE}
+        return scene.layout.bootstrap if scene.layout and brokers else None
+
+    @contextmanager
+    def _alone(self, progress: Progress) -> Iterator[None]:
+        def waiting() -> None:
+            progress("Waiting for another penstock that starts or stops this Kafka")
+
+        with (
+            disk_problems_explained(self.home, setting=HOME_VARIABLE),
+            exclusive(self.home / "lock", timeout=_LOCK_SECONDS, on_wait=waiting),
+        ):
+            yield
+
+    def _look(self) -> _Scene:
+        servers = {server.role: server for server in find_servers(self.home)}
+        with disk_problems_explained(self.home, setting=HOME_VARIABLE):
+            try:
+                return _Scene(load_layout(self.home), servers, ())
+            except DamagedStateError:
+                layout = newest_layout(servers.values())
+                save_layout(self.home, layout)
+        return _Scene(layout, servers, (f"The state file {self.home / STATE_FILE} was damaged and is now renewed.",))
+
+    def _start(self, plan: Plan, *, before: Layout | None, progress: Progress) -> None:
+        launched: dict[str, subprocess.Popen[bytes]] = {}
+        try:
+            self._launch(plan, launched, progress)
+            Startup(self.home, plan.layout, launched).wait(progress)
+        except BaseException:
+            # Ctrl+C too: nothing of a start that did not succeed stays behind.
+            progress("Stopping what was started")
+            end(server for server in find_servers(self.home) if server.role in launched)
+            save_layout(self.home, before)
+            raise
+
+    def _launch(self, plan: Plan, launched: dict[str, "subprocess.Popen[bytes]"], progress: Progress) -> None:
+        java = find_java()
+        layout = plan.layout
+        jars = resolve(KAFKA, progress=progress)
+        registry_files = resolve(APICURIO, progress=progress) if REGISTRY_ROLE in plan.missing else []
+        (self.home / "logs").mkdir(parents=True, exist_ok=True)
+        self._write_settings(layout)
+        progress("Preparing the data folder")
+        with disk_problems_explained(Path(layout.data), setting="--data"):
+            format_storage(self.home, layout, java=java, jars=jars)
+            if layout.registry_port is not None:
+                layout.registry_data.mkdir(exist_ok=True)
+        # From here on there is something to find again, whatever happens to this process.
+        save_layout(self.home, layout)
+        progress(f"Starting {', '.join(plan.missing)}")
+        for node in layout.nodes:
+            if node.role in plan.missing:
+                arguments = broker_arguments(self.home, layout, node)
+                launched[node.role] = launch(
+                    self.home, node.role, layout, java=java, arguments=arguments, classpath=jars
+                )
+        if REGISTRY_ROLE in plan.missing:
+            arguments = registry_arguments(self.home, layout, registry_files)
+            launched[REGISTRY_ROLE] = launch(
+                self.home, REGISTRY_ROLE, layout, java=java, arguments=arguments, classpath=()
+            )
+
+    def _write_settings(self, layout: Layout) -> None:
+        for node in layout.nodes:
+            path = settings_file(self.home, node)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(render_properties(broker_settings(layout, node)), "ascii")

@@ -1,0 +1,76 @@
+"""Waiting until the servers do their work, or saying why they do not."""
+
+import http.client
+import subprocess
+import time
+from collections.abc import Mapping
+from http import HTTPStatus
+from pathlib import Path
+
+from penstock.devkit.causes import death, tail
+from penstock.devkit.layout import REGISTRY_ROLE, Layout
+from penstock.devkit.ports import HOST
+from penstock.devkit.processes import console_file, log_file
+from penstock.errors import ServerError
+from penstock.jvm.progress import Progress
+from penstock.kafka.probe import ask_cluster, round_trip
+
+START_SECONDS = 120
+_ASK_SECONDS = 0.5
+_PAUSE_SECONDS = 0.1
+_REGISTRY_PATH = "/apis/ccompat/v7/subjects"
+
+
+class Startup:
+    """The servers being started in one home; every wait ends early if one of them dies."""
+
+    def __init__(self, home: Path, layout: Layout, launched: Mapping[str, "subprocess.Popen[bytes]"]) -> None:
+        self._home = home
+        self._layout = layout
+        self._launched = launched
+        self._deadline = time.monotonic() + START_SECONDS
+
+    def wait(self, progress: Progress) -> None:
+        total = len(self._layout.nodes)
+        self._wait_for_brokers(progress, total)
+        progress("Checking that a record makes the round trip", done=total, total=total)
+        round_trip(self._layout.bootstrap, timeout=max(1.0, self._deadline - time.monotonic()))
+        if self._layout.registry_port is not None:
+            progress("Waiting for the schema registry")
+            self._wait_for_registry(self._layout.registry_port)
+
+    def _wait_for_brokers(self, progress: Progress, total: int) -> None:
+        for ready, node in enumerate(self._layout.nodes):
+            progress("Waiting for the brokers", done=ready, total=total)
+            # Each broker has to count all of them: one that lags behind would send clients astray.
+            while not (answer := ask_cluster(node.address, timeout=_ASK_SECONDS)) or len(answer.brokers) < total:
+                self._check_time(f"{node.role} does not answer as one of {total}", node.role)
+
+    def _wait_for_registry(self, port: int) -> None:
+        while not registry_answers(port):
+            self._check_time("The registry does not answer", REGISTRY_ROLE)
+
+    def _check_time(self, problem: str, role: str) -> None:
+        for launched_role, server in self._launched.items():
+            if (exit_code := server.poll()) is not None:
+                raise death(launched_role, exit_code, self._logs(launched_role))
+        if time.monotonic() > self._deadline:
+            raise ServerError(
+                f"{problem} after {START_SECONDS} seconds.",
+                hint=f"The machine may be too busy: try again. The end of the log:\n{tail(log_file(self._home, role))}",
+            )
+        time.sleep(_PAUSE_SECONDS)
+
+    def _logs(self, role: str) -> list[Path]:
+        return [log_file(self._home, role), console_file(self._home, role)]
+
+
+def registry_answers(port: int) -> bool:
+    connection = http.client.HTTPConnection(HOST, port, timeout=_ASK_SECONDS)
+    try:
+        connection.request("GET", _REGISTRY_PATH)
+        return connection.getresponse().status == HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()

@@ -1,0 +1,248 @@
+"""The dispatcher: the one thread that owns the state of a member's partitions."""
+
+import random
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from queue import Empty
+
+from penstock.app import Handler, halt_error
+from penstock.core.dead_letter import dead_letter
+from penstock.core.dispatch import Consequences, Dispatch
+from penstock.core.outcome import Failed, Outgoing
+from penstock.core.record import Record, TopicPartition
+from penstock.engine.fetcher import Fetcher
+from penstock.engine.messages import (
+    Assigned,
+    Commit,
+    CommitAnswer,
+    Delivered,
+    Fetched,
+    Inbox,
+    Left,
+    Lost,
+    Pause,
+    Refused,
+    Report,
+    Resume,
+    Revoking,
+    Rewound,
+    Stop,
+    ToDispatcher,
+    Trouble,
+    Undeliverable,
+)
+from penstock.engine.outbox import Outbox
+from penstock.engine.reporter import Reporter
+from penstock.engine.workers import Workers
+from penstock.errors import PenstockError
+
+# The longest wait for a message; timers that are due sooner shorten it.
+_IDLE_SECONDS = 0.5
+_OUTBOX_FULL_SECONDS = 0.02
+_PROGRESS_SECONDS = 0.5
+# Messages handled before timers get their turn again.
+_MESSAGE_BURST = 64
+
+
+@dataclass(slots=True)
+class _Revoke:
+    request: Revoking
+    deadline: float
+
+
+class Dispatcher:
+    """Takes every message of a member, asks the rules in ``core``, and carries out what they say."""
+
+    def __init__(
+        self, handler: Handler, inbox: Inbox, reporter: Reporter, *, until: Mapping[TopicPartition, int] | None
+    ) -> None:
+        self._handler = handler
+        self._inbox = inbox
+        self._tell = reporter
+        self._until = until
+        self._dispatch = Dispatch(
+            concurrency=handler.concurrency,
+            max_in_flight=handler.max_in_flight,
+            retry=handler.retry,
+            dead_letter_of=self._dead_letter if handler.dead_letter else None,
+            random=random.random,
+        )
+        self._revokes: list[_Revoke] = []
+        self._next_commit = time.monotonic() + handler.commit_every
+        self._next_progress = time.monotonic() + _PROGRESS_SECONDS
+        self._commit_under_way = False
+        self._was_assigned = False
+        self._stopping = False
+        self._left = False
+        self.error: PenstockError | None = None
+
+    def in_flight_room(self, delivered: int) -> int:
+        """How many more records may come in, after so many; called by the fetcher."""
+        return self._handler.max_in_flight - (delivered - self._dispatch.settled)
+
+    def run(self, fetcher: Fetcher, workers: Workers, outbox: Outbox) -> None:
+        """Until the member has left its group."""
+        self._fetcher, self._workers, self._outbox = fetcher, workers, outbox
+        started = time.monotonic()
+        while not self._left:
+            self._take_messages()
+            self._advance(time.monotonic())
+        self._tell.stopped(time.monotonic() - started)
+
+    def _take_messages(self) -> None:
+        try:
+            self._take(self._inbox.get(timeout=self._wait()))
+            for _ in range(_MESSAGE_BURST):
+                self._take(self._inbox.get_nowait())
+        except Empty:
+            pass
+
+    def _wait(self) -> float:
+        if self._outbox.is_full:
+            return _OUTBOX_FULL_SECONDS
+        retry = self._dispatch.next_retry()
+        due = [self._next_commit, *(revoke.deadline for revoke in self._revokes), *([] if retry is None else [retry])]
+        return max(0.0, min(_IDLE_SECONDS, min(due) - time.monotonic()))
+
+    def _take(self, message: ToDispatcher) -> None:  # noqa: C901, PLR0912 - one line for each kind of message
+        match message:
+            case Fetched(records, ends):
+                self._dispatch.deliver(records)
+                for place, offset in ends.items():
+                    self._dispatch.reach(place, offset)
+            case Report(run, outcomes, last):
+                self._carry_out(self._dispatch.report(run, outcomes, last=last, now=time.monotonic()))
+            case Delivered(sends):
+                for send in sends:
+                    if self._dispatch.acknowledge(send):
+                        self._tell.delivered(send)
+            case Refused(send, failure):
+                self._carry_out(self._dispatch.refuse(send, failure))
+            case Undeliverable(send, error):
+                self._dispatch.abandon(send)
+                self._fail(error)
+            case CommitAnswer():
+                self._on_commit_answer(message)
+            case Assigned(committed):
+                self._on_assigned(committed)
+            case Revoking(places, _):
+                self._dispatch.stop_dispatching(places)
+                self._revokes.append(_Revoke(message, time.monotonic() + self._handler.drain_timeout))
+            case Lost(places):
+                for epoch in self._dispatch.close(places):
+                    self._tell.lost(epoch)
+            case Trouble(error, fatal):
+                if fatal:
+                    self._fail(error)
+                else:
+                    self._tell.error(error, fatal=False)
+            case Rewound(places):
+                for place in places:
+                    self._dispatch.rewound(place)
+            case Stop(reason):
+                self._stop(reason)
+            case Left():
+                self._left = True
+
+    def _advance(self, now: float) -> None:
+        """Everything that is due, whatever message came last."""
+        if self._outbox.is_full:
+            self._outbox.flush()
+        for run in self._dispatch.take(now):
+            self._workers.submit(run)
+        self._balance(now)
+        self._answer_revokes(now)
+        if now >= self._next_commit:
+            self._commit()
+            self._next_commit = now + self._handler.commit_every
+        if now >= self._next_progress:
+            self._tell.progressed()
+            self._next_progress = now + _PROGRESS_SECONDS
+        if self._until is not None and self._was_assigned and self._dispatch.caught_up(dict(self._until)):
+            self._stop("caught up")
+
+    # What workers and the broker report.
+
+    def _carry_out(self, consequences: Consequences) -> None:
+        self._tell.settled(consequences)
+        self._outbox.send(consequences.sends)
+        if consequences.halted is not None:
+            self._fail(halt_error(self._handler.name, *consequences.halted))
+
+    def _dead_letter(self, record: Record, failure: Failed) -> Outgoing:
+        return dead_letter(
+            record,
+            failure,
+            topic=self._handler.dead_letter or "",
+            group=self._handler.group,
+            attempts=record.attempt,
+            now=time.time(),
+        )
+
+    # Partitions come and go.
+
+    def _on_assigned(self, committed: Mapping[TopicPartition, int | None]) -> None:
+        self._was_assigned = True
+        for place, offset in committed.items():
+            self._tell.assigned(self._dispatch.assign(place, offset))
+        if self._stopping:
+            self._dispatch.stop_dispatching(committed)
+
+    def _answer_revokes(self, now: float) -> None:
+        """A revoke that is drained, or has waited long enough, gets its last commit points and ends its epochs."""
+        for revoke in [*self._revokes]:
+            places = set(revoke.request.places)
+            ours = [epoch for epoch in self._dispatch.epochs if epoch.place in places]
+            if now < revoke.deadline and not all(epoch.drained for epoch in ours):
+                continue
+            commits = self._dispatch.commits()
+            for epoch in self._dispatch.close(places):
+                self._tell.revoked(epoch)
+            self._revokes.remove(revoke)
+            revoke.request.answer.put({place: offset for place, offset in commits.items() if place in places})
+
+    def _fail(self, error: PenstockError) -> None:
+        self._tell.error(error, fatal=True)
+        self.error = self.error or error
+        self._stop("error")
+
+    def _stop(self, reason: str) -> None:
+        if self._stopping:
+            return
+        self._stopping = True
+        self._tell.stopping(reason)
+        self._dispatch.stop_dispatching([epoch.place for epoch in self._dispatch.epochs])
+        self._fetcher.leave()
+
+    # Commits and back-pressure.
+
+    def _commit(self) -> None:
+        # One at a time, so that an older commit can never overtake a newer one.
+        if self._commit_under_way or self._stopping:
+            return
+        commits = self._dispatch.commits()
+        if commits:
+            self._commit_under_way = True
+            self._fetcher.ask(Commit(commits))
+
+    def _on_commit_answer(self, answer: CommitAnswer) -> None:
+        self._commit_under_way = False
+        for place, offset in answer.offsets.items():
+            reason = answer.refused.get(place)
+            if reason is None:
+                self._dispatch.committed(place, offset)
+                self._tell.committed(place, offset)
+            else:
+                self._tell.commit_failed(place, offset, reason)
+
+    def _balance(self, now: float) -> None:
+        paused, resumed = self._dispatch.balance(now)
+        if paused:
+            self._fetcher.ask(Pause({pause.epoch.place: pause.rewind_to for pause in paused}))
+        if resumed:
+            self._fetcher.ask(Resume([epoch.place for epoch in resumed]))
+        for pause in paused:
+            self._tell.paused(pause.epoch)
+        for epoch in resumed:
+            self._tell.resumed(epoch)

@@ -1,0 +1,255 @@
+"""The fetcher: the one thread that touches the Kafka consumer."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from queue import Empty, SimpleQueue
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from penstock.app import Handler
+from penstock.core.record import Record
+from penstock.core.record import TopicPartition as Place
+from penstock.engine.messages import (
+    Assigned,
+    Commit,
+    CommitAnswer,
+    Fetched,
+    Inbox,
+    Left,
+    Lost,
+    Offsets,
+    Pause,
+    Resume,
+    Revoking,
+    Rewound,
+    ToFetcher,
+    Trouble,
+)
+from penstock.kafka import make_consumer, to_record
+from penstock.kafka.failures import translate
+
+# How long a poll waits for a first record; commands to the fetcher wait as long.
+_POLL_SECONDS = 0.05
+_FETCH_LIMIT = 2_000
+_PATIENCE_SECONDS = 0.25
+_ROOM_CHECK_SECONDS = 0.002
+_COMMITTED_SECONDS = 10.0
+# How much longer than the drain timeout the dispatcher may take to answer a revoke.
+_ANSWER_GRACE_SECONDS = 5.0
+
+_STOPPING_CODES = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError.SASL_AUTHENTICATION_FAILED,
+        KafkaError._FATAL,  # noqa: SLF001 - the client marks its own codes with an underscore
+        KafkaError._AUTHENTICATION,  # noqa: SLF001
+    }
+)
+
+
+class Fetcher:
+    """Polls without ever waiting for handlers, and between polls carries out what the dispatcher asks for.
+
+    ``in_flight_room`` tells how many more records may be delivered now. A poll asks for no more, so the bound on
+    records in flight holds; where no room comes for a while, every partition is paused and polling goes on.
+    """
+
+    def __init__(self, handler: Handler, inbox: Inbox, *, brokers: str, in_flight_room: Callable[[int], int]) -> None:
+        self._handler = handler
+        self._inbox = inbox
+        self._brokers = brokers
+        self._in_flight_room = in_flight_room
+        self._commands: SimpleQueue[ToFetcher] = SimpleQueue()
+        self._closing = threading.Event()
+        self._delivered = 0
+        self._wanted_room = 1
+        self._owned: set[Place] = set()
+        self._slow: set[Place] = set()  # paused one by one, by the dispatcher
+        self._paused: set[Place] = set()
+        self._consumer: Consumer = make_consumer(
+            brokers,
+            handler.group,
+            settings=handler.settings,
+            start=handler.start,
+            on_commit=self._on_commit,
+            on_error=self._on_error,
+        )
+        self._thread = threading.Thread(target=self._run, name=f"{handler.name}-fetcher", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def ask(self, command: ToFetcher) -> None:
+        self._commands.put(command)
+
+    def leave(self) -> None:
+        """Ask it to give everything back, commit and leave the group; ``join`` waits for that."""
+        self._closing.set()
+
+    @property
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def join(self, timeout: float) -> None:
+        self._thread.join(timeout)
+
+    def _run(self) -> None:
+        try:
+            self._consumer.subscribe(
+                list(self._handler.topics),
+                on_assign=self._on_assign,
+                on_revoke=self._on_revoke,
+                on_lost=self._on_lost,
+            )
+            while not self._closing.is_set():
+                self._carry_out_commands()
+                self._fetch()
+        except Exception as error:  # noqa: BLE001 - whatever ends this thread must be known to the dispatcher
+            doing = f"consuming {', '.join(self._handler.topics)}"
+            self._inbox.put(Trouble(translate(error, doing=doing, brokers=self._brokers), fatal=True))
+        finally:
+            # Closing revokes what is owned, which drains and commits it.
+            self._consumer.close()
+            self._inbox.put(Left())
+
+    def _fetch(self) -> None:
+        room = self._room()
+        self._set_pauses(self._owned if room == 0 else self._slow)
+        # What is there already first; a call that asks for many waits until it has them all.
+        messages = self._consumer.consume(room, 0) if room else []
+        if not messages:
+            messages = self._consumer.consume(1, _POLL_SECONDS)
+        records: list[Record] = []
+        ends: dict[Place, int] = {}
+        for message in messages:
+            error = message.error()
+            if error is None:
+                records.append(to_record(message))
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
+                ends[message.topic() or "", message.partition() or 0] = message.offset() or 0
+            else:
+                self._on_trouble(error, message)
+        if records or ends:
+            self._delivered += len(records)
+            self._inbox.put(Fetched(records, ends))
+
+    def _room(self) -> int:
+        """How many records to ask for: none while too many are in flight, until a good part of them is done.
+
+        Pausing throws away what the client has buffered, so handlers get a moment to make room first.
+        """
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        # One place is kept back: with no room, a partition that is assigned in this very poll is not paused yet.
+        while (room := self._in_flight_room(self._delivered) - 1) < self._wanted_room:
+            self._wanted_room = self._handler.max_in_flight // 4
+            if self._paused >= self._owned or time.monotonic() >= deadline or not self._commands.empty():
+                return 0
+            time.sleep(_ROOM_CHECK_SECONDS)
+        self._wanted_room = 1
+        return min(_FETCH_LIMIT, room)
+
+    def _set_pauses(self, wanted: set[Place]) -> None:
+        wanted = wanted & self._owned
+        if wanted != self._paused:
+            self._consumer.pause(_partitions(wanted - self._paused))
+            self._consumer.resume(_partitions(self._paused - wanted))
+            self._paused = set(wanted)
+
+    def _carry_out_commands(self) -> None:
+        while True:
+            try:
+                command = self._commands.get_nowait()
+            except Empty:
+                return
+            if isinstance(command, Commit):
+                self._commit(command.offsets)
+            elif isinstance(command, Pause):
+                self._pause(command)
+            elif isinstance(command, Resume):
+                self._slow.difference_update(command.places)
+
+    def _pause(self, command: Pause) -> None:
+        self._slow.update(command.places)
+        self._set_pauses(self._slow | self._paused)
+        # A partition may have been revoked since the dispatcher asked.
+        rewinds = {p: offset for p, offset in command.places.items() if offset is not None and p in self._owned}
+        for (topic, partition), offset in rewinds.items():
+            self._consumer.seek(TopicPartition(topic, partition, offset))
+        self._inbox.put(Rewound(list(rewinds)))
+
+    def _commit(self, offsets: Offsets) -> None:
+        try:
+            self._consumer.commit(offsets=_with_offsets(offsets), asynchronous=True)
+        except KafkaException as error:
+            self._inbox.put(CommitAnswer(offsets, dict.fromkeys(offsets, error.args[0].str())))
+
+    # Callbacks: the client runs them on this thread, inside consume() and close(). After those of a rebalance it
+    # assigns and unassigns by itself, as its protocol (eager or cooperative) asks for.
+
+    def _on_commit(self, error: KafkaError | None, partitions: Sequence[TopicPartition]) -> None:
+        refused = {}
+        for each in partitions:
+            reason = error or each.error
+            if reason is not None:
+                refused[each.topic, each.partition] = reason.str()
+        self._inbox.put(CommitAnswer({(each.topic, each.partition): each.offset for each in partitions}, refused))
+
+    def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        found = consumer.committed(partitions, timeout=_COMMITTED_SECONDS) if partitions else []
+        committed = {(each.topic, each.partition): each.offset if each.offset >= 0 else None for each in found}
+        self._owned.update(committed)
+        self._inbox.put(Assigned(committed))
+
+    def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        places = [(each.topic, each.partition) for each in partitions]
+        answer: SimpleQueue[Offsets] = SimpleQueue()
+        self._inbox.put(Revoking(places, answer))
+        try:
+            offsets = answer.get(timeout=self._handler.drain_timeout + _ANSWER_GRACE_SECONDS)
+        except Empty:
+            offsets = {}
+        self._commit_at_last(consumer, offsets)
+        self._disown(places)
+
+    def _on_lost(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        places = [(each.topic, each.partition) for each in partitions]
+        self._inbox.put(Lost(places))
+        self._disown(places)
+
+    def _disown(self, places: list[Place]) -> None:
+        for owned in (self._owned, self._slow, self._paused):
+            owned.difference_update(places)
+
+    def _commit_at_last(self, consumer: Consumer, offsets: Offsets) -> None:
+        """The last commit of an epoch waits for its answer: nobody else can repeat it."""
+        if not offsets:
+            return
+        try:
+            done = consumer.commit(offsets=_with_offsets(offsets), asynchronous=False) or []
+        except KafkaException as error:
+            self._inbox.put(CommitAnswer(offsets, dict.fromkeys(offsets, error.args[0].str())))
+        else:
+            self._on_commit(None, done)
+
+    def _on_error(self, error: KafkaError) -> None:
+        """Trouble with connections: the client goes on trying by itself."""
+        doing = f"consuming {', '.join(self._handler.topics)}"
+        fatal = error.fatal() or error.code() in _STOPPING_CODES
+        self._inbox.put(Trouble(translate(KafkaException(error), doing=doing, brokers=self._brokers), fatal=fatal))
+
+    def _on_trouble(self, error: KafkaError, message: Message) -> None:
+        """Trouble in place of a record."""
+        doing = f"reading {message.topic() or ', '.join(self._handler.topics)}"
+        fatal = error.fatal() or error.code() in _STOPPING_CODES
+        self._inbox.put(Trouble(translate(KafkaException(error), doing=doing, brokers=self._brokers), fatal=fatal))
+
+
+def _partitions(places: set[Place]) -> list[TopicPartition]:
+    return [TopicPartition(*place) for place in places]
+
+
+def _with_offsets(offsets: Offsets) -> list[TopicPartition]:
+    return [TopicPartition(topic, partition, offset) for (topic, partition), offset in offsets.items()]

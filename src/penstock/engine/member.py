@@ -1,0 +1,71 @@
+"""A member of a consumer group: the threads that consume for one handler."""
+
+import threading
+from collections.abc import Callable, Mapping
+from queue import SimpleQueue
+
+from penstock.app import Handler
+from penstock.core.events import Event
+from penstock.core.record import TopicPartition
+from penstock.engine.dispatcher import Dispatcher
+from penstock.engine.fetcher import Fetcher
+from penstock.engine.messages import Inbox, Stop
+from penstock.engine.outbox import Outbox
+from penstock.engine.reporter import Reporter
+from penstock.engine.workers import make_workers
+from penstock.kafka import make_producer
+
+_JOIN_SECONDS = 10.0
+
+
+class Member:
+    """Start it, ask it to stop (twice is fine), join it; then ``error`` says whether it stopped because of one."""
+
+    def __init__(
+        self,
+        handler: Handler,
+        *,
+        brokers: str,
+        emit: Callable[[Event], None],
+        per_record: bool,
+        until: Mapping[TopicPartition, int] | None,
+    ) -> None:
+        self._handler = handler
+        self._inbox: Inbox = SimpleQueue()
+        self._reporter = Reporter(handler, emit, per_record=per_record)
+        self._dispatcher = Dispatcher(handler, self._inbox, self._reporter, until=until)
+        self._fetcher = Fetcher(handler, self._inbox, brokers=brokers, in_flight_room=self._dispatcher.in_flight_room)
+        self._producer = make_producer(brokers, settings=handler.settings)
+        self._brokers = brokers
+        self._thread = threading.Thread(target=self._run, name=f"{handler.name}-dispatcher", daemon=True)
+        self._crash: BaseException | None = None
+
+    def start(self, lag: int) -> None:
+        self._reporter.started(lag)
+        self._thread.start()
+
+    def stop(self, reason: str) -> None:
+        self._inbox.put(Stop(reason))
+
+    def join(self, timeout: float) -> bool:
+        """Whether it has stopped."""
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    @property
+    def error(self) -> BaseException | None:
+        return self._crash or self._dispatcher.error
+
+    def _run(self) -> None:
+        workers = make_workers(self._handler, self._inbox)
+        outbox = Outbox(self._producer, self._inbox, brokers=self._brokers)
+        self._fetcher.start()
+        try:
+            self._dispatcher.run(self._fetcher, workers, outbox)
+        except BaseException as crash:  # noqa: BLE001 - handed to whoever joins; nothing more is committed after it
+            self._crash = crash
+            self._fetcher.leave()
+        finally:
+            workers.close()
+            outbox.close()
+            self._fetcher.join(_JOIN_SECONDS)

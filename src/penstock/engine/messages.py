@@ -1,0 +1,151 @@
+"""What the threads of a member tell each other. The dispatcher has one inbox for all of it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from queue import SimpleQueue
+
+from penstock.core.dispatch import Run, Send
+from penstock.core.outcome import Failed, Outcome
+from penstock.core.record import Record, TopicPartition
+from penstock.errors import PenstockError
+
+Offsets = Mapping[TopicPartition, int]
+
+# To the dispatcher.
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """Records in the order of their offsets, and the partitions whose end was reached, with that end."""
+
+    records: Sequence[Record]
+    ends: Offsets
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """Partitions that are ours now, with the offset each was committed at."""
+
+    committed: Mapping[TopicPartition, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Revoking:
+    """Partitions to give back. The answer, once their work is drained, is what to commit for them."""
+
+    places: Sequence[TopicPartition]
+    answer: "SimpleQueue[Offsets]"
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Partitions that somebody else may own already."""
+
+    places: Sequence[TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A worker's outcomes for the next records of a run; ``last`` if it does no more of it."""
+
+    run: Run
+    outcomes: Sequence[Outcome]
+    last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """Outputs and dead letters that the broker has acknowledged."""
+
+    sends: Sequence[Send]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An output that the broker will never take, because of what it is."""
+
+    send: Send
+    failure: Failed
+
+
+@dataclass(frozen=True, slots=True)
+class Undeliverable:
+    """An output or dead letter that the cluster does not take, through no fault of its own: the member must stop."""
+
+    send: Send
+    error: PenstockError
+
+
+@dataclass(frozen=True, slots=True)
+class CommitAnswer:
+    """What became of a commit, partition by partition; a reason where the broker did not accept it."""
+
+    offsets: Offsets
+    refused: Mapping[TopicPartition, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """A problem outside of handlers; a fatal one stops the member."""
+
+    error: PenstockError
+    fatal: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Rewound:
+    """What is fetched of these partitions from now on comes from where they were sent back to."""
+
+    places: Sequence[TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """The fetcher has given everything back and is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Stop in good order."""
+
+    reason: str
+
+
+ToDispatcher = (
+    Fetched
+    | Assigned
+    | Revoking
+    | Lost
+    | Report
+    | Delivered
+    | Refused
+    | Undeliverable
+    | CommitAnswer
+    | Trouble
+    | Rewound
+    | Left
+    | Stop
+)
+Inbox = SimpleQueue[ToDispatcher]
+
+# To the fetcher.
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    offsets: Offsets
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Stop fetching these, and go back to the offset where one is given, which is answered with Rewound."""
+
+    places: Mapping[TopicPartition, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    places: Sequence[TopicPartition]
+
+
+ToFetcher = Commit | Pause | Resume

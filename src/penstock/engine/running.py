@@ -1,0 +1,57 @@
+"""Run an app on the local engine, from start to a clean stop."""
+
+import threading
+from collections.abc import Callable
+
+from penstock.app import App
+from penstock.core.events import Event
+from penstock.engine.member import Member
+from penstock.kafka import Cluster, prepare_topics
+
+_WATCH_SECONDS = 0.1
+
+
+def run(
+    app: App,
+    *,
+    brokers: str,
+    emit: Callable[[Event], None],
+    stop: threading.Event,
+    until_caught_up: bool = False,
+    per_record: bool = False,
+) -> None:
+    """Consume for every handler of the app until ``stop`` is set, all have caught up, or one fails.
+
+    ``emit`` is called from several threads. ``per_record`` asks for events of single records too.
+    """
+    cluster = Cluster(brokers, app.settings)
+    prepare_topics(app, cluster, emit)
+    members = [
+        Member(
+            handler,
+            brokers=brokers,
+            emit=emit,
+            per_record=per_record,
+            until=cluster.end_offsets(cluster.places(handler.topics)) if until_caught_up else None,
+        )
+        for handler in app.handlers
+    ]
+    for member, handler in zip(members, app.handlers, strict=True):
+        member.start(cluster.lag(handler.group, handler.topics, start=handler.start))
+    _watch(members, stop)
+    for member in members:
+        if member.error is not None:
+            raise member.error
+
+
+def _watch(members: list[Member], stop: threading.Event) -> None:
+    """Until all have stopped; one that fails, or a wish to stop, stops the others."""
+    asked = False
+    running = list(members)
+    while running:
+        running = [member for member in running if not member.join(_WATCH_SECONDS / len(running))]
+        failed = any(member.error is not None for member in members)
+        if not asked and (failed or stop.is_set()):
+            asked = True
+            for member in members:
+                member.stop("error" if failed else "asked to")

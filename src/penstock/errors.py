@@ -1,0 +1,59 @@
+"""Every error that reaches a user: what happened, and what to do next."""
+
+from typing import ClassVar
+
+
+class PenstockError(Exception):
+    """Base of all errors that Penstock raises on purpose.
+
+    ``problem`` says what is wrong and ``hint`` what to do about it, each as one plain sentence.
+    ``exit_code`` is what the command line ends with.
+    """
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, problem: str, *, hint: str = "") -> None:
+        super().__init__(problem, hint)
+        self.problem = problem
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.problem} {self.hint}".rstrip()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Keyword arguments do not survive pickling by default, and errors cross Spark's process borders.
+        return _rebuild, (type(self), self.problem, self.hint)
+
+
+def _rebuild(kind: type[PenstockError], problem: str, hint: str) -> PenstockError:
+    return kind(problem, hint=hint)
+
+
+class ConfigError(PenstockError):
+    """An option, a setting, an app or a handler declaration that cannot work."""
+
+    exit_code = 2
+
+
+class SetupError(PenstockError):
+    """Something this machine lacks: Java, an extra, disk space, a free port, a download."""
+
+    exit_code = 3
+
+
+class ServerError(PenstockError):
+    """A server that cannot be reached, died or refused."""
+
+    exit_code = 3
+
+
+class TopicError(PenstockError):
+    """A topic that does not exist or cannot be used."""
+
+    exit_code = 4
+
+
+class HandlerError(PenstockError):
+    """A record failed for good and no dead-letter topic was set, so the app stopped before passing it."""
+
+    exit_code = 5

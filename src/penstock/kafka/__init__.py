@@ -1,0 +1,8 @@
+"""The Kafka client library: everything that talks to a broker, and the translation of its errors."""
+
+from penstock.kafka.clients import make_consumer, make_producer
+from penstock.kafka.cluster import Cluster
+from penstock.kafka.messages import to_record
+from penstock.kafka.preparing import prepare_topics
+
+__all__ = ["Cluster", "make_consumer", "make_producer", "prepare_topics", "to_record"]

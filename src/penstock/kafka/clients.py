@@ -1,0 +1,89 @@
+"""Consumers and producers with the settings that the guarantees need."""
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException, Producer
+
+from penstock.errors import ConfigError
+from penstock.kafka.failures import translate
+
+# librdkafka reports every refused connection on its own; ours to show only on demand.
+LOG = logging.getLogger("penstock.kafka")
+LOG.addHandler(logging.NullHandler())
+LOG.propagate = False
+
+# Settings that the guarantees stand on, and how to say the same in Penstock's words.
+_OURS = {
+    "bootstrap.servers": "Use brokers=.",
+    "group.id": "Use group=.",
+    "auto.offset.reset": "Use start=.",
+    "enable.auto.commit": "Penstock commits what is finished; see commit_every=.",
+    "enable.auto.offset.store": "Penstock commits what is finished; see commit_every=.",
+    "enable.partition.eof": "Penstock needs it to know that it has caught up.",
+    "enable.idempotence": "Every producer is idempotent.",
+    "acks": "Every output is acknowledged by all replicas.",
+}
+
+
+def checked(settings: Mapping[str, Any]) -> dict[str, Any]:
+    for name in settings:
+        if name in _OURS:
+            raise ConfigError(f"The setting {name!r} is not yours to set.", hint=_OURS[name])
+    return dict(settings)
+
+
+def make_consumer(
+    brokers: str,
+    group: str,
+    *,
+    settings: Mapping[str, Any],
+    start: str = "earliest",
+    on_commit: Callable[..., None] | None = None,
+    on_error: Callable[..., None] | None = None,
+) -> Consumer:
+    config: dict[str, Any] = {
+        "partition.assignment.strategy": "cooperative-sticky",
+        # A resumed partition waits for the broker's answer about the others, so that answer must not take long.
+        "fetch.wait.max.ms": 100,
+        # Bounds what the client buffers on top of max_in_flight.
+        "queued.max.messages.kbytes": 16_384,
+        **checked(settings),
+        "bootstrap.servers": brokers,
+        "group.id": group,
+        "auto.offset.reset": start,
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        # The end of a partition is reported with its offset, so that transaction markers count as read.
+        "enable.partition.eof": True,
+    }
+    if on_commit is not None:
+        config["on_commit"] = on_commit
+    if on_error is not None:
+        config["error_cb"] = on_error
+    try:
+        return Consumer(config, logger=LOG)
+    except KafkaException as error:
+        raise translate(error, doing="creating a consumer", brokers=brokers) from error
+
+
+def make_producer(
+    brokers: str, *, settings: Mapping[str, Any], on_error: Callable[..., None] | None = None
+) -> Producer:
+    config: dict[str, Any] = {
+        "linger.ms": 5,
+        "compression.type": "lz4",
+        # Java's choice, so that a key meets its partition whichever engine or client wrote it.
+        "partitioner": "murmur2_random",
+        **checked(settings),
+        "bootstrap.servers": brokers,
+        "enable.idempotence": True,
+        "acks": "all",
+    }
+    if on_error is not None:
+        config["error_cb"] = on_error
+    try:
+        return Producer(config, logger=LOG)
+    except KafkaException as error:
+        raise translate(error, doing="creating a producer", brokers=brokers) from error

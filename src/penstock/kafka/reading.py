@@ -1,0 +1,35 @@
+"""Reading a topic from its start to its present end, outside of any group's progress."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
+
+from penstock.core.record import Record
+from penstock.kafka.clients import make_consumer
+from penstock.kafka.cluster import Cluster
+from penstock.kafka.failures import translate
+from penstock.kafka.messages import to_record
+
+_READ_LIMIT = 10_000
+_WAIT_SECONDS = 1.0
+
+
+def read_topic(brokers: str, topic: str, *, settings: Mapping[str, Any] | None = None) -> Iterator[Record]:
+    """Every record that is in the topic now, partition by partition in order; nothing is committed."""
+    partitions = Cluster(brokers, settings).require_topics([topic])[topic]
+    consumer = make_consumer(brokers, "penstock-reader", settings=settings or {})
+    try:
+        consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in range(partitions)])
+        ended: set[int] = set()
+        while len(ended) < partitions:
+            for message in consumer.consume(_READ_LIMIT, _WAIT_SECONDS):
+                error = message.error()
+                if error is None:
+                    yield to_record(message)
+                elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the client's own code
+                    ended.add(message.partition() or 0)
+                else:
+                    raise translate(KafkaException(error), doing=f"reading topic {topic}", brokers=brokers)
+    finally:
+        consumer.close()

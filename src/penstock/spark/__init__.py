@@ -1,0 +1,16 @@
+"""The Spark engine: the same handlers on Structured Streaming, from ``local[*]`` to a cluster."""
+
+from penstock.errors import SetupError
+
+try:
+    import pyarrow  # noqa: F401 - only to see that it is there
+    import pyspark  # noqa: F401
+except ImportError as error:
+    raise SetupError(
+        "The Spark engine needs PySpark and PyArrow, which are not installed.",
+        hint="Run `pip install 'penstock[spark]'`.",
+    ) from error
+
+from penstock.spark.running import run
+
+__all__ = ["run"]

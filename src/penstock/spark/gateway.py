@@ -1,0 +1,92 @@
+"""The JVM that Spark's driver runs in: started without a word on the terminal, and ended without a trace."""
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyspark
+from py4j.java_gateway import JavaGateway
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
+
+from penstock.errors import SetupError
+
+_END_SECONDS = 10.0
+
+# Py4J reports on its own what the engine turns into errors; Python prints the reports of a logger without a handler.
+logging.getLogger("py4j").addHandler(logging.NullHandler())
+
+
+def start_context(conf: SparkConf, *, log: Path, environment: Mapping[str, str]) -> SparkContext:
+    """A context in a JVM of its own, which outlives every signal that the terminal sends to this process."""
+    if SparkContext._gateway is not None:  # noqa: SLF001 - PySpark offers no other way to ask
+        return _keeping_signals(conf, None)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with _environment({**environment, "SPARK_HOME": str(Path(pyspark.__file__).parent)}), log.open("ab") as output:
+        try:
+            # In a session of its own, because a Ctrl+C goes to all processes of the terminal's one: it is for us to
+            # answer, by finishing the batch that the JVM and its Python workers are busy with.
+            gateway = launch_gateway(conf, {"stdout": output, "stderr": output, "start_new_session": True})
+        except PySparkRuntimeError as error:
+            raise SetupError("Spark's JVM did not start.", hint=f"Its last words are in {log}.") from error
+        return _keeping_signals(conf, gateway)
+
+
+def end_context(context: SparkContext) -> None:
+    """Stop Spark and its JVM, and forget them, so that another session can start in this process."""
+    gateway = SparkContext._gateway  # noqa: SLF001
+    context.stop()
+    if gateway is None:
+        return
+    gateway.shutdown()
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+    _end(gateway.proc)
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    if process.stdin is not None:
+        process.stdin.close()  # which the JVM takes as the sign to go
+    try:
+        process.wait(_END_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _keeping_signals(conf: SparkConf, gateway: JavaGateway | None) -> SparkContext:
+    """PySpark answers a Ctrl+C by cancelling all jobs; here that is the caller's to decide."""
+    if threading.current_thread() is not threading.main_thread():
+        return SparkContext(conf=conf, gateway=gateway)
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        return SparkContext(conf=conf, gateway=gateway)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _environment(changes: Mapping[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in changes}
+    os.environ.update(changes)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def python_path() -> str:
+    """What workers need on their path besides what this interpreter brings: where the user's modules are."""
+    ours = tuple({sys.prefix, sys.base_prefix})
+    folders = [str(Path(entry).absolute()) for entry in sys.path]
+    return os.pathsep.join(dict.fromkeys(folder for folder in folders if not folder.startswith(ours)))

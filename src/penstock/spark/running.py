@@ -1,0 +1,109 @@
+"""Run an app on Spark, from start to a clean stop."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from penstock.app import App, Handler
+from penstock.core.events import Error, Event
+from penstock.errors import ConfigError
+from penstock.kafka import Cluster, prepare_topics
+from penstock.spark.checkpoint import checked_root, checkpoint_of
+from penstock.spark.group import GroupOffsets, refuse_members
+from penstock.spark.offsets import Log, resume
+from penstock.spark.places import checkpoint_root
+from penstock.spark.query import HandlerQuery, Plan
+from penstock.spark.session import spark_session
+from penstock.spark.source import client_options
+
+_WATCH_SECONDS = 0.05
+
+
+def run(
+    app: App,
+    *,
+    brokers: str,
+    emit: Callable[[Event], None],
+    stop: threading.Event,
+    until_caught_up: bool = False,
+    master: str | None = None,
+    checkpoint: Path | str | None = None,
+    session: SparkSession | None = None,
+) -> None:
+    """Consume for every handler of the app until ``stop`` is set, all have caught up, or one fails.
+
+    ``checkpoint`` is a folder of this machine for what Spark must remember; ``session`` is used as it is, and left
+    running, where one is given.
+    """
+    cluster = Cluster(brokers, app.settings)
+    prepare_topics(app, cluster, emit)
+    root = checked_root(checkpoint) if checkpoint is not None else checkpoint_root() / cluster.id()
+    plans = [
+        _plan(handler, cluster, root=root, emit=emit, until_caught_up=until_caught_up) for handler in app.handlers
+    ]
+    with _session(app, session, master) as spark:
+        queries = [HandlerQuery(plan, emit) for plan in plans]
+        for query in queries:
+            query.start(spark)
+        _watch(queries, stop)
+    for query in queries:
+        if query.error is not None:
+            raise query.error
+
+
+def _plan(
+    handler: Handler, cluster: Cluster, *, root: Path, emit: Callable[[Event], None], until_caught_up: bool
+) -> Plan:
+    """Everything that can be found wrong before Spark takes its seconds to start is found here."""
+    clients = client_options(cluster.brokers, handler.settings)
+    refuse_members(cluster, handler.group)
+    checkpoint = checkpoint_of(handler, root)
+    places = cluster.places(handler.topics)
+    starts, ends = cluster.start_offsets(places), cluster.end_offsets(places)
+    logs = {place: Log(starts[place], ends[place]) for place in places}
+    finished, committed = checkpoint.finished(), cluster.committed(handler.group, places)
+    resumption = resume(logs, finished=finished, committed=committed, start=handler.start)
+    for surprise in resumption.surprises:
+        emit(Error(group=handler.group, reason=surprise, fatal=False))
+    if not (resumption.checkpoint_fits and checkpoint.is_readable()):
+        checkpoint.set_aside()
+    group = GroupOffsets(cluster, handler.group, committed, emit)
+    group.advance(resumption.offsets)
+    return Plan(
+        handler=handler,
+        clients=clients,
+        checkpoint=checkpoint,
+        start=resumption.offsets,
+        targets=resumption.targets(logs) if until_caught_up else None,
+        group=group,
+    )
+
+
+@contextmanager
+def _session(app: App, given: SparkSession | None, master: str | None) -> Iterator[SparkSession]:
+    if given is not None:
+        yield given
+        return
+    with spark_session(app.name, master=master) as session:
+        yield session
+
+
+def _watch(queries: Sequence[HandlerQuery], stop: threading.Event) -> None:
+    """Until all have ended; one that fails, or a wish to stop, ends the others at their next border."""
+    while not all(query.is_over for query in queries):
+        for query in queries:
+            query.advance()
+        if any(query.error is not None for query in queries):
+            _stop(queries, "error")
+        elif stop.is_set():
+            _stop(queries, "asked to")
+        time.sleep(_WATCH_SECONDS)
+
+
+def _stop(queries: Sequence[HandlerQuery], reason: str) -> None:
+    for query in queries:
+        query.stop(reason)

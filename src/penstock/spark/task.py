@@ -1,0 +1,140 @@
+"""What runs in Spark's Python workers: the handler on every record of a task.
+
+A task is a stretch of one partition. Its records are attempted one after the other, in the order of their offsets; a
+record that waits for its next attempt holds up the rest of its partition, and no other.
+"""
+
+import asyncio
+import json
+import random
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+
+import pyarrow as pa
+
+from penstock.app import Handler, attempts, attempts_async, halt_error
+from penstock.core.dead_letter import dead_letter
+from penstock.core.outcome import Done, Outcome, Outgoing, Skipped, ToDeadLetter, TryAgain, decide
+from penstock.core.record import Record
+from penstock.errors import HandlerError
+from penstock.spark.columns import Kind, skipped_rows, to_records, to_rows
+
+
+class HaltedTaskError(Exception):
+    """A HandlerError on its way to the driver.
+
+    Of an error in a Python worker, Spark hands the driver only the printed traceback. So the sentences travel in its
+    text, as JSON, which keeps them on one line and whole.
+    """
+
+    def __init__(self, error: HandlerError) -> None:
+        super().__init__(f"{json.dumps([error.problem, error.hint])} :halted")
+
+    @staticmethod
+    def find(text: str) -> HandlerError | None:
+        """The error that travelled in this text, if one did."""
+        found = re.search(rf"{HaltedTaskError.__name__}: (\[.*\]) :halted", text)
+        if found is None:
+            return None
+        problem, hint = json.loads(found[1])
+        return HandlerError(problem, hint=hint)
+
+
+def handle_task(
+    handler: Handler, batches: Iterable[pa.RecordBatch], *, sleep: Callable[[float], None] = time.sleep
+) -> Iterator[pa.RecordBatch]:
+    """Rows for every output, dead letter and skipped record of these batches."""
+    handle = _handle_async(handler) if handler.signature.is_async else _handle(handler, sleep)
+    for batch in batches:
+        settled = _Settled(handler)
+        try:
+            handle(to_records(batch), settled)
+        except HandlerError as error:
+            raise HaltedTaskError(error) from None
+        yield from settled.rows()
+
+
+class _Settled:
+    """What the records of one Arrow batch led to."""
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+        self._outputs: list[Outgoing] = []
+        self._dead_letters: list[Outgoing] = []
+        self._skipped = 0
+
+    def settle(self, record: Record, outcome: Outcome) -> float | None:
+        """Seconds until the next attempt, or None where the record is finished."""
+        if isinstance(outcome, Done):
+            if outcome.output is not None:
+                self._outputs.append(outcome.output)
+            return None
+        if isinstance(outcome, Skipped):
+            self._skipped += 1
+            return None
+        dead_letter_topic = self._handler.dead_letter
+        decision = decide(
+            outcome,
+            attempt=record.attempt,
+            retry=self._handler.retry,
+            has_dead_letter=dead_letter_topic is not None,
+            random=random.random,
+        )
+        if isinstance(decision, TryAgain):
+            record.attempt += 1
+            return decision.delay
+        if isinstance(decision, ToDeadLetter) and dead_letter_topic is not None:
+            self._dead_letters.append(
+                dead_letter(
+                    record,
+                    outcome,
+                    topic=dead_letter_topic,
+                    group=self._handler.group,
+                    attempts=record.attempt,
+                    now=time.time(),
+                )
+            )
+            return None
+        raise halt_error(self._handler.name, record, outcome)
+
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        if self._outputs:
+            yield to_rows(Kind.OUTPUT, self._outputs)
+        if self._dead_letters:
+            yield to_rows(Kind.DEAD_LETTER, self._dead_letters)
+        if self._skipped:
+            yield skipped_rows(self._skipped)
+
+
+_Handle = Callable[[Iterator[Record], _Settled], None]
+
+
+def _handle(handler: Handler, sleep: Callable[[float], None]) -> _Handle:
+    attempt = attempts(handler)
+
+    def handle(records: Iterator[Record], settled: _Settled) -> None:
+        settle = settled.settle
+        for record in records:
+            while (wait := settle(record, attempt(record))) is not None:
+                sleep(wait)
+
+    return handle
+
+
+def _handle_async(handler: Handler) -> _Handle:
+    attempt = attempts_async(handler)
+
+    async def handle_all(records: Iterator[Record], settled: _Settled) -> None:
+        for record in records:
+            while (wait := settled.settle(record, await attempt(record))) is not None:
+                await asyncio.sleep(wait)
+
+    return lambda records, settled: _event_loop().run(handle_all(records, settled))
+
+
+@cache
+def _event_loop() -> asyncio.Runner:
+    """One loop for the life of the worker process, so that a handler's clients outlive the task that opened them."""
+    return asyncio.Runner()

@@ -1,0 +1,14 @@
+"""What every test shares: nothing of it touches the user's own folders."""
+
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """State, data and checkpoints in a folder of this run; downloads stay in the user's cache, or runs would wait."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PENSTOCK_HOME", str(tmp_path_factory.mktemp("home")))
+        patch.delenv("PENSTOCK_BROKERS", raising=False)
+        yield

@@ -1,0 +1,232 @@
+"""Declaring handlers: what works, and what is refused before a record flows."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from penstock import App, Record, Reject, Retry, Skip
+from penstock.app import attempts, attempts_async, halt_error
+from penstock.core.outcome import DONE, Done, Failed, Outcome, Outgoing, Skipped
+from penstock.errors import ConfigError
+
+
+@dataclass
+class Order:
+    id: int
+
+
+GOOD = Record("orders", 0, 5, b"k", b'{"id":7}')
+
+
+def attempt(function: Any, record: Record = GOOD, **options: Any) -> Outcome:
+    app = App("shop")
+    app.consume("orders", **options)(function)
+    return attempts(app.handlers[0])(record)
+
+
+def test_a_handler_stays_the_plain_function_it_is() -> None:
+    app = App("shop")
+
+    def double(value: int) -> int:
+        return value * 2
+
+    assert app.consume("numbers", to="doubled")(double) is double
+    assert double(4) == 8
+
+
+def test_the_app_s_name_is_the_group_unless_another_is_named() -> None:
+    app = App("shop")
+
+    @app.consume("a")
+    def one(value: bytes) -> None: ...
+
+    @app.consume("a", "b", group="other", commit_every="100ms", retry=Retry(attempts=1))
+    def two(value: bytes) -> None: ...
+
+    assert [(h.name, h.group, h.topics) for h in app.handlers] == [
+        ("one", "shop", ("a",)),
+        ("two", "other", ("a", "b")),
+    ]
+    assert app.handlers[1].commit_every == 0.1
+
+
+def test_every_allowed_form_is_called_with_what_it_asks_for() -> None:
+    seen: list[Any] = []
+    assert attempt(lambda value: seen.append(value) or None) == DONE  # type: ignore[func-returns-value]
+
+    def typed(order: Order) -> None:
+        seen.append(order)
+
+    def both(order: Order, record: Record) -> None:
+        seen.append((order, record.offset))
+
+    def by_name(order: Order, record) -> None:  # type: ignore[no-untyped-def] # noqa: ANN001
+        seen.append(record.offset)
+
+    def record_only(record: Record) -> None:
+        seen.append(record.value)
+
+    def with_default(order: Order, rate: int = 3) -> None:
+        seen.append(rate)
+
+    for function in (typed, both, by_name, record_only, with_default):
+        assert attempt(function) == DONE
+    assert seen == [b'{"id":7}', Order(7), (Order(7), 5), 5, b'{"id":7}', 3]
+
+
+def no_parameters() -> None: ...
+def three(a: bytes, b: bytes, c: bytes) -> None: ...
+def two_values(a: bytes, b: bytes) -> None: ...
+def wrong_order(record: Record, value: bytes) -> None: ...
+def two_records(one: Record, record: Record) -> None: ...
+def keyword_only(value: bytes, *, rate: int) -> None: ...
+def no_decoder(value: threading.Event) -> None: ...
+def unknown_hint(value: "Missing") -> None: ...  # type: ignore[name-defined] # noqa: F821
+def generator(value: bytes) -> Iterator[bytes]:
+    yield value
+
+
+@pytest.mark.parametrize(
+    ("function", "problem"),
+    [
+        (no_parameters, "takes (nothing)"),
+        (three, "takes (a, b, c)"),
+        (two_values, "takes (a, b)"),
+        (wrong_order, "takes (record, value)"),
+        (two_records, "takes (one, record)"),
+        (keyword_only, "demands the keyword argument rate"),
+        (no_decoder, "No decoder fits"),
+        (unknown_hint, "cannot be resolved"),
+        (generator, "yields"),
+        (Order, "is not a function"),
+        ("text", "is not a function"),
+    ],
+)
+def test_an_impossible_signature_is_refused_with_the_forms_that_work(function: Any, problem: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        App("shop").consume("orders", to="out")(function)
+    assert problem in caught.value.problem
+    assert caught.value.hint
+
+
+def nothing(value: bytes) -> None: ...
+def something(value: bytes) -> bytes:
+    return value
+
+
+@pytest.mark.parametrize(
+    ("function", "topics", "options", "problem"),
+    [
+        (nothing, [], {}, "no topic is named"),
+        (nothing, ["or ders"], {}, "'or ders' is not a topic name"),
+        (nothing, ["x" * 250], {}, "is not a topic name"),
+        (nothing, [".."], {}, "is not a topic name"),
+        (nothing, ["a"], {"dead_letter": "a"}, "dead_letter='a' is also its source"),
+        (something, ["a"], {"to": "a"}, "to='a' is also its source"),
+        (something, ["a"], {"to": "b", "dead_letter": "b"}, "to and dead_letter are both 'b'"),
+        (something, ["a"], {}, "nowhere to go"),
+        (nothing, ["a"], {"concurrency": 0}, "concurrency=0"),
+        (nothing, ["a"], {"max_in_flight": True}, "max_in_flight=True"),
+        (nothing, ["a"], {"max_in_flight": 1}, "max_in_flight=1"),
+        (nothing, ["a"], {"start": "middle"}, "start='middle'"),
+        (nothing, ["a"], {"commit_every": "often"}, "commit_every='often'"),
+        (nothing, ["a"], {"drain_timeout": -1}, "drain_timeout=-1"),
+    ],
+)
+def test_options_that_cannot_work_are_refused(
+    function: Any, topics: list[str], options: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        App("shop").consume(*topics, **options)(function)
+    assert problem in str(caught.value)
+
+
+def test_two_handlers_cannot_share_a_topic_in_one_group() -> None:
+    app = App("shop")
+    app.consume("a", "b")(nothing)
+    with pytest.raises(ConfigError, match="both consume 'b'"):
+        app.consume("b", "c")(nothing)
+
+
+def test_an_app_needs_a_name() -> None:
+    for name in ("", "  ", None):
+        with pytest.raises(ConfigError, match="has no name"):
+            App(name)  # type: ignore[arg-type]
+
+
+def test_a_returned_value_goes_out_under_the_record_s_key() -> None:
+    assert attempt(lambda _: {"ok": True}, to="out") == Done(Outgoing("out", b"k", b'{"ok":true}'))
+
+
+def test_outcomes_follow_from_what_the_handler_does() -> None:
+    def raising(error: BaseException) -> Outcome:
+        def handler(value: bytes) -> None:
+            raise error
+
+        return attempt(handler)
+
+    assert raising(Skip("old")) == Skipped("old")
+    assert raising(Reject("bad")) == Failed("Reject", "bad", final=True)
+    assert raising(OSError("away")) == Failed("OSError", "away")
+    assert raising(SystemExit(3)) == Failed("SystemExit", "3")
+
+
+def test_a_record_that_cannot_be_decoded_is_a_failed_record() -> None:
+    def handler(order: Order) -> None:
+        pytest.fail("it must not be called")
+
+    outcome = attempt(handler, Record("orders", 0, 1, None, b"{"))
+    assert outcome == Failed("Undecodable", "Input data was truncated", final=True)
+
+
+def test_what_has_nowhere_to_go_or_cannot_be_encoded_fails_for_good() -> None:
+    for outcome in (attempt(lambda _: 5), attempt(lambda _: object(), to="out")):
+        assert isinstance(outcome, Failed)
+        assert outcome.final
+
+
+def test_async_handlers_have_the_same_outcomes() -> None:
+    asyncio.run(_check_async_outcomes())
+
+
+async def _check_async_outcomes() -> None:
+    app = App("shop")
+
+    @app.consume("orders", to="out")
+    async def handler(order: Order) -> dict[str, int] | None:
+        if order.id == 0:
+            raise Skip
+        if order.id < 0:
+            raise Reject("negative")
+        return {"id": order.id} if order.id < 100 else None
+
+    call = attempts_async(app.handlers[0])
+
+    async def of(value: bytes) -> Outcome:
+        return await call(Record("orders", 0, 0, b"k", value))
+
+    assert await of(b'{"id":7}') == Done(Outgoing("out", b"k", b'{"id":7}'))
+    assert await of(b'{"id":0}') == Skipped()
+    assert await of(b'{"id":-1}') == Failed("Reject", "negative", final=True)
+    assert await of(b'{"id":100}') == DONE
+    assert (await of(b"{")) == Failed("Undecodable", "Input data was truncated", final=True)
+
+
+def test_a_variant_is_the_same_app_with_other_names() -> None:
+    app = App("shop", brokers="b:1", settings={"client.id": "x"})
+    app.consume("orders", dead_letter="dlq")(nothing)
+    twin = app.variant("twin", lambda handler: {"group": "twin", "dead_letter": f"{handler.dead_letter}-2"})
+    assert (twin.name, twin.brokers) == ("twin", "b:1")
+    assert [(h.function, h.group, h.dead_letter) for h in twin.handlers] == [(nothing, "twin", "dlq-2")]
+    assert app.handlers[0].group == "shop"
+
+
+def test_the_error_that_halts_an_app_names_record_handler_and_reason() -> None:
+    error = halt_error("ship", GOOD, Failed("ValueError", "no address"))
+    assert "ship failed on orders[0]@5, attempt 1: ValueError: no address" in str(error)
+    assert "dead_letter" in error.hint
+    assert error.exit_code == 5

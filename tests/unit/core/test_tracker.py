@@ -1,0 +1,146 @@
+"""The tracker against a plain model: sets of offsets."""
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from penstock.core.tracker import Tracker
+
+
+class TrackerMachine(RuleBasedStateMachine):
+    """Deliver with gaps, finish in any order, take back, reach the end: the commit point is always the model's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tracker = Tracker(10)
+        self.next = 10
+        self.unfinished: set[int] = set()
+        self.highest_commit = 10
+
+    @rule(gaps=st.lists(st.sampled_from([0, 0, 0, 0, 1, 5, 1_000_000]), max_size=20))
+    def deliver(self, gaps: list[int]) -> None:
+        offsets = []
+        for gap in gaps:
+            self.next += gap
+            offsets.append(self.next)
+            self.next += 1
+        self.tracker.deliver(offsets)
+        self.unfinished.update(offsets)
+
+    @precondition(lambda self: self.unfinished)
+    @rule(data=st.data())
+    def finish_one(self, data: st.DataObject) -> None:
+        offset = data.draw(st.sampled_from(sorted(self.unfinished)))
+        self.tracker.finish(offset)
+        self.unfinished.remove(offset)
+
+    @precondition(lambda self: self.unfinished)
+    @rule(data=st.data())
+    def finish_several(self, data: st.DataObject) -> None:
+        known = sorted(self.unfinished)
+        start = data.draw(st.integers(0, len(known) - 1))
+        chosen = known[start : start + data.draw(st.integers(1, 8))]
+        self.tracker.finish_all(chosen)
+        self.unfinished.difference_update(chosen)
+
+    @precondition(lambda self: self.unfinished)
+    @rule(data=st.data())
+    def retract(self, data: st.DataObject) -> None:
+        """Only a tail of which nothing is finished may go back; the model finds where such tails begin."""
+        offset = data.draw(st.sampled_from(sorted(self.unfinished)))
+        delivered_above = [o for o in self.tracker._offsets if o >= offset]
+        if set(delivered_above) <= self.unfinished:
+            self.tracker.retract(offset)
+            self.unfinished.difference_update(delivered_above)
+            self.next = offset
+        else:
+            with pytest.raises(ValueError, match="finished already"):
+                self.tracker.retract(offset)
+
+    @rule(beyond=st.integers(0, 100))
+    def reach_the_end(self, beyond: int) -> None:
+        self.next += beyond
+        self.tracker.reach(self.next)
+
+    @invariant()
+    def commit_point_is_the_lowest_unfinished(self) -> None:
+        expected = min(self.unfinished, default=self.next)
+        assert self.tracker.commit_point == expected
+        assert self.tracker.unfinished == len(self.unfinished)
+
+    @invariant()
+    def it_never_goes_back(self) -> None:
+        point = self.tracker.commit_point
+        assert point is not None
+        assert point >= self.highest_commit
+        self.highest_commit = point
+
+
+TestTracker = TrackerMachine.TestCase
+
+
+def test_before_anything_is_known_there_is_no_commit_point() -> None:
+    assert Tracker().commit_point is None
+
+
+def test_a_log_that_starts_late_does_not_hold_commits_back() -> None:
+    tracker = Tracker(0)
+    tracker.deliver([5_000, 5_001])
+    assert tracker.commit_point == 5_000
+    tracker.finish_all([5_000, 5_001])
+    assert tracker.commit_point == 5_002
+
+
+def test_a_transaction_marker_at_the_end_is_passed() -> None:
+    tracker = Tracker(0)
+    tracker.deliver([0, 1])
+    tracker.reach(3)
+    assert tracker.commit_point == 0
+    tracker.finish_all([0, 1])
+    assert tracker.commit_point == 3
+
+
+def test_finished_offsets_do_not_pile_up() -> None:
+    tracker = Tracker(0)
+    for first in range(0, 100_000, 1_000):
+        tracker.deliver(range(first, first + 1_000))
+        tracker.finish_all(range(max(0, first - 1_000), first))
+        assert tracker.commit_point == first
+        assert len(tracker._marks) < 10_000
+
+
+def test_a_stale_reach_changes_nothing() -> None:
+    tracker = Tracker(0)
+    tracker.deliver([0, 1, 2])
+    tracker.reach(1)
+    tracker.finish_all([0, 1, 2])
+    assert tracker.commit_point == 3
+
+
+def test_nothing_to_deliver_or_finish_is_fine() -> None:
+    tracker = Tracker(7)
+    tracker.deliver([])
+    tracker.finish_all([])
+    assert tracker.commit_point == 7
+
+
+@pytest.mark.parametrize("offsets", [[4], [9, 9], [9, 8]])
+def test_offsets_that_do_not_ascend_are_a_bug_and_said_so(offsets: list[int]) -> None:
+    tracker = Tracker(5)
+    with pytest.raises(ValueError, match="do not ascend"):
+        tracker.deliver(offsets)
+
+
+def test_finishing_twice_or_what_was_never_delivered_is_a_bug_and_said_so() -> None:
+    tracker = Tracker(0)
+    tracker.deliver([0, 1, 5, 6])
+    tracker.finish(1)
+    with pytest.raises(ValueError, match="finished already"):
+        tracker.finish(1)
+    with pytest.raises(ValueError, match="partly finished already"):
+        tracker.finish_all([0, 1])
+    for unknown in (3, 7, -1):
+        with pytest.raises(ValueError, match="was not delivered"):
+            tracker.finish(unknown)
+    with pytest.raises(ValueError, match="was not delivered"):
+        Tracker(0).finish(0)

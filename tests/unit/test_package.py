@@ -1,0 +1,30 @@
+"""What `import penstock` gives, and what it must not cost."""
+
+import pickle
+import subprocess
+import sys
+
+import penstock
+from penstock import errors
+
+HEAVY = ("pyspark", "nicegui", "pandas", "pyarrow", "confluent_kafka", "typer", "rich", "pydantic")
+
+
+def test_the_public_names_are_these() -> None:
+    assert sorted(penstock.__all__) == [
+        "App", "PenstockError", "Record", "Reject", "Retry", "Skip", "__version__",
+    ]  # fmt: skip
+    assert all(hasattr(penstock, name) for name in penstock.__all__)
+
+
+def test_importing_it_imports_nothing_heavy() -> None:
+    program = f"import sys, penstock; print([m for m in {HEAVY!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_errors_survive_the_way_between_processes() -> None:
+    error = errors.HandlerError("it failed", hint="mend it")
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is errors.HandlerError
+    assert (copy.problem, copy.hint, str(copy)) == ("it failed", "mend it", "it failed mend it")
