@@ -4,7 +4,6 @@ import json
 import sys
 from typing import Annotated, NoReturn
 
-import click
 import typer
 
 from penstock import __version__
@@ -40,20 +39,21 @@ def _root(
 def main() -> NoReturn:
     """Run the command line; errors become one clear line and an exit code."""
     try:
-        result = app(standalone_mode=False)
+        result = app(standalone_mode=False, prog_name="penstock")
     except PenstockError as error:
         _show(error.problem, error.hint, kind=type(error).__name__)
         sys.exit(error.exit_code)
-    except click.UsageError as error:
-        command = error.ctx.command_path if error.ctx is not None else "penstock"
-        _show(error.format_message(), f"See `{command} --help`.", kind="UsageError")
-        sys.exit(error.exit_code)
-    except click.ClickException as error:
-        _show(error.format_message(), "", kind=type(error).__name__)
-        sys.exit(error.exit_code)
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         _show("Interrupted.", "", kind="Interrupted")
         sys.exit(_INTERRUPTED)
+    except Exception as error:
+        # Typer's versions differ in whose UsageError they raise, click's or their own copy, so it is known by its form.
+        format_message = getattr(error, "format_message", None)
+        if format_message is None:
+            raise
+        context = getattr(error, "ctx", None)
+        _show(format_message(), f"See `{context.command_path if context else 'penstock'} --help`.", kind="UsageError")
+        sys.exit(getattr(error, "exit_code", 2))
     sys.exit(result if isinstance(result, int) else 0)
 
 

@@ -8,7 +8,9 @@ from pathlib import Path
 from penstock.errors import ServerError
 
 _TAIL_LINES = 12
+_TAIL_WIDTH = 200
 _TAIL_BYTES = 64 << 10
+_FRAME = re.compile(r"\s+(?:at |\.\.\. \d+ more)")
 
 
 @dataclass(frozen=True)
@@ -63,8 +65,7 @@ def find_cause(log: str) -> Cause | None:
 
 def death(role: str, exit_code: int | None, logs: list[Path]) -> ServerError:
     """Say that a server ended, why as far as its logs tell, and show their last lines."""
-    words = "\n".join(filter(None, (tail(log) for log in logs)))
-    cause = find_cause(words)
+    cause = find_cause("\n".join(line for log in logs for line in _last_lines(log) if " INFO " not in line))
     if cause:
         what, advice = cause.what, cause.advice
     elif exit_code == -signal.SIGKILL:
@@ -72,16 +73,21 @@ def death(role: str, exit_code: int | None, logs: list[Path]) -> ServerError:
         advice = "When the system runs out of memory it does that: close other programs or use less with --memory 256m."
     else:
         what, advice = "its log says why", "Read the lines below; `penstock up` tries again on the same data."
-    return ServerError(f"{role} ended while it started: {what}.", hint=f"{advice}\nThe end of its log:\n{words}")
+    shown = "\n".join(filter(None, (tail(log) for log in logs)))
+    return ServerError(f"{role} ended while it started: {what}.", hint=f"{advice}\nThe end of its log:\n{shown}")
 
 
 def tail(log: Path) -> str:
+    """Return the last lines of a log, bounded in number and width."""
+    return "\n".join(f"  {line[:_TAIL_WIDTH]}" for line in _last_lines(log)[-_TAIL_LINES:])
+
+
+def _last_lines(log: Path) -> list[str]:
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
             text = file.read().decode(errors="replace")
     except OSError:
-        return ""
+        return []
     # The frames of a stack trace push out the lines that say something.
-    lines = [line for line in text.splitlines() if line.strip() and not re.match(r"\s+at ", line)]
-    return "\n".join(f"  {line}" for line in lines[-_TAIL_LINES:])
+    return [line for line in text.splitlines() if line.strip() and not _FRAME.match(line)]

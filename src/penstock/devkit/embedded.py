@@ -132,7 +132,8 @@ class Embedded:
             Startup(self.home, plan.layout, launched).wait(progress)
         except BaseException:
             # Ctrl+C too: nothing of a start that did not succeed stays behind.
-            progress("Stopping what was started")
+            if launched:
+                progress("Stopping what was started")
             end(server for server in find_servers(self.home) if server.role in launched)
             save_layout(self.home, before)
             raise

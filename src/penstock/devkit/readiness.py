@@ -34,7 +34,11 @@ class Startup:
         total = len(self._layout.nodes)
         self._wait_for_brokers(progress, total)
         progress("Checking that a record makes the round trip", done=total, total=total)
-        round_trip(self._layout.bootstrap, timeout=max(1.0, self._deadline - time.monotonic()))
+        round_trip(
+            self._layout.bootstrap,
+            timeout=max(0.0, self._deadline - time.monotonic()),
+            before_retry=self._check_lives,
+        )
         if self._layout.registry_port is not None:
             progress("Waiting for the schema registry")
             self._wait_for_registry(self._layout.registry_port)
@@ -50,19 +54,19 @@ class Startup:
         while not registry_answers(port):
             self._check_time("The registry does not answer", REGISTRY_ROLE)
 
-    def _check_time(self, problem: str, role: str) -> None:
-        for launched_role, server in self._launched.items():
+    def _check_lives(self) -> None:
+        for role, server in self._launched.items():
             if (exit_code := server.poll()) is not None:
-                raise death(launched_role, exit_code, self._logs(launched_role))
+                raise death(role, exit_code, [log_file(self._home, role), console_file(self._home, role)])
+
+    def _check_time(self, problem: str, role: str) -> None:
+        self._check_lives()
         if time.monotonic() > self._deadline:
             raise ServerError(
                 f"{problem} after {START_SECONDS} seconds.",
                 hint=f"The machine may be too busy: try again. The end of the log:\n{tail(log_file(self._home, role))}",
             )
         time.sleep(_PAUSE_SECONDS)
-
-    def _logs(self, role: str) -> list[Path]:
-        return [log_file(self._home, role), console_file(self._home, role)]
 
 
 def registry_answers(port: int) -> bool:

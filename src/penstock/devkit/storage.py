@@ -40,9 +40,9 @@ def new_cluster_id() -> str:
 def read_cluster(data: Path) -> Cluster | None:
     try:
         return msgspec.json.decode((data / MARKER).read_bytes(), type=Cluster)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
-    except (msgspec.DecodeError, NotADirectoryError) as error:
+    except msgspec.DecodeError as error:
         raise SetupError(
             f"The data folder {data} is damaged: {MARKER} in it is unreadable.",
             hint="Choose another folder with --data DIR, or delete this one.",

@@ -23,7 +23,6 @@ from penstock.engine.messages import (
     Lost,
     Pause,
     Refused,
-    Report,
     Resume,
     Revoking,
     Rewound,
@@ -31,16 +30,20 @@ from penstock.engine.messages import (
     ToDispatcher,
     Trouble,
     Undeliverable,
+    Worked,
 )
 from penstock.engine.outbox import Outbox
 from penstock.engine.reporter import Reporter
+from penstock.engine.work import Work
 from penstock.engine.workers import Workers
 from penstock.errors import PenstockError
 
 # The longest wait for a message; timers that are due sooner shorten it.
-_IDLE_SECONDS = 0.5
+_IDLE_SECONDS = 0.1
 _OUTBOX_FULL_SECONDS = 0.02
 _PROGRESS_SECONDS = 0.5
+# How often outcomes are taken from workers that are still in the middle of a run.
+_COLLECT_SECONDS = 0.1
 # Messages handled before timers get their turn again.
 _MESSAGE_BURST = 64
 
@@ -71,6 +74,8 @@ class Dispatcher:
         self._revokes: list[_Revoke] = []
         self._next_commit = time.monotonic() + handler.commit_every
         self._next_progress = time.monotonic() + _PROGRESS_SECONDS
+        self._next_collection = time.monotonic() + _COLLECT_SECONDS
+        self._works: set[Work] = set()
         self._commit_under_way = False
         self._was_assigned = False
         self._stopping = False
@@ -111,8 +116,9 @@ class Dispatcher:
                 self._dispatch.deliver(records)
                 for place, offset in ends.items():
                     self._dispatch.reach(place, offset)
-            case Report(run, outcomes, last):
-                self._carry_out(self._dispatch.report(run, outcomes, last=last, now=time.monotonic()))
+            case Worked(work):
+                self._works.discard(work)
+                self._collect(work, last=True)
             case Delivered(sends):
                 for send in sends:
                     if self._dispatch.acknowledge(send):
@@ -149,8 +155,14 @@ class Dispatcher:
         """Everything that is due, whatever message came last."""
         if self._outbox.is_full:
             self._outbox.flush()
+        if now >= self._next_collection:
+            self._next_collection = now + _COLLECT_SECONDS
+            for work in self._works:
+                self._collect(work, last=False)
         for run in self._dispatch.take(now):
-            self._workers.submit(run)
+            work = Work(run, has_dead_letter=self._handler.dead_letter is not None)
+            self._works.add(work)
+            self._workers.submit(work)
         self._balance(now)
         self._answer_revokes(now)
         if now >= self._next_commit:
@@ -163,6 +175,11 @@ class Dispatcher:
             self._stop("caught up")
 
     # What workers and the broker report.
+
+    def _collect(self, work: Work, *, last: bool) -> None:
+        outcomes = work.collect(last=last)
+        if outcomes or last:
+            self._carry_out(self._dispatch.report(work.run, outcomes, last=last, now=time.monotonic()))
 
     def _carry_out(self, consequences: Consequences) -> None:
         self._tell.settled(consequences)

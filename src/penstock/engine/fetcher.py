@@ -38,6 +38,10 @@ _COMMITTED_SECONDS = 10.0
 # How much longer than the drain timeout the dispatcher may take to answer a revoke.
 _ANSWER_GRACE_SECONDS = 5.0
 
+# The client joins a rebalance in the background, so its generation may be a moment behind the group's.
+_PASSING_REFUSALS = frozenset({KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS})
+_LAST_COMMIT_WAITS = (0.05, 0.1, 0.2, 0.4, 0.8)
+
 _STOPPING_CODES = frozenset(
     {
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -224,15 +228,21 @@ class Fetcher:
             owned.difference_update(places)
 
     def _commit_at_last(self, consumer: Consumer, offsets: Offsets) -> None:
-        """The last commit of an epoch waits for its answer: nobody else can repeat it."""
+        """The last commit of an epoch waits for its answer, and is repeated while a rebalance of others refuses it."""
         if not offsets:
             return
-        try:
-            done = consumer.commit(offsets=_with_offsets(offsets), asynchronous=False) or []
-        except KafkaException as error:
-            self._inbox.put(CommitAnswer(offsets, dict.fromkeys(offsets, error.args[0].str())))
-        else:
-            self._on_commit(None, done)
+        for wait in (*_LAST_COMMIT_WAITS, None):
+            try:
+                done = consumer.commit(offsets=_with_offsets(offsets), asynchronous=False)
+            except KafkaException as error:
+                reason: KafkaError = error.args[0]
+                if wait is not None and (reason.retriable() or reason.code() in _PASSING_REFUSALS):
+                    time.sleep(wait)
+                    continue
+                self._inbox.put(CommitAnswer(offsets, dict.fromkeys(offsets, reason.str())))
+            else:
+                self._on_commit(None, done)
+            return
 
     def _on_error(self, error: KafkaError) -> None:
         """Trouble with connections: the client goes on trying by itself."""

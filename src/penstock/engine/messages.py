@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from queue import SimpleQueue
 
-from penstock.core.dispatch import Run, Send
-from penstock.core.outcome import Failed, Outcome
+from penstock.core.dispatch import Send
+from penstock.core.outcome import Failed
 from penstock.core.record import Record, TopicPartition
+from penstock.engine.work import Work
 from penstock.errors import PenstockError
 
 Offsets = Mapping[TopicPartition, int]
@@ -45,12 +46,10 @@ class Lost:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """A worker's outcomes for the next records of a run; ``last`` if it does no more of it."""
+class Worked:
+    """A worker is through with this."""
 
-    run: Run
-    outcomes: Sequence[Outcome]
-    last: bool
+    work: Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +115,7 @@ ToDispatcher = (
     | Assigned
     | Revoking
     | Lost
-    | Report
+    | Worked
     | Delivered
     | Refused
     | Undeliverable

@@ -1,5 +1,6 @@
 """Questions and small changes to a cluster: topics, offsets, groups."""
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
@@ -9,11 +10,18 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from penstock.core.record import TopicPartition as Place
 from penstock.errors import TopicError
+from penstock.kafka.addresses import require_listener
 from penstock.kafka.clients import LOG, checked
 from penstock.kafka.failures import kafka_error, translate
 
 # How long a broker may take to answer a question before it counts as not there.
 ANSWER_SECONDS = 8.0
+_COORDINATOR_RETRY_SECONDS = 0.2
+_NO_COORDINATOR_YET = {
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+}
 
 
 class Cluster:
@@ -21,6 +29,7 @@ class Cluster:
 
     def __init__(self, brokers: str, settings: Mapping[str, Any] | None = None) -> None:
         self.brokers = brokers
+        require_listener(brokers)
         try:
             self._admin = AdminClient(
                 {**checked(settings or {}), "bootstrap.servers": brokers, "socket.timeout.ms": 5000}, logger=LOG
@@ -84,13 +93,18 @@ class Cluster:
 
     def members(self, group: str) -> int:
         """How many members the group has right now; none where there is no such group."""
-        future = self._admin.describe_consumer_groups([group], request_timeout=ANSWER_SECONDS)[group]
-        try:
-            return len(future.result().members)
-        except KafkaException as error:
-            if _code(error) == KafkaError.GROUP_ID_NOT_FOUND:
-                return 0
-            raise translate(error, doing=f"describing group {group}", brokers=self.brokers) from error
+        deadline = time.monotonic() + ANSWER_SECONDS
+        while True:
+            future = self._admin.describe_consumer_groups([group], request_timeout=ANSWER_SECONDS)[group]
+            try:
+                return len(future.result().members)
+            except KafkaException as error:
+                if _code(error) == KafkaError.GROUP_ID_NOT_FOUND:
+                    return 0
+                # A cluster that has just started looks for a moment as if nobody kept its groups.
+                if _code(error) not in _NO_COORDINATOR_YET or time.monotonic() > deadline:
+                    raise translate(error, doing=f"describing group {group}", brokers=self.brokers) from error
+            time.sleep(_COORDINATOR_RETRY_SECONDS)
 
     def committed(self, group: str, places: Iterable[Place]) -> dict[Place, int]:
         """The group's committed offsets; partitions without one are left out."""

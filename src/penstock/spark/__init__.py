@@ -3,7 +3,7 @@
 from penstock.errors import SetupError
 
 try:
-    import pyarrow  # noqa: F401 - only to see that it is there
+    import pyarrow as pa  # noqa: F401 - only to see that it is there
     import pyspark  # noqa: F401
 except ImportError as error:
     raise SetupError(

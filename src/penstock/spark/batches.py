@@ -7,38 +7,22 @@ its middle, has nothing left to cancel.
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from queue import SimpleQueue
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, Observation
-from pyspark.sql import functions as f
+from pyspark.sql import DataFrame, SparkSession
 
 from penstock.app import Handler
-from penstock.spark.columns import ROW_SCHEMA, Kind
+from penstock.spark.columns import SINK_SCHEMA
+from penstock.spark.counts import Counts, CountsInSpark
 from penstock.spark.task import handle_task
 
 
 class BorderClosedError(Exception):
     """Raised into Spark in place of a batch: the only way to say that there is to be no other."""
-
-
-@dataclass(frozen=True)
-class Counts:
-    read: int = 0
-    written: int = 0
-    dead_lettered: int = 0
-    skipped: int = 0
-
-    def __add__(self, other: "Counts") -> "Counts":
-        return Counts(
-            self.read + other.read,
-            self.written + other.written,
-            self.dead_lettered + other.dead_lettered,
-            self.skipped + other.skipped,
-        )
 
 
 @dataclass(frozen=True)
@@ -53,9 +37,10 @@ class Batch:
 class Batches:
     """What Spark calls for each batch. Everything but ``run`` belongs to the driver's loop."""
 
-    def __init__(self, handler: Handler, sink: Mapping[str, str]) -> None:
+    def __init__(self, session: SparkSession, handler: Handler, sink: Mapping[str, str]) -> None:
         self._handler = handler
         self._sink = sink
+        self._counted = session.sparkContext.accumulator(Counts(), CountsInSpark())
         self._lock = threading.Lock()
         self._closed = False
         self._busy = False
@@ -63,14 +48,14 @@ class Batches:
         self.failure: Exception | None = None
 
     def run(self, source: DataFrame, number: int) -> None:
-        began = time.monotonic()
+        began, before = time.monotonic(), self._counted.value
         with self._passing_border():
             try:
-                counts = _write(_handled(source, self._handler), self._sink)
+                self._write(source)
             except Exception as error:
                 self.failure = error
                 raise
-            self.done.put(Batch(number, counts, time.monotonic() - began))
+            self.done.put(Batch(number, self._counted.value - before, time.monotonic() - began))
 
     def close(self) -> None:
         """No batch begins after this; one that has begun goes on."""
@@ -94,30 +79,12 @@ class Batches:
             with self._lock:
                 self._busy = False
 
+    def _write(self, source: DataFrame) -> None:
+        """Outputs and dead letters in one write, each to its own topic; the broker has them all when it returns."""
+        handler, count = self._handler, self._counted.add
 
-def _handled(source: DataFrame, handler: Handler) -> tuple[DataFrame, Observation]:
-    """The rows that the handler stage makes of the source, and the count of what it was given."""
-    read = Observation("read")
+        # A closure, because Spark takes only a function of one argument; small, because it travels with each task.
+        def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return handle_task(handler, batches, count=count)
 
-    # Only a function of one argument counts as a stage for Spark.
-    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return handle_task(handler, batches)
-
-    rows = source.observe(read, f.count(f.lit(1)).alias("records")).mapInArrow(stage, ROW_SCHEMA)
-    return rows, read
-
-
-def _write(handled: tuple[DataFrame, Observation], sink: Mapping[str, str]) -> Counts:
-    """Outputs and dead letters in one write, each to its own topic; the broker has acknowledged them when it returns."""
-    rows, read = handled
-    made = Observation("made")
-    observed = rows.observe(
-        made, _count(Kind.OUTPUT, "written"), _count(Kind.DEAD_LETTER, "dead_lettered"), _count(Kind.SKIPPED, "skipped")
-    )
-    to_kafka = observed.where(f.col("topic").isNotNull()).select("topic", "key", "value", "headers")
-    to_kafka.write.format("kafka").options(**sink).save()
-    return Counts(read=read.get["records"], **made.get)
-
-
-def _count(kind: Kind, name: str) -> Column:
-    return f.count_if(f.col("kind") == int(kind)).alias(name)
+        source.mapInArrow(stage, SINK_SCHEMA).write.format("kafka").options(**self._sink).save()

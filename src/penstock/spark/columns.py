@@ -1,11 +1,6 @@
-"""Between Spark's Arrow columns and records: whole columns at a time, because a loop per field costs more than a handler.
-
-Three kinds of rows come out of the handler stage. Outputs and dead letters go to Kafka; a skipped record leaves a row
-without a topic, so that it can be counted.
-"""
+"""Between Spark's Arrow columns and records: a column at a time, because fields one by one cost more than a handler."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from enum import IntEnum
 from itertools import islice, repeat
 
 import pyarrow as pa
@@ -17,20 +12,11 @@ from penstock.core.record import Header, Record
 # The columns of Spark's Kafka source that make a record.
 SOURCE_COLUMNS = ("topic", "partition", "offset", "key", "value", "headers", "timestamp")
 
-ROW_SCHEMA = (
-    "kind tinyint, topic string, key binary, value binary, headers array<struct<key: string, value: binary>>"
-)
+# What the handler stage gives to Spark's Kafka sink.
+SINK_SCHEMA = "topic string, key binary, value binary, headers array<struct<key: string, value: binary>>"
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-_ROWS = pa.schema(
-    [("kind", pa.int8()), ("topic", pa.string()), ("key", pa.binary()), ("value", pa.binary()), ("headers", _HEADERS)]
-)
+_SINK = pa.schema([("topic", pa.string()), ("key", pa.binary()), ("value", pa.binary()), ("headers", _HEADERS)])
 _MICROS_PER_MILLI = 1000
-
-
-class Kind(IntEnum):
-    OUTPUT = 0
-    DEAD_LETTER = 1
-    SKIPPED = 2
 
 
 def to_records(batch: pa.RecordBatch) -> Iterator[Record]:
@@ -56,24 +42,13 @@ def _to_headers(column: pa.ListArray) -> Iterable[tuple[Header, ...]]:
     return [tuple(islice(pairs, length or 0)) for length in pc.list_value_length(column).to_pylist()]
 
 
-def to_rows(kind: Kind, outgoing: Sequence[Outgoing]) -> pa.RecordBatch:
-    """Rows for Spark's Kafka sink."""
+def to_rows(outgoing: Sequence[Outgoing]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(
         [
-            _same(kind, len(outgoing)),
             pa.array([each.topic for each in outgoing], pa.string()),
             pa.array([each.key for each in outgoing], pa.binary()),
             pa.array([each.value for each in outgoing], pa.binary()),
             pa.array([each.headers or None for each in outgoing], _HEADERS),
         ],
-        schema=_ROWS,
+        schema=_SINK,
     )
-
-
-def skipped_rows(count: int) -> pa.RecordBatch:
-    nothing = [pa.nulls(count, field.type) for field in list(_ROWS)[1:]]
-    return pa.RecordBatch.from_arrays([_same(Kind.SKIPPED, count), *nothing], schema=_ROWS)
-
-
-def _same(kind: Kind, count: int) -> pa.Array:
-    return pa.repeat(pa.scalar(int(kind), pa.int8()), count)

@@ -33,7 +33,9 @@ def start_context(conf: SparkConf, *, log: Path, environment: Mapping[str, str])
         try:
             # In a session of its own, because a Ctrl+C goes to all processes of the terminal's one: it is for us to
             # answer, by finishing the batch that the JVM and its Python workers are busy with.
-            gateway = launch_gateway(conf, {"stdout": output, "stderr": output, "start_new_session": True})
+            gateway: JavaGateway = launch_gateway(  # type: ignore[no-untyped-call]
+                conf, {"stdout": output, "stderr": output, "start_new_session": True}
+            )
         except PySparkRuntimeError as error:
             raise SetupError("Spark's JVM did not start.", hint=f"Its last words are in {log}.") from error
         return _keeping_signals(conf, gateway)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from penstock.core.events import Committed, CommitFailed, Event
+from penstock.core.events import CommitFailed, Committed, Event
 from penstock.core.record import TopicPartition
 from penstock.errors import PenstockError, ServerError
 from penstock.kafka import Cluster

@@ -49,13 +49,12 @@ class Resumption:
     checkpoint_fits: bool
     surprises: tuple[str, ...]
 
-    def targets(self, logs: Mapping[TopicPartition, Log]) -> Offsets:
-        """The end of each partition that has records left to handle."""
-        return {
-            place: log.end
-            for place, log in logs.items()
-            if (log.start if self.offsets[place] == EARLIEST else self.offsets[place]) < log.end
+    def left(self, logs: Mapping[TopicPartition, Log]) -> dict[TopicPartition, range]:
+        """The offsets that each partition has left to handle, where there are some."""
+        starts = {
+            place: log.start if self.offsets[place] == EARLIEST else self.offsets[place] for place, log in logs.items()
         }
+        return {place: range(starts[place], log.end) for place, log in logs.items() if starts[place] < log.end}
 
 
 def resume(

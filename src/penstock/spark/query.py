@@ -11,9 +11,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 from penstock.app import Handler
 from penstock.core import events
 from penstock.errors import PenstockError
-from penstock.spark.batches import Batch, Batches, Counts
+from penstock.spark.batches import Batch, Batches
 from penstock.spark.checkpoint import Checkpoint
-from penstock.spark.failures import translate
+from penstock.spark.counts import Counts
+from penstock.spark.failures import query_error
 from penstock.spark.group import GroupOffsets
 from penstock.spark.offsets import Offsets
 from penstock.spark.source import read_source, sink_options, source_options
@@ -33,6 +34,7 @@ class Plan:
     clients: Mapping[str, str]
     checkpoint: Checkpoint
     start: Offsets
+    lag: int
     targets: Offsets | None
     group: GroupOffsets
 
@@ -43,12 +45,13 @@ class HandlerQuery:
     All of it belongs to one thread, the driver's loop. Spark's stream thread is met only through ``Batches``.
     """
 
-    def __init__(self, plan: Plan, emit: Callable[[events.Event], None]) -> None:
+    def __init__(self, session: SparkSession, plan: Plan, emit: Callable[[events.Event], None]) -> None:
+        self._session = session
         self._plan = plan
         self._handler = plan.handler
         self._emit = emit
         # Settings may hold secrets and callbacks: neither has any business in a task.
-        self._batches = Batches(replace(plan.handler, settings={}), sink_options(plan.clients))
+        self._batches = Batches(session, replace(plan.handler, settings={}), sink_options(plan.clients))
         self._unconfirmed: list[Batch] = []
         self._totals = Counts()
         self._reached: Offsets = {}
@@ -58,8 +61,8 @@ class HandlerQuery:
         self.is_over = False
         self.error: PenstockError | None = None
 
-    def start(self, session: SparkSession) -> None:
-        source = read_source(session, source_options(self._handler, self._plan.clients, self._plan.start))
+    def start(self) -> None:
+        source = read_source(self._session, source_options(self._handler, self._plan.clients, self._plan.start))
         writer = source.writeStream.foreachBatch(self._batches.run).trigger(processingTime=_TRIGGER)
         self._query = writer.option("checkpointLocation", str(self._plan.checkpoint.folder)).start()
         self._emit(
@@ -68,25 +71,27 @@ class HandlerQuery:
                 group=self._handler.group,
                 handler=self._handler.name,
                 topics=self._handler.topics,
+                lag=self._plan.lag,
             )
         )
 
     def advance(self) -> None:
         """Report and commit what has been finished since the last call, and end what is to end."""
+        if self._query is None or self.is_over:
+            return
         # Asked before the finished batches are taken: one that ends in between is then still seen as busy.
         busy = self._batches.busy
         self._confirm_batches()
-        if self._query is None or self.is_over:
-            return
         if not self._query.isActive:
             self._end()
-        elif self._targets_reached():
-            self.stop("caught up")
-        if self._deadline is not None and not self.is_over:
-            drained = not busy and not self._unconfirmed
-            if drained or time.monotonic() > self._deadline:
-                self._query.stop()
-                self._end()
+        elif self._deadline is None:
+            if self._targets_reached():
+                self.stop("caught up")
+        elif not busy and not self._unconfirmed:
+            self._query.stop()
+            self._end()
+        elif time.monotonic() > self._deadline:
+            self._cancel(self._query)
 
     def stop(self, reason: str) -> None:
         """Let the batch that is running be the last one; ``advance`` does the rest."""
@@ -94,6 +99,16 @@ class HandlerQuery:
             self._emit(events.Stopping(group=self._handler.group, reason=reason))
             self._batches.close()
             self._deadline = time.monotonic() + self._handler.drain_timeout
+
+    def _cancel(self, query: StreamingQuery) -> None:
+        reason = (
+            f"The batch that handler {self._handler.name} was running took longer than "
+            f"drain_timeout={self._handler.drain_timeout:g}s. It was cancelled, and its records will come again."
+        )
+        self._emit(events.Error(group=self._handler.group, reason=reason, fatal=False))
+        query.stop()
+        self._batches.failure = None  # which was the cancelling itself
+        self._end()
 
     def _confirm_batches(self) -> None:
         """A batch counts once Spark has noted its end: only then will a restart not repeat it."""
@@ -105,6 +120,7 @@ class HandlerQuery:
             self._emit(
                 events.BatchFinished(
                     group=self._handler.group,
+                    handler=self._handler.name,
                     batch=batch.number,
                     seconds=round(batch.seconds, 3),
                     **asdict(batch.counts),
@@ -119,7 +135,6 @@ class HandlerQuery:
 
     def _end(self) -> None:
         """The query runs no more: commit the last of it and say how it was."""
-        self.is_over = True
         self.error = self._find_error()
         if self.error is not None:
             self._emit(events.Error(group=self._handler.group, reason=str(self.error), fatal=True))
@@ -130,18 +145,19 @@ class HandlerQuery:
         self._emit(
             events.Stopped(
                 group=self._handler.group,
+                handler=self._handler.name,
                 seconds=round(time.monotonic() - self._began, 3),
                 **asdict(self._totals),
             )
         )
+        self.is_over = True
 
     def _find_error(self) -> PenstockError | None:
-        if self._batches.failure is not None:
-            return translate(self._batches.failure, handler=self._handler)
-        if self._deadline is not None or self._query is None:
-            return None
-        error = self._query.exception()
-        return None if error is None else translate(error, handler=self._handler)
+        error = self._batches.failure
+        # Once it was to stop, a query may end by the closed border, which Spark takes for a failure.
+        if error is None and self._deadline is None and self._query is not None:
+            error = self._query.exception()
+        return None if error is None else query_error(error, self._handler)
 
 
 def _take_all(queue: "SimpleQueue[Batch]") -> Iterator[Batch]:

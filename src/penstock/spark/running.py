@@ -10,7 +10,6 @@ from pyspark.sql import SparkSession
 
 from penstock.app import App, Handler
 from penstock.core.events import Error, Event
-from penstock.errors import ConfigError
 from penstock.kafka import Cluster, prepare_topics
 from penstock.spark.checkpoint import checked_root, checkpoint_of
 from penstock.spark.group import GroupOffsets, refuse_members
@@ -42,13 +41,11 @@ def run(
     cluster = Cluster(brokers, app.settings)
     prepare_topics(app, cluster, emit)
     root = checked_root(checkpoint) if checkpoint is not None else checkpoint_root() / cluster.id()
-    plans = [
-        _plan(handler, cluster, root=root, emit=emit, until_caught_up=until_caught_up) for handler in app.handlers
-    ]
+    plans = [_plan(handler, cluster, root=root, emit=emit, until_caught_up=until_caught_up) for handler in app.handlers]
     with _session(app, session, master) as spark:
-        queries = [HandlerQuery(plan, emit) for plan in plans]
+        queries = [HandlerQuery(spark, plan, emit) for plan in plans]
         for query in queries:
-            query.start(spark)
+            query.start()
         _watch(queries, stop)
     for query in queries:
         if query.error is not None:
@@ -73,12 +70,14 @@ def _plan(
         checkpoint.set_aside()
     group = GroupOffsets(cluster, handler.group, committed, emit)
     group.advance(resumption.offsets)
+    left = resumption.left(logs)
     return Plan(
         handler=handler,
         clients=clients,
         checkpoint=checkpoint,
         start=resumption.offsets,
-        targets=resumption.targets(logs) if until_caught_up else None,
+        lag=sum(map(len, left.values())),
+        targets={place: offsets.stop for place, offsets in left.items()} if until_caught_up else None,
         group=group,
     )
 

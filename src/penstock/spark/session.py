@@ -7,15 +7,16 @@ from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 
+from py4j.protocol import Py4JError
 from pyspark import SparkConf
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from penstock.errors import ConfigError, SetupError
 from penstock.jvm.coordinates import kafka_connector
 from penstock.jvm.ivy import pyspark_jars
 from penstock.jvm.jars import resolve
 from penstock.jvm.java import find_java
+from penstock.spark.failures import session_error
 from penstock.spark.gateway import end_context, python_path, start_context
 from penstock.spark.places import log_file
 
@@ -40,8 +41,8 @@ def start_session(name: str, *, master: str | None = None) -> SparkSession:
     conf = SparkConf(loadDefaults=False).setAll(list(_options(name, master).items()))
     try:
         return SparkSession(start_context(conf, log=log, environment=_environment(master, log)))
-    except PySparkException as error:
-        raise SetupError(f"Spark did not start on {master!r}.", hint=f"The reason is in {log}.") from error
+    except (PySparkException, Py4JError) as error:
+        raise session_error(error, master) from error
 
 
 def end_session(session: SparkSession) -> None:

@@ -19,7 +19,8 @@ from penstock.core.dead_letter import dead_letter
 from penstock.core.outcome import Done, Outcome, Outgoing, Skipped, ToDeadLetter, TryAgain, decide
 from penstock.core.record import Record
 from penstock.errors import HandlerError
-from penstock.spark.columns import Kind, skipped_rows, to_records, to_rows
+from penstock.spark.columns import to_records, to_rows
+from penstock.spark.counts import Counts
 
 
 class HaltedTaskError(Exception):
@@ -43,9 +44,13 @@ class HaltedTaskError(Exception):
 
 
 def handle_task(
-    handler: Handler, batches: Iterable[pa.RecordBatch], *, sleep: Callable[[float], None] = time.sleep
+    handler: Handler,
+    batches: Iterable[pa.RecordBatch],
+    *,
+    count: Callable[[Counts], None],
+    sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[pa.RecordBatch]:
-    """Rows for every output, dead letter and skipped record of these batches."""
+    """Rows for every output and dead letter of these batches; ``count`` hears how many records led to what."""
     handle = _handle_async(handler) if handler.signature.is_async else _handle(handler, sleep)
     for batch in batches:
         settled = _Settled(handler)
@@ -53,7 +58,9 @@ def handle_task(
             handle(to_records(batch), settled)
         except HandlerError as error:
             raise HaltedTaskError(error) from None
-        yield from settled.rows()
+        count(settled.counts(read=len(batch)))
+        if settled.outgoing:
+            yield to_rows(settled.outgoing)
 
 
 class _Settled:
@@ -61,15 +68,15 @@ class _Settled:
 
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
-        self._outputs: list[Outgoing] = []
-        self._dead_letters: list[Outgoing] = []
+        self.outgoing: list[Outgoing] = []
+        self._dead_lettered = 0
         self._skipped = 0
 
     def settle(self, record: Record, outcome: Outcome) -> float | None:
         """Seconds until the next attempt, or None where the record is finished."""
         if isinstance(outcome, Done):
             if outcome.output is not None:
-                self._outputs.append(outcome.output)
+                self.outgoing.append(outcome.output)
             return None
         if isinstance(outcome, Skipped):
             self._skipped += 1
@@ -86,7 +93,8 @@ class _Settled:
             record.attempt += 1
             return decision.delay
         if isinstance(decision, ToDeadLetter) and dead_letter_topic is not None:
-            self._dead_letters.append(
+            self._dead_lettered += 1
+            self.outgoing.append(
                 dead_letter(
                     record,
                     outcome,
@@ -99,13 +107,13 @@ class _Settled:
             return None
         raise halt_error(self._handler.name, record, outcome)
 
-    def rows(self) -> Iterator[pa.RecordBatch]:
-        if self._outputs:
-            yield to_rows(Kind.OUTPUT, self._outputs)
-        if self._dead_letters:
-            yield to_rows(Kind.DEAD_LETTER, self._dead_letters)
-        if self._skipped:
-            yield skipped_rows(self._skipped)
+    def counts(self, *, read: int) -> Counts:
+        return Counts(
+            read=read,
+            written=len(self.outgoing) - self._dead_lettered,
+            dead_lettered=self._dead_lettered,
+            skipped=self._skipped,
+        )
 
 
 _Handle = Callable[[Iterator[Record], _Settled], None]
@@ -128,7 +136,7 @@ def _handle_async(handler: Handler) -> _Handle:
 
     async def handle_all(records: Iterator[Record], settled: _Settled) -> None:
         for record in records:
-            while (wait := settled.settle(record, await attempt(record))) is not None:
+            while (wait := settled.settle(record, await attempt(record))) is not None:  # noqa: ASYNC110 - not polling
                 await asyncio.sleep(wait)
 
     return lambda records, settled: _event_loop().run(handle_all(records, settled))

@@ -1,0 +1,46 @@
+"""Bootstrap addresses: read them, and see quickly whether anything listens there."""
+
+import socket
+
+from penstock.errors import ConfigError, ServerError
+
+_DEFAULT_PORT = 9092
+_CONNECT_SECONDS = 3.0
+
+
+def parse_brokers(brokers: str) -> list[tuple[str, int]]:
+    """Hosts and ports of ``host:port,host:port``, as the Kafka clients read it."""
+    return [_parse(each.strip(), brokers) for each in brokers.split(",") if each.strip()] or [_parse("", brokers)]
+
+
+def require_listener(brokers: str) -> None:
+    """Raise at once where nothing listens at any of the addresses; the client itself would try until its timeout."""
+    problems = [_problem(host, port) for host, port in parse_brokers(brokers)]
+    if None in problems:
+        return
+    if all(isinstance(problem, socket.gaierror) for problem in problems):
+        raise ServerError(f"The host name in brokers={brokers!r} is not known.", hint="Check its spelling.")
+    raise ServerError(
+        f"No Kafka broker answers at {brokers}.",
+        hint="Start the embedded one with `penstock up`, or name a running one with --brokers.",
+    )
+
+
+def _problem(host: str, port: int) -> OSError | None:
+    try:
+        with socket.create_connection((host, port), timeout=_CONNECT_SECONDS):
+            return None
+    except OSError as error:
+        return error
+
+
+def _parse(address: str, brokers: str) -> tuple[str, int]:
+    host, port = address.rpartition("://")[2], str(_DEFAULT_PORT)
+    if not host.endswith("]") and ":" in host:
+        host, _, port = host.rpartition(":")
+    host = host.strip("[]")
+    if not host or not port.isdecimal() or not 0 < int(port) < 2**16:
+        raise ConfigError(
+            f"brokers={brokers!r} is not an address of Kafka.", hint="Write host:port, with commas between several."
+        )
+    return host, int(port)

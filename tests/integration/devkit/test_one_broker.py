@@ -1,0 +1,195 @@
+"""One real broker: started, killed, frozen, damaged, stopped, and its data never lost."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from bed import produce, read_values
+from penstock.devkit import Embedded, ServerState, Status, UpOptions
+from penstock.devkit.layout import STATE_FILE
+from penstock.devkit.ports import HOST, is_free
+from penstock.devkit.processes import find_servers
+from penstock.errors import ServerError, SetupError
+from penstock.kafka import Cluster
+
+WAIT_SECONDS = 60
+
+UP = """
+import sys
+from pathlib import Path
+from penstock.devkit import Embedded, UpOptions
+
+def progress(text, **_):
+    print(text, flush=True)
+
+Embedded(Path(sys.argv[1])).up(UpOptions(port=0), progress=progress)
+"""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("one")
+    yield folder
+    Embedded(folder).down()
+
+
+@pytest.fixture
+def kafka(home: Path) -> Embedded:
+    """The module's broker, running."""
+    embedded = Embedded(home)
+    embedded.up(None if embedded.bootstrap() else UpOptions(port=0))
+    return embedded
+
+
+@pytest.fixture
+def spare(tmp_path: Path) -> Iterator[Embedded]:
+    """A home of one's own, for tests that end without a running broker."""
+    embedded = Embedded(tmp_path / "home with ä space")
+    yield embedded
+    embedded.down()
+
+
+def pid_of(status: Status) -> int:
+    pid = status.brokers[0].pid
+    assert pid is not None
+    return pid
+
+
+def run_up(home: Path) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-c", UP, str(home)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def wait_until_gone(pid: int) -> None:
+    deadline = time.monotonic() + WAIT_SECONDS
+    while psutil.pid_exists(pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_data_and_port_survive_kill_9(kafka: Embedded) -> None:
+    before = kafka.status()
+    bootstrap = before.bootstrap or ""
+    Cluster(bootstrap).create_topics(["survivors"], partitions=1)
+    produce(bootstrap, "survivors", [b"one", b"two"])
+
+    os.kill(pid_of(before), signal.SIGKILL)
+    wait_until_gone(pid_of(before))
+    dead = kafka.status()
+    assert (dead.brokers[0].state, dead.brokers[0].pid, dead.running) == (ServerState.DEAD, None, False)
+
+    after = kafka.up()
+    assert after.running
+    assert (after.bootstrap, after.cluster_id) == (bootstrap, before.cluster_id)
+    assert pid_of(after) != pid_of(before)
+    assert read_values(bootstrap, "survivors") == [b"one", b"two"]
+
+
+def test_up_twice_is_fine(kafka: Embedded) -> None:
+    first = kafka.status()
+    again = kafka.up()
+    assert pid_of(again) == pid_of(first)
+    assert again.notes == ("It was running already.",)
+
+
+def test_the_probe_leaves_nothing_behind(kafka: Embedded) -> None:
+    assert not [name for name in Cluster(kafka.bootstrap() or "").topics() if "probe" in name]
+
+
+def test_another_number_of_brokers_is_refused_while_it_runs(kafka: Embedded) -> None:
+    with pytest.raises(SetupError, match="--brokers 1, not 3"):
+        kafka.up(UpOptions(brokers=3))
+    assert kafka.status().running
+
+
+def test_a_frozen_broker_is_not_answering(kafka: Embedded) -> None:
+    pid = pid_of(kafka.status())
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        assert kafka.status().brokers[0].state is ServerState.SILENT
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def test_a_damaged_state_file_is_reported_and_healed(kafka: Embedded) -> None:
+    before = kafka.status()
+    (kafka.home / STATE_FILE).write_text('{"cluster_id": ')
+    healed = kafka.status()
+    assert "was damaged" in healed.notes[0]
+    assert (healed.bootstrap, healed.running) == (before.bootstrap, True)
+    assert kafka.status().notes == ()
+
+
+def test_a_home_that_runs_in_one_folder_leaves_others_alone(kafka: Embedded, spare: Embedded) -> None:
+    assert spare.down().roles == ()
+    assert spare.status().brokers == ()
+    assert kafka.status().running
+
+
+def test_a_port_that_was_asked_for_and_is_taken_is_an_error(spare: Embedded) -> None:
+    with socket.create_server((HOST, 0)) as server:
+        port = server.getsockname()[1]
+        with pytest.raises(SetupError, match=f"Port {port} is in use"):
+            spare.up(UpOptions(port=port))
+    assert spare.status().brokers == ()
+
+
+def test_data_that_cannot_be_written_is_one_sentence(spare: Embedded, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(SetupError, match="Cannot write to") as caught:
+        spare.up(UpOptions(port=0, data=tmp_path / "file" / "data"))
+    assert "--data" in caught.value.hint
+
+
+def test_two_ups_at_once_start_one_broker_that_outlives_them(spare: Embedded) -> None:
+    for run in [run_up(spare.home), run_up(spare.home)]:
+        output, _ = run.communicate(timeout=WAIT_SECONDS)
+        assert run.returncode == 0, output
+    assert len(find_servers(spare.home)) == 1
+    status = spare.status()
+    assert status.running
+
+    # And down leaves nothing, keeps the data, and is fine when there is nothing to do.
+    assert spare.down().roles == ("broker-1",)
+    assert not psutil.pid_exists(pid_of(status))
+    assert is_free(status.brokers[0].port)
+    assert spare.down().roles == ()
+    assert Path(status.data or "").exists()
+    assert spare.down(wipe_data=True).wiped == status.data
+    assert not Path(status.data or "").exists()
+
+
+def test_a_broker_that_dies_at_start_shows_its_log_and_leaves_nothing_running(spare: Embedded) -> None:
+    data = Path(spare.up(UpOptions(port=0)).data or "")
+    spare.down()
+    identity = data / "node-1" / "meta.properties"
+    identity.write_text(identity.read_text().replace("node.id=1", "node.id=7"))
+
+    with pytest.raises(ServerError, match="broker-1 ended while it started: the data folder is damaged") as caught:
+        spare.up(UpOptions(port=0))
+    assert "The end of its log:" in caught.value.hint
+    assert "meta.properties" in caught.value.hint
+    assert find_servers(spare.home) == []
+    assert spare.status().brokers == ()
+
+
+def test_an_interrupted_up_leaves_nothing_running(spare: Embedded) -> None:
+    run = run_up(spare.home)
+    with run:
+        assert run.stdout is not None
+        for line in run.stdout:
+            if line.startswith("Waiting for the brokers"):
+                break
+        assert find_servers(spare.home) != []
+        run.send_signal(signal.SIGINT)
+        assert "KeyboardInterrupt" in run.stdout.read()
+    assert find_servers(spare.home) == []
+    assert spare.status().brokers == ()

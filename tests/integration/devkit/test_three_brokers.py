@@ -1,0 +1,90 @@
+"""Three real brokers and a schema registry: one broker lost, everything stopped and started, nothing forgotten."""
+
+import http.client
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import psutil
+import pytest
+
+from bed import produce, read_values
+from penstock.devkit import Embedded, ServerState, Status, UpOptions
+from penstock.kafka import Cluster
+
+WAIT_SECONDS = 30
+MEDIA_TYPE = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded]:
+    embedded = Embedded(tmp_path_factory.mktemp("three"))
+    embedded.up(UpOptions(brokers=3, port=0, registry=True))
+    yield embedded
+    pids = [server.pid for server in (*embedded.status().brokers, embedded.status().registry) if server and server.pid]
+    embedded.down()
+    assert not any(psutil.pid_exists(pid) for pid in pids)
+
+
+def ask_registry(status: Status, path: str, body: dict[str, Any] | None = None) -> Any:
+    assert status.registry is not None
+    url = urlsplit(status.registry.url)
+    connection = http.client.HTTPConnection(url.netloc, timeout=WAIT_SECONDS)
+    try:
+        method, content = ("POST", json.dumps(body)) if body else ("GET", None)
+        connection.request(method, url.path + path, content, MEDIA_TYPE)
+        return json.loads(connection.getresponse().read())
+    finally:
+        connection.close()
+
+
+def test_status_lists_three_brokers_a_controller_and_the_registry(kafka: Embedded) -> None:
+    status = kafka.status()
+    assert status.running
+    assert [broker.id for broker in status.brokers] == [1, 2, 3]
+    assert len({broker.pid for broker in status.brokers}) == 3
+    assert status.controller in {1, 2, 3}
+    assert Cluster(status.bootstrap or "").id() == status.cluster_id
+
+
+def test_a_lost_broker_is_seen_survived_and_started_again(kafka: Embedded) -> None:
+    status = kafka.status()
+    bootstrap = status.bootstrap or ""
+    Cluster(bootstrap).create_topics(["replicated"], partitions=3)
+    produce(bootstrap, "replicated", [b"before"])
+
+    lost = status.brokers[1]
+    assert lost.pid is not None
+    os.kill(lost.pid, signal.SIGKILL)
+    deadline = time.monotonic() + WAIT_SECONDS
+    while kafka.status().brokers[1].state is not ServerState.DEAD:
+        assert time.monotonic() < deadline
+    produce(bootstrap, "replicated", [b"without one"])
+
+    healed = kafka.up()
+    assert healed.running
+    assert [broker.port for broker in healed.brokers] == [broker.port for broker in status.brokers]
+    assert [broker.pid for broker in healed.brokers if broker.id != lost.id] == [
+        broker.pid for broker in status.brokers if broker.id != lost.id
+    ]
+    assert read_values(bootstrap, "replicated") == [b"before", b"without one"]
+
+
+def test_records_and_schemas_survive_down_and_up(kafka: Embedded) -> None:
+    status = kafka.status()
+    Cluster(status.bootstrap or "").create_topics(["kept"], partitions=1)
+    produce(status.bootstrap or "", "kept", [b"here"])
+    registered = ask_registry(status, "/subjects/orders-value/versions", {"schema": '{"type": "string"}'})
+    assert registered["id"] >= 1
+
+    assert kafka.down().roles == ("broker-1", "broker-2", "broker-3", "registry")
+    again = kafka.up(UpOptions(port=0, registry=True))
+    assert again.running
+    assert again.cluster_id == status.cluster_id
+    assert read_values(again.bootstrap or "", "kept") == [b"here"]
+    assert ask_registry(again, "/subjects") == ["orders-value"]
+    assert ask_registry(again, f"/schemas/ids/{registered['id']}")["schema"] == '{"type": "string"}'

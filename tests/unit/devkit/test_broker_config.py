@@ -1,0 +1,35 @@
+from pathlib import Path
+
+import pytest
+
+from penstock.devkit.broker_config import broker_settings, render_properties
+from penstock.devkit.layout import Layout, Node
+
+NODES = tuple(Node(number, 9091 + number, 20_000 + number) for number in (1, 2, 3, 4, 5))
+
+
+def settings(brokers: int) -> dict[str, object]:
+    return broker_settings(Layout("id", "/data", "512m", NODES[:brokers]), NODES[0])
+
+
+@pytest.mark.parametrize(("brokers", "replicas", "in_sync"), [(1, 1, 1), (3, 3, 2), (5, 3, 2)])
+def test_replication_follows_the_number_of_brokers(brokers: int, replicas: int, in_sync: int) -> None:
+    made = settings(brokers)
+    for topic in ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic"):
+        assert made[f"{topic}.replication.factor"] == replicas
+    assert made["default.replication.factor"] == replicas
+    assert made["min.insync.replicas"] == in_sync
+    assert made["transaction.state.log.min.isr"] == in_sync
+    assert made["share.coordinator.state.topic.min.isr"] == in_sync
+
+
+def test_all_nodes_are_voters_and_nothing_listens_beyond_this_machine() -> None:
+    made = settings(3)
+    assert made["controller.quorum.voters"] == "1@127.0.0.1:20001,2@127.0.0.1:20002,3@127.0.0.1:20003"
+    assert made["listeners"] == "PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:20001"
+    assert made["log.dirs"] == Path("/data/node-1")
+    assert made["auto.create.topics.enable"] == "false"
+
+
+def test_properties_are_ascii_with_javas_escapes() -> None:
+    assert render_properties({"a": 1, "b": "C:\\dä/😀"}) == "a=1\nb=C:\\\\d\\u00e4/\\ud83d\\ude00\n"
