@@ -53,14 +53,14 @@ def demo(
     if as_json:
         typer.echo(json.dumps(report.as_json(), indent=2))
     else:
-        out.print(_picture(report))
+        out.print(picture(report))
         if keep:
             out.print(f"\nKafka stays at [bold]{report.brokers}[/]; [bold]penstock down[/] stops it.")
     if report.problems:
         raise typer.Exit(1)
 
 
-def _picture(report: DemoReport) -> Group:
+def picture(report: DemoReport) -> Group:
     return Group(_summary(report), "", _partitions(report), "", _verdict(report))
 
 

@@ -1,7 +1,9 @@
 """What the demo found out."""
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Self
+
+import msgspec
 
 from penstock.demo.orders import Counts
 
@@ -74,3 +76,8 @@ class DemoReport:
             for engine in self.engines
         ]
         return {**asdict(self), "engines": engines, "ok": not self.problems}
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> Self:
+        """The report that ``as_json`` wrote."""
+        return msgspec.convert(fields, cls)

@@ -57,6 +57,15 @@ class _Scene:
     notes: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class _Programs:
+    """What it takes to start servers; the registry's files only where it is to be started."""
+
+    java: Path
+    kafka: list[Path]
+    registry: list[Path]
+
+
 class Embedded:
     """A real Kafka, and a schema registry if wanted, that live in one folder and outlive this process.
 
@@ -85,7 +94,8 @@ class Embedded:
         with self._alone(progress):
             scene = self._look()
             servers = find_servers(self.home)
-            progress(f"Stopping {len(servers)} server(s)")
+            if servers:
+                progress(f"Stopping {', '.join(sorted(server.role for server in servers))}")
             end(servers)
             data = data_folder(UpOptions(), scene.layout, self.home)
             wiped = wipe_data and wipe(data)
@@ -128,7 +138,12 @@ class Embedded:
     def _start(self, plan: Plan, *, before: Layout | None, progress: Progress) -> None:
         launched: dict[str, subprocess.Popen[bytes]] = {}
         try:
-            self._launch(plan, launched, progress)
+            programs = _fetch(plan, progress)
+            progress("Preparing the data folder")
+            self._prepare(plan.layout, programs)
+            progress(f"Starting {', '.join(plan.missing)}")
+            for role in plan.missing:
+                launched[role] = self._launch(role, plan.layout, programs)
             Startup(self.home, plan.layout, launched).wait(progress)
         except BaseException:
             # Ctrl+C too: nothing of a start that did not succeed stays behind.
@@ -138,35 +153,31 @@ class Embedded:
             save_layout(self.home, before)
             raise
 
-    def _launch(self, plan: Plan, launched: dict[str, "subprocess.Popen[bytes]"], progress: Progress) -> None:
-        java = find_java()
-        layout = plan.layout
-        jars = resolve(KAFKA, progress=progress)
-        registry_files = resolve(APICURIO, progress=progress) if REGISTRY_ROLE in plan.missing else []
+    def _prepare(self, layout: Layout, programs: _Programs) -> None:
         (self.home / "logs").mkdir(parents=True, exist_ok=True)
-        self._write_settings(layout)
-        progress("Preparing the data folder")
-        with disk_problems_explained(Path(layout.data), setting="--data"):
-            format_storage(self.home, layout, java=java, jars=jars)
-            if layout.registry_port is not None:
-                layout.registry_data.mkdir(exist_ok=True)
-        # From here on there is something to find again, whatever happens to this process.
-        save_layout(self.home, layout)
-        progress(f"Starting {', '.join(plan.missing)}")
-        for node in layout.nodes:
-            if node.role in plan.missing:
-                arguments = broker_arguments(self.home, layout, node)
-                launched[node.role] = launch(
-                    self.home, node.role, layout, java=java, arguments=arguments, classpath=jars
-                )
-        if REGISTRY_ROLE in plan.missing:
-            arguments = registry_arguments(self.home, layout, registry_files)
-            launched[REGISTRY_ROLE] = launch(
-                self.home, REGISTRY_ROLE, layout, java=java, arguments=arguments, classpath=()
-            )
-
-    def _write_settings(self, layout: Layout) -> None:
         for node in layout.nodes:
             path = settings_file(self.home, node)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(render_properties(broker_settings(layout, node)), "ascii")
+        with disk_problems_explained(Path(layout.data), setting="--data"):
+            format_storage(self.home, layout, java=programs.java, jars=programs.kafka)
+            if layout.registry_port is not None:
+                layout.registry_data.mkdir(exist_ok=True)
+        # From here on there is something to find again, whatever happens to this process.
+        save_layout(self.home, layout)
+
+    def _launch(self, role: str, layout: Layout, programs: _Programs) -> "subprocess.Popen[bytes]":
+        if role == REGISTRY_ROLE:
+            arguments, classpath = registry_arguments(self.home, layout, programs.registry), []
+        else:
+            node = next(node for node in layout.nodes if node.role == role)
+            arguments, classpath = broker_arguments(self.home, layout, node), programs.kafka
+        return launch(self.home, role, layout, java=programs.java, arguments=arguments, classpath=classpath)
+
+
+def _fetch(plan: Plan, progress: Progress) -> _Programs:
+    return _Programs(
+        java=find_java(),
+        kafka=resolve(KAFKA, progress=progress),
+        registry=resolve(APICURIO, progress=progress) if REGISTRY_ROLE in plan.missing else [],
+    )

@@ -35,8 +35,6 @@ class UpOptions:
             )
         if self.port is not None and not 0 <= self.port <= _HIGHEST_PORT:
             raise ConfigError(f"{self.port} is not a port.", hint=f"Use a number from 1 to {_HIGHEST_PORT}.")
-        if self.data is not None and "," in str(self.data):
-            raise ConfigError(f"Kafka cannot use the data folder {self.data}.", hint="Use a path without a comma.")
         if self.memory is not None:
             check_memory(self.memory)
 

@@ -8,7 +8,7 @@ from penstock.devkit.layout import REGISTRY_ROLE, Layout, Node
 from penstock.devkit.options import DEFAULT_BROKERS, DEFAULT_MEMORY, UpOptions
 from penstock.devkit.ports import choose_port, is_free
 from penstock.devkit.storage import Cluster, new_cluster_id
-from penstock.errors import SetupError
+from penstock.errors import ConfigError, SetupError
 
 DEFAULT_PORT = 9092
 DEFAULT_REGISTRY_PORT = 8081
@@ -25,8 +25,15 @@ class Plan:
 
 def data_folder(options: UpOptions, before: Layout | None, home: Path) -> Path:
     if options.data is not None:
-        return options.data.expanduser().resolve()
-    return Path(before.data) if before else home / "data"
+        data = options.data.expanduser().resolve()
+    else:
+        data = Path(before.data) if before else home / "data"
+    # Kafka reads a comma as the start of another folder, and the registry's database a semicolon as that of a setting.
+    if {",", ";"} & set(str(data)):
+        raise ConfigError(
+            f"The servers cannot use the data folder {data}.", hint="Use a path without commas and semicolons."
+        )
+    return data
 
 
 def plan_up(

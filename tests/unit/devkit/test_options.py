@@ -32,7 +32,6 @@ def test_refuses_too_little_and_too_much() -> None:
         UpOptions(brokers=7),
         UpOptions(port=70_000),
         UpOptions(port=-1),
-        UpOptions(data=Path("/a,b")),
         UpOptions(memory="x"),
     ],
 )

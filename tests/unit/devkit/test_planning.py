@@ -10,7 +10,7 @@ from penstock.devkit.options import UpOptions
 from penstock.devkit.planning import Plan, data_folder, plan_up
 from penstock.devkit.ports import HOST, choose_port
 from penstock.devkit.storage import Cluster
-from penstock.errors import SetupError
+from penstock.errors import ConfigError, SetupError
 
 DATA = Path("/data")
 
@@ -138,3 +138,9 @@ def test_the_data_folder_is_the_asked_one_else_the_last_else_the_default(tmp_pat
     assert data_folder(UpOptions(data=tmp_path / "x"), before, tmp_path) == tmp_path / "x"
     assert data_folder(UpOptions(), before, tmp_path) == Path("/last")
     assert data_folder(UpOptions(), None, tmp_path) == tmp_path / "data"
+
+
+@pytest.mark.parametrize("name", ["a,b", "a;b"])
+def test_a_data_folder_that_the_servers_would_misread_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ConfigError, match="cannot use the data folder"):
+        data_folder(UpOptions(), None, tmp_path / name)

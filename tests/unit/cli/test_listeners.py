@@ -1,0 +1,96 @@
+"""What a person and a file get to see of the events."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from penstock.cli.listeners import EventsFile, Fanout, Narrator, Totals
+from penstock.cli.progress import Meter, Steps
+from penstock.core import events
+from penstock.errors import ConfigError
+
+STARTED = events.Started(engine="local", group="g", handler="h", topics=("a", "b"), lag=1_000)
+STOPPED = events.Stopped(group="g", handler="h", read=1_000, written=900, dead_lettered=60, skipped=40, seconds=2.5)
+
+
+def letter(offset: int) -> events.DeadLettered:
+    return events.DeadLettered(
+        group="g", topic="t", partition=0, offset=offset, attempt=1, to="dlq", reason="ValueError: [bold]x"
+    )
+
+
+def narrate(*seen: events.Event) -> str:
+    text = io.StringIO()
+    narrator = Narrator(Console(file=text, width=200))
+    for event in seen:
+        narrator(event)
+    return text.getvalue()
+
+
+def test_the_narrator_says_what_matters_in_words() -> None:
+    text = narrate(
+        STARTED,
+        events.Error(group="g", reason="No Kafka broker answers at b.", fatal=False),
+        events.Lost(group="g", topic="t", partition=3, epoch=1),
+        events.CommitFailed(group="g", topic="t", partition=1, offset=5, reason="not now"),
+        STOPPED,
+    )
+    assert "h: consuming a, b as group g on the local engine, 1,000 records behind" in text
+    assert "No Kafka broker answers at b. Trying again." in text
+    assert "t[3]: lost" in text
+    assert "t[1]@5: the broker refused a commit: not now" in text
+    assert "stopped: 1,000 read, 900 written, 60 dead-lettered, 40 skipped in 2.5 s" in text
+
+
+def test_a_flood_of_dead_letters_is_shown_by_a_few_and_printed_as_it_is() -> None:
+    text = narrate(*(letter(n) for n in range(100)))
+    assert text.count("dead letter to dlq") == 5
+    assert "ValueError: [bold]x" in text
+    assert text.count("only counted") == 1
+
+
+def test_the_events_file_has_every_event_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    file, totals = EventsFile(path), Totals()
+    emit = Fanout([file, totals])
+    for event in (STARTED, letter(1), STOPPED):
+        emit(event)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [line["event"] for line in lines] == ["started", "dead_lettered", "stopped"]
+    assert all(line["ts"] > 0 for line in lines)
+    assert totals.stopped == [STOPPED]
+    file.close()
+
+
+def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be written: No such file or directory"):
+        EventsFile(tmp_path / "missing" / "events.jsonl")
+
+
+def test_the_meter_counts_both_engines_and_several_handlers() -> None:
+    meter = Meter(Console(file=io.StringIO()))
+    meter(STARTED)
+    for handler, read, dead_letters in (("one", 10, 1), ("two", 5, 0), ("one", 30, 2)):
+        meter(events.Progressed(
+            group="g", handler=handler, read=read, written=0, dead_lettered=dead_letters, skipped=0
+        ))  # fmt: skip
+    meter(events.BatchFinished(
+        group="g", handler="three", batch=0, read=100, written=0, dead_lettered=5, skipped=0, seconds=1
+    ))  # fmt: skip
+    (task,) = meter._progress.tasks
+    assert (task.total, task.completed, task.fields["dead_letters"]) == (1_000, 135, 7)
+
+
+def test_each_step_is_printed_once() -> None:
+    text = io.StringIO()
+    with Steps(Console(file=text, width=80)) as steps:
+        for done in range(3):
+            steps.step("Producing", done=done, total=3)
+        steps.step("Comparing [both]")
+    assert text.getvalue() == "• Producing\n• Comparing [both]\n"
+    with Steps(Console(file=text), quiet=True) as steps:
+        steps.step("unheard")
+    assert "unheard" not in text.getvalue()
