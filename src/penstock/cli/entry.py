@@ -1,6 +1,7 @@
 """Where every command starts and every error ends."""
 
 import json
+import signal
 import sys
 from typing import Annotated, NoReturn
 
@@ -38,6 +39,8 @@ def _root(
 
 def main() -> NoReturn:
     """Run the command line; errors become one clear line and an exit code."""
+    # As Ctrl+C does: whatever a command has begun is undone on the way out.
+    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     try:
         result = app(standalone_mode=False, prog_name="penstock")
     except PenstockError as error:
