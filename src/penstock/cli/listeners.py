@@ -70,8 +70,8 @@ class Narrator:
     def __call__(self, event: events.Event) -> None:
         match event:
             case events.Started(engine=engine, group=group, handler=handler, topics=topics, lag=lag):
-                behind = "" if lag is None else f", {lag:,} records behind"
-                self._say(f"{handler}: consuming {', '.join(topics)} as group {group} on the {engine} engine{behind}")
+                consuming = f"consuming {', '.join(topics)} as group {group} on the {engine} engine"
+                self._say(f"{handler}: {consuming}, {lag:,} records behind")
             case events.TopicCreated(topic=topic, partitions=partitions):
                 self._say(f"created topic {topic} with {partitions} partitions")
             case events.Retried():

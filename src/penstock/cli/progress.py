@@ -67,7 +67,7 @@ class _Live:
         """Move the bar by what an engine reports."""
         match event:
             case events.Started(lag=lag):
-                self._progress.update(self._task, total=(self._progress.tasks[0].total or 0) + (lag or 0))
+                self._progress.update(self._task, total=(self._progress.tasks[0].total or 0) + lag)
             case events.Progressed(handler=handler, read=read, dead_lettered=dead_letters):
                 last_read, last_dead_letters = self._last.get(handler, (0, 0))
                 self._last[handler] = (read, dead_letters)

@@ -14,10 +14,12 @@ from penstock import engine as local
 from penstock.app import load_app
 from penstock.cli.listeners import EventsFile, Fanout, Listener, Narrator, Totals
 from penstock.cli.options import Brokers, Json, choose_brokers
-from penstock.cli.progress import Meter
+from penstock.cli.progress import Meter, Steps
 from penstock.cli.screen import err
 from penstock.cli.signals import stop_on_signals
 from penstock.errors import ConfigError
+from penstock.jvm.coordinates import kafka_connector
+from penstock.jvm.jars import resolve
 
 _EXAMPLES = """
 [bold]Examples[/]
@@ -62,6 +64,9 @@ def run(
         raise ConfigError("--master and --checkpoint are for Spark.", hint="Add --engine spark, or leave them out.")
     app = load_app(reference)
     chosen = choose_brokers(brokers, app.brokers)
+    if engine is Engine.spark:
+        with Steps(err, quiet=as_json) as steps:
+            resolve(kafka_connector(), progress=steps.step)
     totals = Totals()
     with ExitStack() as stack:
         listeners: list[Listener] = [totals]

@@ -24,7 +24,7 @@ class Started(Event):
     group: str
     handler: str
     topics: tuple[str, ...]
-    lag: int | None = None
+    lag: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +164,7 @@ class Progressed(Event):
     """The local engine's counts so far in this run, about once a second while they change."""
 
     group: str
-    handler: str = ""
+    handler: str
     read: int
     written: int
     dead_lettered: int
@@ -176,7 +176,7 @@ class BatchFinished(Event):
     """Spark finished a micro-batch: its outputs are in Kafka and its end is in the checkpoint."""
 
     group: str
-    handler: str = ""
+    handler: str
     batch: int
     read: int
     written: int
@@ -207,7 +207,7 @@ class Stopped(Event):
     """All is committed and closed; the counts are of this run."""
 
     group: str
-    handler: str = ""
+    handler: str
     read: int
     written: int
     dead_lettered: int

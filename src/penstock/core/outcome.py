@@ -23,9 +23,12 @@ class Undecodable(Exception):  # noqa: N818 - an outcome of decoding, always tur
     """The record's bytes are not what the handler's type hint asks for; another attempt cannot help."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Outgoing:
-    """A record on its way to Kafka: an output or a dead letter."""
+    """A record on its way to Kafka: an output or a dead letter.
+
+    Like a Record, it is not frozen only because one is built for nearly every record that flows; so is ``Done``.
+    """
 
     topic: str
     key: bytes | None
@@ -33,7 +36,7 @@ class Outgoing:
     headers: tuple[Header, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Done:
     """The handler returned; ``output`` is what it returned, encoded, or None."""
 

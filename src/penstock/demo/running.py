@@ -18,6 +18,8 @@ from penstock.demo.orders import Counts, expected_counts, make_orders
 from penstock.demo.report import DemoReport, EngineReport, PartitionReport
 from penstock.devkit import Embedded, UpOptions, embedded_brokers
 from penstock.errors import PenstockError, ServerError
+from penstock.jvm.coordinates import kafka_connector
+from penstock.jvm.jars import resolve
 from penstock.kafka import Cluster, make_producer
 from penstock.kafka.reading import read_topic
 
@@ -149,6 +151,8 @@ def _produce(cluster: Cluster, topic: str, count: int, show: Show, stop: threadi
 
 
 def _run_engine(engine: str, app: App, cluster: Cluster, show: Show, stop: threading.Event) -> EngineReport:
+    if engine == "spark":
+        resolve(kafka_connector(), progress=show.step)
     show.step(f"Running the shop on the {engine} engine")
     stopped: list[Stopped] = []
 

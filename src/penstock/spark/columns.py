@@ -1,6 +1,6 @@
 """Between Spark's Arrow columns and records: a column at a time, because fields one by one cost more than a handler."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import islice, repeat
 
 import pyarrow as pa
@@ -42,13 +42,34 @@ def _to_headers(column: pa.ListArray) -> Iterable[tuple[Header, ...]]:
     return [tuple(islice(pairs, length or 0)) for length in pc.list_value_length(column).to_pylist()]
 
 
-def to_rows(outgoing: Sequence[Outgoing]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.array([each.topic for each in outgoing], pa.string()),
-            pa.array([each.key for each in outgoing], pa.binary()),
-            pa.array([each.value for each in outgoing], pa.binary()),
-            pa.array([each.headers or None for each in outgoing], _HEADERS),
-        ],
-        schema=_SINK,
-    )
+class SinkColumns:
+    """Collects outputs and dead letters for Spark's Kafka sink.
+
+    It keeps their fields and not the objects, of which thousands at a time would keep the garbage collector busy.
+    """
+
+    def __init__(self) -> None:
+        self._topics: list[str] = []
+        self._keys: list[bytes | None] = []
+        self._values: list[bytes | None] = []
+        self._headers: list[tuple[Header, ...] | None] = []
+
+    def __len__(self) -> int:
+        return len(self._topics)
+
+    def add(self, outgoing: Outgoing) -> None:
+        self._topics.append(outgoing.topic)
+        self._keys.append(outgoing.key)
+        self._values.append(outgoing.value)
+        self._headers.append(outgoing.headers or None)
+
+    def to_batch(self) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays(
+            [
+                pa.array(self._topics, pa.string()),
+                pa.array(self._keys, pa.binary()),
+                pa.array(self._values, pa.binary()),
+                pa.array(self._headers, _HEADERS),
+            ],
+            schema=_SINK,
+        )

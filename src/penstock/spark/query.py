@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from queue import SimpleQueue
 
 from pyspark.sql import SparkSession
@@ -27,10 +27,12 @@ _TRIGGER = "200 milliseconds"
 class Plan:
     """All that is decided about a handler before Spark starts.
 
+    ``stage`` is the handler as it travels to the workers, ``clients`` holds the settings of Spark's Kafka clients;
     ``targets`` are the ends to reach where the run is to end when it has caught up, and None where it is not.
     """
 
     handler: Handler
+    stage: Handler
     clients: Mapping[str, str]
     checkpoint: Checkpoint
     start: Offsets
@@ -50,8 +52,7 @@ class HandlerQuery:
         self._plan = plan
         self._handler = plan.handler
         self._emit = emit
-        # Settings may hold secrets and callbacks: neither has any business in a task.
-        self._batches = Batches(session, replace(plan.handler, settings={}), sink_options(plan.clients))
+        self._batches = Batches(session, plan.stage, sink_options(plan.clients))
         self._unconfirmed: list[Batch] = []
         self._totals = Counts()
         self._reached: Offsets = {}

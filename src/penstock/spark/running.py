@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from penstock.app import App, Handler
 from penstock.core.events import Error, Event
+from penstock.errors import ConfigError
 from penstock.kafka import Cluster, prepare_topics
 from penstock.spark.checkpoint import checked_root, checkpoint_of
 from penstock.spark.group import GroupOffsets, refuse_members
@@ -18,6 +20,7 @@ from penstock.spark.places import checkpoint_root
 from penstock.spark.query import HandlerQuery, Plan
 from penstock.spark.session import spark_session
 from penstock.spark.source import client_options
+from penstock.spark.task import for_workers
 
 _WATCH_SECONDS = 0.05
 
@@ -38,6 +41,7 @@ def run(
     ``checkpoint`` is a folder of this machine for what Spark must remember; ``session`` is used as it is, and left
     running, where one is given.
     """
+    _check_names(app)
     cluster = Cluster(brokers, app.settings)
     prepare_topics(app, cluster, emit)
     root = checked_root(checkpoint) if checkpoint is not None else checkpoint_root() / cluster.id()
@@ -52,11 +56,22 @@ def run(
             raise query.error
 
 
+def _check_names(app: App) -> None:
+    """A handler's checkpoint goes by its name."""
+    names = Counter((handler.group, handler.name) for handler in app.handlers)
+    for (group, name), count in names.items():
+        if count > 1:
+            raise ConfigError(
+                f"{count} handlers of group {group!r} are called {name}.",
+                hint="Give each function a name of its own: it names their checkpoints.",
+            )
+
+
 def _plan(
     handler: Handler, cluster: Cluster, *, root: Path, emit: Callable[[Event], None], until_caught_up: bool
 ) -> Plan:
     """Everything that can be found wrong before Spark takes its seconds to start is found here."""
-    clients = client_options(cluster.brokers, handler.settings)
+    stage, clients = for_workers(handler), client_options(cluster.brokers, handler.settings)
     refuse_members(cluster, handler.group)
     checkpoint = checkpoint_of(handler, root)
     places = cluster.places(handler.topics)
@@ -73,6 +88,7 @@ def _plan(
     left = resumption.left(logs)
     return Plan(
         handler=handler,
+        stage=stage,
         clients=clients,
         checkpoint=checkpoint,
         start=resumption.offsets,

@@ -9,6 +9,9 @@ from penstock.spark.columns import SOURCE_COLUMNS
 from penstock.spark.offsets import Offsets, to_json
 from penstock.spark.settings import java_settings
 
+# Short batches, so that progress, commits and stops come often; long enough that what each costs does not show.
+MAX_RECORDS_PER_BATCH = 50_000
+
 
 def client_options(brokers: str, settings: Mapping[str, object]) -> dict[str, str]:
     """The Kafka clients' own settings, as Spark's source and sink take them."""
@@ -36,7 +39,3 @@ def read_source(session: SparkSession, options: Mapping[str, str]) -> DataFrame:
 def sink_options(clients: Mapping[str, str]) -> dict[str, str]:
     """Written as the local engine writes."""
     return {"kafka.linger.ms": "5", "kafka.compression.type": "lz4", **clients, "kafka.acks": "all"}
-
-
-# Short batches, so that progress, commits and stops come often; long enough that what each costs does not show.
-MAX_RECORDS_PER_BATCH = 50_000

@@ -10,16 +10,18 @@ import random
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import cache
 
 import pyarrow as pa
+from pyspark import cloudpickle
 
 from penstock.app import Handler, attempts, attempts_async, halt_error
 from penstock.core.dead_letter import dead_letter
-from penstock.core.outcome import Done, Outcome, Outgoing, Skipped, ToDeadLetter, TryAgain, decide
+from penstock.core.outcome import Done, Outcome, Skipped, ToDeadLetter, TryAgain, decide
 from penstock.core.record import Record
-from penstock.errors import HandlerError
-from penstock.spark.columns import to_records, to_rows
+from penstock.errors import ConfigError, HandlerError
+from penstock.spark.columns import SinkColumns, to_records
 from penstock.spark.counts import Counts
 
 
@@ -43,6 +45,19 @@ class HaltedTaskError(Exception):
         return HandlerError(problem, hint=hint)
 
 
+def for_workers(handler: Handler) -> Handler:
+    """The handler as it travels to the workers: without settings, which hold secrets and have no use there."""
+    packed = replace(handler, settings={})
+    try:
+        cloudpickle.dumps(packed)  # type: ignore[no-untyped-call]
+    except Exception as error:
+        raise ConfigError(
+            f"Handler {handler.name} cannot be sent to Spark's Python workers: {error}.",
+            hint="Make what it holds (files, locks, connections) at module level, where each worker makes its own.",
+        ) from error
+    return packed
+
+
 def handle_task(
     handler: Handler,
     batches: Iterable[pa.RecordBatch],
@@ -60,7 +75,7 @@ def handle_task(
             raise HaltedTaskError(error) from None
         count(settled.counts(read=len(batch)))
         if settled.outgoing:
-            yield to_rows(settled.outgoing)
+            yield settled.outgoing.to_batch()
 
 
 class _Settled:
@@ -68,7 +83,7 @@ class _Settled:
 
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
-        self.outgoing: list[Outgoing] = []
+        self.outgoing = SinkColumns()
         self._dead_lettered = 0
         self._skipped = 0
 
@@ -76,7 +91,7 @@ class _Settled:
         """Seconds until the next attempt, or None where the record is finished."""
         if isinstance(outcome, Done):
             if outcome.output is not None:
-                self.outgoing.append(outcome.output)
+                self.outgoing.add(outcome.output)
             return None
         if isinstance(outcome, Skipped):
             self._skipped += 1
@@ -94,7 +109,7 @@ class _Settled:
             return decision.delay
         if isinstance(decision, ToDeadLetter) and dead_letter_topic is not None:
             self._dead_lettered += 1
-            self.outgoing.append(
+            self.outgoing.add(
                 dead_letter(
                     record,
                     outcome,

@@ -99,7 +99,9 @@ def test_headers_stay_with_their_own_record() -> None:
 
 
 def test_nothing_comes_of_no_records() -> None:
-    task = Task(declare(lambda value: None), source(), source())
+    def handle(value: bytes) -> None: ...
+
+    task = Task(declare(handle), source(), source())
     assert (task.rows, task.counts) == ([], Counts())
 
 
