@@ -72,13 +72,8 @@ _OF_QUERIES: tuple[_Row, ...] = (
 )
 _OF_SESSIONS: tuple[_Row, ...] = (
     (
-        r"Could not parse Master URL|Master URL.*(?:invalid|must)|Invalid master URL|Unable to instantiate external",
-        ConfigError,
-        "{master!r} is not a Spark master.",
-        "Use local[*], local[4], spark://HOST:PORT, k8s://URL or yarn.",
-    ),
-    (
-        r"All masters are unresponsive|Failed to connect to master",
+        # A context without a master gives up after a minute and stops itself and its JVM, while it is still called on.
+        r"All masters are unresponsive|stopped SparkContext|Connection refused|Answer from Java side is empty",
         ServerError,
         "No Spark master answers at {master!r}.",
         "See that it is running and reachable; details are in {log}.",
@@ -103,6 +98,12 @@ def session_error(error: Exception, master: str) -> PenstockError:
     text = str(error)
     return _look_up(
         text, _OF_SESSIONS, otherwise=f"Spark did not start on {master!r}: {_innermost(text)}", master=master
+    )
+
+
+def not_a_master(master: str) -> PenstockError:
+    return ConfigError(
+        f"{master!r} is not a Spark master.", hint="Use local[*], local[4], spark://HOST:PORT, k8s://URL or yarn."
     )
 
 

@@ -7,11 +7,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pyspark
 from py4j.java_gateway import JavaGateway
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
@@ -26,8 +27,6 @@ logging.getLogger("py4j").addHandler(logging.NullHandler())
 
 def start_context(conf: SparkConf, *, log: Path, environment: Mapping[str, str]) -> SparkContext:
     """A context in a JVM of its own, which outlives every signal that the terminal sends to this process."""
-    if SparkContext._gateway is not None:  # noqa: SLF001 - PySpark offers no other way to ask
-        return _keeping_signals(conf, None)
     log.parent.mkdir(parents=True, exist_ok=True)
     with _environment({**environment, "SPARK_HOME": str(Path(pyspark.__file__).parent)}), log.open("ab") as output:
         try:
@@ -38,17 +37,27 @@ def start_context(conf: SparkConf, *, log: Path, environment: Mapping[str, str])
             )
         except PySparkRuntimeError as error:
             raise SetupError("Spark's JVM did not start.", hint=f"Its last words are in {log}.") from error
-        return _keeping_signals(conf, gateway)
+        try:
+            return _keeping_signals(conf, gateway)
+        except BaseException:
+            _end_gateway(gateway)
+            raise
 
 
 def end_context(context: SparkContext) -> None:
     """Stop Spark and its JVM, and forget them, so that another session can start in this process."""
-    gateway = SparkContext._gateway  # noqa: SLF001
-    context.stop()
-    if gateway is None:
-        return
-    gateway.shutdown()
-    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+    gateway = SparkContext._gateway  # noqa: SLF001 - PySpark offers no other way to end the JVM before Python ends
+    # A JVM that is gone already cannot be told to stop, and need not be.
+    with suppress(ConnectionError, Py4JError):
+        context.stop()
+    if gateway is not None:
+        _end_gateway(gateway)
+
+
+def _end_gateway(gateway: JavaGateway) -> None:
+    with suppress(ConnectionError, Py4JError):
+        gateway.shutdown()
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None  # noqa: SLF001
     _end(gateway.proc)
 
 
@@ -62,7 +71,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
         process.wait()
 
 
-def _keeping_signals(conf: SparkConf, gateway: JavaGateway | None) -> SparkContext:
+def _keeping_signals(conf: SparkConf, gateway: JavaGateway) -> SparkContext:
     """PySpark answers a Ctrl+C by cancelling all jobs; here that is the caller's to decide."""
     if threading.current_thread() is not threading.main_thread():
         return SparkContext(conf=conf, gateway=gateway)

@@ -1,6 +1,7 @@
 """Spark sessions that start quickly, keep quiet and end completely."""
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,12 +17,13 @@ from penstock.jvm.coordinates import kafka_connector
 from penstock.jvm.ivy import pyspark_jars
 from penstock.jvm.jars import resolve
 from penstock.jvm.java import find_java
-from penstock.spark.failures import session_error
+from penstock.spark.failures import not_a_master, session_error
 from penstock.spark.gateway import end_context, python_path, start_context
 from penstock.spark.places import log_file
 
 DEFAULT_MASTER = "local[*]"
 _LOOPBACK = "127.0.0.1"
+_MASTER = re.compile(r"local|local\[(\*|\d+)(,\s*\d+)?\]|local-cluster\[.+\]|yarn|(spark|k8s)://.+")
 
 
 @contextmanager
@@ -35,18 +37,29 @@ def spark_session(name: str, *, master: str | None = None) -> Iterator[SparkSess
 
 
 def start_session(name: str, *, master: str | None = None) -> SparkSession:
-    master = master or DEFAULT_MASTER
+    master = _checked(master or DEFAULT_MASTER)
     find_java()
     log = log_file()
     conf = SparkConf(loadDefaults=False).setAll(list(_options(name, master).items()))
     try:
-        return SparkSession(start_context(conf, log=log, environment=_environment(master, log)))
-    except (PySparkException, Py4JError) as error:
+        context = start_context(conf, log=log, environment=_environment(master, log))
+        try:
+            return SparkSession(context)
+        except BaseException:
+            end_context(context)
+            raise
+    except (PySparkException, Py4JError, ConnectionError) as error:
         raise session_error(error, master) from error
 
 
 def end_session(session: SparkSession) -> None:
     end_context(session.sparkContext)
+
+
+def _checked(master: str) -> str:
+    if not _MASTER.fullmatch(master):
+        raise not_a_master(master)
+    return master
 
 
 def _options(name: str, master: str) -> dict[str, str]:
@@ -57,6 +70,8 @@ def _options(name: str, master: str) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
+        # Hive's would look for a database first.
+        "spark.sql.catalogImplementation": "in-memory",
         "spark.executorEnv.PYTHONPATH": python_path(),
     }
     jars = _connector_jars()

@@ -32,8 +32,3 @@ def catch_up(brokers: str, spark: SparkSession) -> CatchUp:
         return seen
 
     return run
-
-
-@pytest.fixture
-def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.spark.source.MAX_RECORDS_PER_BATCH", 200)

@@ -130,18 +130,17 @@ def test_an_async_handler_keeps_the_order_of_its_partition(
         assert mine == [f"P{partition}-{n}" for n in range(200)]
 
 
-@pytest.mark.usefixtures("_small_batches")
 def test_two_handlers_run_side_by_side_in_many_batches(
     brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, catch_up: CatchUp
 ) -> None:
     left, right = make_topic(2), make_topic()
     app = App(group)
 
-    @app.consume(left, to=f"{group}.out")
+    @app.consume(left, to=f"{group}.out", max_in_flight=40)
     def first(value: bytes) -> bytes:
         return value
 
-    @app.consume(right)
+    @app.consume(right, max_in_flight=40)
     async def second(value: int) -> None: ...
 
     for partition in range(2):

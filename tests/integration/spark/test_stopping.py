@@ -23,18 +23,17 @@ from penstock.kafka import Cluster
 CatchUp = Callable[..., list[events.Event]]
 RECORDS = 1_000
 
-# The handler is slow enough that a batch of 200 lasts a while, and that all of them do not fit into one.
+# The handler is slow enough that a batch lasts a while, and with 40 in flight a batch is 200 records.
 PROGRAM = """
 import signal, sys, threading, time
 from penstock import App
 from penstock.core.events import to_json
-from penstock.spark import run, source
+from penstock.spark import run
 
 brokers, group, topic = sys.argv[1:]
-source.MAX_RECORDS_PER_BATCH = 200
 app = App(group)
 
-@app.consume(topic, to=f"{group}.out")
+@app.consume(topic, to=f"{group}.out", max_in_flight=40)
 def slow(value: str) -> str:
     time.sleep(0.005)
     return value
@@ -49,7 +48,7 @@ def slow_app(group: str, source: str) -> App:
     """The app of the program, for a restart inside the test."""
     app = App(group)
 
-    @app.consume(source, to=f"{group}.out")
+    @app.consume(source, to=f"{group}.out", max_in_flight=40)
     def slow(value: str) -> str:
         return value
 
@@ -123,7 +122,6 @@ def in_background(run: Callable[[threading.Event], None]) -> Iterator[threading.
     assert not thread.is_alive(), "the engine did not stop"
 
 
-@pytest.mark.usefixtures("_small_batches")
 def test_a_stop_in_the_middle_finishes_the_batch_and_a_restart_repeats_nothing(
     brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, spark: SparkSession, catch_up: CatchUp
 ) -> None:
