@@ -72,11 +72,16 @@ _OF_QUERIES: tuple[_Row, ...] = (
 )
 _OF_SESSIONS: tuple[_Row, ...] = (
     (
-        # A context without a master gives up after a minute and stops itself and its JVM, while it is still called on.
-        r"All masters are unresponsive|stopped SparkContext|Connection refused|Answer from Java side is empty",
+        r"All masters are unresponsive|stopped SparkContext",
         ServerError,
         "No Spark master answers at {master!r}.",
         "See that it is running and reachable; details are in {log}.",
+    ),
+    (
+        r"Connection refused|Connection reset|Broken pipe|Answer from Java side is empty|while sending or receiving",
+        ServerError,
+        "Spark on {master!r} is gone: its JVM ended.",
+        "No answer from a cluster's master and too little memory do that; details are in {log}.",
     ),
 )
 
@@ -94,7 +99,7 @@ def query_error(error: Exception, handler: Handler) -> PenstockError:
 
 
 def session_error(error: Exception, master: str) -> PenstockError:
-    """Why a session did not start."""
+    """Why a session did not start, or went away."""
     text = str(error)
     return _look_up(
         text, _OF_SESSIONS, otherwise=f"Spark did not start on {master!r}: {_innermost(text)}", master=master

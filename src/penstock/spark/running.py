@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from penstock.app import App, Handler
@@ -14,11 +16,12 @@ from penstock.core.events import Error, Event
 from penstock.errors import ConfigError
 from penstock.kafka import Cluster, prepare_topics
 from penstock.spark.checkpoint import checked_root, checkpoint_of
+from penstock.spark.failures import session_error
 from penstock.spark.group import GroupOffsets, refuse_members
 from penstock.spark.offsets import Log, resume
 from penstock.spark.places import checkpoint_root
 from penstock.spark.query import HandlerQuery, Plan
-from penstock.spark.session import spark_session
+from penstock.spark.session import DEFAULT_MASTER, spark_session
 from penstock.spark.source import client_options
 from penstock.spark.task import for_workers
 
@@ -104,7 +107,10 @@ def _session(app: App, given: SparkSession | None, master: str | None) -> Iterat
         yield given
         return
     with spark_session(app.name, master=master) as session:
-        yield session
+        try:
+            yield session
+        except (PySparkException, Py4JError, ConnectionError) as error:
+            raise session_error(error, master or DEFAULT_MASTER) from error
 
 
 def _watch(queries: Sequence[HandlerQuery], stop: threading.Event) -> None:
