@@ -1,0 +1,155 @@
+"""The offset map: finished offsets above the commit point, as text for the commit's metadata.
+
+A commit says one number, but with many records in progress at once some above it are finished already. The map says
+which, so that a restart or a rebalance does not repeat them. The text is ``pk1:`` and base 85 of
+
+    encoding (1 byte) · CRC-32 of the commit point, encoding and body (4 bytes) · body
+
+The body is either runs (lengths of unfinished and finished stretches in turn, as varints) or a bitmap, plain or
+compressed; whichever is smallest. The commit point in the checksum keeps a map from being read with another's offset.
+
+Metadata is anybody's to write, so reading it is bounded in time and memory, and whatever is wrong with it is one
+exception. A map that cannot be read costs only repeats.
+"""
+
+import base64
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+
+MAX_BYTES = 4096
+"""Kafka's default bound for a commit's metadata (offset.metadata.max.bytes)."""
+
+PREFIX = "pk1:"
+
+Range = tuple[int, int]
+"""From the first offset up to, and without, the second."""
+
+_RUNS, _BITMAP, _PACKED = 0, 1, 2  # the last is a flag beside one of the others
+_HEADER_BYTES = 5
+# What base 85 leaves of the bound: four bytes for every five characters.
+MAX_BODY_BYTES = (MAX_BYTES - len(PREFIX)) // 5 * 4 - _HEADER_BYTES
+
+_MAX_UNPACKED_BYTES = 64 * 1024
+_MAX_VARINT_BYTES = 9  # offsets have 63 bits
+_MAX_OFFSET = 2**63 - 1
+
+
+class UnreadableMapError(ValueError):
+    """The metadata is not an offset map, or a damaged one, or one of another commit."""
+
+
+def encode(point: int, finished: Sequence[Range]) -> str | None:
+    """The map as text; empty where nothing above the commit point is finished, None where it would not fit.
+
+    ``finished`` are ranges above ``point``, ascending and apart from each other.
+    """
+    if not finished:
+        return ""
+    runs = _to_runs(point, finished)
+    bodies = {_RUNS: runs}
+    if (finished[-1][1] - point) // 8 < _MAX_UNPACKED_BYTES:
+        bodies[_BITMAP] = _to_bitmap(point, finished)
+    bodies |= {kind | _PACKED: zlib.compress(body, 9) for kind, body in bodies.items()}
+    kind, body = min(bodies.items(), key=lambda each: len(each[1]))
+    if len(body) > MAX_BODY_BYTES:
+        return None
+    raw = bytes([kind]) + _checksum(point, kind, body) + body
+    return PREFIX + base64.b85encode(raw).decode("ascii")
+
+
+def decode(point: int, text: str) -> list[Range]:
+    """The ranges that ``encode`` was given; raises UnreadableMapError for any other text."""
+    if not text:
+        return []
+    if not text.startswith(PREFIX) or len(text) > MAX_BYTES:
+        raise UnreadableMapError("it is not an offset map of ours")
+    try:
+        raw = base64.b85decode(text[len(PREFIX) :])
+    except ValueError as error:
+        raise UnreadableMapError("it is not base 85") from error
+    kind, checksum, body = raw[:1], raw[1:_HEADER_BYTES], raw[_HEADER_BYTES:]
+    if not kind or checksum != _checksum(point, kind[0], body):
+        raise UnreadableMapError("it is damaged, or belongs to another commit")
+    if kind[0] & _PACKED:
+        body = _unpack(body)
+    if kind[0] & ~_PACKED == _RUNS:
+        return list(_from_runs(point, body))
+    if kind[0] & ~_PACKED == _BITMAP:
+        return list(_from_bitmap(point, body))
+    raise UnreadableMapError(f"its encoding {kind[0]} is of a later version")
+
+
+def runs_bytes(point: int, finished: Iterable[Range]) -> int:
+    """How many bytes the plain runs would take: an upper bound for the encoded body that is cheap to know."""
+    return len(_to_runs(point, finished))
+
+
+def _to_runs(point: int, finished: Iterable[Range]) -> bytes:
+    out, at = bytearray(), point
+    for start, end in finished:
+        _put_varint(out, start - at)
+        _put_varint(out, end - start)
+        at = end
+    return bytes(out)
+
+
+def _from_runs(point: int, body: bytes) -> Iterator[Range]:
+    at, place = point, 0
+    while place < len(body):
+        unfinished, place = _take_varint(body, place)
+        length, place = _take_varint(body, place)
+        start, at = at + unfinished, at + unfinished + length
+        if unfinished < 1 or length < 1 or at > _MAX_OFFSET:
+            raise UnreadableMapError("its runs are impossible")
+        yield start, at
+
+
+def _to_bitmap(point: int, finished: Iterable[Range]) -> bytes:
+    bits = 0
+    for start, end in finished:
+        bits |= ((1 << (end - start)) - 1) << (start - point)
+    return bits.to_bytes((bits.bit_length() + 7) // 8, "little")
+
+
+def _from_bitmap(point: int, body: bytes) -> Iterator[Range]:
+    bits, at = int.from_bytes(body, "little"), point
+    if bits & 1 or not bits:
+        raise UnreadableMapError("its bitmap is impossible")
+    while bits:
+        zeros = (bits & -bits).bit_length() - 1
+        bits >>= zeros
+        ones = (~bits & (bits + 1)).bit_length() - 1
+        bits >>= ones
+        yield at + zeros, at + zeros + ones
+        at += zeros + ones
+
+
+def _unpack(body: bytes) -> bytes:
+    unpacker = zlib.decompressobj()
+    try:
+        unpacked = unpacker.decompress(body, _MAX_UNPACKED_BYTES)
+    except zlib.error as error:
+        raise UnreadableMapError("its compressed body is damaged") from error
+    if not unpacker.eof:
+        raise UnreadableMapError("its compressed body is too large or cut short")
+    return unpacked
+
+
+def _checksum(point: int, kind: int, body: bytes) -> bytes:
+    return zlib.crc32(body, zlib.crc32(point.to_bytes(8, "big") + bytes([kind]))).to_bytes(4, "big")
+
+
+def _put_varint(out: bytearray, number: int) -> None:
+    while number > 0x7F:  # noqa: PLR2004 - seven bits in each byte
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+
+
+def _take_varint(body: bytes, place: int) -> tuple[int, int]:
+    number = 0
+    for index, byte in enumerate(body[place : place + _MAX_VARINT_BYTES]):
+        number |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80:  # noqa: PLR2004 - the last byte of a number has its high bit clear
+            return number, place + index + 1
+    raise UnreadableMapError("a number in it is cut short or too long")
