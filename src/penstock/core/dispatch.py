@@ -4,66 +4,30 @@ One dispatcher thread drives this and carries out what it returns. Nothing here 
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
-from itertools import count, groupby
+from itertools import count
 
+from penstock.core.lanes import Epoch, Lane, Order, Run
+from penstock.core.offset_map import Range, encode
 from penstock.core.outcome import Done, Failed, Outcome, Outgoing, Skipped, TryAgain, decide
 from penstock.core.record import Record, TopicPartition
 from penstock.core.retry import Retry
 from penstock.core.tracker import Tracker
 
-# Records that travel to a worker together. Long enough to make the journey cheap, short enough to share workers fairly.
+# Records of one lane that travel together. A bound, so that a lane with a long queue shares workers fairly.
 RUN_LIMIT = 256
+# Records without an order that travel together; a slow one among them holds up no more than these.
+UNORDERED_RUN_LIMIT = 16
 
 # How long all places may be taken before partitions that hold more than their share must give some back. Pausing makes
 # the client fetch again what it had buffered, so a moment of fullness is waited out.
 FULL_SECONDS = 0.5
 
-
-@dataclass(eq=False, slots=True)
-class Epoch:
-    """One ownership of one partition, from assigned to revoked.
-
-    ``dispatching`` is read by workers between records: once it is False, they start no further one. While
-    ``rewinding``, records still come from before the fetcher went back, and are dropped: they will come again.
-    """
-
-    place: TopicPartition
-    number: int
-    tracker: Tracker
-    committed: int | None
-    dispatching: bool = True
-    paused: bool = False
-    rewinding: bool = False
-    running: int = 0  # runs that workers hold
-    sending: int = 0  # outputs and dead letters that the broker has not acknowledged yet
-
-    @property
-    def drained(self) -> bool:
-        return not self.running and not self.sending
-
-
-@dataclass(eq=False, slots=True)
-class Lane:
-    """Records that must run in order, one at a time."""
-
-    epoch: Epoch
-    waiting: deque[Record] = field(default_factory=deque)
-    held: bool = False  # a worker has it, or a retry waits for its time
-
-
-@dataclass(eq=False, slots=True)
-class Run:
-    """The head of a lane, on its way to a worker."""
-
-    lane: Lane
-    records: list[Record]
-
-    @property
-    def epoch(self) -> Epoch:
-        return self.lane.epoch
+# The lanes of an epoch that no key names. Keys are bytes, so these cannot meet one.
+_WHOLE_PARTITION = "partition"
+_UNORDERED = "unordered"
 
 
 @dataclass(eq=False, slots=True)
@@ -86,13 +50,13 @@ class Pause:
 
 @dataclass(slots=True)
 class Consequences:
-    """What follows from a worker's report, for the dispatcher to carry out."""
+    """What follows from outcomes, for the dispatcher to carry out."""
 
     epoch: Epoch
     finished: list[Record] = field(default_factory=list)
     skipped: list[tuple[Record, str]] = field(default_factory=list)
     sends: list[Send] = field(default_factory=list)
-    retried: tuple[Record, Failed, float] | None = None
+    retried: list[tuple[Record, Failed, float]] = field(default_factory=list)
     halted: tuple[Record, Failed] | None = None
 
 
@@ -103,7 +67,9 @@ class Dispatch:
     """All partitions of one member.
 
     Args:
-        concurrency: Runs that may be with workers at once.
+        order: What makes a lane: the partition, the key, or nothing.
+        null_keys_in_order: Whether records without a key share a lane, where keys make lanes.
+        concurrency: Workers that may be busy at once.
         max_in_flight: Records that may be delivered and unfinished; each partition has an even share of it.
         retry: When a failed record is attempted again.
         dead_letter_of: Builds a dead letter, or None where the handler has no dead-letter topic.
@@ -113,23 +79,26 @@ class Dispatch:
     def __init__(
         self,
         *,
+        order: Order,
         concurrency: int,
         max_in_flight: int,
         retry: Retry,
         dead_letter_of: DeadLetterOf | None,
         random: Callable[[], float],
+        null_keys_in_order: bool = False,
     ) -> None:
+        self._order = order
+        self._null_keys_in_order = null_keys_in_order
         self._concurrency = concurrency
         self._max_in_flight = max_in_flight
         self._retry = retry
         self._dead_letter_of = dead_letter_of
         self._random = random
         self._epochs: dict[TopicPartition, Epoch] = {}
-        self._lanes: dict[TopicPartition, Lane] = {}
         self._ready: deque[Lane] = deque()
         self._backoffs: list[tuple[float, int, Lane]] = []
         self._numbers = count(1)
-        self._running = 0
+        self._busy = 0
         self._full_since: float | None = None
         self.settled = 0
         """Records that were delivered and hold no place in flight any more; the fetcher reads it."""
@@ -140,10 +109,16 @@ class Dispatch:
 
     # Partitions come and go.
 
-    def assign(self, place: TopicPartition, committed: int | None) -> Epoch:
-        epoch = Epoch(place, next(self._numbers), Tracker(committed), committed)
+    def assign(
+        self, place: TopicPartition, committed: int | None, metadata: str = "", finished: Sequence[Range] = ()
+    ) -> Epoch:
+        """A new epoch, from what the group has committed; ``finished`` is what the metadata's offset map says."""
+        known = None if committed is None else (committed, metadata)
+        epoch = Epoch(place, next(self._numbers), Tracker(committed, finished), known)
+        if finished:
+            epoch.highest_taken = finished[-1][1] - 1
+            epoch.ranges = len(finished)
         self._epochs[place] = epoch
-        self._lanes[place] = Lane(epoch)
         return epoch
 
     def stop_dispatching(self, places: Iterable[TopicPartition]) -> list[Epoch]:
@@ -151,55 +126,101 @@ class Dispatch:
         stopped = [self._epochs[place] for place in places if place in self._epochs]
         for epoch in stopped:
             epoch.dispatching = False
-            self._lanes[epoch.place].waiting.clear()
+            for lane in epoch.lanes.values():
+                lane.waiting.clear()
+            epoch.lanes.clear()
+            epoch.parked.clear()
         return stopped
 
     def close(self, places: Iterable[TopicPartition]) -> list[Epoch]:
         """These epochs are over; whatever still comes back from them is dropped."""
         closed = self.stop_dispatching(places)
         for epoch in closed:
-            del self._epochs[epoch.place], self._lanes[epoch.place]
+            del self._epochs[epoch.place]
             self.settled += epoch.tracker.unfinished
         return closed
 
     # Records come in and go to workers.
 
-    def deliver(self, records: Sequence[Record]) -> None:
-        """Put records on their lanes; those of a partition that is not ours any more are dropped."""
-        for place, group in groupby(records, key=lambda record: (record.topic, record.partition)):
-            run, epoch = list(group), self._epochs.get(place)
-            if epoch is None or not epoch.dispatching or epoch.rewinding:
-                self.settled += len(run)
-                continue
-            epoch.tracker.deliver([record.offset for record in run])
-            lane = self._lanes[place]
-            if not lane.waiting and not lane.held:
-                self._ready.append(lane)
-            lane.waiting.extend(run)
+    def deliver(self, place: TopicPartition, records: Sequence[Record]) -> None:
+        """Put records of one partition on their lanes; if it is not ours any more they are dropped."""
+        epoch = self._epochs.get(place)
+        if epoch is None or not epoch.dispatching or epoch.rewinding:
+            self.settled += len(records)
+            return
+        if epoch.tracker.has_restored:
+            fresh = [record for record in records if not epoch.tracker.is_restored(record.offset)]
+            self.settled += len(records) - len(fresh)
+            records = fresh
+        epoch.tracker.deliver([record.offset for record in records])
+        if self._order == "key":
+            for record in records:
+                key: Hashable = record.key
+                if key is None:
+                    key = None if self._null_keys_in_order else _UNORDERED
+                self._lane(epoch, key).waiting.append(record)
+        elif records:
+            whole = _WHOLE_PARTITION if self._order == "partition" else _UNORDERED
+            self._lane(epoch, whole).waiting.extend(records)
+
+    def _lane(self, epoch: Epoch, key: Hashable) -> Lane:
+        """The lane of this key; a new one is ready as soon as it has a record."""
+        lane = epoch.lanes.get(key)
+        if lane is None:
+            lane = epoch.lanes[key] = Lane(epoch, key, ordered=key is not _UNORDERED)
+            self._ready.append(lane)
+        return lane
 
     def reach(self, place: TopicPartition, offset: int) -> None:
         """The partition was read up to its end, which is this offset."""
         epoch = self._epochs.get(place)
-        if epoch is not None:
+        if epoch is not None and not epoch.rewinding:
             epoch.tracker.reach(offset)
 
-    def take(self, now: float) -> list[Run]:
-        """The runs that may start now."""
+    def take(self, now: float, size: int) -> list[list[Run]]:
+        """Runs that may start now, in one bundle of about ``size`` records for each worker that is free."""
         while self._backoffs and self._backoffs[0][0] <= now:
             lane = heappop(self._backoffs)[2]
             lane.held = False
             self._make_ready(lane)
-        runs = []
-        while self._ready and self._running < self._concurrency:
+        bundles = []
+        while self._ready and self._busy < self._concurrency:
+            bundle = self._bundle(size)
+            if bundle:
+                self._busy += 1
+                bundles.append(bundle)
+        return bundles
+
+    def _bundle(self, size: int) -> list[Run]:
+        bundle, room = [], size
+        while self._ready and room > 0:
             lane = self._ready.popleft()
-            if not lane.waiting:  # emptied when its partition was revoked
+            epoch = lane.epoch
+            if not lane.waiting:  # emptied since: its partition was revoked or gave records back
                 continue
-            records = [lane.waiting.popleft() for _ in range(min(RUN_LIMIT, len(lane.waiting)))]
-            lane.held = True
-            lane.epoch.running += 1
-            self._running += 1
-            runs.append(Run(lane, records))
-        return runs
+            limit = min(room, RUN_LIMIT if lane.ordered else UNORDERED_RUN_LIMIT)
+            if not epoch.map_fits_after(lane.waiting[min(limit, len(lane.waiting)) - 1].offset):
+                if lane.waiting[0].offset != epoch.tracker.commit_point:
+                    epoch.parked.append(lane)
+                    continue
+                limit = 1  # the one at the commit point can only make the map smaller
+            records = lane.take(limit)
+            room -= len(records)
+            if lane.ordered:
+                lane.held = True
+            elif lane.waiting:
+                self._ready.append(lane)
+            else:
+                del epoch.lanes[lane.key]
+            epoch.running += 1
+            epoch.in_progress += len(records)
+            epoch.highest_taken = max(epoch.highest_taken, records[-1].offset)
+            bundle.append(Run(lane, records))
+        return bundle
+
+    def release(self) -> None:
+        """A worker is free again."""
+        self._busy -= 1
 
     def next_retry(self) -> float | None:
         """When the next retry is due."""
@@ -208,19 +229,27 @@ class Dispatch:
     # Outcomes come back.
 
     def report(self, run: Run, outcomes: Sequence[Outcome], *, last: bool, now: float) -> Consequences:
-        """A worker reports the outcomes of the run's next records; ``last`` if it will do no more of it."""
-        epoch, done = run.epoch, run.records[: len(outcomes)]
-        del run.records[: len(outcomes)]
+        """The outcomes of the run's next records; ``last`` if the worker does no more of it."""
+        epoch = run.epoch
+        done = run.records[run.taken : run.taken + len(outcomes)]
+        run.taken += len(outcomes)
+        epoch.in_progress -= len(outcomes)
         consequences = Consequences(epoch)
-        retry_at = None
+        retries: list[tuple[Record, float]] = []
         if self._is_current(epoch):
-            delay = self._settle(done, outcomes, consequences)
-            retry_at = None if delay is None else now + delay
+            retries = self._settle(done, outcomes, consequences, now)
+        if not run.lane.ordered:
+            for record, at in retries:
+                self._retry_alone(epoch, record, at)
         if last:
-            self._running -= 1
+            left = run.records[run.taken :]
             epoch.running -= 1
-            back = ([done[-1]] if retry_at is not None else []) + run.records
-            self._put_back(run.lane, back, retry_at)
+            epoch.in_progress -= len(left)
+            if run.lane.ordered:
+                self._put_back(run.lane, left, retries)
+            elif left and epoch.dispatching:
+                self._lane(epoch, _UNORDERED).waiting.extendleft(reversed(left))
+            self._unpark(epoch)
         return consequences
 
     def acknowledge(self, send: Send) -> bool:
@@ -229,7 +258,9 @@ class Dispatch:
         if not self._is_current(send.epoch):
             return False
         send.epoch.tracker.finish(send.record.offset)
+        send.epoch.ranges += 1
         self.settled += 1
+        self._unpark(send.epoch)
         return True
 
     def abandon(self, send: Send) -> None:
@@ -246,22 +277,25 @@ class Dispatch:
 
     # Commits and back-pressure.
 
-    def commits(self) -> dict[TopicPartition, int]:
-        """The commit points that the broker does not know yet."""
-        points = {epoch.place: epoch.tracker.commit_point for epoch in self._epochs.values()}
-        return {
-            place: point
-            for place, point in points.items()
-            if point is not None and point != self._epochs[place].committed
-        }
+    def commits(self) -> dict[TopicPartition, tuple[int, str]]:
+        """Commit points with their offset maps, each pair of one moment, where the broker has another."""
+        snapshots = ((epoch, self._snapshot(epoch)) for epoch in self._epochs.values())
+        return {epoch.place: now for epoch, now in snapshots if now is not None and now != epoch.committed}
 
-    def committed(self, place: TopicPartition, offset: int) -> None:
+    def _snapshot(self, epoch: Epoch) -> tuple[int, str] | None:
+        point = epoch.tracker.commit_point
+        if point is None:
+            return None
+        # Without a map nothing is lost: what is finished above the commit point would be repeated.
+        return point, encode(point, epoch.tracker.finished_ranges()) or ""
+
+    def committed(self, place: TopicPartition, commit: tuple[int, str]) -> None:
         """The broker accepted this commit."""
         epoch = self._epochs.get(place)
         if epoch is not None:
-            epoch.committed = offset
+            epoch.committed = commit
 
-    def caught_up(self, ends: dict[TopicPartition, int]) -> bool:
+    def caught_up(self, ends: Mapping[TopicPartition, int]) -> bool:
         """Whether every owned partition is finished up to its end in ``ends``."""
         points = ((epoch.tracker.commit_point, ends.get(epoch.place, 0)) for epoch in self._epochs.values())
         return all(point is not None and point >= end for point, end in points)
@@ -294,25 +328,35 @@ class Dispatch:
             epoch.rewinding = False
 
     def _give_back(self, epoch: Epoch, surplus: int) -> int | None:
-        """Take up to so many records off the lane's end; returns the offset to fetch from again."""
-        waiting = self._lanes[epoch.place].waiting
-        given = [waiting.pop() for _ in range(min(surplus, len(waiting)))]
-        if not given:
+        """Take up to so many records off the ends of lanes; returns the offset to fetch from again.
+
+        Only those above everything that is finished, in progress or sent: what comes again must all be new.
+        """
+        touched = epoch.tracker.highest_finished() if epoch.drained else epoch.highest_taken
+        waiting = (record.offset for lane in epoch.lanes.values() for record in lane.waiting)
+        untouched = sorted(offset for offset in waiting if offset > touched)
+        if not untouched:
             return None
-        epoch.tracker.retract(given[-1].offset)
+        first = untouched[-min(surplus, len(untouched))]
+        for lane in [*epoch.lanes.values()]:
+            while lane.waiting and lane.waiting[-1].offset >= first:
+                lane.waiting.pop()
+                self.settled += 1
+            if not lane.waiting and not lane.held:
+                del epoch.lanes[lane.key]
+        epoch.tracker.retract(first)
         epoch.rewinding = True
-        self.settled += len(given)
-        return given[-1].offset
+        return first
 
     def _is_current(self, epoch: Epoch) -> bool:
         # By identity: the partition may be ours again, but in a new epoch that knows nothing of this one.
         return self._epochs.get(epoch.place) is epoch
 
     def _settle(
-        self, records: Sequence[Record], outcomes: Sequence[Outcome], consequences: Consequences
-    ) -> float | None:
-        """Sort outcomes into consequences; returns the wait before the last record is tried again, if it is to be."""
-        epoch, finished, delay = consequences.epoch, consequences.finished, None
+        self, records: Sequence[Record], outcomes: Sequence[Outcome], consequences: Consequences, now: float
+    ) -> list[tuple[Record, float]]:
+        """Sort outcomes into consequences; returns the records that are to be tried again, each with its time."""
+        epoch, finished, retries = consequences.epoch, consequences.finished, []
         for record, outcome in zip(records, outcomes, strict=True):
             if isinstance(outcome, Done):
                 if outcome.output is None:
@@ -324,11 +368,15 @@ class Dispatch:
                 consequences.skipped.append((record, outcome.reason))
             else:
                 delay = self._fail(record, outcome, consequences)
+                if delay is not None:
+                    retries.append((record, now + delay))
         epoch.tracker.finish_all([record.offset for record in finished])
         for record, _ in consequences.skipped:
             epoch.tracker.finish(record.offset)
-        self.settled += len(finished) + len(consequences.skipped)
-        return delay
+        settled = len(finished) + len(consequences.skipped)
+        epoch.ranges += settled
+        self.settled += settled
+        return retries
 
     def _fail(self, record: Record, failure: Failed, consequences: Consequences) -> float | None:
         decision = decide(
@@ -339,7 +387,7 @@ class Dispatch:
             random=self._random,
         )
         if isinstance(decision, TryAgain):
-            consequences.retried = (record, failure, decision.delay)
+            consequences.retried.append((record, failure, decision.delay))
             return decision.delay
         if self._dead_letter_of is None:  # then the decision is to halt
             consequences.halted = (record, failure)
@@ -349,21 +397,43 @@ class Dispatch:
             consequences.sends.append(Send(consequences.epoch, record, outgoing, failure))
         return None
 
-    def _put_back(self, lane: Lane, records: list[Record], retry_at: float | None) -> None:
+    def _put_back(self, lane: Lane, left: Sequence[Record], retries: Sequence[tuple[Record, float]]) -> None:
         """The worker is through with this lane; what it left goes back to the lane's head."""
         lane.held = False
         if not lane.epoch.dispatching:
             return
-        if retry_at is not None:
-            # A copy: the handler may have kept the record of its failed attempt.
-            records[0] = replace(records[0], attempt=records[0].attempt + 1)
-        lane.waiting.extendleft(reversed(records))
-        if retry_at is None:
+        lane.waiting.extendleft(reversed(left))
+        if not retries:
             self._make_ready(lane)
-        else:
-            lane.held = True
-            heappush(self._backoffs, (retry_at, next(self._numbers), lane))
+        else:  # only the last record of an ordered run can be one to try again: the worker stops at it
+            record, at = retries[-1]
+            lane.waiting.appendleft(_next_attempt(record))
+            self._back_off(lane, at)
+
+    def _retry_alone(self, epoch: Epoch, record: Record, at: float) -> None:
+        """A record without an order waits for its next attempt in a lane of its own."""
+        if epoch.dispatching:
+            lane = Lane(epoch, ("retry", record.offset), waiting=deque([_next_attempt(record)]))
+            epoch.lanes[lane.key] = lane
+            self._back_off(lane, at)
+
+    def _back_off(self, lane: Lane, at: float) -> None:
+        lane.held = True
+        heappush(self._backoffs, (at, next(self._numbers), lane))
 
     def _make_ready(self, lane: Lane) -> None:
         if lane.waiting:
             self._ready.append(lane)
+        elif lane.epoch.lanes.get(lane.key) is lane:
+            del lane.epoch.lanes[lane.key]
+
+    def _unpark(self, epoch: Epoch) -> None:
+        """Something moved, so the lanes that waited for the offset map are looked at again."""
+        if epoch.parked:
+            self._ready.extend(epoch.parked)
+            epoch.parked.clear()
+
+
+def _next_attempt(record: Record) -> Record:
+    # A copy: the handler may have kept the record of its failed attempt.
+    return replace(record, attempt=record.attempt + 1)

@@ -1,9 +1,11 @@
 """Which delivered offsets of one partition are finished, and so up to where it may be committed."""
 
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
+
+from penstock.core.offset_map import Range
 
 # Finished offsets are kept until this many can be dropped at once, so that dropping them costs nothing per record.
 _TRIM_AT = 4096
@@ -14,17 +16,30 @@ class Tracker:
 
     Offsets that were never delivered (compaction, transaction markers, a log that starts late) are not in here at all,
     so they hold nothing back and cost no memory, however wide the gap. ``start`` is the offset that fetching
-    starts at: the committed one, or None where Kafka picks it.
+    starts at: the committed one, or None where Kafka picks it. ``finished`` are ranges above it that an earlier epoch
+    finished already, from the commit's offset map.
     """
 
-    __slots__ = ("_head", "_marks", "_next", "_offsets", "unfinished")
+    __slots__ = ("_head", "_marks", "_next", "_offsets", "_restored", "unfinished")
 
-    def __init__(self, start: int | None = None) -> None:
+    def __init__(self, start: int | None = None, finished: Sequence[Range] = ()) -> None:
         self._offsets = array("q")
         self._marks = bytearray()
         self._head = 0  # index of the lowest offset that may still be unfinished
         self._next = start  # where a commit stands when nothing is unfinished
+        self._restored = list(finished)
         self.unfinished = 0
+        self._skip_restored()
+
+    @property
+    def has_restored(self) -> bool:
+        """Whether offsets to come may be finished already; ``is_restored`` tells which."""
+        return bool(self._restored)
+
+    def is_restored(self, offset: int) -> bool:
+        """Whether an earlier epoch finished this offset, so that it must not be delivered again."""
+        index = bisect_right(self._restored, offset, key=_start) - 1
+        return index >= 0 and offset < self._restored[index][1]
 
     def deliver(self, offsets: Sequence[int]) -> None:
         """These offsets were handed over, ascending and all above the ones before."""
@@ -36,11 +51,13 @@ class Tracker:
         self._marks.extend(bytes(len(offsets)))
         self._next = offsets[-1] + 1
         self.unfinished += len(offsets)
+        self._skip_restored()
 
     def reach(self, offset: int) -> None:
-        """The partition was read up to here: what lies below and was not delivered does not exist."""
+        """The partition was read up to here: what lies below and was not delivered does not exist, or is finished."""
         if self._next is None or offset > self._next:
             self._next = offset
+            self._skip_restored()
 
     def retract(self, offset: int) -> None:
         """Take back the delivery of this offset and all above it, none of which is finished: they will come again."""
@@ -60,18 +77,20 @@ class Tracker:
         self.unfinished -= 1
 
     def finish_all(self, offsets: Sequence[int]) -> None:
-        """As ``finish`` for each; one step where they lie side by side, which they mostly do."""
+        """As ``finish`` for each, in one step where they lie side by side."""
         if not offsets:
             return
-        first, count = self._index(offsets[0]), len(offsets)
-        if self._offsets[first : first + count] == array("q", offsets):
-            if any(self._marks[first : first + count]):
-                raise ValueError(f"offsets {offsets[0]}..{offsets[-1]} are partly finished already")
-            self._marks[first : first + count] = b"\x01" * count
-            self.unfinished -= count
-        else:
-            for offset in offsets:
-                self.finish(offset)
+        count = len(offsets)
+        if count > 1 and offsets[-1] - offsets[0] == count - 1:
+            first = self._index(offsets[0])
+            if self._offsets[first : first + count] == array("q", offsets):
+                if any(self._marks[first : first + count]):
+                    raise ValueError(f"offsets {offsets[0]}..{offsets[-1]} are partly finished already")
+                self._marks[first : first + count] = b"\x01" * count
+                self.unfinished -= count
+                return
+        for offset in offsets:
+            self.finish(offset)
 
     @property
     def commit_point(self) -> int | None:
@@ -79,6 +98,8 @@ class Tracker:
         index = self._marks.find(0, self._head)
         if index < 0:
             self._offsets, self._marks, self._head = array("q"), bytearray(), 0
+            while self._restored and self._next is not None and self._restored[0][1] <= self._next:
+                del self._restored[0]
             return self._next
         self._head = index
         point = self._offsets[index]
@@ -87,6 +108,29 @@ class Tracker:
             del self._marks[:index]
             self._head = 0
         return point
+
+    def finished_ranges(self) -> list[Range]:
+        """The finished ranges above the commit point, ascending and apart; what does not exist counts as finished."""
+        if self._next is None:
+            return []
+        holes, index = [], self._marks.find(0, self._head)
+        while index >= 0:
+            holes.append(self._offsets[index])
+            index = self._marks.find(0, index + 1)
+        # Between two unfinished offsets everything is finished or does not exist.
+        ends = [*holes[1:], self._next] if holes else []
+        ranges = [(hole + 1, end) for hole, end in zip(holes, ends, strict=True) if end > hole + 1]
+        return ranges + self._restored[bisect_right(self._restored, self._next, key=_start) :]
+
+    def highest_finished(self) -> int:
+        """The highest offset that was delivered and finished, as far as that is still known; -1 if none."""
+        index = self._marks.rfind(1)
+        return self._offsets[index] if index >= 0 else -1
+
+    def _skip_restored(self) -> None:
+        """Where delivery stands inside a restored range, what comes next is behind it."""
+        if self._restored and self._next is not None and self.is_restored(self._next):
+            self._next = self._restored[bisect_right(self._restored, self._next, key=_start) - 1][1]
 
     def _index(self, offset: int) -> int:
         offsets, head = self._offsets, self._head
@@ -98,3 +142,7 @@ class Tracker:
             if index < len(offsets) and offsets[index] == offset:
                 return index
         raise ValueError(f"offset {offset} was not delivered, or was committed already")
+
+
+def _start(finished: Range) -> int:
+    return finished[0]

@@ -1,8 +1,10 @@
 """The tracker against a plain model: sets of offsets."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from penstock.core.tracker import Tracker
 
@@ -15,15 +17,33 @@ class TrackerMachine(RuleBasedStateMachine):
         self.tracker = Tracker(10)
         self.next = 10
         self.unfinished: set[int] = set()
+        self.restored: set[int] = set()
         self.highest_commit = 10
+
+    @initialize(lengths=st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), max_size=5))
+    def restore(self, lengths: list[tuple[int, int]]) -> None:
+        """Some offsets above the commit point were finished by an earlier epoch."""
+        at, ranges = 10, []
+        for unfinished, finished in lengths:
+            ranges.append((at + unfinished, at + unfinished + finished))
+            at += unfinished + finished
+        self.tracker = Tracker(10, ranges)
+        self.restored = {offset for start, end in ranges for offset in range(start, end)}
+
+    def skip_restored(self) -> None:
+        while self.next in self.restored:
+            self.next += 1
 
     @rule(gaps=st.lists(st.sampled_from([0, 0, 0, 0, 1, 5, 1_000_000]), max_size=20))
     def deliver(self, gaps: list[int]) -> None:
         offsets = []
         for gap in gaps:
             self.next += gap
+            self.skip_restored()
+            assert not self.tracker.is_restored(self.next)
             offsets.append(self.next)
             self.next += 1
+        self.skip_restored()
         self.tracker.deliver(offsets)
         self.unfinished.update(offsets)
 
@@ -60,6 +80,7 @@ class TrackerMachine(RuleBasedStateMachine):
     @rule(beyond=st.integers(0, 100))
     def reach_the_end(self, beyond: int) -> None:
         self.next += beyond
+        self.skip_restored()
         self.tracker.reach(self.next)
 
     @invariant()
@@ -67,6 +88,26 @@ class TrackerMachine(RuleBasedStateMachine):
         expected = min(self.unfinished, default=self.next)
         assert self.tracker.commit_point == expected
         assert self.tracker.unfinished == len(self.unfinished)
+
+    @invariant()
+    def a_new_epoch_knows_all_that_was_finished(self) -> None:
+        """The ranges, read back, are just the offsets from the commit point on that must not be repeated."""
+        point, ranges = self.tracker.commit_point, self.tracker.finished_ranges()
+        assert point is not None
+        assert all(start < end for start, end in ranges)
+        assert all(one[1] < two[0] for one, two in pairwise([(point, point), *ranges]))
+        successor = Tracker(point, ranges)
+        for offset in [*self.unfinished, self.next]:
+            assert not successor.is_restored(offset)
+        for offset in self.restored:
+            assert offset < point or successor.is_restored(offset)
+        for offset in self.tracker._offsets:
+            assert offset < point or successor.is_restored(offset) == (offset not in self.unfinished)
+
+    @invariant()
+    def the_highest_finished_is_known(self) -> None:
+        known = [offset for offset in self.tracker._offsets if offset not in self.unfinished]
+        assert self.tracker.highest_finished() == max(known, default=-1)
 
     @invariant()
     def it_never_goes_back(self) -> None:
