@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from penstock.app.handler import Handler, Start
 from penstock.core.duration import Duration, seconds
+from penstock.core.lanes import Order
 from penstock.core.retry import Retry
 from penstock.errors import ConfigError
 
@@ -51,6 +52,8 @@ class App:
         to: str | None = None,
         dead_letter: str | None = None,
         retry: Retry | None = None,
+        order: Order = "partition",
+        null_keys_in_order: bool = False,
         concurrency: int = 32,
         start: Start = "earliest",
         commit_every: Duration = "1s",
@@ -66,7 +69,10 @@ class App:
             to: The topic for what the handler returns, under the key of the record it came from.
             dead_letter: The topic for records that fail for good. Without it, such a record stops the app.
             retry: When to attempt a failed record again; ``Retry()`` by default.
-            concurrency: How many records may be in progress at once. A partition runs in order, one at a time.
+            order: What runs one at a time and in order: a ``"partition"``, a ``"key"`` (so that many keys of one
+                partition run at once), or nothing (``"none"``).
+            null_keys_in_order: With ``order="key"``, whether records without a key keep their order too.
+            concurrency: How many records may be in progress at once, whatever the number of partitions.
             start: Where to start a partition for which the group has no committed offset.
             commit_every: How often finished work is committed.
             max_in_flight: How many records may be delivered and unfinished; past it, fetching pauses.
@@ -84,6 +90,8 @@ class App:
                     to=to,
                     dead_letter=dead_letter,
                     retry=retry or Retry(),
+                    order=order,
+                    null_keys_in_order=null_keys_in_order,
                     concurrency=concurrency,
                     start=start,
                     commit_every=seconds(commit_every, name="commit_every"),

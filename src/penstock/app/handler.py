@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import NoneType
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from penstock.app.signature import Signature, read_signature
+from penstock.core.lanes import Order
 from penstock.core.retry import Retry
 from penstock.errors import ConfigError
 
@@ -31,6 +32,8 @@ class Handler:
     to: str | None
     dead_letter: str | None
     retry: Retry
+    order: Order
+    null_keys_in_order: bool
     concurrency: int
     start: Start
     commit_every: float
@@ -42,6 +45,8 @@ class Handler:
         returns = self.signature.returns
         self._check_topics()
         self._check_numbers()
+        if self.order not in get_args(Order):
+            raise self._wrong(f"order={self.order!r} is not an order.", 'Use "partition", "key" or "none".')
         if self.start not in ("earliest", "latest"):
             raise self._wrong(f"start={self.start!r} is not a place to start.", 'Use "earliest" or "latest".')
         if self.to is None and returns not in (Any, None, NoneType):

@@ -11,7 +11,7 @@ from itertools import count
 
 from penstock.core.lanes import Epoch, Lane, Order, Run
 from penstock.core.offset_map import Range, encode
-from penstock.core.outcome import Done, Failed, Outcome, Outgoing, Skipped, TryAgain, decide
+from penstock.core.outcome import DONE, Done, Failed, Outcome, Outgoing, Skipped, TryAgain, decide
 from penstock.core.record import Record, TopicPartition
 from penstock.core.retry import Retry
 from penstock.core.tracker import Tracker
@@ -52,13 +52,15 @@ class Pause:
 class Consequences:
     """What follows from outcomes, for the dispatcher to carry out."""
 
-    epoch: Epoch
-    finished: list[Record] = field(default_factory=list)
+    finished: list[tuple[Epoch, list[Record]]] = field(default_factory=list)
     skipped: list[tuple[Record, str]] = field(default_factory=list)
     sends: list[Send] = field(default_factory=list)
     retried: list[tuple[Record, Failed, float]] = field(default_factory=list)
     halted: tuple[Record, Failed] | None = None
 
+
+Result = tuple[Run, Sequence[Outcome], bool]
+"""A run, the outcomes of its next records, and whether the worker does no more of it."""
 
 DeadLetterOf = Callable[[Record, Failed], Outgoing]
 
@@ -228,29 +230,41 @@ class Dispatch:
 
     # Outcomes come back.
 
-    def report(self, run: Run, outcomes: Sequence[Outcome], *, last: bool, now: float) -> Consequences:
-        """The outcomes of the run's next records; ``last`` if the worker does no more of it."""
-        epoch = run.epoch
-        done = run.records[run.taken : run.taken + len(outcomes)]
-        run.taken += len(outcomes)
-        epoch.in_progress -= len(outcomes)
-        consequences = Consequences(epoch)
-        retries: list[tuple[Record, float]] = []
-        if self._is_current(epoch):
-            retries = self._settle(done, outcomes, consequences, now)
-        if not run.lane.ordered:
-            for record, at in retries:
-                self._retry_alone(epoch, record, at)
-        if last:
-            left = run.records[run.taken :]
-            epoch.running -= 1
-            epoch.in_progress -= len(left)
-            if run.lane.ordered:
-                self._put_back(run.lane, left, retries)
-            elif left and epoch.dispatching:
-                self._lane(epoch, _UNORDERED).waiting.extendleft(reversed(left))
+    def report(self, results: Iterable[Result], now: float) -> Consequences:
+        """Outcomes of runs, as workers got to them."""
+        consequences = Consequences()
+        finished: dict[Epoch, list[Record]] = {}
+        for run, outcomes, last in results:
+            epoch = run.epoch
+            done = run.records[run.taken : run.taken + len(outcomes)]
+            run.taken += len(outcomes)
+            epoch.in_progress -= len(outcomes)
+            retries: list[tuple[Record, float]] = []
+            if self._is_current(epoch):
+                here = finished.setdefault(epoch, [])
+                retries = self._settle(epoch, done, outcomes, finished=here, consequences=consequences, now=now)
+            if not run.lane.ordered:
+                for record, at in retries:
+                    self._retry_alone(epoch, record, at)
+            if last:
+                self._end(run, retries)
+        for epoch, records in finished.items():
+            epoch.tracker.finish_all([record.offset for record in records])
+            epoch.ranges += len(records)
+            self.settled += len(records)
             self._unpark(epoch)
+        consequences.finished = [*finished.items()]
         return consequences
+
+    def _end(self, run: Run, retries: Sequence[tuple[Record, float]]) -> None:
+        """The worker does no more of this run; what it left goes back."""
+        epoch, left = run.epoch, run.records[run.taken :]
+        epoch.running -= 1
+        epoch.in_progress -= len(left)
+        if run.lane.ordered:
+            self._put_back(run.lane, left, retries)
+        elif left and epoch.dispatching:
+            self._lane(epoch, _UNORDERED).waiting.extendleft(reversed(left))
 
     def acknowledge(self, send: Send) -> bool:
         """The broker has this output or dead letter; False if it came too late to count."""
@@ -270,9 +284,9 @@ class Dispatch:
     def refuse(self, send: Send, failure: Failed) -> Consequences:
         """The broker will never take this output, so its record has failed after all."""
         send.epoch.sending -= 1
-        consequences = Consequences(send.epoch)
+        consequences = Consequences()
         if self._is_current(send.epoch):
-            self._fail(send.record, failure, consequences)
+            self._fail(send.epoch, send.record, failure, consequences)
         return consequences
 
     # Commits and back-pressure.
@@ -353,32 +367,36 @@ class Dispatch:
         return self._epochs.get(epoch.place) is epoch
 
     def _settle(
-        self, records: Sequence[Record], outcomes: Sequence[Outcome], consequences: Consequences, now: float
+        self,
+        epoch: Epoch,
+        records: Sequence[Record],
+        outcomes: Sequence[Outcome],
+        *,
+        finished: list[Record],
+        consequences: Consequences,
+        now: float,
     ) -> list[tuple[Record, float]]:
         """Sort outcomes into consequences; returns the records that are to be tried again, each with its time."""
-        epoch, finished, retries = consequences.epoch, consequences.finished, []
+        retries = []
         for record, outcome in zip(records, outcomes, strict=True):
-            if isinstance(outcome, Done):
+            if outcome is DONE:
+                finished.append(record)
+            elif isinstance(outcome, Done):
                 if outcome.output is None:
                     finished.append(record)
                 else:
                     epoch.sending += 1
                     consequences.sends.append(Send(epoch, record, outcome.output))
             elif isinstance(outcome, Skipped):
+                finished.append(record)
                 consequences.skipped.append((record, outcome.reason))
             else:
-                delay = self._fail(record, outcome, consequences)
+                delay = self._fail(epoch, record, outcome, consequences)
                 if delay is not None:
                     retries.append((record, now + delay))
-        epoch.tracker.finish_all([record.offset for record in finished])
-        for record, _ in consequences.skipped:
-            epoch.tracker.finish(record.offset)
-        settled = len(finished) + len(consequences.skipped)
-        epoch.ranges += settled
-        self.settled += settled
         return retries
 
-    def _fail(self, record: Record, failure: Failed, consequences: Consequences) -> float | None:
+    def _fail(self, epoch: Epoch, record: Record, failure: Failed, consequences: Consequences) -> float | None:
         decision = decide(
             failure,
             attempt=record.attempt,
@@ -392,9 +410,8 @@ class Dispatch:
         if self._dead_letter_of is None:  # then the decision is to halt
             consequences.halted = (record, failure)
         else:
-            consequences.epoch.sending += 1
-            outgoing = self._dead_letter_of(record, failure)
-            consequences.sends.append(Send(consequences.epoch, record, outgoing, failure))
+            epoch.sending += 1
+            consequences.sends.append(Send(epoch, record, self._dead_letter_of(record, failure), failure))
         return None
 
     def _put_back(self, lane: Lane, left: Sequence[Record], retries: Sequence[tuple[Record, float]]) -> None:

@@ -77,20 +77,19 @@ class Tracker:
         self.unfinished -= 1
 
     def finish_all(self, offsets: Sequence[int]) -> None:
-        """As ``finish`` for each, in one step where they lie side by side."""
-        if not offsets:
+        """As ``finish`` for each, in any order, and much faster where nothing is missing between them."""
+        marks, known = self._marks, self._offsets
+        if not offsets or not known or known[-1] - known[0] != len(known) - 1:
+            for offset in offsets:
+                self.finish(offset)
             return
-        count = len(offsets)
-        if count > 1 and offsets[-1] - offsets[0] == count - 1:
-            first = self._index(offsets[0])
-            if self._offsets[first : first + count] == array("q", offsets):
-                if any(self._marks[first : first + count]):
-                    raise ValueError(f"offsets {offsets[0]}..{offsets[-1]} are partly finished already")
-                self._marks[first : first + count] = b"\x01" * count
-                self.unfinished -= count
-                return
+        base = known[0]
         for offset in offsets:
-            self.finish(offset)
+            index = offset - base
+            if index < self._head or marks[index]:
+                raise ValueError(f"offset {offset} is finished already, or was not delivered")
+            marks[index] = 1
+        self.unfinished -= len(offsets)
 
     @property
     def commit_point(self) -> int | None:

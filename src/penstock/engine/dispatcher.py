@@ -9,7 +9,9 @@ from queue import Empty
 from penstock.app import Handler, halt_error
 from penstock.core.dead_letter import dead_letter
 from penstock.core.dispatch import Consequences, Dispatch
+from penstock.core.offset_map import Range, UnreadableMapError, decode
 from penstock.core.outcome import Failed, Outgoing
+from penstock.core.pace import Pace
 from penstock.core.record import Record, TopicPartition
 from penstock.engine.fetcher import Fetcher
 from penstock.engine.messages import (
@@ -44,6 +46,8 @@ _OUTBOX_FULL_SECONDS = 0.02
 _PROGRESS_SECONDS = 0.5
 # How often outcomes are taken from workers that are still in the middle of a run.
 _COLLECT_SECONDS = 0.1
+# A worker that has a bundle for longer than this lets others have the rest of it.
+_STUCK_SECONDS = 0.05
 # Messages handled before timers get their turn again.
 _MESSAGE_BURST = 64
 
@@ -65,6 +69,8 @@ class Dispatcher:
         self._tell = reporter
         self._until = until
         self._dispatch = Dispatch(
+            order=handler.order,
+            null_keys_in_order=handler.null_keys_in_order,
             concurrency=handler.concurrency,
             max_in_flight=handler.max_in_flight,
             retry=handler.retry,
@@ -76,6 +82,7 @@ class Dispatcher:
         self._next_progress = time.monotonic() + _PROGRESS_SECONDS
         self._next_collection = time.monotonic() + _COLLECT_SECONDS
         self._works: set[Work] = set()
+        self._pace = Pace()
         self._commit_under_way = False
         self._was_assigned = False
         self._stopping = False
@@ -113,12 +120,15 @@ class Dispatcher:
     def _take(self, message: ToDispatcher) -> None:  # noqa: C901, PLR0912 - one line for each kind of message
         match message:
             case Fetched(records, ends):
-                self._dispatch.deliver(records)
+                for place, batch in records.items():
+                    self._dispatch.deliver(place, batch)
                 for place, offset in ends.items():
                     self._dispatch.reach(place, offset)
             case Worked(work):
                 self._works.discard(work)
-                self._collect(work, last=True)
+                self._dispatch.release()
+                self._pace.observe(work.attempted, work.seconds)
+                self._collect(work)
             case Delivered(sends):
                 for send in sends:
                     if self._dispatch.acknowledge(send):
@@ -157,10 +167,9 @@ class Dispatcher:
             self._outbox.flush()
         if now >= self._next_collection:
             self._next_collection = now + _COLLECT_SECONDS
-            for work in self._works:
-                self._collect(work, last=False)
-        for run in self._dispatch.take(now):
-            work = Work(run, has_dead_letter=self._handler.dead_letter is not None)
+            self._look_after_works(now)
+        for bundle in self._dispatch.take(now, self._pace.size):
+            work = Work(bundle, has_dead_letter=self._handler.dead_letter is not None)
             self._works.add(work)
             self._workers.submit(work)
         self._balance(now)
@@ -171,15 +180,22 @@ class Dispatcher:
         if now >= self._next_progress:
             self._tell.progressed()
             self._next_progress = now + _PROGRESS_SECONDS
-        if self._until is not None and self._was_assigned and self._dispatch.caught_up(dict(self._until)):
+        if self._until is not None and self._was_assigned and self._dispatch.caught_up(self._until):
             self._stop("caught up")
 
     # What workers and the broker report.
 
-    def _collect(self, work: Work, *, last: bool) -> None:
-        outcomes = work.collect(last=last)
-        if outcomes or last:
-            self._carry_out(self._dispatch.report(work.run, outcomes, last=last, now=time.monotonic()))
+    def _look_after_works(self, now: float) -> None:
+        """Take what is finished from workers that are still busy, and from stuck ones what they have not begun."""
+        for work in self._works:
+            self._collect(work)
+            if work.began is not None and now - work.began > _STUCK_SECONDS:
+                self._carry_out(self._dispatch.report([(run, (), True) for run in work.take_back()], now))
+
+    def _collect(self, work: Work) -> None:
+        results = work.collect()
+        if results:
+            self._carry_out(self._dispatch.report(results, time.monotonic()))
 
     def _carry_out(self, consequences: Consequences) -> None:
         self._tell.settled(consequences)
@@ -199,12 +215,21 @@ class Dispatcher:
 
     # Partitions come and go.
 
-    def _on_assigned(self, committed: Mapping[TopicPartition, int | None]) -> None:
+    def _on_assigned(self, committed: Mapping[TopicPartition, tuple[int, str] | None]) -> None:
         self._was_assigned = True
-        for place, offset in committed.items():
-            self._tell.assigned(self._dispatch.assign(place, offset))
+        for place, commit in committed.items():
+            offset, metadata = commit or (None, "")
+            finished = [] if offset is None else self._read_map(place, offset, metadata)
+            self._tell.assigned(self._dispatch.assign(place, offset, metadata, finished))
         if self._stopping:
             self._dispatch.stop_dispatching(committed)
+
+    def _read_map(self, place: TopicPartition, offset: int, metadata: str) -> list[Range]:
+        try:
+            return decode(offset, metadata)
+        except UnreadableMapError as error:
+            self._tell.ignored_metadata(place, offset, str(error))
+            return []
 
     def _answer_revokes(self, now: float) -> None:
         """A revoke that is drained, or has waited long enough, gets its last commit points and ends its epochs."""
@@ -217,7 +242,7 @@ class Dispatcher:
             for epoch in self._dispatch.close(places):
                 self._tell.revoked(epoch)
             self._revokes.remove(revoke)
-            revoke.request.answer.put({place: offset for place, offset in commits.items() if place in places})
+            revoke.request.answer.put({place: commit for place, commit in commits.items() if place in places})
 
     def _fail(self, error: PenstockError) -> None:
         self._tell.error(error, fatal=True)
@@ -245,13 +270,13 @@ class Dispatcher:
 
     def _on_commit_answer(self, answer: CommitAnswer) -> None:
         self._commit_under_way = False
-        for place, offset in answer.offsets.items():
+        for place, commit in answer.commits.items():
             reason = answer.refused.get(place)
             if reason is None:
-                self._dispatch.committed(place, offset)
-                self._tell.committed(place, offset)
+                self._dispatch.committed(place, commit)
+                self._tell.committed(place, commit[0])
             else:
-                self._tell.commit_failed(place, offset, reason)
+                self._tell.commit_failed(place, commit[0], reason)
 
     def _balance(self, now: float) -> None:
         paused, resumed = self._dispatch.balance(now)

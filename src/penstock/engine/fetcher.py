@@ -14,11 +14,11 @@ from penstock.engine.messages import (
     Assigned,
     Commit,
     CommitAnswer,
+    Commits,
     Fetched,
     Inbox,
     Left,
     Lost,
-    Offsets,
     Pause,
     Resume,
     Revoking,
@@ -126,18 +126,25 @@ class Fetcher:
         messages = self._consumer.consume(room, 0) if room else []
         if not messages:
             messages = self._consumer.consume(1, _POLL_SECONDS)
-        records: list[Record] = []
+        records: dict[Place, list[Record]] = {}
         ends: dict[Place, int] = {}
+        count = 0
         for message in messages:
             error = message.error()
             if error is None:
-                records.append(to_record(message))
+                record = to_record(message)
+                count += 1
+                place = (record.topic, record.partition)
+                if place in records:
+                    records[place].append(record)
+                else:
+                    records[place] = [record]
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
                 ends[message.topic() or "", message.partition() or 0] = message.offset() or 0
             else:
                 self._on_trouble(error, message)
         if records or ends:
-            self._delivered += len(records)
+            self._delivered += count
             self._inbox.put(Fetched(records, ends))
 
     def _room(self) -> int:
@@ -169,7 +176,7 @@ class Fetcher:
             except Empty:
                 return
             if isinstance(command, Commit):
-                self._commit(command.offsets)
+                self._commit(command.commits)
             elif isinstance(command, Pause):
                 self._pause(command)
             elif isinstance(command, Resume):
@@ -184,11 +191,11 @@ class Fetcher:
             self._consumer.seek(TopicPartition(topic, partition, offset))
         self._inbox.put(Rewound(list(rewinds)))
 
-    def _commit(self, offsets: Offsets) -> None:
+    def _commit(self, commits: Commits) -> None:
         try:
-            self._consumer.commit(offsets=_with_offsets(offsets), asynchronous=True)
+            self._consumer.commit(offsets=_to_commit(commits), asynchronous=True)
         except KafkaException as error:
-            self._inbox.put(CommitAnswer(offsets, dict.fromkeys(offsets, error.args[0].str())))
+            self._inbox.put(CommitAnswer(commits, dict.fromkeys(commits, error.args[0].str())))
 
     # Callbacks: the client runs them on this thread, inside consume() and close(). After those of a rebalance it
     # assigns and unassigns by itself, as its protocol (eager or cooperative) asks for.
@@ -199,23 +206,27 @@ class Fetcher:
             reason = error or each.error
             if reason is not None:
                 refused[each.topic, each.partition] = reason.str()
-        self._inbox.put(CommitAnswer({(each.topic, each.partition): each.offset for each in partitions}, refused))
+        commits = {(each.topic, each.partition): (each.offset, each.metadata or "") for each in partitions}
+        self._inbox.put(CommitAnswer(commits, refused))
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         found = consumer.committed(partitions, timeout=_COMMITTED_SECONDS) if partitions else []
-        committed = {(each.topic, each.partition): each.offset if each.offset >= 0 else None for each in found}
+        committed = {
+            (each.topic, each.partition): (each.offset, each.metadata or "") if each.offset >= 0 else None
+            for each in found
+        }
         self._owned.update(committed)
         self._inbox.put(Assigned(committed))
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         places = [(each.topic, each.partition) for each in partitions]
-        answer: SimpleQueue[Offsets] = SimpleQueue()
+        answer: SimpleQueue[Commits] = SimpleQueue()
         self._inbox.put(Revoking(places, answer))
         try:
-            offsets = answer.get(timeout=self._handler.drain_timeout + _ANSWER_GRACE_SECONDS)
+            commits = answer.get(timeout=self._handler.drain_timeout + _ANSWER_GRACE_SECONDS)
         except Empty:
-            offsets = {}
-        self._commit_at_last(consumer, offsets)
+            commits = {}
+        self._commit_at_last(consumer, commits)
         self._disown(places)
 
     def _on_lost(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
@@ -227,19 +238,19 @@ class Fetcher:
         for owned in (self._owned, self._slow, self._paused):
             owned.difference_update(places)
 
-    def _commit_at_last(self, consumer: Consumer, offsets: Offsets) -> None:
+    def _commit_at_last(self, consumer: Consumer, commits: Commits) -> None:
         """The last commit of an epoch waits for its answer, and is repeated while a rebalance of others refuses it."""
-        if not offsets:
+        if not commits:
             return
         for wait in (*_LAST_COMMIT_WAITS, None):
             try:
-                done = consumer.commit(offsets=_with_offsets(offsets), asynchronous=False)
+                done = consumer.commit(offsets=_to_commit(commits), asynchronous=False)
             except KafkaException as error:
                 reason: KafkaError = error.args[0]
                 if wait is not None and (reason.retriable() or reason.code() in _PASSING_REFUSALS):
                     time.sleep(wait)
                     continue
-                self._inbox.put(CommitAnswer(offsets, dict.fromkeys(offsets, reason.str())))
+                self._inbox.put(CommitAnswer(commits, dict.fromkeys(commits, reason.str())))
             else:
                 self._on_commit(None, done)
             return
@@ -261,5 +272,5 @@ def _partitions(places: set[Place]) -> list[TopicPartition]:
     return [TopicPartition(*place) for place in places]
 
 
-def _with_offsets(offsets: Offsets) -> list[TopicPartition]:
-    return [TopicPartition(topic, partition, offset) for (topic, partition), offset in offsets.items()]
+def _to_commit(commits: Commits) -> list[TopicPartition]:
+    return [TopicPartition(*place, offset, metadata) for place, (offset, metadata) in commits.items()]

@@ -11,23 +11,25 @@ from penstock.engine.work import Work
 from penstock.errors import PenstockError
 
 Offsets = Mapping[TopicPartition, int]
+Commits = Mapping[TopicPartition, tuple[int, str]]
+"""For each partition the offset and the metadata of its commit."""
 
 # To the dispatcher.
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """Records in the order of their offsets, and the partitions whose end was reached, with that end."""
+    """Records by partition, in the order of their offsets, and the partitions whose end was reached, with that end."""
 
-    records: Sequence[Record]
+    records: Mapping[TopicPartition, Sequence[Record]]
     ends: Offsets
 
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """Partitions that are ours now, with the offset each was committed at."""
+    """Partitions that are ours now, with what the group has committed for each, if anything."""
 
-    committed: Mapping[TopicPartition, int | None]
+    committed: Mapping[TopicPartition, tuple[int, str] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ class Revoking:
     """Partitions to give back. The answer, once their work is drained, is what to commit for them."""
 
     places: Sequence[TopicPartition]
-    answer: "SimpleQueue[Offsets]"
+    answer: "SimpleQueue[Commits]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ class Undeliverable:
 class CommitAnswer:
     """What became of a commit, partition by partition; a reason where the broker did not accept it."""
 
-    offsets: Offsets
+    commits: Commits
     refused: Mapping[TopicPartition, str]
 
 
@@ -132,7 +134,7 @@ Inbox = SimpleQueue[ToDispatcher]
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    offsets: Offsets
+    commits: Commits
 
 
 @dataclass(frozen=True, slots=True)

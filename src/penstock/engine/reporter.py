@@ -5,7 +5,8 @@ from dataclasses import asdict, dataclass
 
 from penstock.app import Handler
 from penstock.core import events
-from penstock.core.dispatch import Consequences, Epoch, Send
+from penstock.core.dispatch import Consequences, Send
+from penstock.core.lanes import Epoch
 from penstock.core.outcome import Failed
 from penstock.core.record import Record, TopicPartition
 from penstock.errors import PenstockError
@@ -38,10 +39,9 @@ class Reporter:
 
     def assigned(self, epoch: Epoch) -> None:
         topic, partition = epoch.place
+        offset = None if epoch.committed is None else epoch.committed[0]
         self._emit(
-            events.Assigned(
-                group=self._group, topic=topic, partition=partition, epoch=epoch.number, offset=epoch.committed
-            )
+            events.Assigned(group=self._group, topic=topic, partition=partition, epoch=epoch.number, offset=offset)
         )
 
     def revoked(self, epoch: Epoch) -> None:
@@ -62,12 +62,11 @@ class Reporter:
 
     def settled(self, consequences: Consequences) -> None:
         """What workers reported: finished, skipped and retried records."""
-        self._counts.read += len(consequences.finished) + len(consequences.skipped)
+        self._counts.read += sum(len(records) for _, records in consequences.finished)
         self._counts.skipped += len(consequences.skipped)
         if self._per_record:
             self._each(consequences)
-        if consequences.retried is not None:
-            record, failure, delay = consequences.retried
+        for record, failure, delay in consequences.retried:
             self._emit(
                 events.Retried(
                     group=self._group,
@@ -124,6 +123,17 @@ class Reporter:
         topic, partition = epoch.place
         self._emit(events.Resumed(group=self._group, topic=topic, partition=partition))
 
+    def ignored_metadata(self, place: TopicPartition, offset: int, why: str) -> None:
+        topic, partition = place
+        self._emit(
+            events.Error(
+                group=self._group,
+                reason=f"The metadata of the commit {topic}[{partition}]@{offset} is ignored: {why}. "
+                "Records that it says are finished may be repeated.",
+                fatal=False,
+            )
+        )
+
     def error(self, error: PenstockError, *, fatal: bool) -> None:
         self._emit(events.Error(group=self._group, reason=str(error), fatal=fatal))
 
@@ -135,8 +145,11 @@ class Reporter:
         self._emit(events.Stopped(group=self._group, handler=self._handler.name, seconds=round(seconds, 3), **counts))
 
     def _each(self, consequences: Consequences) -> None:
-        for record in consequences.finished:
-            self._finished(record, consequences.epoch)
+        skipped = {id(record) for record, _ in consequences.skipped}
+        for epoch, records in consequences.finished:
+            for record in records:
+                if id(record) not in skipped:
+                    self._finished(record, epoch)
         for record, reason in consequences.skipped:
             self._emit(
                 events.Skipped(

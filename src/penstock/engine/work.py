@@ -1,45 +1,79 @@
-"""A run of records while a worker has it."""
+"""A bundle of runs while a worker has it."""
 
-from penstock.core.dispatch import Run
-from penstock.core.outcome import Failed, Outcome
+import time
+from collections import deque
+from collections.abc import Iterator
+
+from penstock.core.dispatch import Result
+from penstock.core.lanes import Run
+from penstock.core.outcome import Failed
 
 
 class Work:
-    """The worker adds outcomes; the dispatcher collects them, also while the worker is busy with the next record.
+    """The worker takes runs off the front; the dispatcher collects outcomes, and may take runs off the end again.
 
-    Only the worker appends and only the dispatcher counts what it has taken, so neither needs a lock.
+    Both sides only use operations that are atomic by themselves (a pop, an append, a flag), so neither needs a lock.
     """
 
-    __slots__ = ("_has_dead_letter", "_outcomes", "_taken", "records", "run")
+    __slots__ = ("_collected", "_has_dead_letter", "_pending", "_started", "began", "seconds")
 
-    def __init__(self, run: Run, *, has_dead_letter: bool) -> None:
-        self.run = run
-        # The dispatcher takes records off the run as their outcomes come in, so the worker has its own list.
-        self.records = tuple(run.records)
+    def __init__(self, runs: list[Run], *, has_dead_letter: bool) -> None:
+        self._pending = deque(runs)
+        self._started: list[Run] = []
+        self._collected = 0
         self._has_dead_letter = has_dead_letter
-        self._outcomes: list[Outcome] = []
-        self._taken = 0
+        self.began: float | None = None
+        self.seconds = 0.0
 
     # The worker's side.
 
-    @property
-    def may_go_on(self) -> bool:
-        return self.run.epoch.dispatching
+    def runs(self) -> Iterator[Run]:
+        """One run after the other, as long as there are any; each is done when the next is asked for."""
+        self.began = time.monotonic()
+        while True:
+            try:
+                run = self._pending.popleft()
+            except IndexError:
+                break
+            self._started.append(run)
+            yield run
+            run.done = True
+        self.seconds = time.monotonic() - self.began
 
-    def add(self, outcome: Outcome) -> bool:
-        """Note an outcome; False where the lane must wait for what the dispatcher makes of it."""
-        self._outcomes.append(outcome)
-        # A record that goes straight to the dead letters holds nobody up.
-        return not isinstance(outcome, Failed) or (outcome.final and self._has_dead_letter)
+    def stops_at(self, run: Run, failure: Failed) -> bool:
+        """Whether the run cannot go on before the dispatcher has decided what becomes of this failure."""
+        # A record that goes straight to the dead letters holds nobody up, and without an order none does.
+        return run.lane.ordered and not (failure.final and self._has_dead_letter)
 
     # The dispatcher's side.
 
-    def collect(self, *, last: bool) -> list[Outcome]:
-        """The outcomes since the last time; ``last`` once the worker is through."""
-        end = len(self._outcomes)
-        if not last and end and isinstance(self._outcomes[end - 1], Failed):
-            # The worker may be about to say that it stopped there, and the two belong together.
-            end -= 1
-        new = self._outcomes[self._taken : end]
-        self._taken = max(self._taken, end)
-        return new
+    @property
+    def attempted(self) -> int:
+        return sum(len(run.outcomes) for run in self._started)
+
+    def collect(self) -> list[Result]:
+        """What came out since the last time."""
+        results: list[Result] = []
+        for run in self._started[self._collected :]:
+            # Asked before looking at outcomes: none can follow once it is true.
+            done = run.done
+            end = len(run.outcomes)
+            if not done and end and isinstance(run.outcomes[end - 1], Failed):
+                # The worker may be about to say that it stopped there, and the two belong together.
+                end -= 1
+            new = run.outcomes[run.taken : end]
+            if new or done:
+                results.append((run, new, done))
+            if not done:
+                break
+            self._collected += 1
+        return results
+
+    def take_back(self) -> list[Run]:
+        """The runs that the worker has not begun: others can have them while it is stuck."""
+        taken = []
+        while True:
+            try:
+                taken.append(self._pending.pop())
+            except IndexError:
+                return taken

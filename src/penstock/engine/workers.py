@@ -7,7 +7,7 @@ from queue import SimpleQueue
 from typing import Protocol
 
 from penstock.app import Handler, attempts, attempts_async
-from penstock.core.outcome import Outcome
+from penstock.core.outcome import Failed, Outcome
 from penstock.core.record import Record
 from penstock.engine.messages import Inbox, Worked
 from penstock.engine.work import Work
@@ -48,10 +48,17 @@ class ThreadWorkers:
             self._works.put(None)
 
     def _work(self) -> None:
+        attempt = self._attempt
         while (work := self._works.get()) is not None:
-            for record in work.records:
-                if not work.may_go_on or not work.add(self._attempt(record)):
-                    break
+            for run in work.runs():
+                epoch, note = run.epoch, run.outcomes.append
+                for record in run.records:
+                    if not epoch.dispatching:
+                        break
+                    outcome = attempt(record)
+                    note(outcome)
+                    if isinstance(outcome, Failed) and work.stops_at(run, outcome):
+                        break
             # Idle first: whoever acts on the report may find this thread free.
             self._idle.release()
             self._inbox.put(Worked(work))
@@ -92,7 +99,12 @@ class EventLoopWorkers:
         task.add_done_callback(self._tasks.discard)
 
     async def _work(self, work: Work) -> None:
-        for record in work.records:
-            if not work.may_go_on or not work.add(await self._attempt(record)):
-                break
+        for run in work.runs():
+            for record in run.records:
+                if not run.epoch.dispatching:
+                    break
+                outcome = await self._attempt(record)
+                run.outcomes.append(outcome)
+                if isinstance(outcome, Failed) and work.stops_at(run, outcome):
+                    break
         self._inbox.put(Worked(work))

@@ -198,7 +198,7 @@ class DispatchMachine(RuleBasedStateMachine):
         last = stopped or len(outcomes) == left or data.draw(st.booleans())
         done, place = run.records[run.taken : run.taken + len(outcomes)], run.epoch.place
         current = run.epoch in self.dispatch.epochs
-        consequences = self.dispatch.report(run, outcomes, last=last, now=self.now)
+        consequences = self.dispatch.report([(run, outcomes, last)], now=self.now)
         run.done = last
         if all(each.done for each in bundle):
             self.works.remove(bundle)
@@ -265,7 +265,7 @@ class DispatchMachine(RuleBasedStateMachine):
                 for run in bundle:
                     if not run.done:
                         outcomes = [DONE] * (len(run.records) - run.taken)
-                        self.sends.extend(self.dispatch.report(run, outcomes, last=True, now=self.now).sends)
+                        self.sends.extend(self.dispatch.report([(run, outcomes, True)], now=self.now).sends)
                 self.dispatch.release()
             self.works.clear()
         for send in self.sends:
@@ -289,8 +289,9 @@ class NoOrderMachine(DispatchMachine):
 TestPartitionOrder = DispatchMachine.TestCase
 TestKeyOrder = KeyOrderMachine.TestCase
 TestNoOrder = NoOrderMachine.TestCase
-for _machine in (TestPartitionOrder, TestKeyOrder, TestNoOrder):
-    _machine.settings = settings(max_examples=100, stateful_step_count=60, deadline=None)
+TestPartitionOrder.settings = TestKeyOrder.settings = TestNoOrder.settings = settings(
+    max_examples=100, stateful_step_count=60, deadline=None
+)
 
 
 def test_a_retry_holds_its_own_lane_and_no_other() -> None:
@@ -299,9 +300,9 @@ def test_a_retry_holds_its_own_lane_and_no_other() -> None:
         dispatch.assign(place, 0)
         dispatch.deliver(place, records(place, 0, 2))
     failing, other = take(dispatch, 0.0)
-    consequences = dispatch.report(failing, [FAILURE], last=True, now=0.0)
+    consequences = dispatch.report([(failing, [FAILURE], True)], now=0.0)
     assert [(record.offset, delay) for record, _, delay in consequences.retried] == [(0, 1.0)]
-    dispatch.report(other, [DONE, DONE], last=True, now=0.0)
+    dispatch.report([(other, [DONE, DONE], True)], now=0.0)
     dispatch.deliver(other.epoch.place, records(other.epoch.place, 2, 1))
     assert [run.epoch for run in take(dispatch, 0.5)] == [other.epoch]
     assert dispatch.next_retry() == 1.0
@@ -315,7 +316,7 @@ def test_a_dead_letter_counts_only_once_the_broker_has_it() -> None:
     epoch = dispatch.assign(("t", 0), 0)
     dispatch.deliver(("t", 0), records(("t", 0), 0, 2))
     (run,) = take(dispatch, 0.0)
-    consequences = dispatch.report(run, [POISON, DONE], last=True, now=0.0)
+    consequences = dispatch.report([(run, [POISON, DONE], True)], now=0.0)
     (send,) = consequences.sends
     assert send.outgoing.topic == "dlq"
     assert send.failure == POISON
@@ -332,7 +333,7 @@ def test_without_a_dead_letter_topic_the_last_attempt_halts_and_the_commit_point
     dispatch.assign(("t", 0), 0)
     dispatch.deliver(("t", 0), records(("t", 0), 0, 3))
     (run,) = take(dispatch, 0.0)
-    consequences = dispatch.report(run, [DONE, FAILURE], last=True, now=0.0)
+    consequences = dispatch.report([(run, [DONE, FAILURE], True)], now=0.0)
     assert consequences.halted is not None
     assert consequences.halted[0].offset == 1
     assert dispatch.commits() == {("t", 0): (1, "")}
@@ -343,7 +344,7 @@ def test_an_output_that_the_broker_never_takes_fails_its_record() -> None:
     dispatch.assign(("t", 0), 0)
     dispatch.deliver(("t", 0), records(("t", 0), 0, 1))
     (run,) = take(dispatch, 0.0)
-    (output,) = dispatch.report(run, [OUTPUT], last=True, now=0.0).sends
+    (output,) = dispatch.report([(run, [OUTPUT], True)], now=0.0).sends
     (letter,) = dispatch.refuse(output, POISON).sends
     assert letter.failure == POISON
     dispatch.acknowledge(letter)
@@ -355,11 +356,11 @@ def test_late_results_of_a_closed_epoch_do_not_touch_the_next_one() -> None:
     dispatch.assign(("t", 0), 0)
     dispatch.deliver(("t", 0), records(("t", 0), 0, 2))
     (run,) = take(dispatch, 0.0)
-    (output,) = dispatch.report(run, [OUTPUT], last=False, now=0.0).sends
+    (output,) = dispatch.report([(run, [OUTPUT], False)], now=0.0).sends
     dispatch.close([("t", 0)])
     fresh = dispatch.assign(("t", 0), 0)
     dispatch.deliver(("t", 0), records(("t", 0), 0, 2))
-    late = dispatch.report(run, [DONE], last=True, now=0.0)
+    late = dispatch.report([(run, [DONE], True)], now=0.0)
     assert not late.finished
     assert not dispatch.acknowledge(output)
     assert not dispatch.refuse(output, POISON).sends
@@ -373,7 +374,7 @@ def test_a_stuck_partition_gives_back_what_the_others_need() -> None:
     stuck, free = dispatch.assign(("t", 0), 0), dispatch.assign(("t", 1), 0)
     dispatch.deliver(("t", 0), records(("t", 0), 0, 40))
     (run,) = take(dispatch, 0.0)
-    dispatch.report(run, [FAILURE], last=True, now=0.0)
+    dispatch.report([(run, [FAILURE], True)], now=0.0)
     assert dispatch.balance(0.0) == ([], [])
     ((pause,), _) = dispatch.balance(FULL_SECONDS)
     assert (pause.epoch, pause.rewind_to) == (stuck, 20)
@@ -385,7 +386,7 @@ def test_a_stuck_partition_gives_back_what_the_others_need() -> None:
     assert [run.epoch for run in take(dispatch, 0.5)] == [free]
     dispatch.rewound(("t", 0))
     (retry,) = take(dispatch, 1.0)
-    dispatch.report(retry, [DONE] * 20, last=True, now=1.0)
+    dispatch.report([(retry, [DONE] * 20, True)], now=1.0)
     assert dispatch.balance(1.0) == ([], [stuck])
     dispatch.deliver(("t", 0), records(("t", 0), 20, 1))
     assert stuck.tracker.commit_point == 20
@@ -401,7 +402,7 @@ def test_caught_up_means_finished_up_to_the_ends_seen() -> None:
     dispatch.deliver(("t", 0), records(("t", 0), 0, 2))
     (run,) = take(dispatch, 0.0)
     assert not dispatch.caught_up(ends)
-    dispatch.report(run, [DONE, DONE], last=True, now=0.0)
+    dispatch.report([(run, [DONE, DONE], True)], now=0.0)
     assert dispatch.caught_up(ends)
 
 
@@ -441,12 +442,12 @@ def test_without_order_a_retry_waits_alone_and_the_rest_goes_on() -> None:
     dispatch.assign(("t", 0), 0)
     dispatch.deliver(("t", 0), records(("t", 0), 0, 4))
     (run,) = take(dispatch)
-    dispatch.report(run, [DONE, FAILURE, DONE, DONE], last=True, now=0.0)
+    dispatch.report([(run, [DONE, FAILURE, DONE, DONE], True)], now=0.0)
     ((offset, metadata),) = dispatch.commits().values()
     assert (offset, decode(offset, metadata)) == (1, [(2, 4)])
     (retry,) = take(dispatch, 1.0)
     assert [(r.offset, r.attempt) for r in retry.records] == [(1, 2)]
-    dispatch.report(retry, [DONE], last=True, now=1.0)
+    dispatch.report([(retry, [DONE], True)], now=1.0)
     assert dispatch.commits() == {("t", 0): (4, "")}
 
 
@@ -455,7 +456,7 @@ def test_a_restart_does_not_repeat_what_the_offset_map_knows() -> None:
     before.assign(("t", 0), 0)
     before.deliver(("t", 0), records(("t", 0), 0, 6))
     (run,) = take(before)
-    before.report(run, [DONE, FAILURE, DONE, FAILURE, DONE, DONE], last=True, now=0.0)
+    before.report([(run, [DONE, FAILURE, DONE, FAILURE, DONE, DONE], True)], now=0.0)
     ((offset, metadata),) = before.commits().values()
 
     after = make_dispatch(order="none", concurrency=10)
@@ -481,17 +482,17 @@ def test_lanes_wait_rather_than_finish_what_no_commit_could_say() -> None:
             if run.records[0].offset % 2 or number == 0:
                 held.append(run)
             else:
-                dispatch.report(run, [DONE], last=True, now=0.0)
+                dispatch.report([(run, [DONE], True)], now=0.0)
     ((offset, metadata),) = dispatch.commits().values()
     assert 0 < len(metadata) <= MAX_BYTES
     assert decode(offset, metadata) == epoch.tracker.finished_ranges()
     assert epoch.highest_taken < BITMAP_SPAN, "what could not be told apart did not start"
     for run in held:
-        dispatch.report(run, [DONE], last=True, now=0.0)
+        dispatch.report([(run, [DONE], True)], now=0.0)
     while bundles := dispatch.take(0.0, 1_000):
         for bundle in bundles:
             for run in bundle:
-                dispatch.report(run, [DONE] * len(run.records), last=True, now=0.0)
+                dispatch.report([(run, [DONE] * len(run.records), True)], now=0.0)
     assert dispatch.commits() == {("t", 0): (total, "")}
 
 
@@ -506,11 +507,11 @@ def test_one_stuck_record_does_not_stop_what_follows_it_however_far() -> None:
     while bundles := dispatch.take(0.0, 1_000):
         for bundle in bundles:
             for run in bundle:
-                dispatch.report(run, [DONE] * len(run.records), last=True, now=0.0)
+                dispatch.report([(run, [DONE] * len(run.records), True)], now=0.0)
             dispatch.release()
     ((offset, metadata),) = dispatch.commits().values()
     assert offset == 0
     finished = decode(offset, metadata)
     assert finished[-1][1] == total
     assert len(finished) < MAX_RANGES
-    dispatch.report(stuck, [DONE], last=True, now=0.0)
+    dispatch.report([(stuck, [DONE], True)], now=0.0)

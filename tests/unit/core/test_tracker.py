@@ -59,7 +59,7 @@ class TrackerMachine(RuleBasedStateMachine):
     def finish_several(self, data: st.DataObject) -> None:
         known = sorted(self.unfinished)
         start = data.draw(st.integers(0, len(known) - 1))
-        chosen = known[start : start + data.draw(st.integers(1, 8))]
+        chosen = data.draw(st.permutations(known[start : start + data.draw(st.integers(1, 8))]))
         self.tracker.finish_all(chosen)
         self.unfinished.difference_update(chosen)
 
@@ -178,10 +178,18 @@ def test_finishing_twice_or_what_was_never_delivered_is_a_bug_and_said_so() -> N
     tracker.finish(1)
     with pytest.raises(ValueError, match="finished already"):
         tracker.finish(1)
-    with pytest.raises(ValueError, match="partly finished already"):
+    with pytest.raises(ValueError, match="finished already"):
         tracker.finish_all([0, 1])
     for unknown in (3, 7, -1):
         with pytest.raises(ValueError, match="was not delivered"):
             tracker.finish(unknown)
     with pytest.raises(ValueError, match="was not delivered"):
         Tracker(0).finish(0)
+    dense = Tracker(5)
+    dense.deliver([5, 6, 7])
+    dense.finish_all([7, 5])
+    for wrong in (7, 4):
+        with pytest.raises(ValueError, match=f"offset {wrong} is finished already, or was not delivered"):
+            dense.finish_all([wrong])
+    with pytest.raises(IndexError):
+        dense.finish_all([8])

@@ -1,7 +1,9 @@
-"""A run of records while a worker has it: what the dispatcher may take, and when."""
+"""A bundle of runs while a worker has it: what the dispatcher may take, and when."""
+
+import pytest
 
 from penstock import Record
-from penstock.core.dispatch import Epoch, Lane, Run
+from penstock.core.lanes import Epoch, Lane, Run
 from penstock.core.outcome import DONE, Failed
 from penstock.core.tracker import Tracker
 from penstock.engine.work import Work
@@ -9,45 +11,63 @@ from penstock.engine.work import Work
 FAILURE, POISON = Failed("OSError", "away"), Failed("Reject", "never", final=True)
 
 
-def make_work(*, has_dead_letter: bool = True) -> Work:
-    epoch = Epoch(("t", 0), 1, Tracker(0), 0)
-    return Work(Run(Lane(epoch), [Record("t", 0, n, None, b"") for n in range(5)]), has_dead_letter=has_dead_letter)
+def make_runs(count: int, *, ordered: bool = True) -> list[Run]:
+    epoch = Epoch(("t", 0), 1, Tracker(0), None)
+    return [Run(Lane(epoch, n, ordered=ordered), [Record("t", 0, n, None, b"")] * 3) for n in range(count)]
 
 
 def test_outcomes_can_be_taken_while_the_worker_is_busy_and_each_only_once() -> None:
-    work = make_work()
-    assert work.collect(last=False) == []
-    work.add(DONE)
-    work.add(DONE)
-    assert work.collect(last=False) == [DONE, DONE]
-    work.add(DONE)
-    assert work.collect(last=True) == [DONE]
-    assert work.collect(last=True) == []
+    (run,) = make_runs(1)
+    work = Work([run], has_dead_letter=True)
+    worker = work.runs()
+    assert next(worker) is run
+    assert work.collect() == []
+    run.outcomes.extend([DONE, DONE])
+    assert work.collect() == [(run, [DONE, DONE], False)]
+    run.taken = 2  # as the dispatcher notes when it reports them
+    assert work.collect() == []
+    run.outcomes.append(DONE)
+    assert list(worker) == []
+    assert work.collect() == [(run, [DONE], True)]
+    assert work.collect() == []
+    assert work.attempted == 3
 
 
 def test_a_failure_is_left_until_the_worker_says_that_it_stopped_there() -> None:
     # Taken by itself, the retry would begin while the worker still holds the lane, and the rest of the run be lost.
-    work = make_work()
-    work.add(DONE)
-    assert not work.add(FAILURE)
-    assert work.collect(last=False) == [DONE]
-    assert work.collect(last=False) == []
-    assert work.collect(last=True) == [FAILURE]
+    (run,) = make_runs(1)
+    work = Work([run], has_dead_letter=True)
+    worker = work.runs()
+    next(worker)
+    run.outcomes.extend([DONE, FAILURE])
+    assert work.collect() == [(run, [DONE], False)]
+    run.taken = 1
+    assert list(worker) == []
+    assert work.collect() == [(run, [FAILURE], True)]
 
 
-def test_a_record_on_its_way_to_the_dead_letters_does_not_stop_the_run() -> None:
-    work = make_work()
-    assert work.add(POISON)
-    assert work.add(DONE)
-    assert work.collect(last=False) == [POISON, DONE]
+def test_what_the_worker_has_not_begun_can_be_taken_back() -> None:
+    one, two, three = make_runs(3)
+    work = Work([one, two, three], has_dead_letter=True)
+    worker = work.runs()
+    next(worker)
+    assert work.take_back() == [three, two]
+    assert work.take_back() == []
+    assert list(worker) == []
+    assert work.collect() == [(one, [], True)]
 
 
-def test_without_a_dead_letter_topic_every_failure_stops_the_run() -> None:
-    assert not make_work(has_dead_letter=False).add(POISON)
-
-
-def test_a_worker_starts_nothing_more_once_its_partition_is_revoked() -> None:
-    work = make_work()
-    assert work.may_go_on
-    work.run.epoch.dispatching = False
-    assert not work.may_go_on
+@pytest.mark.parametrize(
+    ("ordered", "has_dead_letter", "failure", "stops"),
+    [
+        (True, True, FAILURE, True),  # a retry comes first
+        (True, True, POISON, False),  # straight to the dead letters: it holds nobody up
+        (True, False, POISON, True),  # the app will halt
+        (False, True, FAILURE, False),  # without an order nobody waits
+    ],
+)
+def test_a_run_stops_where_the_rest_must_wait_for_a_decision(
+    *, ordered: bool, has_dead_letter: bool, failure: Failed, stops: bool
+) -> None:
+    (run,) = make_runs(1, ordered=ordered)
+    assert Work([run], has_dead_letter=has_dead_letter).stops_at(run, failure) == stops
