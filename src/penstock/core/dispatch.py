@@ -18,8 +18,8 @@ from penstock.core.tracker import Tracker
 
 # Records of one lane that travel together. A bound, so that a lane with a long queue shares workers fairly.
 RUN_LIMIT = 256
-# Records without an order that travel together; a slow one among them holds up no more than these.
-UNORDERED_RUN_LIMIT = 16
+# Records without an order are runs of their own, so that a slow one holds up nobody.
+_UNORDERED_RUN_LIMIT = 1
 
 # How long all places may be taken before partitions that hold more than their share must give some back. Pausing makes
 # the client fetch again what it had buffered, so a moment of fullness is waited out.
@@ -200,7 +200,7 @@ class Dispatch:
             epoch = lane.epoch
             if not lane.waiting:  # emptied since: its partition was revoked or gave records back
                 continue
-            limit = min(room, RUN_LIMIT if lane.ordered else UNORDERED_RUN_LIMIT)
+            limit = min(room, RUN_LIMIT if lane.ordered else _UNORDERED_RUN_LIMIT)
             if not epoch.map_fits_after(lane.waiting[min(limit, len(lane.waiting)) - 1].offset):
                 if lane.waiting[0].offset != epoch.tracker.commit_point:
                     epoch.parked.append(lane)

@@ -8,7 +8,7 @@ from queue import Empty
 
 from penstock.app import Handler, halt_error
 from penstock.core.dead_letter import dead_letter
-from penstock.core.dispatch import Consequences, Dispatch
+from penstock.core.dispatch import Consequences, Dispatch, Result
 from penstock.core.offset_map import Range, UnreadableMapError, decode
 from penstock.core.outcome import Failed, Outgoing
 from penstock.core.pace import Pace
@@ -37,7 +37,7 @@ from penstock.engine.messages import (
 from penstock.engine.outbox import Outbox
 from penstock.engine.reporter import Reporter
 from penstock.engine.work import Work
-from penstock.engine.workers import Workers
+from penstock.engine.workers import Workers, queued_ahead
 from penstock.errors import PenstockError
 
 # The longest wait for a message; timers that are due sooner shorten it.
@@ -49,7 +49,7 @@ _COLLECT_SECONDS = 0.1
 # A worker that has a bundle for longer than this lets others have the rest of it.
 _STUCK_SECONDS = 0.05
 # Messages handled before timers get their turn again.
-_MESSAGE_BURST = 64
+_MESSAGE_BURST = 256
 
 
 @dataclass(slots=True)
@@ -71,7 +71,7 @@ class Dispatcher:
         self._dispatch = Dispatch(
             order=handler.order,
             null_keys_in_order=handler.null_keys_in_order,
-            concurrency=handler.concurrency,
+            concurrency=handler.concurrency + queued_ahead(handler.concurrency),
             max_in_flight=handler.max_in_flight,
             retry=handler.retry,
             dead_letter_of=self._dead_letter if handler.dead_letter else None,
@@ -82,6 +82,7 @@ class Dispatcher:
         self._next_progress = time.monotonic() + _PROGRESS_SECONDS
         self._next_collection = time.monotonic() + _COLLECT_SECONDS
         self._works: set[Work] = set()
+        self._results: list[Result] = []
         self._pace = Pace()
         self._commit_under_way = False
         self._was_assigned = False
@@ -109,6 +110,7 @@ class Dispatcher:
                 self._take(self._inbox.get_nowait())
         except Empty:
             pass
+        self._report()
 
     def _wait(self) -> float:
         if self._outbox.is_full:
@@ -128,7 +130,7 @@ class Dispatcher:
                 self._works.discard(work)
                 self._dispatch.release()
                 self._pace.observe(work.attempted, work.seconds)
-                self._collect(work)
+                self._results.extend(work.collect())
             case Delivered(sends):
                 for send in sends:
                     if self._dispatch.acknowledge(send):
@@ -168,10 +170,11 @@ class Dispatcher:
         if now >= self._next_collection:
             self._next_collection = now + _COLLECT_SECONDS
             self._look_after_works(now)
-        for bundle in self._dispatch.take(now, self._pace.size):
-            work = Work(bundle, has_dead_letter=self._handler.dead_letter is not None)
-            self._works.add(work)
-            self._workers.submit(work)
+        has_dead_letter = self._handler.dead_letter is not None
+        works = [Work(runs, has_dead_letter=has_dead_letter) for runs in self._dispatch.take(now, self._pace.size)]
+        if works:
+            self._works.update(works)
+            self._workers.submit(works)
         self._balance(now)
         self._answer_revokes(now)
         if now >= self._next_commit:
@@ -188,13 +191,14 @@ class Dispatcher:
     def _look_after_works(self, now: float) -> None:
         """Take what is finished from workers that are still busy, and from stuck ones what they have not begun."""
         for work in self._works:
-            self._collect(work)
+            self._results.extend(work.collect())
             if work.began is not None and now - work.began > _STUCK_SECONDS:
-                self._carry_out(self._dispatch.report([(run, (), True) for run in work.take_back()], now))
+                self._results.extend((run, (), True) for run in work.take_back())
+        self._report()
 
-    def _collect(self, work: Work) -> None:
-        results = work.collect()
-        if results:
+    def _report(self) -> None:
+        if self._results:
+            results, self._results = self._results, []
             self._carry_out(self._dispatch.report(results, time.monotonic()))
 
     def _carry_out(self, consequences: Consequences) -> None:

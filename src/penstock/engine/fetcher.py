@@ -128,17 +128,17 @@ class Fetcher:
             messages = self._consumer.consume(1, _POLL_SECONDS)
         records: dict[Place, list[Record]] = {}
         ends: dict[Place, int] = {}
-        count = 0
+        count, last_topic, last_partition = 0, "", -1
         for message in messages:
             error = message.error()
             if error is None:
                 record = to_record(message)
                 count += 1
-                place = (record.topic, record.partition)
-                if place in records:
-                    records[place].append(record)
-                else:
-                    records[place] = [record]
+                # Records of one partition come in stretches, so the list to append to is mostly known.
+                if record.partition != last_partition or record.topic != last_topic:
+                    last_topic, last_partition = record.topic, record.partition
+                    here = records.setdefault((last_topic, last_partition), [])
+                here.append(record)
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
                 ends[message.topic() or "", message.partition() or 0] = message.offset() or 0
             else:

@@ -2,7 +2,8 @@
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
 from queue import SimpleQueue
 from typing import Protocol
 
@@ -13,8 +14,15 @@ from penstock.engine.messages import Inbox, Worked
 from penstock.engine.work import Work
 
 
+def queued_ahead(concurrency: int) -> int:
+    """How many works may wait for a worker, so that one that finishes need not wait for the dispatcher."""
+    return max(2, concurrency // 4)
+
+
 class Workers(Protocol):
-    def submit(self, work: Work) -> None: ...
+    """No more than the handler's ``concurrency`` work at once; what is submitted beyond that waits its turn."""
+
+    def submit(self, works: Sequence[Work]) -> None: ...
     def close(self) -> None: ...
 
 
@@ -25,7 +33,7 @@ def make_workers(handler: Handler, inbox: Inbox) -> Workers:
 
 
 class ThreadWorkers:
-    """Threads that are started as runs come in, up to the concurrency, which the dispatcher keeps to."""
+    """Threads that are started as work comes in, up to the concurrency."""
 
     def __init__(self, handler: Handler, inbox: Inbox) -> None:
         self._handler = handler
@@ -35,13 +43,14 @@ class ThreadWorkers:
         self._threads = 0
         self._idle = threading.Semaphore(0)
 
-    def submit(self, work: Work) -> None:
-        if not self._idle.acquire(blocking=False):
-            self._threads += 1
-            name = f"{self._handler.name}-worker-{self._threads}"
-            # A handler that never returns must not keep the process alive past its drain timeout.
-            threading.Thread(target=self._work, name=name, daemon=True).start()
-        self._works.put(work)
+    def submit(self, works: Sequence[Work]) -> None:
+        for work in works:
+            if self._threads < self._handler.concurrency and not self._idle.acquire(blocking=False):
+                self._threads += 1
+                name = f"{self._handler.name}-worker-{self._threads}"
+                # A handler that never returns must not keep the process alive past its drain timeout.
+                threading.Thread(target=self._work, name=name, daemon=True).start()
+            self._works.put(work)
 
     def close(self) -> None:
         for _ in range(self._threads):
@@ -60,7 +69,8 @@ class ThreadWorkers:
                     if isinstance(outcome, Failed) and work.stops_at(run, outcome):
                         break
             # Idle first: whoever acts on the report may find this thread free.
-            self._idle.release()
+            if self._threads < self._handler.concurrency:
+                self._idle.release()
             self._inbox.put(Worked(work))
 
 
@@ -73,11 +83,12 @@ class EventLoopWorkers:
         self._attempt: Callable[[Record], Awaitable[Outcome]] = attempts_async(handler)
         self._loop = asyncio.new_event_loop()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._waiting: deque[Work] = deque()
         self._thread = threading.Thread(target=self._serve, name=f"{handler.name}-event-loop", daemon=True)
         self._thread.start()
 
-    def submit(self, work: Work) -> None:
-        self._loop.call_soon_threadsafe(self._start, work)
+    def submit(self, works: Sequence[Work]) -> None:
+        self._loop.call_soon_threadsafe(self._start, works)
 
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -92,19 +103,23 @@ class EventLoopWorkers:
         self._loop.run_until_complete(self._loop.shutdown_asyncgens())
         self._loop.close()
 
-    def _start(self, work: Work) -> None:
-        # The loop itself holds tasks only weakly.
-        task = self._loop.create_task(self._work(work))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    def _start(self, works: Sequence[Work]) -> None:
+        self._waiting.extend(works)
+        while self._waiting and len(self._tasks) < self._handler.concurrency:
+            # The loop itself holds tasks only weakly.
+            task = self._loop.create_task(self._work())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
-    async def _work(self, work: Work) -> None:
-        for run in work.runs():
-            for record in run.records:
-                if not run.epoch.dispatching:
-                    break
-                outcome = await self._attempt(record)
-                run.outcomes.append(outcome)
-                if isinstance(outcome, Failed) and work.stops_at(run, outcome):
-                    break
-        self._inbox.put(Worked(work))
+    async def _work(self) -> None:
+        while self._waiting:
+            work = self._waiting.popleft()
+            for run in work.runs():
+                for record in run.records:
+                    if not run.epoch.dispatching:
+                        break
+                    outcome = await self._attempt(record)
+                    run.outcomes.append(outcome)
+                    if isinstance(outcome, Failed) and work.stops_at(run, outcome):
+                        break
+            self._inbox.put(Worked(work))

