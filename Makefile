@@ -38,6 +38,10 @@ layers: $(STAMP) ## Who may import whom (DESIGN.md)
 unit: $(STAMP) ## The fast tests: no Kafka, no Spark
 	@$(BIN)/pytest tests/unit
 
+.PHONY: bench
+bench: $(STAMP) ## The local engine against bare client loops, in one run
+	@$(BIN)/python benchmarks/local_engine.py
+
 .PHONY: format
 format: $(STAMP) ## Write the code style into the files
 	@$(BIN)/ruff check --fix .

@@ -133,6 +133,7 @@ def something(value: bytes) -> bytes:
         (nothing, ["a"], {"max_in_flight": True}, "max_in_flight=True"),
         (nothing, ["a"], {"max_in_flight": 1}, "max_in_flight=1"),
         (nothing, ["a"], {"start": "middle"}, "start='middle'"),
+        (nothing, ["a"], {"order": "random"}, "order='random'"),
         (nothing, ["a"], {"commit_every": "often"}, "commit_every='often'"),
         (nothing, ["a"], {"drain_timeout": -1}, "drain_timeout=-1"),
     ],

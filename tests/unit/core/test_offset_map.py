@@ -84,16 +84,16 @@ def test_a_map_is_not_read_with_another_commit_point(given_map: tuple[int, list[
 
 
 @given(maps(), st.data())
-def test_a_damaged_map_is_refused(given_map: tuple[int, list[Range]], data: st.DataObject) -> None:
+def test_a_damaged_map_is_refused_or_means_the_same(given_map: tuple[int, list[Range]], data: st.DataObject) -> None:
     point, ranges = given_map
     text = encode(point, ranges)
     if not text:
         return
     place = data.draw(st.integers(0, len(text) - 1))
     changed = text[:place] + data.draw(st.sampled_from("~!aZ09")) + text[place + 1 :]
-    if changed != text:
-        with pytest.raises(UnreadableMapError):
-            decode(point, changed)
+    with suppress(UnreadableMapError):
+        # The last characters of base 85 have more than one spelling.
+        assert decode(point, changed) == ranges
 
 
 def forged(kind: int, body: bytes, point: int = 0) -> str:
