@@ -118,7 +118,7 @@ class Dispatch:
         known = None if committed is None else (committed, metadata)
         epoch = Epoch(place, next(self._numbers), Tracker(committed, finished), known)
         if finished:
-            epoch.highest_taken = finished[-1][1] - 1
+            epoch.restored_up_to = epoch.highest_taken = finished[-1][1] - 1
             epoch.ranges = len(finished)
         self._epochs[place] = epoch
         return epoch
@@ -150,11 +150,11 @@ class Dispatch:
         if epoch is None or not epoch.dispatching or epoch.rewinding:
             self.settled += len(records)
             return
-        if epoch.tracker.has_restored:
-            fresh = [record for record in records if not epoch.tracker.is_restored(record.offset)]
+        fresh = epoch.tracker.deliver([record.offset for record in records])
+        if len(fresh) < len(records):
             self.settled += len(records) - len(fresh)
-            records = fresh
-        epoch.tracker.deliver([record.offset for record in records])
+            wanted = set(fresh)
+            records = [record for record in records if record.offset in wanted]
         if self._order == "key":
             for record in records:
                 key: Hashable = record.key
@@ -347,6 +347,7 @@ class Dispatch:
         Only those above everything that is finished, in progress or sent: what comes again must all be new.
         """
         touched = epoch.tracker.highest_finished() if epoch.drained else epoch.highest_taken
+        touched = max(touched, epoch.restored_up_to)
         waiting = (record.offset for lane in epoch.lanes.values() for record in lane.waiting)
         untouched = sorted(offset for offset in waiting if offset > touched)
         if not untouched:

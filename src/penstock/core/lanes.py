@@ -74,6 +74,7 @@ class Epoch:
     running: int = 0  # runs that workers hold
     in_progress: int = 0  # records in those runs
     sending: int = 0  # outputs and dead letters that the broker has not acknowledged yet
+    restored_up_to: int = -1  # the highest offset that an earlier epoch finished
     highest_taken: int = -1  # the highest offset that a worker ever had
     ranges: int = 0  # at most so many finished ranges lie above the commit point
     parked: list[Lane] = field(default_factory=list)  # lanes that wait because the offset map might not fit

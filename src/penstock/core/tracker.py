@@ -31,33 +31,29 @@ class Tracker:
         self.unfinished = 0
         self._skip_restored()
 
-    @property
-    def has_restored(self) -> bool:
-        """Whether offsets to come may be finished already; ``is_restored`` tells which."""
-        return bool(self._restored)
-
-    def is_restored(self, offset: int) -> bool:
-        """Whether an earlier epoch finished this offset, so that it must not be delivered again."""
-        index = bisect_right(self._restored, offset, key=_start) - 1
-        return index >= 0 and offset < self._restored[index][1]
-
-    def deliver(self, offsets: Sequence[int]) -> None:
-        """These offsets were handed over, ascending and all above the ones before."""
-        if not offsets:
-            return
-        if (self._next is not None and offsets[0] < self._next) or any(a >= b for a, b in pairwise(offsets)):
-            raise ValueError(f"offsets {offsets[0]}..{offsets[-1]} do not ascend from {self._next}")
-        self._offsets.extend(offsets)
-        self._marks.extend(bytes(len(offsets)))
-        self._next = offsets[-1] + 1
-        self.unfinished += len(offsets)
+    def deliver(self, offsets: Sequence[int]) -> Sequence[int]:
+        """These offsets came, ascending and all above the ones before; returns those still to be handled."""
+        fresh = offsets
+        if self._restored and offsets:
+            fresh = [offset for offset in offsets if not self._is_restored(offset)]
+            self._forget_restored(below=offsets[-1] + 1)
+        if not fresh:
+            return fresh
+        if (self._next is not None and fresh[0] < self._next) or any(a >= b for a, b in pairwise(fresh)):
+            raise ValueError(f"offsets {fresh[0]}..{fresh[-1]} do not ascend from {self._next}")
+        self._offsets.extend(fresh)
+        self._marks.extend(bytes(len(fresh)))
+        self._next = fresh[-1] + 1
+        self.unfinished += len(fresh)
         self._skip_restored()
+        return fresh
 
     def reach(self, offset: int) -> None:
         """The partition was read up to here: what lies below and was not delivered does not exist, or is finished."""
         if self._next is None or offset > self._next:
             self._next = offset
             self._skip_restored()
+        self._forget_restored(below=offset)
 
     def retract(self, offset: int) -> None:
         """Take back the delivery of this offset and all above it, none of which is finished: they will come again."""
@@ -97,8 +93,6 @@ class Tracker:
         index = self._marks.find(0, self._head)
         if index < 0:
             self._offsets, self._marks, self._head = array("q"), bytearray(), 0
-            while self._restored and self._next is not None and self._restored[0][1] <= self._next:
-                del self._restored[0]
             return self._next
         self._head = index
         point = self._offsets[index]
@@ -126,9 +120,19 @@ class Tracker:
         index = self._marks.rfind(1)
         return self._offsets[index] if index >= 0 else -1
 
+    def _is_restored(self, offset: int) -> bool:
+        """Whether an earlier epoch finished this offset."""
+        index = bisect_right(self._restored, offset, key=_start) - 1
+        return index >= 0 and offset < self._restored[index][1]
+
+    def _forget_restored(self, *, below: int) -> None:
+        """Ranges that have passed by. Not before: a commit may stand behind one whose offsets are still to come."""
+        while self._restored and self._restored[0][1] <= below:
+            del self._restored[0]
+
     def _skip_restored(self) -> None:
-        """Where delivery stands inside a restored range, what comes next is behind it."""
-        if self._restored and self._next is not None and self.is_restored(self._next):
+        """Where delivery stands inside a restored range, what must be handled next is behind it."""
+        if self._restored and self._next is not None and self._is_restored(self._next):
             self._next = self._restored[bisect_right(self._restored, self._next, key=_start) - 1][1]
 
     def _index(self, offset: int) -> int:
