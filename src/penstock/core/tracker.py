@@ -33,19 +33,16 @@ class Tracker:
 
     def deliver(self, offsets: Sequence[int]) -> Sequence[int]:
         """These offsets came, ascending and all above the ones before; returns those still to be handled."""
-        fresh = offsets
-        if self._restored and offsets:
-            fresh = [offset for offset in offsets if not self._is_restored(offset)]
-            self._forget_restored(below=offsets[-1] + 1)
-        if not fresh:
-            return fresh
-        if (self._next is not None and fresh[0] < self._next) or any(a >= b for a, b in pairwise(fresh)):
-            raise ValueError(f"offsets {fresh[0]}..{fresh[-1]} do not ascend from {self._next}")
-        self._offsets.extend(fresh)
-        self._marks.extend(bytes(len(fresh)))
-        self._next = fresh[-1] + 1
-        self.unfinished += len(fresh)
-        self._skip_restored()
+        if not offsets:
+            return offsets
+        fresh = [offset for offset in offsets if not self._is_restored(offset)] if self._restored else offsets
+        if fresh:
+            if (self._next is not None and fresh[0] < self._next) or any(a >= b for a, b in pairwise(fresh)):
+                raise ValueError(f"offsets {fresh[0]}..{fresh[-1]} do not ascend from {self._next}")
+            self._offsets.extend(fresh)
+            self._marks.extend(bytes(len(fresh)))
+            self.unfinished += len(fresh)
+        self.reach(offsets[-1] + 1)
         return fresh
 
     def reach(self, offset: int) -> None:
