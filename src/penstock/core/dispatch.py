@@ -5,10 +5,11 @@ One dispatcher thread drives this and carries out what it returns. Nothing here 
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from heapq import heappop, heappush
 from itertools import count
 
+from penstock.core.decisions import Consequences, Pause, Result, Send
 from penstock.core.lanes import Epoch, Lane, Order, Run
 from penstock.core.offset_map import Range, encode
 from penstock.core.outcome import DONE, Done, Failed, Outcome, Outgoing, Skipped, TryAgain, decide
@@ -29,38 +30,6 @@ FULL_SECONDS = 0.5
 _WHOLE_PARTITION = "partition"
 _UNORDERED = "unordered"
 
-
-@dataclass(eq=False, slots=True)
-class Send:
-    """An output or a dead letter (then with its failure); its record is finished once the broker has it."""
-
-    epoch: Epoch
-    record: Record
-    outgoing: Outgoing
-    failure: Failed | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Pause:
-    """Stop fetching a partition, and go back to ``rewind_to`` where some of it was given back."""
-
-    epoch: Epoch
-    rewind_to: int | None
-
-
-@dataclass(slots=True)
-class Consequences:
-    """What follows from outcomes, for the dispatcher to carry out."""
-
-    finished: list[tuple[Epoch, list[Record]]] = field(default_factory=list)
-    skipped: list[tuple[Record, str]] = field(default_factory=list)
-    sends: list[Send] = field(default_factory=list)
-    retried: list[tuple[Record, Failed, float]] = field(default_factory=list)
-    halted: tuple[Record, Failed] | None = None
-
-
-Result = tuple[Run, Sequence[Outcome], bool]
-"""A run, the outcomes of its next records, and whether the worker does no more of it."""
 
 DeadLetterOf = Callable[[Record, Failed], Outgoing]
 

@@ -79,11 +79,6 @@ def decode(point: int, text: str) -> list[Range]:
     raise UnreadableMapError(f"its encoding {kind[0]} is of a later version")
 
 
-def runs_bytes(point: int, finished: Iterable[Range]) -> int:
-    """How many bytes the plain runs would take: an upper bound for the encoded body that is cheap to know."""
-    return len(_to_runs(point, finished))
-
-
 def _to_runs(point: int, finished: Iterable[Range]) -> bytes:
     out, at = bytearray(), point
     for start, end in finished:

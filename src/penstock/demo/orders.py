@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from random import Random
+
+from penstock.core.counts import Counts
 
 _SEED = 20_261_115
 _CUSTOMERS = 2_000
@@ -14,16 +15,6 @@ _PRODUCTS = ("valve", "gasket", "pipe", "flange", "gauge")
 _MALFORMED_EVERY = 199
 _REJECTED_EVERY = 149
 _EMPTY_EVERY = 97
-
-
-@dataclass(frozen=True)
-class Counts:
-    """What a set of orders must lead to."""
-
-    read: int
-    written: int
-    dead_lettered: int
-    skipped: int
 
 
 def make_orders(count: int) -> Iterator[tuple[bytes, bytes | None]]:
@@ -42,6 +33,7 @@ def make_orders(count: int) -> Iterator[tuple[bytes, bytes | None]]:
 
 
 def expected_counts(count: int) -> Counts:
+    """What the orders must lead to."""
     malformed = rejected = empty = 0
     for number in range(count):
         if number % _MALFORMED_EVERY == 0:

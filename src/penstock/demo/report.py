@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import msgspec
 
-from penstock.demo.orders import Counts
+from penstock.core.counts import Counts
 
 
 @dataclass(frozen=True)

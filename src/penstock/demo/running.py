@@ -11,10 +11,11 @@ from uuid import uuid4
 
 from penstock import engine as local
 from penstock.app import App, Handler
+from penstock.core.counts import Counts
 from penstock.core.events import Event, Stopped
 from penstock.demo import shop
 from penstock.demo.comparing import compare_dead_letters, compare_outputs
-from penstock.demo.orders import Counts, expected_counts, make_orders
+from penstock.demo.orders import expected_counts, make_orders
 from penstock.demo.report import DemoReport, EngineReport, PartitionReport
 from penstock.devkit import Embedded, UpOptions, embedded_brokers
 from penstock.errors import PenstockError, ServerError

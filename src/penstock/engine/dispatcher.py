@@ -8,7 +8,8 @@ from queue import Empty
 
 from penstock.app import Handler, halt_error
 from penstock.core.dead_letter import dead_letter
-from penstock.core.dispatch import Consequences, Dispatch, Result
+from penstock.core.decisions import Consequences, Result
+from penstock.core.dispatch import Dispatch
 from penstock.core.offset_map import Range, UnreadableMapError, decode
 from penstock.core.outcome import Failed, Outgoing
 from penstock.core.pace import Pace

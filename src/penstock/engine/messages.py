@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from queue import SimpleQueue
 
-from penstock.core.dispatch import Send
+from penstock.core.decisions import Send
 from penstock.core.outcome import Failed
 from penstock.core.record import Record, TopicPartition
 from penstock.engine.work import Work

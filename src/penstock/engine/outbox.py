@@ -7,7 +7,7 @@ from functools import partial
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from penstock.core.dispatch import Send
+from penstock.core.decisions import Send
 from penstock.core.outcome import Failed
 from penstock.engine.messages import Delivered, Inbox, Refused, Undeliverable
 from penstock.kafka.failures import translate

@@ -1,23 +1,16 @@
 """A member's events and counts, so that the dispatcher can say in one word what happened."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from penstock.app import Handler
 from penstock.core import events
-from penstock.core.dispatch import Consequences, Send
+from penstock.core.counts import Counts
+from penstock.core.decisions import Consequences, Send
 from penstock.core.lanes import Epoch
 from penstock.core.outcome import Failed
 from penstock.core.record import Record, TopicPartition
 from penstock.errors import PenstockError
-
-
-@dataclass(slots=True)
-class _Counts:
-    read: int = 0
-    written: int = 0
-    dead_lettered: int = 0
-    skipped: int = 0
 
 
 class Reporter:
@@ -28,7 +21,7 @@ class Reporter:
         self._handler = handler
         self._emit = emit
         self._per_record = per_record
-        self._counts = _Counts()
+        self._counts = Counts()
         self._told = 0
 
     def started(self, lag: int) -> None:

@@ -4,7 +4,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 
-from penstock.core.dispatch import Result
+from penstock.core.decisions import Result
 from penstock.core.lanes import Run
 from penstock.core.outcome import Failed
 

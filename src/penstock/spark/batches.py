@@ -16,8 +16,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.app import Handler
+from penstock.core.counts import Counts
 from penstock.spark.columns import SINK_SCHEMA
-from penstock.spark.counts import Counts, CountsInSpark
+from penstock.spark.counts import CountsInSpark
 from penstock.spark.task import handle_task
 
 

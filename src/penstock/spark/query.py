@@ -10,10 +10,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.app import Handler
 from penstock.core import events
+from penstock.core.counts import Counts
 from penstock.errors import PenstockError
 from penstock.spark.batches import Batch, Batches
 from penstock.spark.checkpoint import Checkpoint
-from penstock.spark.counts import Counts
 from penstock.spark.failures import query_error
 from penstock.spark.group import GroupOffsets
 from penstock.spark.offsets import Offsets

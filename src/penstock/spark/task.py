@@ -17,12 +17,12 @@ import pyarrow as pa
 from pyspark import cloudpickle
 
 from penstock.app import Handler, attempts, attempts_async, halt_error
+from penstock.core.counts import Counts
 from penstock.core.dead_letter import dead_letter
 from penstock.core.outcome import Done, Outcome, Skipped, ToDeadLetter, TryAgain, decide
 from penstock.core.record import Record
 from penstock.errors import ConfigError, HandlerError
 from penstock.spark.columns import SinkColumns, to_records
-from penstock.spark.counts import Counts
 
 
 class HaltedTaskError(Exception):

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from penstock import Record, Retry
-from penstock.core.dispatch import FULL_SECONDS, Dispatch, Send
+from penstock.core.decisions import Send
+from penstock.core.dispatch import FULL_SECONDS, Dispatch
 from penstock.core.lanes import BITMAP_SPAN, MAX_RANGES, Order, Run
 from penstock.core.offset_map import MAX_BYTES, decode
 from penstock.core.outcome import DONE, Done, Failed, Outcome, Outgoing, Skipped

@@ -6,10 +6,11 @@ import pytest
 
 from penstock import Record
 from penstock.app import attempts
+from penstock.core.counts import Counts
 from penstock.core.outcome import Done, Failed, Skipped
 from penstock.demo import shop
 from penstock.demo.comparing import compare_dead_letters, compare_outputs
-from penstock.demo.orders import Counts, expected_counts, make_orders
+from penstock.demo.orders import expected_counts, make_orders
 from penstock.demo.report import DemoReport, EngineReport, PartitionReport
 
 COUNTS = Counts(read=10, written=7, dead_lettered=2, skipped=1)

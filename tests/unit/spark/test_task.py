@@ -9,8 +9,8 @@ import pytest
 
 from penstock import App, Record, Reject, Retry, Skip
 from penstock.app import Handler
+from penstock.core.counts import Counts
 from penstock.core.dead_letter import PREFIX
-from penstock.spark.counts import Counts
 from penstock.spark.task import HaltedTaskError, handle_task
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
