@@ -1,16 +1,24 @@
 """The app: what a user's module declares and ``penstock run`` runs."""
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from penstock.app.handler import Handler, Start
+from penstock.app.handler import CommitMode, Handler, Start, WorkerKind
 from penstock.core.duration import Duration, seconds
 from penstock.core.lanes import Order
 from penstock.core.retry import Retry
 from penstock.errors import ConfigError
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+# Enough for handlers that wait for a database or a service, and few enough threads not to be felt.
+_CONCURRENCY = 32
+
+
+def _default_concurrency(workers: WorkerKind) -> int:
+    return os.cpu_count() or 1 if workers == "process" else _CONCURRENCY
 
 
 class App:
@@ -54,9 +62,15 @@ class App:
         retry: Retry | None = None,
         order: Order = "partition",
         null_keys_in_order: bool = False,
-        concurrency: int = 32,
+        concurrency: int | None = None,
+        workers: WorkerKind = "auto",
+        batch: int | None = None,
+        linger: Duration = "50ms",
+        members: int = 1,
         start: Start = "earliest",
+        commit: CommitMode = "auto",
         commit_every: Duration = "1s",
+        commit_after: int | None = None,
         max_in_flight: int = 10_000,
         drain_timeout: Duration = "30s",
         settings: Mapping[str, Any] | None = None,
@@ -72,9 +86,20 @@ class App:
             order: What runs one at a time and in order: a ``"partition"``, a ``"key"`` (so that many keys of one
                 partition run at once), or nothing (``"none"``).
             null_keys_in_order: With ``order="key"``, whether records without a key keep their order too.
-            concurrency: How many records may be in progress at once, whatever the number of partitions.
+            concurrency: How many records (with ``batch``: batches) may be in progress at once, whatever the number of
+                partitions; 32 by default, and one for each core with ``workers="process"``.
+            workers: ``"process"`` runs a ``def`` handler in processes, for handlers that compute rather than wait. By
+                default ``def`` runs on threads and ``async def`` on one event loop.
+            batch: Hand over lists of up to so many records, and take one outcome for each: the handler returns None
+                for "all done", or a list with a result, None or an exception for each record.
+            linger: How long an incomplete batch waits for more records.
+            members: How many members of the group to run in this process, each with its own ``concurrency``.
             start: Where to start a partition for which the group has no committed offset.
+            commit: ``"auto"`` commits every ``commit_every``; ``"record"`` as soon as a record is finished;
+                ``"manual"`` takes a record for finished only when ``record.ack()`` is called, during the handler's call
+                or any time after it.
             commit_every: How often finished work is committed.
+            commit_after: Commit also after so many finished records.
             max_in_flight: How many records may be delivered and unfinished; past it, fetching pauses.
             drain_timeout: How long a stop or a rebalance waits for records in progress.
             settings: Client settings by their Kafka names, over the app's.
@@ -92,9 +117,15 @@ class App:
                     retry=retry or Retry(),
                     order=order,
                     null_keys_in_order=null_keys_in_order,
-                    concurrency=concurrency,
+                    concurrency=_default_concurrency(workers) if concurrency is None else concurrency,
+                    workers=workers,
+                    batch=batch,
+                    linger=seconds(linger, name="linger"),
+                    members=members,
                     start=start,
+                    commit=commit,
                     commit_every=seconds(commit_every, name="commit_every"),
+                    commit_after=commit_after,
                     max_in_flight=max_in_flight,
                     drain_timeout=seconds(drain_timeout, name="drain_timeout"),
                     settings={**self.settings, **(settings or {})},

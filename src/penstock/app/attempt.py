@@ -1,27 +1,43 @@
 """One attempt at one record: decode, call the handler, encode what it returns. Both engines attempt with this."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from penstock.app.handler import Handler
 from penstock.core.dead_letter import MAX_MESSAGE_BYTES, bounded
-from penstock.core.outcome import DONE, Done, Failed, Outcome, Outgoing, Reject, Skip, Skipped, failed
+from penstock.core.outcome import DONE, HELD, Done, Failed, Outcome, Outgoing, Reject, Skip, Skipped, failed
 from penstock.core.record import Record
 from penstock.errors import HandlerError
 from penstock.serde import decoder_for, encode
 
-Attempt = Callable[[Record], Outcome]
-AsyncAttempt = Callable[[Record], Awaitable[Outcome]]
+Attempt = Callable[[Any, int], Outcome]
+AsyncAttempt = Callable[[Any, int], Awaitable[Outcome]]
 
 
-def attempts(handler: Handler) -> Attempt:
+@dataclass(frozen=True)
+class Reading:
+    """How an engine's records are read. By default they are Records, and know their attempt themselves."""
+
+    to_record: Callable[[Any, int], Record] = lambda record, _attempt: record
+    value_of: Callable[[Any], bytes | None] = attrgetter("value")
+    offset_of: Callable[[Any], int] = attrgetter("offset")
+    key_of: Callable[[Any], bytes | None] = attrgetter("key")
+
+
+RECORDS = Reading()
+
+
+def attempts(handler: Handler, reading: Reading = RECORDS) -> Attempt:
     """A function that attempts a record with this handler and never raises."""
-    call, to_outcome = _caller(handler), _finisher(handler)
+    call, to_outcome = _caller(handler, reading), finisher(handler, reading)
+    returned = HELD if handler.commit == "manual" else DONE
 
-    def attempt(record: Record) -> Outcome:
+    def attempt(record: Any, number: int) -> Outcome:
         try:
-            result = call(record)
-            return DONE if result is None else to_outcome(record, result)
+            result = call(record, number)
+            return returned if result is None else to_outcome(record, result)
         except Skip as skip:
             return Skipped(str(skip))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a handler does is an outcome
@@ -30,14 +46,15 @@ def attempts(handler: Handler) -> Attempt:
     return attempt
 
 
-def attempts_async(handler: Handler) -> AsyncAttempt:
+def attempts_async(handler: Handler, reading: Reading = RECORDS) -> AsyncAttempt:
     """The same for an ``async def`` handler; only a cancellation gets out of it."""
-    call, to_outcome = _caller(handler), _finisher(handler)
+    call, to_outcome = _caller(handler, reading), finisher(handler, reading)
+    returned = HELD if handler.commit == "manual" else DONE
 
-    async def attempt(record: Record) -> Outcome:
+    async def attempt(record: Any, number: int) -> Outcome:
         try:
-            result = await call(record)
-            return DONE if result is None else to_outcome(record, result)
+            result = await call(record, number)
+            return returned if result is None else to_outcome(record, result)
         except Skip as skip:
             return Skipped(str(skip))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a handler does is an outcome
@@ -55,26 +72,26 @@ def halt_error(handler_name: str, record: Record, failure: Failed) -> HandlerErr
     )
 
 
-def _caller(handler: Handler) -> Callable[[Record], Any]:
-    function, signature = handler.function, handler.signature
+def _caller(handler: Handler, reading: Reading) -> Callable[[Any, int], Any]:
+    function, signature, to_record, value_of = handler.function, handler.signature, reading.to_record, reading.value_of
     if not signature.takes_value:
-        return function
+        return lambda record, number: function(to_record(record, number))
     decode = decoder_for(signature.hint)
     if signature.takes_record:
-        return lambda record: function(decode(record.value), record)
-    return lambda record: function(decode(record.value))
+        return lambda record, number: function(decode(value_of(record)), to_record(record, number))
+    return lambda record, _number: function(decode(value_of(record)))
 
 
-def _finisher(handler: Handler) -> Callable[[Record, Any], Outcome]:
-    to = handler.to
+def finisher(handler: Handler, reading: Reading) -> Callable[[Any, Any], Outcome]:
+    to, key_of = handler.to, reading.key_of
 
-    def to_outcome(record: Record, result: Any) -> Outcome:
+    def to_outcome(record: Any, result: Any) -> Outcome:
         if to is None:
             raise Reject(f"the handler returned {type(result).__name__}, but no output topic is set with to=")
         try:
             value = encode(result)
         except Exception as error:
             raise Reject(f"what the handler returned cannot be encoded: {error}") from error
-        return Done(Outgoing(to, record.key, value))
+        return Done(Outgoing(to, key_of(record), value))
 
     return to_outcome

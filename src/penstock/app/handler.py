@@ -12,6 +12,8 @@ from penstock.core.retry import Retry
 from penstock.errors import ConfigError
 
 Start = Literal["earliest", "latest"]
+WorkerKind = Literal["auto", "process"]
+CommitMode = Literal["auto", "record", "manual"]
 
 # Kafka's own rule for names of topics.
 _TOPIC_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
@@ -35,8 +37,14 @@ class Handler:
     order: Order
     null_keys_in_order: bool
     concurrency: int
+    workers: WorkerKind = "auto"
+    batch: int | None = None
+    linger: float = 0.0
+    members: int = 1
     start: Start
+    commit: CommitMode = "auto"
     commit_every: float
+    commit_after: int | None = None
     max_in_flight: int
     drain_timeout: float
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -47,6 +55,7 @@ class Handler:
         self._check_numbers()
         if self.order not in get_args(Order):
             raise self._wrong(f"order={self.order!r} is not an order.", 'Use "partition", "key" or "none".')
+        self._check_workers()
         if self.start not in ("earliest", "latest"):
             raise self._wrong(f"start={self.start!r} is not a place to start.", 'Use "earliest" or "latest".')
         if self.to is None and returns not in (Any, None, NoneType):
@@ -57,7 +66,7 @@ class Handler:
 
     @cached_property
     def signature(self) -> Signature:
-        return read_signature(self.function)
+        return read_signature(self.function, batch=self.batch is not None)
 
     def _check_topics(self) -> None:
         if not self.topics:
@@ -80,11 +89,45 @@ class Handler:
             raise self._wrong(f"to and dead_letter are both {self.to!r}.", "Give dead letters a topic of their own.")
 
     def _check_numbers(self) -> None:
-        for option, value in (("concurrency", self.concurrency), ("max_in_flight", self.max_in_flight)):
+        counts = {
+            "concurrency": self.concurrency,
+            "max_in_flight": self.max_in_flight,
+            "members": self.members,
+            "batch": 1 if self.batch is None else self.batch,
+            "commit_after": 1 if self.commit_after is None else self.commit_after,
+        }
+        for option, value in counts.items():
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise self._wrong(f"{option}={value!r} is not a count.", "Use a whole number from 1 on.")
         if self.max_in_flight < _MIN_IN_FLIGHT:
             raise self._wrong(f"max_in_flight={self.max_in_flight} is too few to work with.", "Use 2 or more.")
+        if self.batch is not None and self.batch > self.max_in_flight:
+            raise self._wrong(
+                f"batch={self.batch} can never fill up with max_in_flight={self.max_in_flight}.", "Raise max_in_flight."
+            )
+
+    def _check_workers(self) -> None:
+        if self.workers not in get_args(WorkerKind):
+            raise self._wrong(
+                f"workers={self.workers!r} is not a kind of worker.",
+                'Use "process" for computing; "auto" gives threads to def and an event loop to async def.',
+            )
+        if self.workers == "process" and self.signature.is_async:
+            raise self._wrong("it is async, but workers are processes.", "Write it with def, or leave workers= out.")
+        if self.commit not in get_args(CommitMode):
+            raise self._wrong(f"commit={self.commit!r} is not a way to commit.", 'Use "auto", "record" or "manual".')
+        if self.commit == "manual" and not self.signature.takes_record:
+            raise self._wrong(
+                'with commit="manual" it has to call record.ack(), so it has to take the record.',
+                "Add a parameter: record: Record (or records: list[Record] with batch=).",
+            )
+        if self.commit == "manual" and self.to is not None:
+            raise self._wrong(
+                'commit="manual" goes without to=: a record with an output is finished when Kafka has the output.',
+                "Leave one of them out.",
+            )
+        if self.commit == "manual" and self.workers == "process":
+            raise self._wrong("record.ack() does not reach out of a worker process.", 'Use commit="auto".')
 
     def _wrong(self, problem: str, hint: str) -> ConfigError:
         return ConfigError(f"Handler {self.name}: {problem}", hint=hint)

@@ -3,17 +3,25 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from penstock.core.lanes import Epoch, Run
+from penstock.core.lanes import AnyRecord, Epoch, Run
 from penstock.core.outcome import Failed, Outcome, Outgoing
-from penstock.core.record import Record
+
+
+@dataclass(eq=False, slots=True)
+class Tried:
+    """A record and the attempt at it that is meant."""
+
+    epoch: Epoch
+    record: AnyRecord
+    offset: int
+    attempt: int
 
 
 @dataclass(eq=False, slots=True)
 class Send:
     """An output or a dead letter (then with its failure); its record is finished once the broker has it."""
 
-    epoch: Epoch
-    record: Record
+    tried: Tried
     outgoing: Outgoing
     failure: Failed | None = None
 
@@ -28,13 +36,15 @@ class Pause:
 
 @dataclass(slots=True)
 class Consequences:
-    """What follows from outcomes, for the dispatcher to carry out."""
+    """What follows from outcomes, for the dispatcher to carry out. What is skipped is finished too."""
 
-    finished: list[tuple[Epoch, list[Record]]] = field(default_factory=list)
-    skipped: list[tuple[Record, str]] = field(default_factory=list)
+    finished: list[tuple[Epoch, list[AnyRecord]]] = field(default_factory=list)
+    again: dict[tuple[Epoch, int], int] = field(default_factory=dict)
+    """Of what is finished, the attempt that did it, where that was not the first."""
+    skipped: list[tuple[Tried, str]] = field(default_factory=list)
     sends: list[Send] = field(default_factory=list)
-    retried: list[tuple[Record, Failed, float]] = field(default_factory=list)
-    halted: tuple[Record, Failed] | None = None
+    retried: list[tuple[Tried, Failed, float]] = field(default_factory=list)
+    halted: tuple[Tried, Failed] | None = None
 
 
 Result = tuple[Run, Sequence[Outcome], bool]

@@ -5,22 +5,20 @@ One dispatcher thread drives this and carries out what it returns. Nothing here 
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from heapq import heappop, heappush
 from itertools import count
+from operator import attrgetter
 
-from penstock.core.decisions import Consequences, Pause, Result, Send
-from penstock.core.lanes import Epoch, Lane, Order, Run
+from penstock.core.decisions import Consequences, Pause, Result, Send, Tried
+from penstock.core.lanes import AnyRecord, Epoch, Lane, Order, Run
 from penstock.core.offset_map import Range, encode
-from penstock.core.outcome import DONE, Done, Failed, Outcome, Outgoing, Skipped, TryAgain, decide
-from penstock.core.record import Record, TopicPartition
+from penstock.core.outcome import DONE, Done, Failed, Held, Outcome, Outgoing, Skipped, TryAgain, decide
+from penstock.core.record import TopicPartition
 from penstock.core.retry import Retry
 from penstock.core.tracker import Tracker
 
 # Records of one lane that travel together. A bound, so that a lane with a long queue shares workers fairly.
 RUN_LIMIT = 256
-# Records without an order are runs of their own, so that a slow one holds up nobody.
-_UNORDERED_RUN_LIMIT = 1
 
 # How long all places may be taken before partitions that hold more than their share must give some back. Pausing makes
 # the client fetch again what it had buffered, so a moment of fullness is waited out.
@@ -31,7 +29,7 @@ _WHOLE_PARTITION = "partition"
 _UNORDERED = "unordered"
 
 
-DeadLetterOf = Callable[[Record, Failed], Outgoing]
+DeadLetterOf = Callable[[Tried, Failed], Outgoing]
 
 
 class Dispatch:
@@ -45,6 +43,9 @@ class Dispatch:
         retry: When a failed record is attempted again.
         dead_letter_of: Builds a dead letter, or None where the handler has no dead-letter topic.
         random: Numbers from 0 up to 1, for the jitter of retries.
+        batch: How many records a worker gets at once; those of different lanes may be in one batch.
+        linger: Seconds that an incomplete batch waits for more.
+        offset_of, key_of: How to read a record, whatever the engine passes on as one.
     """
 
     def __init__(
@@ -57,6 +58,10 @@ class Dispatch:
         dead_letter_of: DeadLetterOf | None,
         random: Callable[[], float],
         null_keys_in_order: bool = False,
+        batch: int | None = None,
+        linger: float = 0.0,
+        offset_of: Callable[[AnyRecord], int] = attrgetter("offset"),
+        key_of: Callable[[AnyRecord], bytes | None] = attrgetter("key"),
     ) -> None:
         self._order = order
         self._null_keys_in_order = null_keys_in_order
@@ -65,6 +70,11 @@ class Dispatch:
         self._retry = retry
         self._dead_letter_of = dead_letter_of
         self._random = random
+        self._batch = batch
+        self._linger = linger
+        self._linger_until: float | None = None
+        self._offset_of = offset_of
+        self._key_of = key_of
         self._epochs: dict[TopicPartition, Epoch] = {}
         self._ready: deque[Lane] = deque()
         self._backoffs: list[tuple[float, int, Lane]] = []
@@ -113,26 +123,30 @@ class Dispatch:
 
     # Records come in and go to workers.
 
-    def deliver(self, place: TopicPartition, records: Sequence[Record]) -> None:
+    def deliver(self, place: TopicPartition, records: Sequence[AnyRecord]) -> None:
         """Put records of one partition on their lanes; if it is not ours any more they are dropped."""
         epoch = self._epochs.get(place)
         if epoch is None or not epoch.dispatching or epoch.rewinding:
             self.settled += len(records)
             return
-        fresh = epoch.tracker.deliver([record.offset for record in records])
+        offsets = list(map(self._offset_of, records))
+        fresh = epoch.tracker.deliver(offsets)
         if len(fresh) < len(records):
             self.settled += len(records) - len(fresh)
             wanted = set(fresh)
-            records = [record for record in records if record.offset in wanted]
+            records = [record for record, offset in zip(records, offsets, strict=True) if offset in wanted]
         if self._order == "key":
-            for record in records:
-                key: Hashable = record.key
-                if key is None:
-                    key = None if self._null_keys_in_order else _UNORDERED
-                self._lane(epoch, key).waiting.append(record)
+            self._deliver_by_key(epoch, records)
         elif records:
             whole = _WHOLE_PARTITION if self._order == "partition" else _UNORDERED
             self._lane(epoch, whole).waiting.extend(records)
+
+    def _deliver_by_key(self, epoch: Epoch, records: Sequence[AnyRecord]) -> None:
+        find, keyless = epoch.lanes.get, None if self._null_keys_in_order else _UNORDERED
+        for key, record in zip(map(self._key_of, records), records, strict=True):
+            name: Hashable = keyless if key is None else key
+            lane = find(name) or self._lane(epoch, name)
+            lane.waiting.append(record)
 
     def _lane(self, epoch: Epoch, key: Hashable) -> Lane:
         """The lane of this key; a new one is ready as soon as it has a record."""
@@ -155,12 +169,29 @@ class Dispatch:
             lane.held = False
             self._make_ready(lane)
         bundles = []
-        while self._ready and self._busy < self._concurrency:
-            bundle = self._bundle(size)
+        while self._ready and self._busy < self._concurrency and not self._lingers(now):
+            bundle = self._bundle(self._batch or size)
             if bundle:
                 self._busy += 1
                 bundles.append(bundle)
         return bundles
+
+    def _lingers(self, now: float) -> bool:
+        """Whether what is ready waits a while for more, because it does not fill a batch yet."""
+        if not self._batch:
+            return False
+        waiting = 0
+        for lane in self._ready:
+            waiting += len(lane.waiting)
+            if waiting >= self._batch:
+                self._linger_until = None
+                return False
+        if self._linger_until is None:
+            self._linger_until = now + self._linger
+        if now < self._linger_until:
+            return True
+        self._linger_until = None
+        return False
 
     def _bundle(self, size: int) -> list[Run]:
         bundle, room = [], size
@@ -169,13 +200,15 @@ class Dispatch:
             epoch = lane.epoch
             if not lane.waiting:  # emptied since: its partition was revoked or gave records back
                 continue
-            limit = min(room, RUN_LIMIT if lane.ordered else _UNORDERED_RUN_LIMIT)
-            if not epoch.map_fits_after(lane.waiting[min(limit, len(lane.waiting)) - 1].offset):
-                if lane.waiting[0].offset != epoch.tracker.commit_point:
-                    epoch.parked.append(lane)
+            limit = room if self._batch else min(room, RUN_LIMIT)
+            limit = min(limit, len(lane.waiting))
+            fitting = epoch.map_room(self._offset_of(lane.waiting[limit - 1]), limit)
+            if fitting == 0:
+                if self._offset_of(lane.waiting[0]) != epoch.tracker.commit_point:
+                    epoch.park(lane)
                     continue
-                limit = 1  # the one at the commit point can only make the map smaller
-            records = lane.take(limit)
+                fitting = 1  # the one at the commit point can only make the map smaller
+            records = lane.take(fitting)
             room -= len(records)
             if lane.ordered:
                 lane.held = True
@@ -185,7 +218,7 @@ class Dispatch:
                 del epoch.lanes[lane.key]
             epoch.running += 1
             epoch.in_progress += len(records)
-            epoch.highest_taken = max(epoch.highest_taken, records[-1].offset)
+            epoch.highest_taken = max(epoch.highest_taken, self._offset_of(records[-1]))
             bundle.append(Run(lane, records))
         return bundle
 
@@ -193,39 +226,54 @@ class Dispatch:
         """A worker is free again."""
         self._busy -= 1
 
-    def next_retry(self) -> float | None:
-        """When the next retry is due."""
-        return self._backoffs[0][0] if self._backoffs else None
+    def next_due(self) -> float | None:
+        """When the next retry is due, or an incomplete batch has waited long enough."""
+        due = [self._backoffs[0][0]] if self._backoffs else []
+        if self._linger_until is not None:
+            due.append(self._linger_until)
+        return min(due, default=None)
 
     # Outcomes come back.
 
     def report(self, results: Iterable[Result], now: float) -> Consequences:
         """Outcomes of runs, as workers got to them."""
         consequences = Consequences()
-        finished: dict[Epoch, list[Record]] = {}
+        finished: dict[Epoch, list[AnyRecord]] = {}
         for run, outcomes, last in results:
             epoch = run.epoch
             done = run.records[run.taken : run.taken + len(outcomes)]
             run.taken += len(outcomes)
             epoch.in_progress -= len(outcomes)
-            retries: list[tuple[Record, float]] = []
+            retries: list[tuple[AnyRecord, float]] = []
             if self._is_current(epoch):
                 here = finished.setdefault(epoch, [])
-                retries = self._settle(epoch, done, outcomes, finished=here, consequences=consequences, now=now)
+                if outcomes.count(DONE) == len(outcomes):  # nearly always
+                    here.extend(done)
+                else:
+                    retries = self._settle(epoch, done, outcomes, finished=here, consequences=consequences, now=now)
             if not run.lane.ordered:
                 for record, at in retries:
                     self._retry_alone(epoch, record, at)
             if last:
                 self._end(run, retries)
         for epoch, records in finished.items():
-            epoch.tracker.finish_all([record.offset for record in records])
-            epoch.ranges += len(records)
-            self.settled += len(records)
-            self._unpark(epoch)
+            self._finish(epoch, list(map(self._offset_of, records)), consequences)
         consequences.finished = [*finished.items()]
         return consequences
 
-    def _end(self, run: Run, retries: Sequence[tuple[Record, float]]) -> None:
+    def _finish(self, epoch: Epoch, offsets: Sequence[int], consequences: Consequences) -> None:
+        epoch.tracker.finish_all(offsets)
+        epoch.ranges += len(offsets)
+        epoch.ranges_counted = False
+        self.settled += len(offsets)
+        if epoch.failures:
+            for offset in offsets:
+                failures = epoch.failures.pop(offset, 0)
+                if failures:
+                    consequences.again[epoch, offset] = failures + 1
+        self._ready.extend(epoch.unpark())
+
+    def _end(self, run: Run, retries: Sequence[tuple[AnyRecord, float]]) -> None:
         """The worker does no more of this run; what it left goes back."""
         epoch, left = run.epoch, run.records[run.taken :]
         epoch.running -= 1
@@ -235,27 +283,55 @@ class Dispatch:
         elif left and epoch.dispatching:
             self._lane(epoch, _UNORDERED).waiting.extendleft(reversed(left))
 
+    def ack(self, place: TopicPartition, offset: int, record: AnyRecord) -> Consequences:
+        """The user says that this very record is finished; what was read in another epoch does not count."""
+        consequences = Consequences()
+        epoch = self._epochs.get(place)
+        if epoch is None:
+            return consequences
+        if epoch.held.get(offset) is record:
+            self._release_held(epoch, [offset], consequences)
+        elif epoch.in_progress:  # its handler is still at it, or its outcome on the way
+            epoch.acked[offset] = record
+        return consequences
+
+    def ack_below(self, place: TopicPartition, offset: int) -> Consequences:
+        """The user says that all records below this offset that wait for it are finished."""
+        consequences = Consequences()
+        epoch = self._epochs.get(place)
+        if epoch is not None:
+            self._release_held(epoch, [held for held in epoch.held if held < offset], consequences)
+        return consequences
+
+    def _release_held(self, epoch: Epoch, offsets: Sequence[int], consequences: Consequences) -> None:
+        consequences.finished.append((epoch, [epoch.held.pop(offset) for offset in offsets]))
+        self._finish(epoch, offsets, consequences)
+
     def acknowledge(self, send: Send) -> bool:
         """The broker has this output or dead letter; False if it came too late to count."""
-        send.epoch.sending -= 1
-        if not self._is_current(send.epoch):
+        epoch, offset = send.tried.epoch, send.tried.offset
+        epoch.sending -= 1
+        if not self._is_current(epoch):
             return False
-        send.epoch.tracker.finish(send.record.offset)
-        send.epoch.ranges += 1
+        epoch.tracker.finish(offset)
+        epoch.failures.pop(offset, None)
+        epoch.ranges += 1
+        epoch.ranges_counted = False
         self.settled += 1
-        self._unpark(send.epoch)
+        self._ready.extend(epoch.unpark())
         return True
 
     def abandon(self, send: Send) -> None:
         """This output or dead letter cannot be written now; its record stays unfinished and will be delivered again."""
-        send.epoch.sending -= 1
+        send.tried.epoch.sending -= 1
 
     def refuse(self, send: Send, failure: Failed) -> Consequences:
         """The broker will never take this output, so its record has failed after all."""
-        send.epoch.sending -= 1
+        tried = send.tried
+        tried.epoch.sending -= 1
         consequences = Consequences()
-        if self._is_current(send.epoch):
-            self._fail(send.epoch, send.record, failure, consequences)
+        if self._is_current(tried.epoch):
+            self._fail(tried, failure, consequences)
         return consequences
 
     # Commits and back-pressure.
@@ -317,15 +393,17 @@ class Dispatch:
         """
         touched = epoch.tracker.highest_finished() if epoch.drained else epoch.highest_taken
         touched = max(touched, epoch.restored_up_to)
-        waiting = (record.offset for lane in epoch.lanes.values() for record in lane.waiting)
+        offset_of = self._offset_of
+        waiting = (offset_of(record) for lane in epoch.lanes.values() for record in lane.waiting)
         untouched = sorted(offset for offset in waiting if offset > touched)
         if not untouched:
             return None
         first = untouched[-min(surplus, len(untouched))]
         for lane in [*epoch.lanes.values()]:
-            while lane.waiting and lane.waiting[-1].offset >= first:
-                lane.waiting.pop()
-                self.settled += 1
+            # Looked at one by one: what was put back into a lane without an order may stand anywhere in it.
+            kept = [record for record in lane.waiting if offset_of(record) < first]
+            self.settled += len(lane.waiting) - len(kept)
+            lane.waiting = deque(kept)
             if not lane.waiting and not lane.held:
                 del epoch.lanes[lane.key]
         epoch.tracker.retract(first)
@@ -339,68 +417,76 @@ class Dispatch:
     def _settle(
         self,
         epoch: Epoch,
-        records: Sequence[Record],
+        records: Sequence[AnyRecord],
         outcomes: Sequence[Outcome],
         *,
-        finished: list[Record],
+        finished: list[AnyRecord],
         consequences: Consequences,
         now: float,
-    ) -> list[tuple[Record, float]]:
+    ) -> list[tuple[AnyRecord, float]]:
         """Sort outcomes into consequences; returns the records that are to be tried again, each with its time."""
         retries = []
         for record, outcome in zip(records, outcomes, strict=True):
             if outcome is DONE:
                 finished.append(record)
-            elif isinstance(outcome, Done):
+                continue
+            offset = self._offset_of(record)
+            tried = Tried(epoch, record, offset, epoch.attempt_at(offset))
+            if isinstance(outcome, Done):
                 if outcome.output is None:
                     finished.append(record)
                 else:
                     epoch.sending += 1
-                    consequences.sends.append(Send(epoch, record, outcome.output))
+                    consequences.sends.append(Send(tried, outcome.output))
+            elif isinstance(outcome, Held):
+                if epoch.acked.pop(offset, None) is record:
+                    finished.append(record)
+                else:
+                    epoch.held[offset] = record
             elif isinstance(outcome, Skipped):
                 finished.append(record)
-                consequences.skipped.append((record, outcome.reason))
+                consequences.skipped.append((tried, outcome.reason))
             else:
-                delay = self._fail(epoch, record, outcome, consequences)
+                delay = self._fail(tried, outcome, consequences)
                 if delay is not None:
                     retries.append((record, now + delay))
         return retries
 
-    def _fail(self, epoch: Epoch, record: Record, failure: Failed, consequences: Consequences) -> float | None:
+    def _fail(self, tried: Tried, failure: Failed, consequences: Consequences) -> float | None:
         decision = decide(
             failure,
-            attempt=record.attempt,
+            attempt=tried.attempt,
             retry=self._retry,
             has_dead_letter=self._dead_letter_of is not None,
             random=self._random,
         )
         if isinstance(decision, TryAgain):
-            consequences.retried.append((record, failure, decision.delay))
+            tried.epoch.failures[tried.offset] = tried.attempt
+            consequences.retried.append((tried, failure, decision.delay))
             return decision.delay
         if self._dead_letter_of is None:  # then the decision is to halt
-            consequences.halted = (record, failure)
+            consequences.halted = (tried, failure)
         else:
-            epoch.sending += 1
-            consequences.sends.append(Send(epoch, record, self._dead_letter_of(record, failure), failure))
+            tried.epoch.sending += 1
+            consequences.sends.append(Send(tried, self._dead_letter_of(tried, failure), failure))
         return None
 
-    def _put_back(self, lane: Lane, left: Sequence[Record], retries: Sequence[tuple[Record, float]]) -> None:
-        """The worker is through with this lane; what it left goes back to the lane's head."""
+    def _put_back(self, lane: Lane, left: Sequence[AnyRecord], retries: Sequence[tuple[AnyRecord, float]]) -> None:
+        """The worker is through with this lane; what it left goes back to its head, behind what is tried again."""
         lane.held = False
         if not lane.epoch.dispatching:
             return
         lane.waiting.extendleft(reversed(left))
-        if not retries:
+        lane.waiting.extendleft(record for record, _ in reversed(retries))
+        if retries:
+            self._back_off(lane, retries[0][1])
+        else:
             self._make_ready(lane)
-        else:  # only the last record of an ordered run can be one to try again: the worker stops at it
-            record, at = retries[-1]
-            lane.waiting.appendleft(_next_attempt(record))
-            self._back_off(lane, at)
 
-    def _retry_alone(self, epoch: Epoch, record: Record, at: float) -> None:
+    def _retry_alone(self, epoch: Epoch, record: AnyRecord, at: float) -> None:
         """A record without an order waits for its next attempt in a lane of its own."""
         if epoch.dispatching:
-            lane = Lane(epoch, ("retry", record.offset), waiting=deque([_next_attempt(record)]))
+            lane = Lane(epoch, ("retry", self._offset_of(record)), waiting=deque([record]))
             epoch.lanes[lane.key] = lane
             self._back_off(lane, at)
 
@@ -413,14 +499,3 @@ class Dispatch:
             self._ready.append(lane)
         elif lane.epoch.lanes.get(lane.key) is lane:
             del lane.epoch.lanes[lane.key]
-
-    def _unpark(self, epoch: Epoch) -> None:
-        """Something moved, so the lanes that waited for the offset map are looked at again."""
-        if epoch.parked:
-            self._ready.extend(epoch.parked)
-            epoch.parked.clear()
-
-
-def _next_attempt(record: Record) -> Record:
-    # A copy: the handler may have kept the record of its failed attempt.
-    return replace(record, attempt=record.attempt + 1)

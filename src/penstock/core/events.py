@@ -40,6 +40,7 @@ class Assigned(Event):
     """A new epoch: this member owns the partition, from ``offset`` on (None: where Kafka starts it)."""
 
     group: str
+    member: str
     topic: str
     partition: int
     epoch: int
@@ -51,6 +52,7 @@ class Revoked(Event):
     """The epoch ended in good order; ``unfinished`` records will be delivered again to the next owner."""
 
     group: str
+    member: str
     topic: str
     partition: int
     epoch: int
@@ -62,9 +64,26 @@ class Lost(Event):
     """The epoch ended without a chance to commit."""
 
     group: str
+    member: str
     topic: str
     partition: int
     epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dispatched(Event):
+    """A record was handed to a worker."""
+
+    per_record: ClassVar[bool] = True
+
+    group: str
+    member: str
+    topic: str
+    partition: int
+    offset: int
+    key: str | None
+    epoch: int
+    attempt: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,9 +93,11 @@ class Finished(Event):
     per_record: ClassVar[bool] = True
 
     group: str
+    member: str
     topic: str
     partition: int
     offset: int
+    key: str | None
     epoch: int
     attempt: int
 
@@ -88,9 +109,11 @@ class Skipped(Event):
     per_record: ClassVar[bool] = True
 
     group: str
+    member: str
     topic: str
     partition: int
     offset: int
+    epoch: int
     reason: str
 
 
@@ -99,9 +122,11 @@ class Retried(Event):
     """An attempt failed, and the next one is ``seconds`` away."""
 
     group: str
+    member: str
     topic: str
     partition: int
     offset: int
+    epoch: int
     attempt: int
     reason: str
     seconds: float
@@ -112,9 +137,11 @@ class DeadLettered(Event):
     """The broker has acknowledged the dead letter of this record."""
 
     group: str
+    member: str
     topic: str
     partition: int
     offset: int
+    epoch: int
     attempt: int
     to: str
     reason: str
@@ -125,6 +152,7 @@ class Committed(Event):
     """The broker has accepted this as the group's offset."""
 
     group: str
+    member: str
     topic: str
     partition: int
     offset: int
@@ -135,6 +163,7 @@ class CommitFailed(Event):
     """The broker did not accept a commit; it is tried again with the next one."""
 
     group: str
+    member: str
     topic: str
     partition: int
     offset: int

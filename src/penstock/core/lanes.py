@@ -3,11 +3,11 @@
 from collections import deque
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from penstock.core.offset_map import MAX_BODY_BYTES
 from penstock.core.outcome import Outcome
-from penstock.core.record import Record, TopicPartition
+from penstock.core.record import TopicPartition
 from penstock.core.tracker import Tracker
 
 Order = Literal["partition", "key", "none"]
@@ -18,6 +18,10 @@ BITMAP_SPAN = 8 * MAX_BODY_BYTES
 MAX_RANGES = 380
 
 
+# Here a record is whatever the engine reads and its workers take: the rules look only at its offset and its key.
+AnyRecord = Any
+
+
 @dataclass(eq=False, slots=True)
 class Lane:
     """Records that must run one at a time, in the order of their offsets; or, if not ``ordered``, in any way."""
@@ -25,10 +29,10 @@ class Lane:
     epoch: "Epoch"
     key: Hashable
     ordered: bool = True
-    waiting: deque[Record] = field(default_factory=deque)
+    waiting: deque[AnyRecord] = field(default_factory=deque)
     held: bool = False  # a worker has it, or a retry waits for its time
 
-    def take(self, limit: int) -> list[Record]:
+    def take(self, limit: int) -> list[AnyRecord]:
         if len(self.waiting) <= limit:
             records = list(self.waiting)
             self.waiting.clear()
@@ -45,7 +49,7 @@ class Run:
     """
 
     lane: Lane
-    records: list[Record]
+    records: list[AnyRecord]
     outcomes: list[Outcome] = field(default_factory=list)
     done: bool = False
     taken: int = 0
@@ -53,6 +57,12 @@ class Run:
     @property
     def epoch(self) -> "Epoch":
         return self.lane.epoch
+
+    def split(self, tail: list[AnyRecord]) -> "Run":
+        """A run of its own for these last records, which nobody has begun."""
+        del self.records[len(self.records) - len(tail) :]
+        self.epoch.running += 1
+        return Run(self.lane, tail)
 
 
 @dataclass(eq=False, slots=True)
@@ -68,32 +78,58 @@ class Epoch:
     tracker: Tracker
     committed: tuple[int, str] | None  # offset and metadata, as the broker has them
     lanes: dict[Hashable, Lane] = field(default_factory=dict)  # those with records that wait or run
+    failures: dict[int, int] = field(default_factory=dict)  # attempts that failed, by offset, of what is unfinished
     dispatching: bool = True
     paused: bool = False
     rewinding: bool = False
     running: int = 0  # runs that workers hold
     in_progress: int = 0  # records in those runs
+    held: dict[int, AnyRecord] = field(default_factory=dict)  # handled, and waiting to be acknowledged, by offset
+    acked: dict[int, AnyRecord] = field(default_factory=dict)  # acknowledged before their handler was known to return
     sending: int = 0  # outputs and dead letters that the broker has not acknowledged yet
     restored_up_to: int = -1  # the highest offset that an earlier epoch finished
     highest_taken: int = -1  # the highest offset that a worker ever had
     ranges: int = 0  # at most so many finished ranges lie above the commit point
+    ranges_counted: bool = False  # just so many, since nothing was finished after they were counted
     parked: list[Lane] = field(default_factory=list)  # lanes that wait because the offset map might not fit
+    parked_at: int | None = None  # the commit point when the first of them was parked
 
     @property
     def drained(self) -> bool:
-        return not self.running and not self.sending
+        return not self.running and not self.sending and not self.held
 
-    def map_fits_after(self, offset: int) -> bool:
-        """Whether every offset map that can follow from dispatching this offset too fits into a commit.
+    def attempt_at(self, offset: int) -> int:
+        """Which attempt at this record is next, or under way."""
+        return self.failures.get(offset, 0) + 1
+
+    def map_room(self, offset: int, wanted: int) -> int:
+        """How many of the ``wanted`` records up to this offset may start, so that each map that can follow fits.
 
         Either all that is finished or may soon be lies close enough to the commit point for a bitmap, or there are
-        few enough ranges: each record in progress can add one.
+        few enough ranges: each record that is open can add one.
         """
         point = self.tracker.commit_point
         if point is None or max(offset, self.highest_taken) < point + BITMAP_SPAN:
-            return True
-        if self.ranges + self.in_progress + self.sending < MAX_RANGES:
-            return True
-        # Counting takes a while, so it is done only where the bound says no.
-        self.ranges = len(self.tracker.finished_ranges())
-        return self.ranges + self.in_progress + self.sending < MAX_RANGES
+            return wanted
+        return min(wanted, self._range_room(wanted))
+
+    def _range_room(self, wanted: int) -> int:
+        open_records = self.in_progress + self.sending + len(self.held)
+        hopeless = open_records >= MAX_RANGES
+        if self.ranges + open_records + wanted > MAX_RANGES and not hopeless and not self.ranges_counted:
+            # Counting takes a while, so it is done only where the bound says no, and once for each state.
+            self.ranges, self.ranges_counted = len(self.tracker.finished_ranges()), True
+        return max(0, MAX_RANGES - self.ranges - open_records)
+
+    def park(self, lane: Lane) -> None:
+        """This lane waits for room in the offset map. A record at the commit point is never parked."""
+        if not self.parked:
+            self.parked_at = self.tracker.commit_point
+        self.parked.append(lane)
+
+    def unpark(self) -> list[Lane]:
+        """The lanes that waited, where something may fit by now."""
+        if not self.parked or (self.tracker.commit_point == self.parked_at and not self._range_room(1)):
+            return []
+        lanes, self.parked = self.parked, []
+        return lanes

@@ -59,10 +59,16 @@ class Failed:
     final: bool = False
 
 
-Outcome = Done | Skipped | Failed
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The handler returned, and the record is finished once it is acknowledged with ``record.ack()``."""
+
+
+Outcome = Done | Skipped | Failed | Held
 
 # Outcomes without details are one object each: one is made for nearly every record that flows.
 DONE = Done()
+HELD = Held()
 
 
 def failed(error: BaseException) -> Failed:

@@ -37,7 +37,7 @@ class Tracker:
             return offsets
         fresh = [offset for offset in offsets if not self._is_restored(offset)] if self._restored else offsets
         if fresh:
-            if (self._next is not None and fresh[0] < self._next) or any(a >= b for a, b in pairwise(fresh)):
+            if (self._next is not None and fresh[0] < self._next) or not _ascend(fresh):
                 raise ValueError(f"offsets {fresh[0]}..{fresh[-1]} do not ascend from {self._next}")
             self._offsets.extend(fresh)
             self._marks.extend(bytes(len(fresh)))
@@ -146,3 +146,9 @@ class Tracker:
 
 def _start(finished: Range) -> int:
     return finished[0]
+
+
+def _ascend(offsets: Sequence[int]) -> bool:
+    first = offsets[0]
+    # Without gaps, as nearly always, one comparison of lists says so at once.
+    return offsets == list(range(first, first + len(offsets))) or all(a < b for a, b in pairwise(offsets))

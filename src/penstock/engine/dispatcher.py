@@ -2,20 +2,22 @@
 
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from queue import Empty
 
-from penstock.app import Handler, halt_error
+from penstock.app import Handler, Reading, halt_error
 from penstock.core.dead_letter import dead_letter
-from penstock.core.decisions import Consequences, Result
+from penstock.core.decisions import Consequences, Result, Tried
 from penstock.core.dispatch import Dispatch
 from penstock.core.offset_map import Range, UnreadableMapError, decode
 from penstock.core.outcome import Failed, Outgoing
 from penstock.core.pace import Pace
-from penstock.core.record import Record, TopicPartition
+from penstock.core.record import TopicPartition
 from penstock.engine.fetcher import Fetcher
 from penstock.engine.messages import (
+    Acked,
+    AckedBelow,
     Assigned,
     Commit,
     CommitAnswer,
@@ -63,9 +65,18 @@ class Dispatcher:
     """Takes every message of a member, asks the rules in ``core``, and carries out what they say."""
 
     def __init__(
-        self, handler: Handler, inbox: Inbox, reporter: Reporter, *, until: Mapping[TopicPartition, int] | None
+        self,
+        handler: Handler,
+        inbox: Inbox,
+        reporter: Reporter,
+        *,
+        reading: Reading,
+        until: Mapping[TopicPartition, int] | None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._handler = handler
+        self._clock = clock
+        self._to_record = reading.to_record
         self._inbox = inbox
         self._tell = reporter
         self._until = until
@@ -73,15 +84,21 @@ class Dispatcher:
             order=handler.order,
             null_keys_in_order=handler.null_keys_in_order,
             concurrency=handler.concurrency + queued_ahead(handler.concurrency),
+            batch=handler.batch,
+            linger=handler.linger,
+            offset_of=reading.offset_of,
+            key_of=reading.key_of,
             max_in_flight=handler.max_in_flight,
             retry=handler.retry,
             dead_letter_of=self._dead_letter if handler.dead_letter else None,
             random=random.random,
         )
         self._revokes: list[_Revoke] = []
-        self._next_commit = time.monotonic() + handler.commit_every
-        self._next_progress = time.monotonic() + _PROGRESS_SECONDS
-        self._next_collection = time.monotonic() + _COLLECT_SECONDS
+        self._next_commit = clock() + handler.commit_every
+        self._next_progress = clock() + _PROGRESS_SECONDS
+        self._next_collection = clock() + _COLLECT_SECONDS
+        self._commit_after = 1 if handler.commit == "record" else handler.commit_after
+        self._finished_at_commit = 0
         self._works: set[Work] = set()
         self._results: list[Result] = []
         self._pace = Pace()
@@ -98,15 +115,19 @@ class Dispatcher:
     def run(self, fetcher: Fetcher, workers: Workers, outbox: Outbox) -> None:
         """Until the member has left its group."""
         self._fetcher, self._workers, self._outbox = fetcher, workers, outbox
-        started = time.monotonic()
+        started = self._clock()
         while not self._left:
-            self._take_messages()
-            self._advance(time.monotonic())
-        self._tell.stopped(time.monotonic() - started)
+            self.turn(self._wait())
+        self._tell.stopped(self._clock() - started)
 
-    def _take_messages(self) -> None:
+    def turn(self, wait: float) -> None:
+        """Wait so long for a message, take what is there, and do all that is due."""
+        self._take_messages(wait)
+        self._advance(self._clock())
+
+    def _take_messages(self, wait: float) -> None:
         try:
-            self._take(self._inbox.get(timeout=self._wait()))
+            self._take(self._inbox.get(timeout=wait) if wait > 0 else self._inbox.get_nowait())
             for _ in range(_MESSAGE_BURST):
                 self._take(self._inbox.get_nowait())
         except Empty:
@@ -116,9 +137,9 @@ class Dispatcher:
     def _wait(self) -> float:
         if self._outbox.is_full:
             return _OUTBOX_FULL_SECONDS
-        retry = self._dispatch.next_retry()
-        due = [self._next_commit, *(revoke.deadline for revoke in self._revokes), *([] if retry is None else [retry])]
-        return max(0.0, min(_IDLE_SECONDS, min(due) - time.monotonic()))
+        work = self._dispatch.next_due()
+        due = [self._next_commit, *(revoke.deadline for revoke in self._revokes), *([] if work is None else [work])]
+        return max(0.0, min(_IDLE_SECONDS, min(due) - self._clock()))
 
     def _take(self, message: ToDispatcher) -> None:  # noqa: C901, PLR0912 - one line for each kind of message
         match message:
@@ -147,7 +168,7 @@ class Dispatcher:
                 self._on_assigned(committed)
             case Revoking(places, _):
                 self._dispatch.stop_dispatching(places)
-                self._revokes.append(_Revoke(message, time.monotonic() + self._handler.drain_timeout))
+                self._revokes.append(_Revoke(message, self._clock() + self._handler.drain_timeout))
             case Lost(places):
                 for epoch in self._dispatch.close(places):
                     self._tell.lost(epoch)
@@ -159,6 +180,12 @@ class Dispatcher:
             case Rewound(places):
                 for place in places:
                     self._dispatch.rewound(place)
+            case Acked(place, offset, record):
+                self._carry_out(self._dispatch.ack(place, offset, record))
+            case AckedBelow(offsets):
+                for place, offset in offsets.items():
+                    self._carry_out(self._dispatch.ack_below(place, offset))
+                self._commit()
             case Stop(reason):
                 self._stop(reason)
             case Left():
@@ -170,15 +197,16 @@ class Dispatcher:
             self._outbox.flush()
         if now >= self._next_collection:
             self._next_collection = now + _COLLECT_SECONDS
-            self._look_after_works(now)
+            self._look_after_works()
         has_dead_letter = self._handler.dead_letter is not None
         works = [Work(runs, has_dead_letter=has_dead_letter) for runs in self._dispatch.take(now, self._pace.size)]
         if works:
             self._works.update(works)
+            self._tell.dispatched(works)
             self._workers.submit(works)
         self._balance(now)
         self._answer_revokes(now)
-        if now >= self._next_commit:
+        if now >= self._next_commit or self._enough_to_commit():
             self._commit()
             self._next_commit = now + self._handler.commit_every
         if now >= self._next_progress:
@@ -189,32 +217,33 @@ class Dispatcher:
 
     # What workers and the broker report.
 
-    def _look_after_works(self, now: float) -> None:
+    def _look_after_works(self) -> None:
         """Take what is finished from workers that are still busy, and from stuck ones what they have not begun."""
         for work in self._works:
             self._results.extend(work.collect())
-            if work.began is not None and now - work.began > _STUCK_SECONDS:
+            if work.began is not None and time.monotonic() - work.began > _STUCK_SECONDS:
                 self._results.extend((run, (), True) for run in work.take_back())
         self._report()
 
     def _report(self) -> None:
         if self._results:
             results, self._results = self._results, []
-            self._carry_out(self._dispatch.report(results, time.monotonic()))
+            self._carry_out(self._dispatch.report(results, self._clock()))
 
     def _carry_out(self, consequences: Consequences) -> None:
         self._tell.settled(consequences)
         self._outbox.send(consequences.sends)
         if consequences.halted is not None:
-            self._fail(halt_error(self._handler.name, *consequences.halted))
+            tried, failure = consequences.halted
+            self._fail(halt_error(self._handler.name, self._to_record(tried.record, tried.attempt), failure))
 
-    def _dead_letter(self, record: Record, failure: Failed) -> Outgoing:
+    def _dead_letter(self, tried: Tried, failure: Failed) -> Outgoing:
         return dead_letter(
-            record,
+            self._to_record(tried.record, tried.attempt),
             failure,
             topic=self._handler.dead_letter or "",
             group=self._handler.group,
-            attempts=record.attempt,
+            attempts=tried.attempt,
             now=time.time(),
         )
 
@@ -268,10 +297,17 @@ class Dispatcher:
         # One at a time, so that an older commit can never overtake a newer one.
         if self._commit_under_way or self._stopping:
             return
+        self._finished_at_commit = self._dispatch.settled
         commits = self._dispatch.commits()
         if commits:
             self._commit_under_way = True
             self._fetcher.ask(Commit(commits))
+
+    def _enough_to_commit(self) -> bool:
+        """Whether so many records were finished since the last commit that the next one need not wait for its time."""
+        if self._commit_after is None or self._commit_under_way:
+            return False
+        return self._dispatch.settled - self._finished_at_commit >= self._commit_after
 
     def _on_commit_answer(self, answer: CommitAnswer) -> None:
         self._commit_under_way = False

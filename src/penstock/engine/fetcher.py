@@ -3,12 +3,12 @@
 import threading
 import time
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from queue import Empty, SimpleQueue
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from penstock.app import Handler
-from penstock.core.record import Record
 from penstock.core.record import TopicPartition as Place
 from penstock.engine.messages import (
     Assigned,
@@ -26,7 +26,7 @@ from penstock.engine.messages import (
     ToFetcher,
     Trouble,
 )
-from penstock.kafka import make_consumer, to_record
+from penstock.kafka import make_consumer
 from penstock.kafka.failures import translate
 
 # How long a poll waits for a first record; commands to the fetcher wait as long.
@@ -126,26 +126,29 @@ class Fetcher:
         messages = self._consumer.consume(room, 0) if room else []
         if not messages:
             messages = self._consumer.consume(1, _POLL_SECONDS)
-        records: dict[Place, list[Record]] = {}
+        records: dict[Place, list[Message]] = {}
         ends: dict[Place, int] = {}
-        count, last_topic, last_partition = 0, "", -1
+        if any(map(Message.error, messages)):
+            messages = self._without_errors(messages, ends)
+        # Messages of one partition come in stretches, so they are sorted a stretch at a time.
+        for partition, stretch in groupby(messages, Message.partition):
+            for topic, same in groupby(stretch, Message.topic):
+                records.setdefault((topic or "", partition or 0), []).extend(same)
+        if records or ends:
+            self._delivered += len(messages)
+            self._inbox.put(Fetched(records, ends))
+
+    def _without_errors(self, messages: list[Message], ends: dict[Place, int]) -> list[Message]:
+        good = []
         for message in messages:
             error = message.error()
             if error is None:
-                record = to_record(message)
-                count += 1
-                # Records of one partition come in stretches, so the list to append to is mostly known.
-                if record.partition != last_partition or record.topic != last_topic:
-                    last_topic, last_partition = record.topic, record.partition
-                    here = records.setdefault((last_topic, last_partition), [])
-                here.append(record)
+                good.append(message)
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
                 ends[message.topic() or "", message.partition() or 0] = message.offset() or 0
             else:
                 self._on_trouble(error, message)
-        if records or ends:
-            self._delivered += count
-            self._inbox.put(Fetched(records, ends))
+        return good
 
     def _room(self) -> int:
         """How many records to ask for: none while too many are in flight, until a good part of them is done.

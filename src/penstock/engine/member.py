@@ -1,21 +1,27 @@
 """A member of a consumer group: the threads that consume for one handler."""
 
+import os
+import socket
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import count
 from queue import SimpleQueue
+from typing import Any
 
-from penstock.app import Handler
+from penstock.app import Handler, Reading
 from penstock.core.events import Event
-from penstock.core.record import TopicPartition
+from penstock.core.record import Record, TopicPartition
 from penstock.engine.dispatcher import Dispatcher
 from penstock.engine.fetcher import Fetcher
-from penstock.engine.messages import Inbox, Stop
+from penstock.engine.messages import Acked, Inbox, Stop
 from penstock.engine.outbox import Outbox
 from penstock.engine.reporter import Reporter
 from penstock.engine.workers import make_workers
-from penstock.kafka import make_producer
+from penstock.kafka import MESSAGES, make_producer
 
 _JOIN_SECONDS = 10.0
+_NUMBERS = count(1)
 
 
 class Member:
@@ -32,8 +38,10 @@ class Member:
     ) -> None:
         self._handler = handler
         self._inbox: Inbox = SimpleQueue()
-        self._reporter = Reporter(handler, emit, per_record=per_record)
-        self._dispatcher = Dispatcher(handler, self._inbox, self._reporter, until=until)
+        self._reading = self._acking(MESSAGES) if handler.commit == "manual" else MESSAGES
+        name = f"{socket.gethostname()}-{os.getpid()}-{next(_NUMBERS)}"
+        self._reporter = Reporter(handler, emit, member=name, reading=self._reading, per_record=per_record)
+        self._dispatcher = Dispatcher(handler, self._inbox, self._reporter, reading=self._reading, until=until)
         self._fetcher = Fetcher(handler, self._inbox, brokers=brokers, in_flight_room=self._dispatcher.in_flight_room)
         self._producer = make_producer(brokers, settings=handler.settings)
         self._brokers = brokers
@@ -57,7 +65,7 @@ class Member:
         return self._crash or self._dispatcher.error
 
     def _run(self) -> None:
-        workers = make_workers(self._handler, self._inbox)
+        workers = make_workers(self._handler, self._inbox, self._reading)
         outbox = Outbox(self._producer, self._inbox, brokers=self._brokers)
         self._fetcher.start()
         try:
@@ -69,3 +77,13 @@ class Member:
             workers.close()
             outbox.close()
             self._fetcher.join(_JOIN_SECONDS)
+
+    def _acking(self, reading: Reading) -> Reading:
+        """Records of this reading can be acknowledged, which reaches the dispatcher."""
+
+        def to_record(source: Any, attempt: int) -> Record:
+            record = reading.to_record(source, attempt)
+            acked = Acked((record.topic, record.partition), record.offset, source)
+            return record.acknowledged_by(lambda: self._inbox.put(acked))
+
+        return replace(reading, to_record=to_record)

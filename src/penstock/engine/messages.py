@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 
 from penstock.core.decisions import Send
+from penstock.core.lanes import AnyRecord
 from penstock.core.outcome import Failed
-from penstock.core.record import Record, TopicPartition
+from penstock.core.record import TopicPartition
 from penstock.engine.work import Work
 from penstock.errors import PenstockError
 
@@ -21,7 +22,7 @@ Commits = Mapping[TopicPartition, tuple[int, str]]
 class Fetched:
     """Records by partition, in the order of their offsets, and the partitions whose end was reached, with that end."""
 
-    records: Mapping[TopicPartition, Sequence[Record]]
+    records: Mapping[TopicPartition, Sequence[AnyRecord]]
     ends: Offsets
 
 
@@ -101,6 +102,22 @@ class Rewound:
 
 
 @dataclass(frozen=True, slots=True)
+class Acked:
+    """The user says that this record is finished."""
+
+    place: TopicPartition
+    offset: int
+    record: AnyRecord
+
+
+@dataclass(frozen=True, slots=True)
+class AckedBelow:
+    """The user says that all that waits for acknowledgement below these offsets is finished."""
+
+    offsets: Offsets
+
+
+@dataclass(frozen=True, slots=True)
 class Left:
     """The fetcher has given everything back and is gone."""
 
@@ -124,6 +141,8 @@ ToDispatcher = (
     | CommitAnswer
     | Trouble
     | Rewound
+    | Acked
+    | AckedBelow
     | Left
     | Stop
 )

@@ -83,5 +83,10 @@ class Outbox:
             message = f"topic {send.outgoing.topic} does not take its output: {error.str()}"
             self._inbox.put(Refused(send, Failed("OutputRefused", message, final=True)))
         else:
-            doing = f"writing to topic {send.outgoing.topic} what became of {send.record}"
+            doing = f"writing to topic {send.outgoing.topic} what became of {_name(send)}"
             self._inbox.put(Undeliverable(send, translate(KafkaException(error), doing=doing, brokers=self._brokers)))
+
+
+def _name(send: Send) -> str:
+    topic, partition = send.tried.epoch.place
+    return f"{topic}[{partition}]@{send.tried.offset}"

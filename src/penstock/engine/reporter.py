@@ -1,25 +1,37 @@
 """A member's events and counts, so that the dispatcher can say in one word what happened."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
+from typing import Any
 
-from penstock.app import Handler
+from penstock.app import Handler, Reading
 from penstock.core import events
 from penstock.core.counts import Counts
-from penstock.core.decisions import Consequences, Send
-from penstock.core.lanes import Epoch
+from penstock.core.decisions import Consequences, Send, Tried
+from penstock.core.lanes import AnyRecord, Epoch
 from penstock.core.outcome import Failed
-from penstock.core.record import Record, TopicPartition
+from penstock.core.record import TopicPartition
+from penstock.engine.work import Work
 from penstock.errors import PenstockError
 
 
 class Reporter:
     """``per_record`` asks for the events that come once for each record, which cost time."""
 
-    def __init__(self, handler: Handler, emit: Callable[[events.Event], None], *, per_record: bool) -> None:
+    def __init__(
+        self,
+        handler: Handler,
+        emit: Callable[[events.Event], None],
+        *,
+        member: str,
+        reading: Reading,
+        per_record: bool,
+    ) -> None:
+        self._who: dict[str, Any] = {"group": handler.group, "member": member}
         self._group = handler.group
         self._handler = handler
         self._emit = emit
+        self._reading = reading
         self._per_record = per_record
         self._counts = Counts()
         self._told = 0
@@ -30,28 +42,31 @@ class Reporter:
             events.Started(engine="local", group=self._group, handler=handler.name, topics=handler.topics, lag=lag)
         )
 
+    # Ownership.
+
     def assigned(self, epoch: Epoch) -> None:
-        topic, partition = epoch.place
         offset = None if epoch.committed is None else epoch.committed[0]
-        self._emit(
-            events.Assigned(group=self._group, topic=topic, partition=partition, epoch=epoch.number, offset=offset)
-        )
+        self._emit(events.Assigned(**self._who, **_where(epoch), epoch=epoch.number, offset=offset))
 
     def revoked(self, epoch: Epoch) -> None:
-        topic, partition = epoch.place
-        self._emit(
-            events.Revoked(
-                group=self._group,
-                topic=topic,
-                partition=partition,
-                epoch=epoch.number,
-                unfinished=epoch.tracker.unfinished,
-            )
-        )
+        unfinished = epoch.tracker.unfinished
+        self._emit(events.Revoked(**self._who, **_where(epoch), epoch=epoch.number, unfinished=unfinished))
 
     def lost(self, epoch: Epoch) -> None:
-        topic, partition = epoch.place
-        self._emit(events.Lost(group=self._group, topic=topic, partition=partition, epoch=epoch.number))
+        self._emit(events.Lost(**self._who, **_where(epoch), epoch=epoch.number))
+
+    # Records.
+
+    def dispatched(self, works: Iterable[Work]) -> None:
+        """These are on their way to workers."""
+        if not self._per_record:
+            return
+        for work in works:
+            for run in work.unstarted:
+                for record in run.records:
+                    offset = self._reading.offset_of(record)
+                    attempt = run.epoch.attempt_at(offset)
+                    self._emit(events.Dispatched(**self._record(run.epoch, record, offset), attempt=attempt))
 
     def settled(self, consequences: Consequences) -> None:
         """What workers reported: finished, skipped and retried records."""
@@ -59,14 +74,12 @@ class Reporter:
         self._counts.skipped += len(consequences.skipped)
         if self._per_record:
             self._each(consequences)
-        for record, failure, delay in consequences.retried:
+        for tried, failure, delay in consequences.retried:
             self._emit(
                 events.Retried(
-                    group=self._group,
-                    topic=record.topic,
-                    partition=record.partition,
-                    offset=record.offset,
-                    attempt=record.attempt,
+                    **self._who,
+                    **_tried(tried),
+                    attempt=tried.attempt,
                     reason=_reason(failure),
                     seconds=round(delay, 3),
                 )
@@ -74,20 +87,19 @@ class Reporter:
 
     def delivered(self, send: Send) -> None:
         """The broker has an output or a dead letter, so its record is finished."""
+        tried = send.tried
         self._counts.read += 1
         if send.failure is None:
             self._counts.written += 1
             if self._per_record:
-                self._finished(send.record, send.epoch)
+                self._finished(tried.epoch, tried.record, tried.offset, tried.attempt)
             return
         self._counts.dead_lettered += 1
         self._emit(
             events.DeadLettered(
-                group=self._group,
-                topic=send.record.topic,
-                partition=send.record.partition,
-                offset=send.record.offset,
-                attempt=send.record.attempt,
+                **self._who,
+                **_tried(tried),
+                attempt=tried.attempt,
                 to=send.outgoing.topic,
                 reason=_reason(send.failure),
             )
@@ -98,34 +110,33 @@ class Reporter:
             self._told = self._counts.read
             self._emit(events.Progressed(group=self._group, handler=self._handler.name, **asdict(self._counts)))
 
+    # Commits and back-pressure.
+
     def committed(self, place: TopicPartition, offset: int) -> None:
         topic, partition = place
-        self._emit(events.Committed(group=self._group, topic=topic, partition=partition, offset=offset))
+        self._emit(events.Committed(**self._who, topic=topic, partition=partition, offset=offset))
 
     def commit_failed(self, place: TopicPartition, offset: int, reason: str) -> None:
         topic, partition = place
-        self._emit(
-            events.CommitFailed(group=self._group, topic=topic, partition=partition, offset=offset, reason=reason)
-        )
+        self._emit(events.CommitFailed(**self._who, topic=topic, partition=partition, offset=offset, reason=reason))
 
     def paused(self, epoch: Epoch) -> None:
-        topic, partition = epoch.place
-        self._emit(events.Paused(group=self._group, topic=topic, partition=partition))
+        self._emit(events.Paused(group=self._group, **_where(epoch)))
 
     def resumed(self, epoch: Epoch) -> None:
-        topic, partition = epoch.place
-        self._emit(events.Resumed(group=self._group, topic=topic, partition=partition))
+        self._emit(events.Resumed(group=self._group, **_where(epoch)))
+
+    # Trouble, and the end.
 
     def ignored_metadata(self, place: TopicPartition, offset: int, why: str) -> None:
         topic, partition = place
-        self._emit(
-            events.Error(
-                group=self._group,
-                reason=f"The metadata of the commit {topic}[{partition}]@{offset} is ignored: {why}. "
-                "Records that it says are finished may be repeated.",
-                fatal=False,
-            )
+        self.warned(
+            f"The metadata of the commit {topic}[{partition}]@{offset} is ignored: {why}. "
+            "Records that it says are finished may be repeated."
         )
+
+    def warned(self, reason: str) -> None:
+        self._emit(events.Error(group=self._group, reason=reason, fatal=False))
 
     def error(self, error: PenstockError, *, fatal: bool) -> None:
         self._emit(events.Error(group=self._group, reason=str(error), fatal=fatal))
@@ -138,33 +149,31 @@ class Reporter:
         self._emit(events.Stopped(group=self._group, handler=self._handler.name, seconds=round(seconds, 3), **counts))
 
     def _each(self, consequences: Consequences) -> None:
-        skipped = {id(record) for record, _ in consequences.skipped}
+        skipped = {id(tried.record) for tried, _ in consequences.skipped}
         for epoch, records in consequences.finished:
             for record in records:
                 if id(record) not in skipped:
-                    self._finished(record, epoch)
-        for record, reason in consequences.skipped:
-            self._emit(
-                events.Skipped(
-                    group=self._group,
-                    topic=record.topic,
-                    partition=record.partition,
-                    offset=record.offset,
-                    reason=reason,
-                )
-            )
+                    offset = self._reading.offset_of(record)
+                    self._finished(epoch, record, offset, consequences.again.get((epoch, offset), 1))
+        for tried, reason in consequences.skipped:
+            self._emit(events.Skipped(**self._who, **_tried(tried), reason=reason))
 
-    def _finished(self, record: Record, epoch: Epoch) -> None:
-        self._emit(
-            events.Finished(
-                group=self._group,
-                topic=record.topic,
-                partition=record.partition,
-                offset=record.offset,
-                epoch=epoch.number,
-                attempt=record.attempt,
-            )
-        )
+    def _finished(self, epoch: Epoch, record: AnyRecord, offset: int, attempt: int) -> None:
+        self._emit(events.Finished(**self._record(epoch, record, offset), attempt=attempt))
+
+    def _record(self, epoch: Epoch, record: AnyRecord, offset: int) -> dict[str, Any]:
+        key = self._reading.key_of(record)
+        text = None if key is None else key.decode(errors="backslashreplace")
+        return {**self._who, **_where(epoch), "offset": offset, "key": text, "epoch": epoch.number}
+
+
+def _where(epoch: Epoch) -> dict[str, Any]:
+    topic, partition = epoch.place
+    return {"topic": topic, "partition": partition}
+
+
+def _tried(tried: Tried) -> dict[str, Any]:
+    return {**_where(tried.epoch), "offset": tried.offset, "epoch": tried.epoch.number}
 
 
 def _reason(failure: Failed) -> str:

@@ -2,28 +2,39 @@
 
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 from penstock.core.decisions import Result
-from penstock.core.lanes import Run
-from penstock.core.outcome import Failed
+from penstock.core.lanes import AnyRecord, Run
+from penstock.core.outcome import Failed, Outcome
+
+T = TypeVar("T")
+
+_END = object()
 
 
 class Work:
-    """The worker takes runs off the front; the dispatcher collects outcomes, and may take runs off the end again.
+    """The worker takes runs off the front, and of an unordered run records; the dispatcher may take the rest back.
 
     Both sides only use operations that are atomic by themselves (a pop, an append, a flag), so neither needs a lock.
     """
 
-    __slots__ = ("_collected", "_has_dead_letter", "_pending", "_started", "began", "seconds")
+    __slots__ = ("_batch", "_collected", "_has_dead_letter", "_open", "_pending", "_started", "began", "seconds")
 
     def __init__(self, runs: list[Run], *, has_dead_letter: bool) -> None:
         self._pending = deque(runs)
         self._started: list[Run] = []
+        self._open: tuple[Run, deque[AnyRecord]] | None = None  # an unordered run, and what of it is left to claim
         self._collected = 0
+        self._batch: list[Run] = []
         self._has_dead_letter = has_dead_letter
         self.began: float | None = None
         self.seconds = 0.0
+
+    @property
+    def unstarted(self) -> list[Run]:
+        return list(self._pending)
 
     # The worker's side.
 
@@ -39,6 +50,40 @@ class Work:
             yield run
             run.done = True
         self.seconds = time.monotonic() - self.began
+
+    def records(self, run: Run) -> Iterator[AnyRecord]:
+        """The records of the run started last. Without an order, each is this worker's once it comes out of here."""
+        if run.lane.ordered or len(run.records) == 1:
+            return iter(run.records)
+        # Its own end is among them, so that claiming one costs no more than taking it off a list.
+        claims = deque([*run.records, _END])
+        self._open = (run, claims)
+        return self._claim(claims)
+
+    @staticmethod
+    def _claim(claims: deque[AnyRecord]) -> Iterator[AnyRecord]:
+        try:
+            yield from iter(claims.popleft, _END)
+        except IndexError:  # the dispatcher took the rest, and the end with it
+            return
+
+    def as_batch(self, offset_of: Callable[[AnyRecord], int]) -> tuple[list[AnyRecord], list[int]]:
+        """All records of all runs at once, and which attempt at each this is; ``note_batch`` takes their outcomes."""
+        self.began = time.monotonic()
+        runs = _pop_all(self._pending.popleft)
+        self._started.extend(runs)
+        self._batch = [run for run in runs if run.epoch.dispatching]
+        wanted = [(run.epoch, record) for run in self._batch for record in run.records]
+        return [record for _, record in wanted], [epoch.attempt_at(offset_of(record)) for epoch, record in wanted]
+
+    def note_batch(self, outcomes: Sequence[Outcome]) -> None:
+        position = 0
+        for run in self._batch:
+            run.outcomes.extend(outcomes[position : position + len(run.records)])
+            position += len(run.records)
+        for run in self._started:
+            run.done = True
+        self.seconds = time.monotonic() - (self.began or 0.0)
 
     def stops_at(self, run: Run, failure: Failed) -> bool:
         """Whether the run cannot go on before the dispatcher has decided what becomes of this failure."""
@@ -70,10 +115,23 @@ class Work:
         return results
 
     def take_back(self) -> list[Run]:
-        """The runs that the worker has not begun: others can have them while it is stuck."""
-        taken = []
-        while True:
-            try:
-                taken.append(self._pending.pop())
-            except IndexError:
-                return taken
+        """What the worker has not begun, as runs: others can have them while it is stuck."""
+        taken = _pop_all(self._pending.pop)
+        if self._open is not None and not self._open[0].done:
+            taken.extend(self._split(*self._open))
+        return taken
+
+    @staticmethod
+    def _split(run: Run, claims: deque[AnyRecord]) -> list[Run]:
+        tail = [record for record in reversed(_pop_all(claims.pop)) if record is not _END]
+        return [run.split(tail)] if tail else []
+
+
+def _pop_all(pop: Callable[[], T]) -> list[T]:
+    """Everything that the other side has not popped."""
+    popped = []
+    while True:
+        try:
+            popped.append(pop())
+        except IndexError:
+            return popped

@@ -1,17 +1,20 @@
-"""Workers: what runs handlers. Threads for ``def``, one event loop for ``async def``."""
+"""Workers: what runs handlers. Threads for ``def``, one event loop for ``async def``, processes where asked for."""
 
 import asyncio
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from queue import SimpleQueue
-from typing import Protocol
+from typing import Any, Protocol
 
-from penstock.app import Handler, attempts, attempts_async
+from penstock.app import Handler, Reading, attempts, attempts_async, batch_attempts, batch_attempts_async
 from penstock.core.outcome import Failed, Outcome
-from penstock.core.record import Record
 from penstock.engine.messages import Inbox, Worked
+from penstock.engine.processes import Child
 from penstock.engine.work import Work
+
+Attend = Callable[[Work], None]
+"""What a thread does with a work: attempt its records, and note their outcomes in its runs."""
 
 
 def queued_ahead(concurrency: int) -> int:
@@ -26,20 +29,20 @@ class Workers(Protocol):
     def close(self) -> None: ...
 
 
-def make_workers(handler: Handler, inbox: Inbox) -> Workers:
+def make_workers(handler: Handler, inbox: Inbox, reading: Reading) -> Workers:
     if handler.signature.is_async:
-        return EventLoopWorkers(handler, inbox)
-    return ThreadWorkers(handler, inbox)
+        return EventLoopWorkers(handler, inbox, reading)
+    return ThreadWorkers(handler, inbox, reading)
 
 
 class ThreadWorkers:
-    """Threads that are started as work comes in, up to the concurrency."""
+    """Threads that are started as work comes in, up to the concurrency; each with a process of its own where asked."""
 
-    def __init__(self, handler: Handler, inbox: Inbox) -> None:
+    def __init__(self, handler: Handler, inbox: Inbox, reading: Reading) -> None:
         self._handler = handler
         self._inbox = inbox
+        self._reading = reading
         self._works: SimpleQueue[Work | None] = SimpleQueue()
-        self._attempt = attempts(handler)
         self._threads = 0
         self._idle = threading.Semaphore(0)
 
@@ -49,38 +52,67 @@ class ThreadWorkers:
                 self._threads += 1
                 name = f"{self._handler.name}-worker-{self._threads}"
                 # A handler that never returns must not keep the process alive past its drain timeout.
-                threading.Thread(target=self._work, name=name, daemon=True).start()
+                threading.Thread(target=self._serve, name=name, daemon=True).start()
             self._works.put(work)
 
     def close(self) -> None:
         for _ in range(self._threads):
             self._works.put(None)
 
-    def _work(self) -> None:
-        attempt = self._attempt
+    def _serve(self) -> None:
+        handler, reading = self._handler, self._reading
+        if handler.workers == "process":
+            child = Child(handler, reading)
+            self._work(attend_in_batches(child, reading) if handler.batch else attend_one_by_one(child, reading))
+            child.close()
+        elif handler.batch:
+            self._work(attend_in_batches(batch_attempts(handler, reading), reading))
+        else:
+            self._work(attend_one_by_one(attempts(handler, reading), reading))
+
+    def _work(self, attend: Attend) -> None:
         while (work := self._works.get()) is not None:
-            for run in work.runs():
-                epoch, note = run.epoch, run.outcomes.append
-                for record in run.records:
-                    if not epoch.dispatching:
-                        break
-                    outcome = attempt(record)
-                    note(outcome)
-                    if isinstance(outcome, Failed) and work.stops_at(run, outcome):
-                        break
+            attend(work)
             # Idle first: whoever acts on the report may find this thread free.
             if self._threads < self._handler.concurrency:
                 self._idle.release()
             self._inbox.put(Worked(work))
 
 
-class EventLoopWorkers:
-    """One event loop in one thread; each run is a task on it."""
+def attend_one_by_one(attempt: Callable[[Any, int], Outcome], reading: Reading) -> Attend:
+    offset_of = reading.offset_of
 
-    def __init__(self, handler: Handler, inbox: Inbox) -> None:
+    def attend(work: Work) -> None:
+        for run in work.runs():
+            epoch, note = run.epoch, run.outcomes.append
+            failures = epoch.failures
+            for record in work.records(run):
+                if not epoch.dispatching:
+                    break
+                # Hardly ever has anything failed before, so hardly ever is there something to look up.
+                outcome = attempt(record, failures.get(offset_of(record), 0) + 1 if failures else 1)
+                note(outcome)
+                if isinstance(outcome, Failed) and work.stops_at(run, outcome):
+                    break
+
+    return attend
+
+
+def attend_in_batches(attempt: Callable[[list[Any], list[int]], list[Outcome]], reading: Reading) -> Attend:
+    def attend(work: Work) -> None:
+        records, numbers = work.as_batch(reading.offset_of)
+        work.note_batch(attempt(records, numbers) if records else [])
+
+    return attend
+
+
+class EventLoopWorkers:
+    """One event loop in one thread; each work is a task on it."""
+
+    def __init__(self, handler: Handler, inbox: Inbox, reading: Reading) -> None:
         self._handler = handler
         self._inbox = inbox
-        self._attempt: Callable[[Record], Awaitable[Outcome]] = attempts_async(handler)
+        self._attend = _attend_async(handler, reading)
         self._loop = asyncio.new_event_loop()
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting: deque[Work] = deque()
@@ -114,12 +146,31 @@ class EventLoopWorkers:
     async def _work(self) -> None:
         while self._waiting:
             work = self._waiting.popleft()
-            for run in work.runs():
-                for record in run.records:
-                    if not run.epoch.dispatching:
-                        break
-                    outcome = await self._attempt(record)
-                    run.outcomes.append(outcome)
-                    if isinstance(outcome, Failed) and work.stops_at(run, outcome):
-                        break
+            await self._attend(work)
             self._inbox.put(Worked(work))
+
+
+def _attend_async(handler: Handler, reading: Reading) -> Callable[[Work], Awaitable[None]]:
+    offset_of = reading.offset_of
+    if handler.batch:
+        attempt_batch = batch_attempts_async(handler, reading)
+
+        async def attend_in_batches(work: Work) -> None:
+            records, numbers = work.as_batch(offset_of)
+            work.note_batch(await attempt_batch(records, numbers) if records else [])
+
+        return attend_in_batches
+    attempt = attempts_async(handler, reading)
+
+    async def attend_one_by_one(work: Work) -> None:
+        for run in work.runs():
+            epoch = run.epoch
+            for record in work.records(run):
+                if not epoch.dispatching:
+                    break
+                outcome = await attempt(record, epoch.attempt_at(offset_of(record)) if epoch.failures else 1)
+                run.outcomes.append(outcome)
+                if isinstance(outcome, Failed) and work.stops_at(run, outcome):
+                    break
+
+    return attend_one_by_one

@@ -2,7 +2,7 @@
 
 from penstock.kafka.clients import make_consumer, make_producer
 from penstock.kafka.cluster import Cluster
-from penstock.kafka.messages import to_record
+from penstock.kafka.messages import MESSAGES, to_record
 from penstock.kafka.preparing import prepare_topics
 
-__all__ = ["Cluster", "make_consumer", "make_producer", "prepare_topics", "to_record"]
+__all__ = ["MESSAGES", "Cluster", "make_consumer", "make_producer", "prepare_topics", "to_record"]

@@ -47,6 +47,8 @@ def make_consumer(
         "partition.assignment.strategy": "cooperative-sticky",
         # A resumed partition waits for the broker's answer about the others, so that answer must not take long.
         "fetch.wait.max.ms": 100,
+        # A client with a full buffer looks again after this long; its own second would mostly find it empty.
+        "fetch.queue.backoff.ms": 10,
         # Bounds what the client buffers on top of max_in_flight.
         "queued.max.messages.kbytes": 16_384,
         **checked(settings),

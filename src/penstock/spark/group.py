@@ -7,6 +7,9 @@ from penstock.core.record import TopicPartition
 from penstock.errors import PenstockError, ServerError
 from penstock.kafka import Cluster
 
+# Spark consumes outside of the group's membership, as one.
+MEMBER = "spark"
+
 
 class GroupOffsets:
     """Commits only forward: what is not above the ``known`` offset of a partition stays as it is."""
@@ -28,13 +31,18 @@ class GroupOffsets:
             for (topic, partition), offset in moved.items():
                 self._emit(
                     CommitFailed(
-                        group=self._group, topic=topic, partition=partition, offset=offset, reason=error.problem
+                        group=self._group,
+                        member=MEMBER,
+                        topic=topic,
+                        partition=partition,
+                        offset=offset,
+                        reason=error.problem,
                     )
                 )
             return
         self._known.update(moved)
         for (topic, partition), offset in moved.items():
-            self._emit(Committed(group=self._group, topic=topic, partition=partition, offset=offset))
+            self._emit(Committed(group=self._group, member=MEMBER, topic=topic, partition=partition, offset=offset))
 
 
 def refuse_members(cluster: Cluster, group: str) -> None:

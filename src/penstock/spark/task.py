@@ -12,14 +12,15 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cache
+from itertools import islice
 
 import pyarrow as pa
 from pyspark import cloudpickle
 
-from penstock.app import Handler, attempts, attempts_async, halt_error
+from penstock.app import Handler, attempts, attempts_async, batch_attempts, halt_error
 from penstock.core.counts import Counts
 from penstock.core.dead_letter import dead_letter
-from penstock.core.outcome import Done, Outcome, Skipped, ToDeadLetter, TryAgain, decide
+from penstock.core.outcome import Done, Held, Outcome, Skipped, ToDeadLetter, TryAgain, decide
 from penstock.core.record import Record
 from penstock.errors import ConfigError, HandlerError
 from penstock.spark.columns import SinkColumns, to_records
@@ -96,6 +97,8 @@ class _Settled:
         if isinstance(outcome, Skipped):
             self._skipped += 1
             return None
+        if isinstance(outcome, Held):  # commit="manual" is refused on Spark, whose batches commit as a whole
+            return None
         dead_letter_topic = self._handler.dead_letter
         decision = decide(
             outcome,
@@ -135,13 +138,33 @@ _Handle = Callable[[Iterator[Record], _Settled], None]
 
 
 def _handle(handler: Handler, sleep: Callable[[float], None]) -> _Handle:
+    if handler.batch is not None:
+        return _handle_batches(handler, handler.batch, sleep)
     attempt = attempts(handler)
 
     def handle(records: Iterator[Record], settled: _Settled) -> None:
         settle = settled.settle
         for record in records:
-            while (wait := settle(record, attempt(record))) is not None:
+            while (wait := settle(record, attempt(record, record.attempt))) is not None:
                 sleep(wait)
+
+    return handle
+
+
+def _handle_batches(handler: Handler, size: int, sleep: Callable[[float], None]) -> _Handle:
+    attempt = batch_attempts(handler)
+
+    def attempt_alone(record: Record) -> Outcome:
+        (outcome,) = attempt([record], [record.attempt])
+        return outcome
+
+    def handle(records: Iterator[Record], settled: _Settled) -> None:
+        while batch := list(islice(records, size)):
+            for record, outcome in zip(batch, attempt(batch, [1] * len(batch)), strict=True):
+                wait = settled.settle(record, outcome)
+                while wait is not None:
+                    sleep(wait)
+                    wait = settled.settle(record, attempt_alone(record))
 
     return handle
 
@@ -151,7 +174,7 @@ def _handle_async(handler: Handler) -> _Handle:
 
     async def handle_all(records: Iterator[Record], settled: _Settled) -> None:
         for record in records:
-            while (wait := settled.settle(record, await attempt(record))) is not None:  # noqa: ASYNC110 - not polling
+            while (wait := settled.settle(record, await attempt(record, record.attempt))) is not None:  # noqa: ASYNC110 - not polling
                 await asyncio.sleep(wait)
 
     return lambda records, settled: _event_loop().run(handle_all(records, settled))

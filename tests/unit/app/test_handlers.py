@@ -25,7 +25,7 @@ GOOD = Record("orders", 0, 5, b"k", b'{"id":7}')
 def attempt(function: Any, record: Record = GOOD, **options: Any) -> Outcome:
     app = App("shop")
     app.consume("orders", **options)(function)
-    return attempts(app.handlers[0])(record)
+    return attempts(app.handlers[0])(record, 1)
 
 
 def test_a_handler_stays_the_plain_function_it_is() -> None:
@@ -208,7 +208,7 @@ async def _check_async_outcomes() -> None:
     call = attempts_async(app.handlers[0])
 
     async def of(value: bytes) -> Outcome:
-        return await call(Record("orders", 0, 0, b"k", value))
+        return await call(Record("orders", 0, 0, b"k", value), 1)
 
     assert await of(b'{"id":7}') == Done(Outgoing("out", b"k", b'{"id":7}'))
     assert await of(b'{"id":0}') == Skipped()

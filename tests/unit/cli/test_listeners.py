@@ -18,7 +18,15 @@ STOPPED = events.Stopped(group="g", handler="h", read=1_000, written=900, dead_l
 
 def letter(offset: int) -> events.DeadLettered:
     return events.DeadLettered(
-        group="g", topic="t", partition=0, offset=offset, attempt=1, to="dlq", reason="ValueError: [bold]x"
+        member="m",
+        epoch=1,
+        group="g",
+        topic="t",
+        partition=0,
+        offset=offset,
+        attempt=1,
+        to="dlq",
+        reason="ValueError: [bold]x",
     )
 
 
@@ -34,8 +42,8 @@ def test_the_narrator_says_what_matters_in_words() -> None:
     text = narrate(
         STARTED,
         events.Error(group="g", reason="No Kafka broker answers at b.", fatal=False),
-        events.Lost(group="g", topic="t", partition=3, epoch=1),
-        events.CommitFailed(group="g", topic="t", partition=1, offset=5, reason="not now"),
+        events.Lost(member="m", group="g", topic="t", partition=3, epoch=1),
+        events.CommitFailed(member="m", group="g", topic="t", partition=1, offset=5, reason="not now"),
         STOPPED,
     )
     assert "h: consuming a, b as group g on the local engine, 1,000 records behind" in text

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from penstock import Record, Retry
-from penstock.core.decisions import Send
+from penstock.core.decisions import Send, Tried
 from penstock.core.dispatch import FULL_SECONDS, Dispatch
 from penstock.core.lanes import BITMAP_SPAN, MAX_RANGES, Order, Run
 from penstock.core.offset_map import MAX_BYTES, decode
@@ -20,8 +20,8 @@ FAILURE = Failed("OSError", "away")
 POISON = Failed("Reject", "never", final=True)
 
 
-def letter_of(record: Record, _failure: Failed) -> Outgoing:
-    return Outgoing("dlq", record.key, record.value)
+def letter_of(tried: Tried, _failure: Failed) -> Outgoing:
+    return Outgoing("dlq", tried.record.key, tried.record.value)
 
 
 def make_dispatch(
@@ -175,7 +175,7 @@ class DispatchMachine(RuleBasedStateMachine):
 
     def sent(self, epoch: object) -> set[int]:
         """Attempted, and only the broker's word is missing."""
-        return {send.record.offset for send in self.sends if send.epoch is epoch}
+        return {send.tried.offset for send in self.sends if send.tried.epoch is epoch}
 
     def lane_of(self, record: Record) -> object:
         return self.lane_of_offset(record.offset)
@@ -221,10 +221,10 @@ class DispatchMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def broker_acknowledges(self, data: st.DataObject) -> None:
         send = self.sends.pop(data.draw(st.integers(0, len(self.sends) - 1)))
-        current = send.epoch in self.dispatch.epochs
+        current = send.tried.epoch in self.dispatch.epochs
         assert self.dispatch.acknowledge(send) == current
         if current:
-            self.finish(send.epoch.place, send.record.offset)
+            self.finish(send.tried.epoch.place, send.tried.offset)
 
     @rule()
     def commit(self) -> None:
@@ -302,14 +302,14 @@ def test_a_retry_holds_its_own_lane_and_no_other() -> None:
         dispatch.deliver(place, records(place, 0, 2))
     failing, other = take(dispatch, 0.0)
     consequences = dispatch.report([(failing, [FAILURE], True)], now=0.0)
-    assert [(record.offset, delay) for record, _, delay in consequences.retried] == [(0, 1.0)]
+    assert [(tried.offset, delay) for tried, _, delay in consequences.retried] == [(0, 1.0)]
     dispatch.report([(other, [DONE, DONE], True)], now=0.0)
     dispatch.deliver(other.epoch.place, records(other.epoch.place, 2, 1))
     assert [run.epoch for run in take(dispatch, 0.5)] == [other.epoch]
-    assert dispatch.next_retry() == 1.0
+    assert dispatch.next_due() == 1.0
     (again,) = take(dispatch, 1.0)
-    assert [(record.offset, record.attempt) for record in again.records] == [(0, 2), (1, 1)]
-    assert dispatch.next_retry() is None
+    assert [(record.offset, again.epoch.attempt_at(record.offset)) for record in again.records] == [(0, 2), (1, 1)]
+    assert dispatch.next_due() is None
 
 
 def test_a_dead_letter_counts_only_once_the_broker_has_it() -> None:
@@ -443,11 +443,11 @@ def test_without_order_a_retry_waits_alone_and_the_rest_goes_on() -> None:
     dispatch.assign(("t", 0), 0)
     dispatch.deliver(("t", 0), records(("t", 0), 0, 4))
     outcomes: list[Outcome] = [DONE, FAILURE, DONE, DONE]
-    dispatch.report([(run, [each], True) for run, each in zip(take(dispatch), outcomes, strict=True)], now=0.0)
+    dispatch.report([(run, [each], True) for run, each in zip(take(dispatch, size=1), outcomes, strict=True)], now=0.0)
     ((offset, metadata),) = dispatch.commits().values()
     assert (offset, decode(offset, metadata)) == (1, [(2, 4)])
     (retry,) = take(dispatch, 1.0)
-    assert [(r.offset, r.attempt) for r in retry.records] == [(1, 2)]
+    assert [(r.offset, retry.epoch.attempt_at(r.offset)) for r in retry.records] == [(1, 2)]
     dispatch.report([(retry, [DONE], True)], now=1.0)
     assert dispatch.commits() == {("t", 0): (4, "")}
 
@@ -457,7 +457,7 @@ def test_a_restart_does_not_repeat_what_the_offset_map_knows() -> None:
     before.assign(("t", 0), 0)
     before.deliver(("t", 0), records(("t", 0), 0, 6))
     outcomes: list[Outcome] = [DONE, FAILURE, DONE, FAILURE, DONE, DONE]
-    before.report([(run, [each], True) for run, each in zip(take(before), outcomes, strict=True)], now=0.0)
+    before.report([(run, [each], True) for run, each in zip(take(before, size=1), outcomes, strict=True)], now=0.0)
     ((offset, metadata),) = before.commits().values()
 
     after = make_dispatch(order="none", concurrency=10)

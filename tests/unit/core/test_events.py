@@ -10,12 +10,13 @@ def all_events() -> list[type[events.Event]]:
 
 
 def test_an_event_is_one_line_of_json() -> None:
-    line = events.to_json(events.Committed(group="g", topic="t", partition=1, offset=5), ts=12.3456789)
+    line = events.to_json(events.Committed(member="m-1", group="g", topic="t", partition=1, offset=5), ts=12.3456789)
     assert "\n" not in line
     assert json.loads(line) == {
         "event": "committed",
         "ts": 12.345679,
         "group": "g",
+        "member": "m-1",
         "topic": "t",
         "partition": 1,
         "offset": 5,
@@ -31,10 +32,11 @@ def test_names_are_words_in_lower_case() -> None:
 
 def test_the_list_is_closed_and_known() -> None:
     assert {kind.__name__ for kind in all_events()} == {
-        "Started", "TopicCreated", "Assigned", "Revoked", "Lost", "Finished", "Skipped", "Retried", "DeadLettered",
+        "Started", "TopicCreated", "Assigned", "Revoked", "Lost", "Dispatched", "Finished", "Skipped",
+            "Retried", "DeadLettered",
         "Committed", "CommitFailed", "Paused", "Resumed", "Progressed", "BatchFinished", "Error", "Stopping", "Stopped",
     }  # fmt: skip
 
 
 def test_only_events_of_single_records_are_marked_so() -> None:
-    assert {kind.__name__ for kind in all_events() if kind.per_record} == {"Finished", "Skipped"}
+    assert {kind.__name__ for kind in all_events() if kind.per_record} == {"Dispatched", "Finished", "Skipped"}

@@ -29,7 +29,7 @@ GOOD = EngineReport(
 
 def test_the_expected_counts_are_what_the_handler_makes_of_the_orders() -> None:
     attempt = attempts(shop.app.handlers[0])
-    outcomes = [attempt(Record("orders", 0, 0, key, value)) for key, value in make_orders(5_000)]
+    outcomes = [attempt(Record("orders", 0, 0, key, value), 1) for key, value in make_orders(5_000)]
     assert asdict(expected_counts(5_000)) == {
         "read": 5_000,
         "written": sum(isinstance(outcome, Done) for outcome in outcomes),

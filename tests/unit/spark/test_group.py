@@ -37,8 +37,8 @@ def test_only_what_moved_forward_is_committed_and_reported() -> None:
     group.advance({A: 9, B: 5})
     assert cluster.commits == [{B: 0}, {B: 5}]
     assert events == [
-        Committed(group="shop", topic="orders", partition=1, offset=0),
-        Committed(group="shop", topic="orders", partition=1, offset=5),
+        Committed(group="shop", member="spark", topic="orders", partition=1, offset=0),
+        Committed(group="shop", member="spark", topic="orders", partition=1, offset=5),
     ]
 
 

@@ -1,0 +1,115 @@
+"""One attempt at a batch: decode, call the handler once with all of it, and still one outcome for each record.
+
+A record that cannot be decoded fails alone. Where the handler raises for a batch of several, nobody knows which record
+it was; so each is attempted alone, and the one that is to blame fails alone.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from penstock.app.attempt import RECORDS, Reading, finisher
+from penstock.app.handler import Handler
+from penstock.core.outcome import DONE, HELD, Failed, Outcome, Skip, Skipped, failed
+from penstock.serde import decoder_for
+
+BatchAttempt = Callable[[list[Any], list[int]], list[Outcome]]
+AsyncBatchAttempt = Callable[[list[Any], list[int]], Awaitable[list[Outcome]]]
+
+
+def batch_attempts(handler: Handler, reading: Reading = RECORDS) -> BatchAttempt:
+    """A function that attempts a batch and never raises; it takes the records and which attempt each is at."""
+    batch = _Batch(handler, reading)
+
+    def attempt(records: list[Any], numbers: list[int]) -> list[Outcome]:
+        outcomes, good = batch.decode(records)
+        try:
+            results = handler.function(*batch.arguments(good, records, numbers)) if good else None
+            batch.settle(outcomes, good, records, results)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a handler does is an outcome
+            if len(good) == 1:
+                outcomes[good[0][0]] = outcome_of(error)
+            else:
+                for index, _ in good:
+                    (outcomes[index],) = attempt([records[index]], [numbers[index]])
+        return outcomes
+
+    return attempt
+
+
+def batch_attempts_async(handler: Handler, reading: Reading = RECORDS) -> AsyncBatchAttempt:
+    """The same for an ``async def`` handler."""
+    batch = _Batch(handler, reading)
+
+    async def attempt(records: list[Any], numbers: list[int]) -> list[Outcome]:
+        outcomes, good = batch.decode(records)
+        try:
+            results = await handler.function(*batch.arguments(good, records, numbers)) if good else None
+            batch.settle(outcomes, good, records, results)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a handler does is an outcome
+            if len(good) == 1:
+                outcomes[good[0][0]] = outcome_of(error)
+            else:
+                for index, _ in good:
+                    (outcomes[index],) = await attempt([records[index]], [numbers[index]])
+        return outcomes
+
+    return attempt
+
+
+def outcome_of(error: BaseException) -> Outcome:
+    return Skipped(str(error)) if isinstance(error, Skip) else failed(error)
+
+
+_Good = list[tuple[int, Any]]
+
+
+class _Batch:
+    """The steps of an attempt that do not depend on how the handler is called."""
+
+    def __init__(self, handler: Handler, reading: Reading) -> None:
+        self._signature = handler.signature
+        self._returned = HELD if handler.commit == "manual" else DONE
+        self._reading = reading
+        self._decode = decoder_for(handler.signature.hint) if handler.signature.takes_value else None
+        self._to_outcome = finisher(handler, reading)
+
+    def decode(self, records: list[Any]) -> tuple[list[Outcome], _Good]:
+        """An outcome for each, done until shown otherwise, and the values of those that can be handled by index."""
+        outcomes: list[Outcome] = [self._returned] * len(records)
+        if self._decode is None:
+            return outcomes, [(index, None) for index in range(len(records))]
+        decode, value_of, good = self._decode, self._reading.value_of, []
+        for index, record in enumerate(records):
+            try:
+                good.append((index, decode(value_of(record))))
+            except Exception as error:  # noqa: BLE001 - a user's own decoder may raise anything
+                outcomes[index] = failed(error)
+        return outcomes, good
+
+    def arguments(self, good: _Good, records: list[Any], numbers: list[int]) -> list[list[Any]]:
+        arguments: list[list[Any]] = []
+        if self._signature.takes_value:
+            arguments.append([value for _, value in good])
+        if self._signature.takes_record:
+            to_record = self._reading.to_record
+            arguments.append([to_record(records[index], numbers[index]) for index, _ in good])
+        return arguments
+
+    def settle(self, outcomes: list[Outcome], good: _Good, records: list[Any], results: Any) -> None:
+        """Put what the handler returned into the outcomes: nothing for "all done", or one result for each record."""
+        if results is None:
+            return
+        if not isinstance(results, Sequence) or isinstance(results, str | bytes) or len(results) != len(good):
+            what = f"{len(results)} results" if isinstance(results, list | tuple) else type(results).__name__
+            failure = Failed("Reject", f"the handler returned {what} for {len(good)} records", final=True)
+            for index, _ in good:
+                outcomes[index] = failure
+            return
+        for (index, _), result in zip(good, results, strict=True):
+            if isinstance(result, BaseException):
+                outcomes[index] = outcome_of(result)
+            elif result is not None:
+                try:
+                    outcomes[index] = self._to_outcome(records[index], result)
+                except Exception as error:  # noqa: BLE001 - what cannot be encoded fails alone
+                    outcomes[index] = failed(error)
