@@ -71,3 +71,50 @@ def test_a_run_stops_where_the_rest_must_wait_for_a_decision(
 ) -> None:
     (run,) = make_runs(1, ordered=ordered)
     assert Work([run], has_dead_letter=has_dead_letter).stops_at(run, failure) == stops
+
+
+def test_without_an_order_a_stuck_worker_loses_the_records_it_has_not_begun() -> None:
+    epoch = Epoch(("t", 0), 1, Tracker(0), None, running=1)
+    records = [Record("t", 0, n, None, b"") for n in range(5)]
+    run = Run(Lane(epoch, "all", ordered=False), list(records))
+    work = Work([run], has_dead_letter=True)
+    worker = work.runs()
+    claims = work.records(next(worker))
+    assert [next(claims), next(claims)] == records[:2]
+    run.outcomes.append(DONE)
+    (rest,) = work.take_back()
+    assert rest.records == records[2:]
+    assert run.records == records[:2]
+    assert epoch.running == 2, "each of the two comes back by itself"
+    assert work.take_back() == []
+    run.outcomes.append(DONE)
+    assert list(claims) == [], "what was taken back is not begun"
+    assert list(worker) == []
+    assert work.collect() == [(run, [DONE, DONE], True)]
+
+
+def test_a_run_that_is_done_has_nothing_to_take_back() -> None:
+    (run,) = make_runs(1, ordered=False)
+    work = Work([run], has_dead_letter=True)
+    worker = work.runs()
+    claims = work.records(next(worker))
+    next(claims)  # and the worker stops there, because its partition is being revoked
+    assert list(worker) == []
+    assert work.take_back() == []
+    assert len(run.records) == 3
+
+
+def test_a_batch_is_all_records_of_all_runs_and_each_gets_its_own_outcome() -> None:
+    one, two, revoked = make_runs(3)
+    two.lane.epoch = Epoch(("t", 1), 2, Tracker(0), None, failures={1: 2})
+    revoked.lane.epoch = Epoch(("t", 2), 3, Tracker(0), None, dispatching=False)
+    work = Work([one, two, revoked], has_dead_letter=True)
+    records, numbers = work.as_batch(lambda record: record.offset)
+    assert records == one.records + two.records
+    assert numbers == [1, 1, 1, 3, 3, 3]
+    work.note_batch([DONE, FAILURE, DONE, DONE, DONE, POISON])
+    assert work.collect() == [
+        (one, [DONE, FAILURE, DONE], True),
+        (two, [DONE, DONE, POISON], True),
+        (revoked, [], True),
+    ]
