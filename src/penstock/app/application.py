@@ -9,6 +9,7 @@ from penstock.app.handler import CommitMode, Handler, Start, WorkerKind
 from penstock.core.duration import Duration, seconds
 from penstock.core.lanes import Order
 from penstock.core.retry import Retry
+from penstock.core.settings import client_settings, hide_passwords
 from penstock.errors import ConfigError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -45,9 +46,15 @@ class App:
             raise ConfigError(f"App({name!r}) has no name.", hint="The name is the consumer group; give it a word.")
         self.name = name
         self.brokers = brokers
-        self.settings = dict(settings or {})
+        self.settings = client_settings(settings or {})
         self.create_topics = create_topics
         self._handlers: list[Handler] = []
+        # What each handler was declared with, but for settings: what is not given is told from what is.
+        self._declared: list[Mapping[str, Any]] = []
+
+    def __repr__(self) -> str:
+        names = ", ".join(handler.name for handler in self._handlers)
+        return f"App({self.name!r}, brokers={hide_passwords(repr(self.brokers))}, handlers=[{names}])"
 
     @property
     def handlers(self) -> tuple[Handler, ...]:
@@ -104,6 +111,7 @@ class App:
             drain_timeout: How long a stop or a rebalance waits for records in progress.
             settings: Client settings by their Kafka names, over the app's.
         """
+        declared = {name: value for name, value in locals().items() if name not in ("self", "settings")}
 
         def declare(function: F) -> F:
             self._add(
@@ -131,15 +139,23 @@ class App:
                     settings={**self.settings, **(settings or {})},
                 )
             )
+            self._declared.append(declared)
             return function
 
         return declare
 
+    @property
+    def declarations(self) -> tuple[tuple[Handler, Mapping[str, Any]], ...]:
+        """Each handler with what was given for it to ``consume``, but for settings."""
+        return tuple(zip(self._handlers, self._declared, strict=True))
+
     def variant(self, name: str, rename: Callable[[Handler], Mapping[str, Any]]) -> "App":
         """The same handlers under another name, with the options that ``rename`` gives for each replaced."""
         twin = App(name, brokers=self.brokers, settings=self.settings, create_topics=self.create_topics)
-        for handler in self._handlers:
-            twin._add(replace(handler, **rename(handler)))
+        for handler, declared in self.declarations:
+            changes = rename(handler)
+            twin._add(replace(handler, **changes))
+            twin._declared.append({**declared, **changes})
         return twin
 
     def _add(self, handler: Handler) -> None:

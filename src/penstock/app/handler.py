@@ -1,7 +1,7 @@
 """A handler: the user's function together with the options it was declared with."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from types import NoneType
 from typing import Any, Literal, get_args
@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 from penstock.app.signature import Signature, read_signature
 from penstock.core.lanes import Order
 from penstock.core.retry import Retry
+from penstock.core.settings import client_settings, hide_passwords
 from penstock.errors import ConfigError
 
 Start = Literal["earliest", "latest"]
@@ -50,6 +51,7 @@ class Handler:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "settings", client_settings(self.settings))
         returns = self.signature.returns
         self._check_topics()
         self._check_numbers()
@@ -63,6 +65,11 @@ class Handler:
                 "it returns a value, which has nowhere to go.",
                 "Name an output topic with to=..., or annotate it with -> None.",
             )
+
+    def __repr__(self) -> str:
+        # Settings hide their own secrets; a URL among the other options may hold a password too.
+        shown = (f"{each.name}={hide_passwords(repr(getattr(self, each.name)))}" for each in fields(self))
+        return f"Handler({', '.join(shown)})"
 
     @cached_property
     def signature(self) -> Signature:

@@ -12,10 +12,11 @@ import typer
 
 from penstock import engine as local
 from penstock.app import load_app
+from penstock.cli.configuring import configure, print_config
 from penstock.cli.listeners import EventsFile, Fanout, Listener, Narrator, Totals
 from penstock.cli.options import Brokers, Json, choose_brokers
 from penstock.cli.progress import Meter, Steps
-from penstock.cli.screen import err
+from penstock.cli.screen import err, out
 from penstock.cli.signals import stop_on_signals
 from penstock.errors import ConfigError
 from penstock.jvm.coordinates import kafka_connector
@@ -28,6 +29,8 @@ _EXAMPLES = """
   penstock run shop:app --until-caught-up         all that is there now, then exit
   penstock run shop:app --engine spark            the same handlers on Spark, local[*]
   penstock run shop:app -b kafka1:9092,kafka2:9092 --events events.jsonl
+  penstock run shop:app --set ship.concurrency=200 --set settings.session.timeout.ms=45000
+  penstock run shop:app --print-config            every option, and where it came from
 """
 
 
@@ -41,6 +44,7 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
+    context: typer.Context,
     reference: Annotated[str, typer.Argument(metavar="MODULE:APP", help="Where the app is, as in shop:app.")],
     *,
     engine: Annotated[Engine, typer.Option(help="Where handlers run.")] = Engine.local,
@@ -57,13 +61,38 @@ def run(
     checkpoint: Annotated[
         str | None, typer.Option(metavar="DIR", help="Where Spark keeps its progress. With --engine spark.")
     ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            envvar="PENSTOCK_CONFIG",
+            help="Options of the app and its handlers; penstock.toml in this folder by default.",
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="An option, for all handlers or for one (ship.concurrency=200), or a setting "
+            "(settings.session.timeout.ms=45000). May be repeated.",
+        ),
+    ] = None,
+    show_config: Annotated[
+        bool, typer.Option("--print-config", help="Print every option and where it came from, then exit.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Consume with an app's handlers until it is stopped: Ctrl+C or SIGTERM drains, commits and leaves."""
     if engine is Engine.local and (master or checkpoint):
         raise ConfigError("--master and --checkpoint are for Spark.", hint="Add --engine spark, or leave them out.")
-    app = load_app(reference)
-    chosen = choose_brokers(brokers, app.brokers)
+    from_line = brokers if _is_on_the_line(context, "brokers") else None
+    effective = configure(load_app(reference), file=config, brokers=from_line, flags=settings or [])
+    if show_config:
+        print_config(effective, out, as_json=as_json)
+        return
+    app = effective.app
+    chosen = choose_brokers(None, app.brokers)
     if engine is Engine.spark:
         with Steps(err, quiet=as_json) as steps:
             resolve(kafka_connector(), progress=steps.step)
@@ -103,3 +132,9 @@ def run(
             )
     if as_json:
         typer.echo(json.dumps({"stopped": [asdict(each) for each in totals.stopped]}))
+
+
+def _is_on_the_line(context: typer.Context, parameter: str) -> bool:
+    """Whether it was given as a flag; the same option from the environment comes with all the others from there."""
+    source = context.get_parameter_source(parameter)
+    return source is not None and source.name == "COMMANDLINE"

@@ -27,7 +27,7 @@ from penstock.engine.messages import (
     Trouble,
 )
 from penstock.kafka import make_consumer
-from penstock.kafka.failures import translate
+from penstock.kafka.failures import is_final, translate
 
 # How long a poll waits for a first record; commands to the fetcher wait as long.
 _POLL_SECONDS = 0.05
@@ -41,17 +41,6 @@ _ANSWER_GRACE_SECONDS = 5.0
 # The client joins a rebalance in the background, so its generation may be a moment behind the group's.
 _PASSING_REFUSALS = frozenset({KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS})
 _LAST_COMMIT_WAITS = (0.05, 0.1, 0.2, 0.4, 0.8)
-
-_STOPPING_CODES = frozenset(
-    {
-        KafkaError.TOPIC_AUTHORIZATION_FAILED,
-        KafkaError.GROUP_AUTHORIZATION_FAILED,
-        KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError.SASL_AUTHENTICATION_FAILED,
-        KafkaError._FATAL,  # noqa: SLF001 - the client marks its own codes with an underscore
-        KafkaError._AUTHENTICATION,  # noqa: SLF001
-    }
-)
 
 
 class Fetcher:
@@ -261,13 +250,13 @@ class Fetcher:
     def _on_error(self, error: KafkaError) -> None:
         """Trouble with connections: the client goes on trying by itself."""
         doing = f"consuming {', '.join(self._handler.topics)}"
-        fatal = error.fatal() or error.code() in _STOPPING_CODES
+        fatal = is_final(error)
         self._inbox.put(Trouble(translate(KafkaException(error), doing=doing, brokers=self._brokers), fatal=fatal))
 
     def _on_trouble(self, error: KafkaError, message: Message) -> None:
         """Trouble in place of a record."""
         doing = f"reading {message.topic() or ', '.join(self._handler.topics)}"
-        fatal = error.fatal() or error.code() in _STOPPING_CODES
+        fatal = is_final(error)
         self._inbox.put(Trouble(translate(KafkaException(error), doing=doing, brokers=self._brokers), fatal=fatal))
 
 

@@ -1,8 +1,17 @@
 """The Kafka client library: everything that talks to a broker, and the translation of its errors."""
 
-from penstock.kafka.clients import make_consumer, make_producer
+from penstock.kafka.clients import CONSUMER_DEFAULTS, PRODUCER_DEFAULTS, make_consumer, make_producer
 from penstock.kafka.cluster import Cluster
 from penstock.kafka.messages import MESSAGES, to_record
 from penstock.kafka.preparing import prepare_topics
 
-__all__ = ["MESSAGES", "Cluster", "make_consumer", "make_producer", "prepare_topics", "to_record"]
+__all__ = [
+    "CONSUMER_DEFAULTS",
+    "MESSAGES",
+    "PRODUCER_DEFAULTS",
+    "Cluster",
+    "make_consumer",
+    "make_producer",
+    "prepare_topics",
+    "to_record",
+]

@@ -6,32 +6,30 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Producer
 
-from penstock.errors import ConfigError
 from penstock.kafka.failures import translate
+from penstock.kafka.settings import consumer_settings, producer_settings
 
 # librdkafka reports every refused connection on its own; ours to show only on demand.
 LOG = logging.getLogger("penstock.kafka")
 LOG.addHandler(logging.NullHandler())
 LOG.propagate = False
 
-# Settings that the guarantees stand on, and how to say the same in Penstock's words.
-_OURS = {
-    "bootstrap.servers": "Use brokers=.",
-    "group.id": "Use group=.",
-    "auto.offset.reset": "Use start=.",
-    "enable.auto.commit": "Penstock commits what is finished; see commit_every=.",
-    "enable.auto.offset.store": "Penstock commits what is finished; see commit_every=.",
-    "enable.partition.eof": "Penstock needs it to know that it has caught up.",
-    "enable.idempotence": "Every producer is idempotent.",
-    "acks": "Every output is acknowledged by all replicas.",
+# What Penstock sets unless a user's setting says otherwise.
+CONSUMER_DEFAULTS: dict[str, Any] = {
+    "partition.assignment.strategy": "cooperative-sticky",
+    # A resumed partition waits for the broker's answer about the others, so that answer must not take long.
+    "fetch.wait.max.ms": 100,
+    # Once its buffer is full, the client looks again this soon; its own second would leave it empty for most of one.
+    "fetch.queue.backoff.ms": 10,
+    # Bounds what the client buffers on top of max_in_flight.
+    "queued.max.messages.kbytes": 16_384,
 }
-
-
-def checked(settings: Mapping[str, Any]) -> dict[str, Any]:
-    for name in settings:
-        if name in _OURS:
-            raise ConfigError(f"The setting {name!r} is not yours to set.", hint=_OURS[name])
-    return dict(settings)
+PRODUCER_DEFAULTS: dict[str, Any] = {
+    "linger.ms": 5,
+    "compression.type": "lz4",
+    # Java's choice, so that a key meets its partition whichever engine or client wrote it.
+    "partitioner": "murmur2_random",
+}
 
 
 def make_consumer(
@@ -43,15 +41,10 @@ def make_consumer(
     on_commit: Callable[..., None] | None = None,
     on_error: Callable[..., None] | None = None,
 ) -> Consumer:
+    chosen = consumer_settings(settings)
     config: dict[str, Any] = {
-        "partition.assignment.strategy": "cooperative-sticky",
-        # A resumed partition waits for the broker's answer about the others, so that answer must not take long.
-        "fetch.wait.max.ms": 100,
-        # A client with a full buffer looks again after this long; its own second would mostly find it empty.
-        "fetch.queue.backoff.ms": 10,
-        # Bounds what the client buffers on top of max_in_flight.
-        "queued.max.messages.kbytes": 16_384,
-        **checked(settings),
+        **_consumer_defaults(chosen),
+        **chosen,
         "bootstrap.servers": brokers,
         "group.id": group,
         "auto.offset.reset": start,
@@ -67,18 +60,15 @@ def make_consumer(
     try:
         return Consumer(config, logger=LOG)
     except KafkaException as error:
-        raise translate(error, doing="creating a consumer", brokers=brokers) from error
+        raise translate(error, doing="creating a consumer", brokers=brokers, settings=settings) from error
 
 
 def make_producer(
     brokers: str, *, settings: Mapping[str, Any], on_error: Callable[..., None] | None = None
 ) -> Producer:
     config: dict[str, Any] = {
-        "linger.ms": 5,
-        "compression.type": "lz4",
-        # Java's choice, so that a key meets its partition whichever engine or client wrote it.
-        "partitioner": "murmur2_random",
-        **checked(settings),
+        **PRODUCER_DEFAULTS,
+        **producer_settings(settings),
         "bootstrap.servers": brokers,
         "enable.idempotence": True,
         "acks": "all",
@@ -88,4 +78,14 @@ def make_producer(
     try:
         return Producer(config, logger=LOG)
     except KafkaException as error:
-        raise translate(error, doing="creating a producer", brokers=brokers) from error
+        raise translate(error, doing="creating a producer", brokers=brokers, settings=settings) from error
+
+
+def _consumer_defaults(chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """With the newer group protocol brokers assign, and the client refuses to hear how it should."""
+    by_brokers = chosen.get("group.protocol") == "consumer"
+    return {
+        name: value
+        for name, value in CONSUMER_DEFAULTS.items()
+        if not (by_brokers and name == "partition.assignment.strategy")
+    }

@@ -11,8 +11,9 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from penstock.core.record import TopicPartition as Place
 from penstock.errors import TopicError
 from penstock.kafka.addresses import require_listener
-from penstock.kafka.clients import LOG, checked
+from penstock.kafka.clients import LOG
 from penstock.kafka.failures import kafka_error, translate
+from penstock.kafka.settings import admin_settings
 
 # How long a broker may take to answer a question before it counts as not there.
 ANSWER_SECONDS = 8.0
@@ -32,10 +33,10 @@ class Cluster:
         require_listener(brokers)
         try:
             self._admin = AdminClient(
-                {**checked(settings or {}), "bootstrap.servers": brokers, "socket.timeout.ms": 5000}, logger=LOG
+                {**admin_settings(settings or {}), "bootstrap.servers": brokers, "socket.timeout.ms": 5000}, logger=LOG
             )
         except KafkaException as error:
-            raise translate(error, doing="connecting", brokers=brokers) from error
+            raise translate(error, doing="connecting", brokers=brokers, settings=settings) from error
 
     def id(self) -> str:
         """The cluster's own id, which outlives its addresses."""

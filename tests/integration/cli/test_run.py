@@ -175,7 +175,7 @@ def run(folder: Path, *arguments: str, env: dict[str, str] | None = None) -> tup
         (["run", "shop:app", "--engine", "flink"], 2, "'flink' is not one of", "penstock run --help"),
         (["run", "shop:app", "-b", "{brokers}"], 4, "does not exist at", "Create it, or check its name"),
         (["run", "shop:app", "-b", "{brokers}", "--events", "no/such/folder"], 2, "cannot be written", "--events"),
-        (["run", "set:app", "-b", "{brokers}"], 2, 'No such configuration property: "fetch.mni.bytes"', "settings"),
+        (["run", "set:app", "-b", "{brokers}"], 2, "'fetch.mni.bytes' is not known", "fetch.min.bytes"),
         (["run", "own:app", "-b", "{brokers}"], 2, "'enable.auto.commit' is not yours to set", "commit_every"),
         (["run"], 2, "Missing argument 'MODULE:APP'", "penstock run --help"),
         (["fly"], 2, "No such command 'fly'", "penstock --help"),

@@ -96,7 +96,11 @@ def test_async_batches_do_the_same() -> None:
             raise Skip("two")
 
     call = batch_attempts_async(app.handlers[0])
-    one, two, bad = asyncio.run(call(records(b"1", b"2", b"x"), [1, 1, 1]))  # type: ignore[arg-type]
+
+    async def attempt_them() -> list[Outcome]:
+        return await call(records(b"1", b"2", b"x"), [1, 1, 1])
+
+    one, two, bad = asyncio.run(attempt_them())
     assert (one, two) == (DONE, Skipped("two"))
     assert isinstance(bad, Failed)
 
