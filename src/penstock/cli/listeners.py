@@ -89,7 +89,7 @@ class Narrator:
                     f"{topic}[{partition}]: lost to another member; its unfinished work is dropped", style="yellow"
                 )
             case events.Error(reason=reason, fatal=False):
-                self._say(f"{reason} Trying again.", style="yellow")
+                self._say(reason, style="yellow")
             case events.Stopping(reason=reason):
                 self._say(f"stopping ({reason}): finishing what is in progress")
             case events.Stopped():

@@ -336,10 +336,10 @@ class Dispatch:
 
     # Commits and back-pressure.
 
-    def commits(self) -> dict[TopicPartition, tuple[int, str]]:
-        """Commit points with their offset maps, each pair of one moment, where the broker has another."""
+    def commits(self, *, known_too: bool = False) -> dict[TopicPartition, tuple[int, str]]:
+        """Commit points with their offset maps, each pair of one moment, where the broker has another (or any)."""
         snapshots = ((epoch, self._snapshot(epoch)) for epoch in self._epochs.values())
-        return {epoch.place: now for epoch, now in snapshots if now is not None and now != epoch.committed}
+        return {e.place: now for e, now in snapshots if now is not None and (known_too or now != e.committed)}
 
     def _snapshot(self, epoch: Epoch) -> tuple[int, str] | None:
         point = epoch.tracker.commit_point

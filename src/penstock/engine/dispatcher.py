@@ -10,6 +10,7 @@ from penstock.app import Handler, Reading, halt_error
 from penstock.core.dead_letter import dead_letter
 from penstock.core.decisions import Consequences, Result, Tried
 from penstock.core.dispatch import Dispatch
+from penstock.core.lease import Lease
 from penstock.core.offset_map import Range, UnreadableMapError, decode
 from penstock.core.outcome import Failed, Outgoing
 from penstock.core.pace import Pace
@@ -21,6 +22,7 @@ from penstock.engine.messages import (
     Assigned,
     Commit,
     CommitAnswer,
+    Commits,
     Delivered,
     Fetched,
     Inbox,
@@ -32,6 +34,7 @@ from penstock.engine.messages import (
     Revoking,
     Rewound,
     Stop,
+    Suspended,
     ToDispatcher,
     Trouble,
     Undeliverable,
@@ -71,11 +74,14 @@ class Dispatcher:
         reporter: Reporter,
         *,
         reading: Reading,
+        lease: Lease,
         until: Mapping[TopicPartition, int] | None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._handler = handler
         self._clock = clock
+        self._lease = lease
+        self._confirming: Commits | None = None  # the commit whose answer says whether this member still counts
         self._to_record = reading.to_record
         self._inbox = inbox
         self._tell = reporter
@@ -169,14 +175,19 @@ class Dispatcher:
             case Revoking(places, _):
                 self._dispatch.stop_dispatching(places)
                 self._revokes.append(_Revoke(message, self._clock() + self._handler.drain_timeout))
+                self._trust_again()
             case Lost(places):
                 for epoch in self._dispatch.close(places):
                     self._tell.lost(epoch)
+                self._trust_again()
             case Trouble(error, fatal):
                 if fatal:
                     self._fail(error)
                 else:
                     self._tell.error(error, fatal=False)
+            case Suspended(seconds):
+                self._tell.suspended(seconds)
+                self._confirm()
             case Rewound(places):
                 for place in places:
                     self._dispatch.rewound(place)
@@ -198,12 +209,8 @@ class Dispatcher:
         if now >= self._next_collection:
             self._next_collection = now + _COLLECT_SECONDS
             self._look_after_works()
-        has_dead_letter = self._handler.dead_letter is not None
-        works = [Work(runs, has_dead_letter=has_dead_letter) for runs in self._dispatch.take(now, self._pace.size)]
-        if works:
-            self._works.update(works)
-            self._tell.dispatched(works)
-            self._workers.submit(works)
+        if now <= self._lease.until:
+            self._hand_out(now)
         self._balance(now)
         self._answer_revokes(now)
         if now >= self._next_commit or self._enough_to_commit():
@@ -214,6 +221,14 @@ class Dispatcher:
             self._next_progress = now + _PROGRESS_SECONDS
         if self._until is not None and self._was_assigned and self._dispatch.caught_up(self._until):
             self._stop("caught up")
+
+    def _hand_out(self, now: float) -> None:
+        has_dead_letter = self._handler.dead_letter is not None
+        works = [Work(runs, has_dead_letter=has_dead_letter) for runs in self._dispatch.take(now, self._pace.size)]
+        if works:
+            self._works.update(works)
+            self._tell.dispatched(works)
+            self._workers.submit(works)
 
     # What workers and the broker report.
 
@@ -278,6 +293,23 @@ class Dispatcher:
             self._revokes.remove(revoke)
             revoke.request.answer.put({place: commit for place, commit in commits.items() if place in places})
 
+    def _trust_again(self) -> None:
+        """The group has spoken to this member, so what it says holds from now on."""
+        if self._confirming is not None:
+            self._confirming = None
+            self._lease.restore(self._clock())
+
+    def _confirm(self) -> None:
+        """Ask the broker whether this member still counts, by a commit, which it takes from members only."""
+        commits = self._dispatch.commits(known_too=True)
+        if commits:
+            self._confirming = commits
+            self._commit_under_way = True
+            self._fetcher.ask(Commit(commits))
+        else:  # nothing was read yet, so nothing can be handled twice
+            self._confirming = None
+            self._lease.restore(self._clock())
+
     def _fail(self, error: PenstockError) -> None:
         self._tell.error(error, fatal=True)
         self.error = self.error or error
@@ -297,6 +329,9 @@ class Dispatcher:
         # One at a time, so that an older commit can never overtake a newer one.
         if self._commit_under_way or self._stopping:
             return
+        if self._confirming is not None:
+            self._confirm()
+            return
         self._finished_at_commit = self._dispatch.settled
         commits = self._dispatch.commits()
         if commits:
@@ -311,6 +346,8 @@ class Dispatcher:
 
     def _on_commit_answer(self, answer: CommitAnswer) -> None:
         self._commit_under_way = False
+        if not answer.refused and answer.commits == self._confirming:
+            self._trust_again()
         for place, commit in answer.commits.items():
             reason = answer.refused.get(place)
             if reason is None:

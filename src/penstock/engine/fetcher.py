@@ -9,6 +9,7 @@ from queue import Empty, SimpleQueue
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from penstock.app import Handler
+from penstock.core.lease import Lease
 from penstock.core.record import TopicPartition as Place
 from penstock.engine.messages import (
     Assigned,
@@ -23,6 +24,7 @@ from penstock.engine.messages import (
     Resume,
     Revoking,
     Rewound,
+    Suspended,
     ToFetcher,
     Trouble,
 )
@@ -50,11 +52,16 @@ class Fetcher:
     records in flight holds; where no room comes for a while, every partition is paused and polling goes on.
     """
 
-    def __init__(self, handler: Handler, inbox: Inbox, *, brokers: str, in_flight_room: Callable[[int], int]) -> None:
+    def __init__(
+        self, handler: Handler, inbox: Inbox, *, brokers: str, in_flight_room: Callable[[int], int], lease: Lease
+    ) -> None:
         self._handler = handler
         self._inbox = inbox
         self._brokers = brokers
         self._in_flight_room = in_flight_room
+        self._lease = lease
+        self._polled = time.monotonic()
+        self._doubted = False
         self._commands: SimpleQueue[ToFetcher] = SimpleQueue()
         self._closing = threading.Event()
         self._delivered = 0
@@ -115,6 +122,7 @@ class Fetcher:
         messages = self._consumer.consume(room, 0) if room else []
         if not messages:
             messages = self._consumer.consume(1, _POLL_SECONDS)
+        self._renew_lease()
         records: dict[Place, list[Message]] = {}
         ends: dict[Place, int] = {}
         if any(map(Message.error, messages)):
@@ -126,6 +134,16 @@ class Fetcher:
         if records or ends:
             self._delivered += len(messages)
             self._inbox.put(Fetched(records, ends))
+
+    def _renew_lease(self) -> None:
+        """This thread is awake and so is its client. If it was not for too long, the dispatcher is to know first."""
+        now = time.monotonic()
+        if self._lease.renew(now):
+            self._doubted = False
+        elif not self._doubted:
+            self._doubted = True
+            self._inbox.put(Suspended(now - self._polled))
+        self._polled = now
 
     def _without_errors(self, messages: list[Message], ends: dict[Place, int]) -> list[Message]:
         good = []
@@ -214,12 +232,18 @@ class Fetcher:
         places = [(each.topic, each.partition) for each in partitions]
         answer: SimpleQueue[Commits] = SimpleQueue()
         self._inbox.put(Revoking(places, answer))
-        try:
-            commits = answer.get(timeout=self._handler.drain_timeout + _ANSWER_GRACE_SECONDS)
-        except Empty:
-            commits = {}
-        self._commit_at_last(consumer, commits)
+        self._commit_at_last(consumer, self._await(answer))
         self._disown(places)
+
+    def _await(self, answer: "SimpleQueue[Commits]") -> Commits:
+        """The dispatcher's answer to a revoke. The partitions that stay are worked on meanwhile."""
+        deadline = time.monotonic() + self._handler.drain_timeout + _ANSWER_GRACE_SECONDS
+        while time.monotonic() < deadline:
+            try:
+                return answer.get(timeout=_POLL_SECONDS)
+            except Empty:
+                self._renew_lease()
+        return {}
 
     def _on_lost(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
         places = [(each.topic, each.partition) for each in partitions]

@@ -4,6 +4,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import count
 from queue import SimpleQueue
@@ -11,6 +12,7 @@ from typing import Any
 
 from penstock.app import Handler, Reading
 from penstock.core.events import Event
+from penstock.core.lease import Lease
 from penstock.core.record import Record, TopicPartition
 from penstock.engine.dispatcher import Dispatcher
 from penstock.engine.fetcher import Fetcher
@@ -22,6 +24,11 @@ from penstock.kafka import MESSAGES, make_producer
 
 _JOIN_SECONDS = 10.0
 _NUMBERS = count(1)
+_SESSION_TIMEOUT_MS = 45_000  # Kafka's own default
+
+
+def _session_seconds(handler: Handler) -> float:
+    return float(handler.settings.get("session.timeout.ms", _SESSION_TIMEOUT_MS)) / 1000
 
 
 class Member:
@@ -41,8 +48,17 @@ class Member:
         self._reading = self._acking(MESSAGES) if handler.commit == "manual" else MESSAGES
         name = f"{socket.gethostname()}-{os.getpid()}-{next(_NUMBERS)}"
         self._reporter = Reporter(handler, emit, member=name, reading=self._reading, per_record=per_record)
-        self._dispatcher = Dispatcher(handler, self._inbox, self._reporter, reading=self._reading, until=until)
-        self._fetcher = Fetcher(handler, self._inbox, brokers=brokers, in_flight_room=self._dispatcher.in_flight_room)
+        self._lease = Lease(_session_seconds(handler))
+        self._dispatcher = Dispatcher(
+            handler, self._inbox, self._reporter, reading=self._reading, lease=self._lease, until=until
+        )
+        self._fetcher = Fetcher(
+            handler,
+            self._inbox,
+            brokers=brokers,
+            in_flight_room=self._dispatcher.in_flight_room,
+            lease=self._lease,
+        )
         self._producer = make_producer(brokers, settings=handler.settings)
         self._brokers = brokers
         self._thread = threading.Thread(target=self._run, name=f"{handler.name}-dispatcher", daemon=True)
@@ -65,18 +81,18 @@ class Member:
         return self._crash or self._dispatcher.error
 
     def _run(self) -> None:
-        workers = make_workers(self._handler, self._inbox, self._reading)
-        outbox = Outbox(self._producer, self._inbox, brokers=self._brokers)
-        self._fetcher.start()
         try:
-            self._dispatcher.run(self._fetcher, workers, outbox)
+            with ExitStack() as stack:
+                workers = make_workers(self._handler, self._inbox, self._reading, self._lease)
+                stack.callback(workers.close)
+                outbox = Outbox(self._producer, self._inbox, brokers=self._brokers)
+                stack.callback(outbox.close)
+                self._fetcher.start()
+                stack.callback(self._fetcher.join, _JOIN_SECONDS)
+                stack.callback(self._fetcher.leave)
+                self._dispatcher.run(self._fetcher, workers, outbox)
         except BaseException as crash:  # noqa: BLE001 - handed to whoever joins; nothing more is committed after it
             self._crash = crash
-            self._fetcher.leave()
-        finally:
-            workers.close()
-            outbox.close()
-            self._fetcher.join(_JOIN_SECONDS)
 
     def _acking(self, reading: Reading) -> Reading:
         """Records of this reading can be acknowledged, which reaches the dispatcher."""

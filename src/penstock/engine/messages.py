@@ -102,6 +102,13 @@ class Rewound:
 
 
 @dataclass(frozen=True, slots=True)
+class Suspended:
+    """No poll succeeded for longer than a session, so the membership is in doubt and nothing starts."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Acked:
     """The user says that this record is finished."""
 
@@ -141,6 +148,7 @@ ToDispatcher = (
     | CommitAnswer
     | Trouble
     | Rewound
+    | Suspended
     | Acked
     | AckedBelow
     | Left

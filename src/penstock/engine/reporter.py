@@ -135,11 +135,18 @@ class Reporter:
             "Records that it says are finished may be repeated."
         )
 
+    def suspended(self, seconds: float) -> None:
+        self.warned(
+            f"This process did not run for {seconds:.1f} s, longer than its session in the group: it asks whether it "
+            "still is a member before it handles another record."
+        )
+
     def warned(self, reason: str) -> None:
         self._emit(events.Error(group=self._group, reason=reason, fatal=False))
 
     def error(self, error: PenstockError, *, fatal: bool) -> None:
-        self._emit(events.Error(group=self._group, reason=str(error), fatal=fatal))
+        reason = str(error) if fatal else f"{error} Trying again."
+        self._emit(events.Error(group=self._group, reason=reason, fatal=fatal))
 
     def stopping(self, reason: str) -> None:
         self._emit(events.Stopping(group=self._group, reason=reason))

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from penstock.core.decisions import Result
 from penstock.core.lanes import AnyRecord, Run
+from penstock.core.lease import Lease
 from penstock.core.outcome import Failed, Outcome
 
 T = TypeVar("T")
@@ -67,12 +68,12 @@ class Work:
         except IndexError:  # the dispatcher took the rest, and the end with it
             return
 
-    def as_batch(self, offset_of: Callable[[AnyRecord], int]) -> tuple[list[AnyRecord], list[int]]:
+    def as_batch(self, offset_of: Callable[[AnyRecord], int], lease: Lease) -> tuple[list[AnyRecord], list[int]]:
         """All records of all runs at once, and which attempt at each this is; ``note_batch`` takes their outcomes."""
         self.began = time.monotonic()
         runs = _pop_all(self._pending.popleft)
         self._started.extend(runs)
-        self._batch = [run for run in runs if run.epoch.dispatching]
+        self._batch = [run for run in runs if run.epoch.dispatching and self.began <= lease.until]
         wanted = [(run.epoch, record) for run in self._batch for record in run.records]
         return [record for _, record in wanted], [epoch.attempt_at(offset_of(record)) for epoch, record in wanted]
 

@@ -2,16 +2,21 @@
 
 import asyncio
 import threading
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from queue import SimpleQueue
 from typing import Any, Protocol
 
 from penstock.app import Handler, Reading, attempts, attempts_async, batch_attempts, batch_attempts_async
+from penstock.core.lease import Lease
 from penstock.core.outcome import Failed, Outcome
-from penstock.engine.messages import Inbox, Worked
-from penstock.engine.processes import Child
+from penstock.engine.messages import Inbox, Trouble, Worked
+from penstock.engine.processes import Child, check_importable
 from penstock.engine.work import Work
+from penstock.errors import HandlerError, PenstockError
+
+_CLOSE_SECONDS = 1.0
 
 Attend = Callable[[Work], None]
 """What a thread does with a work: attempt its records, and note their outcomes in its runs."""
@@ -29,65 +34,88 @@ class Workers(Protocol):
     def close(self) -> None: ...
 
 
-def make_workers(handler: Handler, inbox: Inbox, reading: Reading) -> Workers:
+def make_workers(handler: Handler, inbox: Inbox, reading: Reading, lease: Lease) -> Workers:
     if handler.signature.is_async:
-        return EventLoopWorkers(handler, inbox, reading)
-    return ThreadWorkers(handler, inbox, reading)
+        return EventLoopWorkers(handler, inbox, reading, lease)
+    if handler.workers == "process":
+        check_importable(handler)
+    return ThreadWorkers(handler, inbox, reading, lease)
 
 
 class ThreadWorkers:
     """Threads that are started as work comes in, up to the concurrency; each with a process of its own where asked."""
 
-    def __init__(self, handler: Handler, inbox: Inbox, reading: Reading) -> None:
+    def __init__(self, handler: Handler, inbox: Inbox, reading: Reading, lease: Lease) -> None:
         self._handler = handler
         self._inbox = inbox
         self._reading = reading
+        self._lease = lease
         self._works: SimpleQueue[Work | None] = SimpleQueue()
-        self._threads = 0
+        self._threads: list[threading.Thread] = []
+        self._children: list[Child] = []
         self._idle = threading.Semaphore(0)
 
     def submit(self, works: Sequence[Work]) -> None:
         for work in works:
-            if self._threads < self._handler.concurrency and not self._idle.acquire(blocking=False):
-                self._threads += 1
-                name = f"{self._handler.name}-worker-{self._threads}"
+            if len(self._threads) < self._handler.concurrency and not self._idle.acquire(blocking=False):
+                name = f"{self._handler.name}-worker-{len(self._threads) + 1}"
                 # A handler that never returns must not keep the process alive past its drain timeout.
-                threading.Thread(target=self._serve, name=name, daemon=True).start()
+                self._threads.append(threading.Thread(target=self._serve, name=name, daemon=True))
+                self._threads[-1].start()
             self._works.put(work)
 
     def close(self) -> None:
-        for _ in range(self._threads):
+        for _ in self._threads:
             self._works.put(None)
+        if self._children:
+            # A thread can be left behind with its handler; a process would go on, so it is ended.
+            deadline = time.monotonic() + _CLOSE_SECONDS
+            for thread in self._threads:
+                thread.join(max(0.0, deadline - time.monotonic()))
+            for child in self._children:
+                child.kill()
 
     def _serve(self) -> None:
-        handler, reading = self._handler, self._reading
+        try:
+            self._attend()
+        except Exception as error:  # noqa: BLE001 - a worker that is gone unheard would leave its work undone for ever
+            if not isinstance(error, PenstockError):
+                reason = f"{type(error).__name__}: {error}"
+                error = HandlerError(f"A worker of handler {self._handler.name} broke down: {reason}.", hint="")
+            self._inbox.put(Trouble(error, fatal=True))
+
+    def _attend(self) -> None:
+        handler, reading, lease = self._handler, self._reading, self._lease
         if handler.workers == "process":
             child = Child(handler, reading)
-            self._work(attend_in_batches(child, reading) if handler.batch else attend_one_by_one(child, reading))
+            self._children.append(child)
+            self._work(
+                attend_in_batches(child, reading, lease) if handler.batch else attend_one_by_one(child, reading, lease)
+            )
             child.close()
         elif handler.batch:
-            self._work(attend_in_batches(batch_attempts(handler, reading), reading))
+            self._work(attend_in_batches(batch_attempts(handler, reading), reading, lease))
         else:
-            self._work(attend_one_by_one(attempts(handler, reading), reading))
+            self._work(attend_one_by_one(attempts(handler, reading), reading, lease))
 
     def _work(self, attend: Attend) -> None:
         while (work := self._works.get()) is not None:
             attend(work)
             # Idle first: whoever acts on the report may find this thread free.
-            if self._threads < self._handler.concurrency:
+            if len(self._threads) < self._handler.concurrency:
                 self._idle.release()
             self._inbox.put(Worked(work))
 
 
-def attend_one_by_one(attempt: Callable[[Any, int], Outcome], reading: Reading) -> Attend:
-    offset_of = reading.offset_of
+def attend_one_by_one(attempt: Callable[[Any, int], Outcome], reading: Reading, lease: Lease) -> Attend:
+    offset_of, clock = reading.offset_of, time.monotonic
 
     def attend(work: Work) -> None:
         for run in work.runs():
             epoch, note = run.epoch, run.outcomes.append
             failures = epoch.failures
             for record in work.records(run):
-                if not epoch.dispatching:
+                if not epoch.dispatching or clock() > lease.until:
                     break
                 # Hardly ever has anything failed before, so hardly ever is there something to look up.
                 outcome = attempt(record, failures.get(offset_of(record), 0) + 1 if failures else 1)
@@ -98,9 +126,11 @@ def attend_one_by_one(attempt: Callable[[Any, int], Outcome], reading: Reading) 
     return attend
 
 
-def attend_in_batches(attempt: Callable[[list[Any], list[int]], list[Outcome]], reading: Reading) -> Attend:
+def attend_in_batches(
+    attempt: Callable[[list[Any], list[int]], list[Outcome]], reading: Reading, lease: Lease
+) -> Attend:
     def attend(work: Work) -> None:
-        records, numbers = work.as_batch(reading.offset_of)
+        records, numbers = work.as_batch(reading.offset_of, lease)
         work.note_batch(attempt(records, numbers) if records else [])
 
     return attend
@@ -109,10 +139,10 @@ def attend_in_batches(attempt: Callable[[list[Any], list[int]], list[Outcome]], 
 class EventLoopWorkers:
     """One event loop in one thread; each work is a task on it."""
 
-    def __init__(self, handler: Handler, inbox: Inbox, reading: Reading) -> None:
+    def __init__(self, handler: Handler, inbox: Inbox, reading: Reading, lease: Lease) -> None:
         self._handler = handler
         self._inbox = inbox
-        self._attend = _attend_async(handler, reading)
+        self._attend = _attend_async(handler, reading, lease)
         self._loop = asyncio.new_event_loop()
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting: deque[Work] = deque()
@@ -150,13 +180,13 @@ class EventLoopWorkers:
             self._inbox.put(Worked(work))
 
 
-def _attend_async(handler: Handler, reading: Reading) -> Callable[[Work], Awaitable[None]]:
-    offset_of = reading.offset_of
+def _attend_async(handler: Handler, reading: Reading, lease: Lease) -> Callable[[Work], Awaitable[None]]:
+    offset_of, clock = reading.offset_of, time.monotonic
     if handler.batch:
         attempt_batch = batch_attempts_async(handler, reading)
 
         async def attend_in_batches(work: Work) -> None:
-            records, numbers = work.as_batch(offset_of)
+            records, numbers = work.as_batch(offset_of, lease)
             work.note_batch(await attempt_batch(records, numbers) if records else [])
 
         return attend_in_batches
@@ -166,7 +196,7 @@ def _attend_async(handler: Handler, reading: Reading) -> Callable[[Work], Awaita
         for run in work.runs():
             epoch = run.epoch
             for record in work.records(run):
-                if not epoch.dispatching:
+                if not epoch.dispatching or clock() > lease.until:
                     break
                 outcome = await attempt(record, epoch.attempt_at(offset_of(record)) if epoch.failures else 1)
                 run.outcomes.append(outcome)

@@ -41,7 +41,7 @@ def narrate(*seen: events.Event) -> str:
 def test_the_narrator_says_what_matters_in_words() -> None:
     text = narrate(
         STARTED,
-        events.Error(group="g", reason="No Kafka broker answers at b.", fatal=False),
+        events.Error(group="g", reason="No Kafka broker answers at b. Trying again.", fatal=False),
         events.Lost(member="m", group="g", topic="t", partition=3, epoch=1),
         events.CommitFailed(member="m", group="g", topic="t", partition=1, offset=5, reason="not now"),
         STOPPED,

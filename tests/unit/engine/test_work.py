@@ -4,6 +4,7 @@ import pytest
 
 from penstock import Record
 from penstock.core.lanes import Epoch, Lane, Run
+from penstock.core.lease import Lease
 from penstock.core.outcome import DONE, Failed
 from penstock.core.tracker import Tracker
 from penstock.engine.work import Work
@@ -109,7 +110,7 @@ def test_a_batch_is_all_records_of_all_runs_and_each_gets_its_own_outcome() -> N
     two.lane.epoch = Epoch(("t", 1), 2, Tracker(0), None, failures={1: 2})
     revoked.lane.epoch = Epoch(("t", 2), 3, Tracker(0), None, dispatching=False)
     work = Work([one, two, revoked], has_dead_letter=True)
-    records, numbers = work.as_batch(lambda record: record.offset)
+    records, numbers = work.as_batch(lambda record: record.offset, Lease(1))
     assert records == one.records + two.records
     assert numbers == [1, 1, 1, 3, 3, 3]
     work.note_batch([DONE, FAILURE, DONE, DONE, DONE, POISON])

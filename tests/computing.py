@@ -1,0 +1,29 @@
+"""Handlers that worker processes import by name, as a user's module would be."""
+
+import os
+import signal
+from pathlib import Path
+
+from penstock import Record
+
+
+def name_process(value: str) -> str:
+    return f"{value} {os.getpid()}"
+
+
+def die_on_poison(value: str, record: Record) -> str:
+    """Poison takes its process along, each time; a cold takes it along once."""
+    if value == "poison" or (value == "cold" and record.attempt == 1):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return f"{value} {record.attempt}"
+
+
+def die_in_a_batch(values: list[str]) -> None:
+    if "poison" in values:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def write_pid_and_wait(value: str) -> None:
+    """Tell who computes, and then never be done."""
+    Path(value).write_text(str(os.getpid()), encoding="utf-8")
+    signal.pause()
