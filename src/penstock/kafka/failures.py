@@ -175,9 +175,10 @@ _TABLE: dict[int, _Row] = {
     KafkaError._AUTO_OFFSET_RESET: _GONE,
     KafkaError._LOG_TRUNCATION: _GONE,
     KafkaError.MSG_SIZE_TOO_LARGE: (
-        ConfigError,
-        "A record is larger than the client takes while {doing}: {text}.",
-        "Raise receive.message.max.bytes (and fetch.max.bytes) in settings above its size.",
+        ServerError,
+        "A record is too large while {doing}: {text}.",
+        "For reading, raise receive.message.max.bytes (and fetch.max.bytes) in settings above its size; for writing, "
+        "max.message.bytes of the topic and message.max.bytes in settings.",
     ),
     KafkaError._BAD_MSG: _CORRUPT,
     KafkaError._BAD_COMPRESSION: _CORRUPT,

@@ -42,7 +42,7 @@ def test_every_code_of_the_client_has_a_message(name: str) -> None:
         (KafkaError._UNSUPPORTED_FEATURE, ServerError, "lacks a feature", "group.protocol"),
         (KafkaError.INVALID_GROUP_ID, ConfigError, "The group's name", "group="),
         (KafkaError.INVALID_SESSION_TIMEOUT, ConfigError, "session timeout", "group.max.session.timeout.ms"),
-        (KafkaError.MSG_SIZE_TOO_LARGE, ConfigError, "larger than the client takes", "receive.message.max.bytes"),
+        (KafkaError.MSG_SIZE_TOO_LARGE, ServerError, "is too large while", "receive.message.max.bytes"),
         (KafkaError.OFFSET_OUT_OF_RANGE, TopicError, "no longer in the log", "retention.ms"),
         (KafkaError._BAD_MSG, ServerError, "A record is corrupt", "Nothing past it was committed"),
         (KafkaError.COORDINATOR_NOT_AVAILABLE, ServerError, "coordinator cannot be asked", "__consumer_offsets"),
