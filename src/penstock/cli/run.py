@@ -13,11 +13,14 @@ import typer
 from penstock import engine as local
 from penstock.app import load_app
 from penstock.cli.configuring import configure, print_config
+from penstock.cli.health import serve_health
 from penstock.cli.listeners import EventsFile, Fanout, Listener, Narrator, Totals
 from penstock.cli.options import Brokers, Json, choose_brokers
 from penstock.cli.progress import Meter, Steps
 from penstock.cli.screen import err, out
 from penstock.cli.signals import stop_on_signals
+from penstock.core.duration import seconds
+from penstock.engine import HealthBoard
 from penstock.errors import ConfigError
 from penstock.jvm.coordinates import kafka_connector
 from penstock.jvm.jars import resolve
@@ -81,11 +84,17 @@ def run(
     show_config: Annotated[
         bool, typer.Option("--print-config", help="Print every option and where it came from, then exit.")
     ] = False,
+    health: Annotated[
+        str | None,
+        typer.Option(metavar="[HOST:]PORT", help="Answer liveness probes here, on loopback by default. Local engine."),
+    ] = None,
+    stuck_after: Annotated[
+        str, typer.Option(metavar="DURATION", help="With --health: a record in progress for longer is a failure.")
+    ] = "10m",
     as_json: Json = False,
 ) -> None:
     """Consume with an app's handlers until it is stopped: Ctrl+C or SIGTERM drains, commits and leaves."""
-    if engine is Engine.local and (master or checkpoint):
-        raise ConfigError("--master and --checkpoint are for Spark.", hint="Add --engine spark, or leave them out.")
+    _check_flags(engine, master=master, checkpoint=checkpoint, health=health)
     from_line = brokers if _is_on_the_line(context, "brokers") else None
     effective = configure(load_app(reference), file=config, brokers=from_line, flags=settings or [])
     if show_config:
@@ -108,6 +117,9 @@ def run(
         stop = threading.Event()
         stack.enter_context(stop_on_signals(stop, lambda line: err.print(line, style="bold")))
         emit = Fanout(listeners)
+        board = HealthBoard()
+        if health is not None:
+            stack.enter_context(serve_health(health, board, stuck_after=seconds(stuck_after, name="--stuck-after")))
         if engine is Engine.spark:
             # Imported here because it takes long, and only its users should wait for it.
             from penstock import spark  # noqa: PLC0415
@@ -129,9 +141,17 @@ def run(
                 stop=stop,
                 until_caught_up=until_caught_up,
                 per_record=events is not None,
+                health=board,
             )
     if as_json:
         typer.echo(json.dumps({"stopped": [asdict(each) for each in totals.stopped]}))
+
+
+def _check_flags(engine: Engine, *, master: str | None, checkpoint: str | None, health: str | None) -> None:
+    if engine is Engine.local and (master or checkpoint):
+        raise ConfigError("--master and --checkpoint are for Spark.", hint="Add --engine spark, or leave them out.")
+    if engine is Engine.spark and health is not None:
+        raise ConfigError("--health is for the local engine.", hint="Spark answers on its own UI, port 4040.")
 
 
 def _is_on_the_line(context: typer.Context, parameter: str) -> bool:

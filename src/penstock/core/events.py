@@ -87,6 +87,21 @@ class Dispatched(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stalled(Event):
+    """A record has been in progress for so long that its handler may be stuck; its lane waits."""
+
+    group: str
+    member: str
+    topic: str
+    partition: int
+    offset: int
+    key: str | None
+    epoch: int
+    attempt: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finished(Event):
     """The handler is through with a record, and its output, if any, is in Kafka."""
 

@@ -16,6 +16,7 @@ from penstock.core.outcome import Failed, Outgoing
 from penstock.core.pace import Pace
 from penstock.core.record import TopicPartition
 from penstock.engine.fetcher import Fetcher
+from penstock.engine.health import InProgress
 from penstock.engine.messages import (
     Acked,
     AckedBelow,
@@ -54,6 +55,9 @@ _PROGRESS_SECONDS = 0.5
 _COLLECT_SECONDS = 0.1
 # A worker that has a bundle for longer than this lets others have the rest of it.
 _STUCK_SECONDS = 0.05
+# A record that takes this long is reported, once.
+_STALLED_SECONDS = 60.0
+_LONGEST_SHOWN = 5
 # Messages handled before timers get their turn again.
 _MESSAGE_BURST = 256
 
@@ -82,7 +86,7 @@ class Dispatcher:
         self._clock = clock
         self._lease = lease
         self._confirming: Commits | None = None  # the commit whose answer says whether this member still counts
-        self._to_record = reading.to_record
+        self._to_record, self._offset_of = reading.to_record, reading.offset_of
         self._inbox = inbox
         self._tell = reporter
         self._until = until
@@ -106,6 +110,9 @@ class Dispatcher:
         self._commit_after = 1 if handler.commit == "record" else handler.commit_after
         self._finished_at_commit = 0
         self._works: set[Work] = set()
+        self._finished_at = clock()
+        self._settled_seen = 0
+        self._longest: tuple[InProgress, ...] = ()
         self._results: list[Result] = []
         self._pace = Pace()
         self._commit_under_way = False
@@ -117,6 +124,11 @@ class Dispatcher:
     def in_flight_room(self, delivered: int) -> int:
         """How many more records may come in, after so many; called by the fetcher."""
         return self._handler.max_in_flight - (delivered - self._dispatch.settled)
+
+    def health(self) -> tuple[float | None, int, tuple[InProgress, ...]]:
+        """Seconds since something was finished, records in flight, what takes longest; read from other threads."""
+        in_flight = sum(epoch.tracker.unfinished for epoch in self._dispatch.epochs)
+        return (self._clock() - self._finished_at if in_flight else None), in_flight, self._longest
 
     def run(self, fetcher: Fetcher, workers: Workers, outbox: Outbox) -> None:
         """Until the member has left its group."""
@@ -239,6 +251,23 @@ class Dispatcher:
             if work.began is not None and time.monotonic() - work.began > _STUCK_SECONDS:
                 self._results.extend((run, (), True) for run in work.take_back())
         self._report()
+        self._look_for_stalls(self._clock())
+
+    def _look_for_stalls(self, now: float) -> None:
+        if self._dispatch.settled != self._settled_seen or not self._works:
+            self._settled_seen, self._finished_at = self._dispatch.settled, now
+        at = [(work, current) for work in self._works if (current := work.current(now)) is not None]
+        at.sort(key=lambda each: -each[1][2])
+        for work, (run, record, seconds) in at:
+            if seconds < _STALLED_SECONDS:
+                break
+            if not work.stalled:
+                work.stalled = True
+                self._tell.stalled(run.epoch, record, seconds)
+        self._longest = tuple(
+            InProgress(*run.epoch.place, self._offset_of(record), round(seconds, 3))
+            for _, (run, record, seconds) in at[:_LONGEST_SHOWN]
+        )
 
     def _report(self) -> None:
         if self._results:

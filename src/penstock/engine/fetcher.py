@@ -90,6 +90,11 @@ class Fetcher:
         self._closing.set()
 
     @property
+    def polled(self) -> float:
+        """When the last poll returned, by the monotonic clock; read from other threads."""
+        return self._polled
+
+    @property
     def is_alive(self) -> bool:
         return self._thread.is_alive()
 

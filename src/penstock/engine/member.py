@@ -3,6 +3,7 @@
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -16,6 +17,7 @@ from penstock.core.lease import Lease
 from penstock.core.record import Record, TopicPartition
 from penstock.engine.dispatcher import Dispatcher
 from penstock.engine.fetcher import Fetcher
+from penstock.engine.health import Health
 from penstock.engine.messages import Acked, Inbox, Stop
 from penstock.engine.outbox import Outbox
 from penstock.engine.reporter import Reporter
@@ -46,8 +48,8 @@ class Member:
         self._handler = handler
         self._inbox: Inbox = SimpleQueue()
         self._reading = self._acking(MESSAGES) if handler.commit == "manual" else MESSAGES
-        name = f"{socket.gethostname()}-{os.getpid()}-{next(_NUMBERS)}"
-        self._reporter = Reporter(handler, emit, member=name, reading=self._reading, per_record=per_record)
+        self._name = f"{socket.gethostname()}-{os.getpid()}-{next(_NUMBERS)}"
+        self._reporter = Reporter(handler, emit, member=self._name, reading=self._reading, per_record=per_record)
         self._lease = Lease(_session_seconds(handler))
         self._dispatcher = Dispatcher(
             handler, self._inbox, self._reporter, reading=self._reading, lease=self._lease, until=until
@@ -79,6 +81,19 @@ class Member:
     @property
     def error(self) -> BaseException | None:
         return self._crash or self._dispatcher.error
+
+    def health(self) -> Health:
+        """From any thread."""
+        finished, in_flight, longest = self._dispatcher.health()
+        return Health(
+            handler=self._handler.name,
+            group=self._handler.group,
+            member=self._name,
+            polled_seconds_ago=round(time.monotonic() - self._fetcher.polled, 3),
+            finished_seconds_ago=None if finished is None else round(finished, 3),
+            in_flight=in_flight,
+            longest=longest,
+        )
 
     def _run(self) -> None:
         try:

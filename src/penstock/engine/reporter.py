@@ -68,6 +68,11 @@ class Reporter:
                     attempt = run.epoch.attempt_at(offset)
                     self._emit(events.Dispatched(**self._record(run.epoch, record, offset), attempt=attempt))
 
+    def stalled(self, epoch: Epoch, record: AnyRecord, seconds: float) -> None:
+        offset = self._reading.offset_of(record)
+        where = self._record(epoch, record, offset)
+        self._emit(events.Stalled(**where, attempt=epoch.attempt_at(offset), seconds=round(seconds, 3)))
+
     def settled(self, consequences: Consequences) -> None:
         """What workers reported: finished, skipped and retried records."""
         self._counts.read += sum(len(records) for _, records in consequences.finished)

@@ -5,6 +5,8 @@ from collections.abc import Callable
 
 from penstock.app import App
 from penstock.core.events import Event
+from penstock.engine.collector import calm_collector
+from penstock.engine.health import HealthBoard
 from penstock.engine.member import Member
 from penstock.kafka import Cluster, prepare_topics
 
@@ -19,10 +21,12 @@ def run(
     stop: threading.Event,
     until_caught_up: bool = False,
     per_record: bool = False,
+    health: HealthBoard | None = None,
 ) -> None:
     """Consume for every handler of the app until ``stop`` is set, all have caught up, or one fails.
 
-    ``emit`` is called from several threads. ``per_record`` asks for events of single records too.
+    ``emit`` is called from several threads. ``per_record`` asks for events of single records too. Members can be
+    looked at on the ``health`` board.
     """
     cluster = Cluster(brokers, app.settings)
     prepare_topics(app, cluster, emit)
@@ -36,9 +40,13 @@ def run(
         )
         for handler in app.handlers
     ]
+    if health is not None:
+        for member in members:
+            health.add(member.health)
     for member, handler in zip(members, app.handlers, strict=True):
         member.start(cluster.lag(handler.group, handler.topics, start=handler.start))
-    _watch(members, stop)
+    with calm_collector():
+        _watch(members, stop)
     for member in members:
         if member.error is not None:
             raise member.error

@@ -21,7 +21,10 @@ class Work:
     Both sides only use operations that are atomic by themselves (a pop, an append, a flag), so neither needs a lock.
     """
 
-    __slots__ = ("_batch", "_collected", "_has_dead_letter", "_open", "_pending", "_started", "began", "seconds")
+    __slots__ = (
+        "_batch", "_collected", "_has_dead_letter", "_open", "_pending", "_seen", "_seen_since", "_started",
+        "began", "seconds", "stalled",
+    )  # fmt: skip
 
     def __init__(self, runs: list[Run], *, has_dead_letter: bool) -> None:
         self._pending = deque(runs)
@@ -30,7 +33,9 @@ class Work:
         self._collected = 0
         self._batch: list[Run] = []
         self._has_dead_letter = has_dead_letter
+        self._seen, self._seen_since = (0, 0), 0.0
         self.began: float | None = None
+        self.stalled = False
         self.seconds = 0.0
 
     @property
@@ -114,6 +119,16 @@ class Work:
                 break
             self._collected += 1
         return results
+
+    def current(self, now: float) -> tuple[Run, AnyRecord, float] | None:
+        """The record that the worker is at, and for how long it has been seen to be."""
+        attempted, started = self.attempted, len(self._started)
+        if (attempted, started) != self._seen:
+            self._seen, self._seen_since = (attempted, started), now
+        run = self._started[-1] if self._started else None
+        if run is None or run.done or len(run.outcomes) >= len(run.records):
+            return None
+        return run, run.records[len(run.outcomes)], now - self._seen_since
 
     def take_back(self) -> list[Run]:
         """What the worker has not begun, as runs: others can have them while it is stuck."""

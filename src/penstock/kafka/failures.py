@@ -177,8 +177,10 @@ _TABLE: dict[int, _Row] = {
     KafkaError.MSG_SIZE_TOO_LARGE: (
         ServerError,
         "A record is too large while {doing}: {text}.",
-        "For reading, raise receive.message.max.bytes (and fetch.max.bytes) in settings above its size; for writing, "
-        "max.message.bytes of the topic and message.max.bytes in settings.",
+        (
+            "For reading, raise receive.message.max.bytes (and fetch.max.bytes) in settings above its size; for "
+            "writing, max.message.bytes of the topic and message.max.bytes in settings."
+        ),
     ),
     KafkaError._BAD_MSG: _CORRUPT,
     KafkaError._BAD_COMPRESSION: _CORRUPT,
