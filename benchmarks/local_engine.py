@@ -8,7 +8,7 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 from uuid import uuid4
 
@@ -21,7 +21,7 @@ from penstock import App, Record
 from penstock import engine as local
 from penstock.core.events import Assigned, Event, Stopping
 from penstock.devkit import Embedded, UpOptions, embedded_brokers
-from penstock.kafka import Cluster, make_producer
+from penstock.kafka import CONSUMER_DEFAULTS, Cluster, make_producer
 
 KEYS = [b"key-%d" % number for number in range(1_000)]
 
@@ -59,10 +59,10 @@ def fill(brokers: str, topic: str, records: int, partitions: int) -> None:
     producer.flush(60)
 
 
-def bare_consumer(brokers: str, topic: str) -> Consumer:
+def bare_consumer(brokers: str, topic: str, settings: Mapping[str, Any]) -> Consumer:
     consumer = Consumer(
         {"bootstrap.servers": brokers, "group.id": uuid4().hex, "auto.offset.reset": "earliest",
-         "enable.auto.commit": False}
+         "enable.auto.commit": False, **settings}
     )  # fmt: skip
     assigned = threading.Event()
     consumer.subscribe([topic], on_assign=lambda *_: assigned.set())
@@ -71,8 +71,8 @@ def bare_consumer(brokers: str, topic: str) -> Consumer:
     return consumer
 
 
-def bare_poll(brokers: str, topic: str, records: int) -> float:
-    consumer = bare_consumer(brokers, topic)
+def bare_poll(brokers: str, topic: str, records: int, settings: Mapping[str, Any]) -> float:
+    consumer = bare_consumer(brokers, topic, settings)
     began, seen = time.perf_counter(), 0
     while seen < records:
         message = consumer.poll(1.0)
@@ -84,8 +84,8 @@ def bare_poll(brokers: str, topic: str, records: int) -> float:
     return seconds
 
 
-def bare_consume(brokers: str, topic: str, records: int) -> float:
-    consumer = bare_consumer(brokers, topic)
+def bare_consume(brokers: str, topic: str, records: int, settings: Mapping[str, Any]) -> float:
+    consumer = bare_consumer(brokers, topic, settings)
     began, seen = time.perf_counter(), 0
     while seen < records:
         for message in consumer.consume(1_000, 1.0):
@@ -107,6 +107,17 @@ def penstock(brokers: str, topic: str, handler: Callable[..., Any], **options: A
 
 def nothing(record: Record) -> None:
     pass
+
+
+def nothing_with_any(records: list[Record]) -> None:
+    pass
+
+
+def compute(record: Record) -> None:
+    """About ten milliseconds of one core."""
+    total = 0
+    for number in range(150_000):
+        total += number
 
 
 class Busy:
@@ -155,19 +166,27 @@ def main(
 
 
 def measure(brokers: str, records: int) -> list[dict[str, Any]]:
-    topic, narrow, wide = (f"bench-{uuid4().hex[:8]}" for _ in range(3))
+    topic, narrow, wide, few = (f"bench-{uuid4().hex[:8]}" for _ in range(4))
     fill(brokers, topic, records, 4)
     fill(brokers, narrow, 10_000, 1)
     fill(brokers, wide, 40_000, 1)
+    fill(brokers, few, 1_000, 1)
     try:
-        poll, consume = bare_poll(brokers, topic, records), bare_consume(brokers, topic, records)
+        poll, consume = bare_poll(brokers, topic, records, {}), bare_consume(brokers, topic, records, {})
+        ours_poll = bare_poll(brokers, topic, records, CONSUMER_DEFAULTS)
+        ours_consume = bare_consume(brokers, topic, records, CONSUMER_DEFAULTS)
         rows = [
             ("bare poll() loop", poll, "1.00"),
             ("bare consume(1000) loop", consume, f"{poll / consume:.2f} x poll"),
+            ("bare poll() loop, penstock's client settings", ours_poll, f"{poll / ours_poll:.2f} x poll"),
+            ("bare consume(1000) loop, penstock's settings", ours_consume, f"{poll / ours_consume:.2f} x poll"),
         ]
         for order in ("partition", "key", "none"):
             seconds = penstock(brokers, topic, nothing, order=order, concurrency=8)
             rows.append((f"penstock, no-op, order={order}", seconds, f"{poll / seconds:.2f} x poll"))
+        seconds = penstock(brokers, topic, nothing_with_any, batch=1_000, concurrency=8)
+        ratios = f"{consume / seconds:.2f} x consume, {ours_consume / seconds:.2f} x with its settings"
+        rows.append(("penstock, no-op, batch=1000", seconds, ratios))
         results = [{"what": what, "seconds": s, "records": records, "ratio": ratio} for what, s, ratio in rows]
         for order in ("key", "none"):
             busy = Busy()
@@ -178,8 +197,14 @@ def measure(brokers: str, records: int) -> list[dict[str, Any]]:
         penstock(brokers, wide, busy.wait_50_ms, order="none", concurrency=1_000)
         results.append({"what": "50 ms, async, 1,000 at once", "seconds": busy.seconds, "records": 40_000,
                         "ratio": f"{2.0 / busy.seconds:.0%} of ideal"})  # fmt: skip
+        one, two = (
+            penstock(brokers, few, compute, workers="process", order="none", concurrency=processes)
+            for processes in (1, 2)
+        )
+        for seconds, what in ((one, "10 ms of computing, one process"), (two, "10 ms of computing, two processes")):
+            results.append({"what": what, "seconds": seconds, "records": 1_000, "ratio": f"{one / seconds:.2f} x one"})
     finally:
-        Cluster(brokers).delete_topics([topic, narrow, wide])
+        Cluster(brokers).delete_topics([topic, narrow, wide, few])
     return results
 
 

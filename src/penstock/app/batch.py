@@ -21,15 +21,15 @@ def batch_attempts(handler: Handler, reading: Reading = RECORDS) -> BatchAttempt
     batch = _Batch(handler, reading)
 
     def attempt(records: list[Any], numbers: list[int]) -> list[Outcome]:
-        outcomes, good = batch.decode(records)
+        outcomes, good, values = batch.decode(records)
         try:
-            results = handler.function(*batch.arguments(good, records, numbers)) if good else None
+            results = handler.function(*batch.arguments(good, values, records, numbers)) if good else None
             batch.settle(outcomes, good, records, results)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a handler does is an outcome
             if len(good) == 1:
-                outcomes[good[0][0]] = outcome_of(error)
+                outcomes[good[0]] = outcome_of(error)
             else:
-                for index, _ in good:
+                for index in good:
                     (outcomes[index],) = attempt([records[index]], [numbers[index]])
         return outcomes
 
@@ -41,15 +41,15 @@ def batch_attempts_async(handler: Handler, reading: Reading = RECORDS) -> AsyncB
     batch = _Batch(handler, reading)
 
     async def attempt(records: list[Any], numbers: list[int]) -> list[Outcome]:
-        outcomes, good = batch.decode(records)
+        outcomes, good, values = batch.decode(records)
         try:
-            results = await handler.function(*batch.arguments(good, records, numbers)) if good else None
+            results = await handler.function(*batch.arguments(good, values, records, numbers)) if good else None
             batch.settle(outcomes, good, records, results)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a handler does is an outcome
             if len(good) == 1:
-                outcomes[good[0][0]] = outcome_of(error)
+                outcomes[good[0]] = outcome_of(error)
             else:
-                for index, _ in good:
+                for index in good:
                     (outcomes[index],) = await attempt([records[index]], [numbers[index]])
         return outcomes
 
@@ -60,7 +60,7 @@ def outcome_of(error: BaseException) -> Outcome:
     return Skipped(str(error)) if isinstance(error, Skip) else failed(error)
 
 
-_Good = list[tuple[int, Any]]
+_Indexes = Sequence[int]
 
 
 class _Batch:
@@ -73,39 +73,46 @@ class _Batch:
         self._decode = decoder_for(handler.signature.hint) if handler.signature.takes_value else None
         self._to_outcome = finisher(handler, reading)
 
-    def decode(self, records: list[Any]) -> tuple[list[Outcome], _Good]:
-        """An outcome for each, done until shown otherwise, and the values of those that can be handled by index."""
+    def decode(self, records: list[Any]) -> tuple[list[Outcome], _Indexes, list[Any]]:
+        """An outcome for each, done until shown otherwise; which of them can be handled; and the values of those."""
         outcomes: list[Outcome] = [self._returned] * len(records)
+        everything = range(len(records))
         if self._decode is None:
-            return outcomes, [(index, None) for index in range(len(records))]
-        decode, value_of, good = self._decode, self._reading.value_of, []
+            return outcomes, everything, []
+        try:
+            return outcomes, everything, list(map(self._decode, map(self._reading.value_of, records)))
+        except Exception:  # noqa: BLE001 - a user's own decoder may raise anything; which record it was shows one by one
+            return outcomes, *self._decode_each(records, outcomes)
+
+    def _decode_each(self, records: list[Any], outcomes: list[Outcome]) -> tuple[_Indexes, list[Any]]:
+        good, values = [], []
         for index, record in enumerate(records):
             try:
-                good.append((index, decode(value_of(record))))
-            except Exception as error:  # noqa: BLE001 - a user's own decoder may raise anything
+                values.append(self._decode(self._reading.value_of(record)))  # type: ignore[misc] # it is there
+                good.append(index)
+            except Exception as error:  # noqa: BLE001 - as above
                 outcomes[index] = failed(error)
-        return outcomes, good
+        return good, values
 
-    def arguments(self, good: _Good, records: list[Any], numbers: list[int]) -> list[list[Any]]:
-        arguments: list[list[Any]] = []
-        if self._signature.takes_value:
-            arguments.append([value for _, value in good])
+    def arguments(self, good: _Indexes, values: list[Any], records: list[Any], numbers: list[int]) -> list[list[Any]]:
+        arguments = [values] if self._signature.takes_value else []
         if self._signature.takes_record:
-            to_record = self._reading.to_record
-            arguments.append([to_record(records[index], numbers[index]) for index, _ in good])
+            wanted = range(len(records)) == good
+            chosen = (records, numbers) if wanted else ([records[i] for i in good], [numbers[i] for i in good])
+            arguments.append(list(map(self._reading.to_record, *chosen)))
         return arguments
 
-    def settle(self, outcomes: list[Outcome], good: _Good, records: list[Any], results: Any) -> None:
+    def settle(self, outcomes: list[Outcome], good: _Indexes, records: list[Any], results: Any) -> None:
         """Put what the handler returned into the outcomes: nothing for "all done", or one result for each record."""
         if results is None:
             return
         if not isinstance(results, Sequence) or isinstance(results, str | bytes) or len(results) != len(good):
             what = f"{len(results)} results" if isinstance(results, list | tuple) else type(results).__name__
             failure = Failed("Reject", f"the handler returned {what} for {len(good)} records", final=True)
-            for index, _ in good:
+            for index in good:
                 outcomes[index] = failure
             return
-        for (index, _), result in zip(good, results, strict=True):
+        for index, result in zip(good, results, strict=True):
             if isinstance(result, BaseException):
                 outcomes[index] = outcome_of(result)
             elif result is not None:

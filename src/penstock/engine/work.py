@@ -79,8 +79,15 @@ class Work:
         runs = _pop_all(self._pending.popleft)
         self._started.extend(runs)
         self._batch = [run for run in runs if run.epoch.dispatching and self.began <= lease.until]
-        wanted = [(run.epoch, record) for run in self._batch for record in run.records]
-        return [record for _, record in wanted], [epoch.attempt_at(offset_of(record)) for epoch, record in wanted]
+        records: list[AnyRecord] = []
+        numbers: list[int] = []
+        for run in self._batch:
+            records += run.records
+            epoch = run.epoch
+            # Hardly ever has anything failed before, so hardly ever is there something to look up.
+            known = [epoch.attempt_at(offset_of(each)) for each in run.records] if epoch.failures else None
+            numbers += known or [1] * len(run.records)
+        return records, numbers
 
     def note_batch(self, outcomes: Sequence[Outcome]) -> None:
         position = 0
