@@ -159,7 +159,8 @@ class Dispatch:
     def reach(self, place: TopicPartition, offset: int) -> None:
         """The partition was read up to its end, which is this offset."""
         epoch = self._epochs.get(place)
-        if epoch is not None and not epoch.rewinding:
+        # What was delivered since it stopped was dropped, so its end is not reached.
+        if epoch is not None and epoch.dispatching and not epoch.rewinding:
             epoch.tracker.reach(offset)
 
     def take(self, now: float, size: int) -> list[list[Run]]:

@@ -37,7 +37,6 @@ class Record:
         headers: tuple[Header, ...] = (),
         timestamp_ms: int = -1,
         attempt: int = 1,
-        *,
         rest: Rest | None = None,
     ) -> None:
         self.topic = topic

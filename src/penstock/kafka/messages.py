@@ -14,8 +14,10 @@ def to_record(message: Message, attempt: int = 1) -> Record:
         message.offset(),  # type: ignore[arg-type]
         message.key(),
         message.value(),
-        attempt=attempt,
-        rest=message,  # type: ignore[arg-type]
+        (),
+        -1,
+        attempt,
+        message,  # type: ignore[arg-type]
     )
 
 
