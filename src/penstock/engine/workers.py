@@ -112,7 +112,7 @@ class EventLoopWorkers:
     def __init__(self, handler: Handler, inbox: Inbox, reading: Reading) -> None:
         self._handler = handler
         self._inbox = inbox
-        self._attend = _attend_async(handler, reading)
+        self._attend = attend_async(handler, reading)
         self._loop = asyncio.new_event_loop()
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting: deque[Work] = deque()
@@ -150,7 +150,7 @@ class EventLoopWorkers:
             self._inbox.put(Worked(work))
 
 
-def _attend_async(handler: Handler, reading: Reading) -> Callable[[Work], Awaitable[None]]:
+def attend_async(handler: Handler, reading: Reading) -> Callable[[Work], Awaitable[None]]:
     offset_of = reading.offset_of
     if handler.batch:
         attempt_batch = batch_attempts_async(handler, reading)
