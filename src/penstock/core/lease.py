@@ -27,3 +27,7 @@ class Lease:
     def restore(self, now: float) -> None:
         """The broker has confirmed the membership, or a new one began."""
         self.until = now + self._seconds
+
+
+# Where nobody can take the partitions away: the testing kit says itself when it does.
+FOREVER = Lease(math.inf)

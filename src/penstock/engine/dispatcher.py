@@ -4,6 +4,7 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import inf
 from queue import Empty
 
 from penstock.app import Handler, Reading, halt_error
@@ -15,7 +16,6 @@ from penstock.core.offset_map import Range, UnreadableMapError, decode
 from penstock.core.outcome import Failed, Outgoing
 from penstock.core.pace import Pace
 from penstock.core.record import TopicPartition
-from penstock.engine.fetcher import Fetcher
 from penstock.engine.health import InProgress
 from penstock.engine.messages import (
     Acked,
@@ -41,8 +41,8 @@ from penstock.engine.messages import (
     Undeliverable,
     Worked,
 )
-from penstock.engine.outbox import Outbox
 from penstock.engine.reporter import Reporter
+from penstock.engine.seams import FetcherSide, OutboxSide
 from penstock.engine.work import Work
 from penstock.engine.workers import Workers, queued_ahead
 from penstock.errors import PenstockError
@@ -69,7 +69,11 @@ class _Revoke:
 
 
 class Dispatcher:
-    """Takes every message of a member, asks the rules in ``core``, and carries out what they say."""
+    """Takes every message of a member, asks the rules in ``core``, and carries out what they say.
+
+    Whatever it does without a message depends on ``clock``; ``wall_clock`` is for people, and ``jitter`` gives numbers
+    from 0 up to 1. The testing kit puts its own in their places.
+    """
 
     def __init__(
         self,
@@ -81,9 +85,13 @@ class Dispatcher:
         lease: Lease,
         until: Mapping[TopicPartition, int] | None,
         clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
+        jitter: Callable[[], float] = random.random,
+        pace: Pace | None = None,
     ) -> None:
         self._handler = handler
         self._clock = clock
+        self._wall_clock = wall_clock
         self._lease = lease
         self._confirming: Commits | None = None  # the commit whose answer says whether this member still counts
         self._to_record, self._offset_of = reading.to_record, reading.offset_of
@@ -101,7 +109,7 @@ class Dispatcher:
             max_in_flight=handler.max_in_flight,
             retry=handler.retry,
             dead_letter_of=self._dead_letter if handler.dead_letter else None,
-            random=random.random,
+            random=jitter,
         )
         self._revokes: list[_Revoke] = []
         self._next_commit = clock() + handler.commit_every
@@ -114,11 +122,11 @@ class Dispatcher:
         self._settled_seen = 0
         self._longest: tuple[InProgress, ...] = ()
         self._results: list[Result] = []
-        self._pace = Pace()
+        self._pace = pace or Pace()
         self._commit_under_way = False
         self._was_assigned = False
         self._stopping = False
-        self._left = False
+        self.left = False
         self.error: PenstockError | None = None
 
     def in_flight_room(self, delivered: int) -> int:
@@ -130,11 +138,14 @@ class Dispatcher:
         in_flight = sum(epoch.tracker.unfinished for epoch in self._dispatch.epochs)
         return (self._clock() - self._finished_at if in_flight else None), in_flight, self._longest
 
-    def run(self, fetcher: Fetcher, workers: Workers, outbox: Outbox) -> None:
-        """Until the member has left its group."""
+    def attach(self, fetcher: FetcherSide, workers: Workers, outbox: OutboxSide) -> None:
+        """Whom it talks to, from its first turn on."""
         self._fetcher, self._workers, self._outbox = fetcher, workers, outbox
+
+    def run(self) -> None:
+        """Until the member has left its group."""
         started = self._clock()
-        while not self._left:
+        while not self.left:
             self.turn(self._wait())
         self._tell.stopped(self._clock() - started)
 
@@ -155,9 +166,18 @@ class Dispatcher:
     def _wait(self) -> float:
         if self._outbox.is_full:
             return _OUTBOX_FULL_SECONDS
+        return max(0.0, min(_IDLE_SECONDS, min(self._next_commit, self.next_due()) - self._clock()))
+
+    @property
+    def next_commit(self) -> float:
+        """When what is finished by then is committed."""
+        return self._next_commit
+
+    def next_due(self) -> float:
+        """When else there is something to do without a message: a retry, a batch, the last moment of a revoke."""
         work = self._dispatch.next_due()
-        due = [self._next_commit, *(revoke.deadline for revoke in self._revokes), *([] if work is None else [work])]
-        return max(0.0, min(_IDLE_SECONDS, min(due) - self._clock()))
+        due = [revoke.deadline for revoke in self._revokes]
+        return min(due, default=inf) if work is None else min([work, *due])
 
     def _take(self, message: ToDispatcher) -> None:  # noqa: C901, PLR0912 - one line for each kind of message
         match message:
@@ -212,7 +232,7 @@ class Dispatcher:
             case Stop(reason):
                 self._stop(reason)
             case Left():
-                self._left = True
+                self.left = True
 
     def _advance(self, now: float) -> None:
         """Everything that is due, whatever message came last."""
@@ -235,8 +255,9 @@ class Dispatcher:
             self._stop("caught up")
 
     def _hand_out(self, now: float) -> None:
-        has_dead_letter = self._handler.dead_letter is not None
-        works = [Work(runs, has_dead_letter=has_dead_letter) for runs in self._dispatch.take(now, self._pace.size)]
+        has_dead_letter, clock = self._handler.dead_letter is not None, self._clock
+        bundles = self._dispatch.take(now, self._pace.size)
+        works = [Work(runs, has_dead_letter=has_dead_letter, clock=clock) for runs in bundles]
         if works:
             self._works.update(works)
             self._tell.dispatched(works)
@@ -248,7 +269,7 @@ class Dispatcher:
         """Take what is finished from workers that are still busy, and from stuck ones what they have not begun."""
         for work in self._works:
             self._results.extend(work.collect())
-            if work.began is not None and time.monotonic() - work.began > _STUCK_SECONDS:
+            if work.began is not None and self._clock() - work.began > _STUCK_SECONDS:
                 self._results.extend((run, (), True) for run in work.take_back())
         self._report()
         self._look_for_stalls(self._clock())
@@ -288,7 +309,7 @@ class Dispatcher:
             topic=self._handler.dead_letter or "",
             group=self._handler.group,
             attempts=tried.attempt,
-            now=time.time(),
+            now=self._wall_clock(),
         )
 
     # Partitions come and go.

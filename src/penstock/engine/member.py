@@ -6,19 +6,18 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
 from itertools import count
 from queue import SimpleQueue
-from typing import Any
 
-from penstock.app import Handler, Reading
+from penstock.app import Handler
 from penstock.core.events import Event
 from penstock.core.lease import Lease
-from penstock.core.record import Record, TopicPartition
+from penstock.core.record import TopicPartition
+from penstock.engine.acking import acking
 from penstock.engine.dispatcher import Dispatcher
 from penstock.engine.fetcher import Fetcher
 from penstock.engine.health import Health
-from penstock.engine.messages import Acked, Inbox, Stop
+from penstock.engine.messages import Inbox, Stop
 from penstock.engine.outbox import Outbox
 from penstock.engine.reporter import Reporter
 from penstock.engine.workers import make_workers
@@ -47,7 +46,7 @@ class Member:
     ) -> None:
         self._handler = handler
         self._inbox: Inbox = SimpleQueue()
-        self._reading = self._acking(MESSAGES) if handler.commit == "manual" else MESSAGES
+        self._reading = acking(MESSAGES, self._inbox) if handler.commit == "manual" else MESSAGES
         self._name = f"{socket.gethostname()}-{os.getpid()}-{next(_NUMBERS)}"
         self._reporter = Reporter(handler, emit, member=self._name, reading=self._reading, per_record=per_record)
         self._lease = Lease(_session_seconds(handler))
@@ -102,19 +101,10 @@ class Member:
                 stack.callback(workers.close)
                 outbox = Outbox(self._producer, self._inbox, brokers=self._brokers)
                 stack.callback(outbox.close)
+                self._dispatcher.attach(self._fetcher, workers, outbox)
                 self._fetcher.start()
                 stack.callback(self._fetcher.join, _JOIN_SECONDS)
                 stack.callback(self._fetcher.leave)
-                self._dispatcher.run(self._fetcher, workers, outbox)
+                self._dispatcher.run()
         except BaseException as crash:  # noqa: BLE001 - handed to whoever joins; nothing more is committed after it
             self._crash = crash
-
-    def _acking(self, reading: Reading) -> Reading:
-        """Records of this reading can be acknowledged, which reaches the dispatcher."""
-
-        def to_record(source: Any, attempt: int) -> Record:
-            record = reading.to_record(source, attempt)
-            acked = Acked((record.topic, record.partition), record.offset, source)
-            return record.acknowledged_by(lambda: self._inbox.put(acked))
-
-        return replace(reading, to_record=to_record)

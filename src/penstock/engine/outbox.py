@@ -78,13 +78,17 @@ class Outbox:
             self._on_refusal(send, error)
 
     def _on_refusal(self, send: Send, error: KafkaError) -> None:
-        # A dead letter has nowhere else to go, so its refusal always stops the member.
-        if error.code() in _OWN_FAULT and send.failure is None:
-            message = f"topic {send.outgoing.topic} does not take its output: {error.str()}"
-            self._inbox.put(Refused(send, Failed("OutputRefused", message, final=True)))
-        else:
-            doing = f"writing to topic {send.outgoing.topic} what became of {_name(send)}"
-            self._inbox.put(Undeliverable(send, translate(KafkaException(error), doing=doing, brokers=self._brokers)))
+        self._inbox.put(refusal(send, error, brokers=self._brokers))
+
+
+def refusal(send: Send, error: KafkaError, *, brokers: str) -> Refused | Undeliverable:
+    """What it means that the broker did not take this."""
+    # A dead letter has nowhere else to go, so its refusal always stops the member.
+    if error.code() in _OWN_FAULT and send.failure is None:
+        message = f"topic {send.outgoing.topic} does not take its output: {error.str()}"
+        return Refused(send, Failed("OutputRefused", message, final=True))
+    doing = f"writing to topic {send.outgoing.topic} what became of {_name(send)}"
+    return Undeliverable(send, translate(KafkaException(error), doing=doing, brokers=brokers))
 
 
 def _name(send: Send) -> str:

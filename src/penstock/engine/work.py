@@ -22,17 +22,18 @@ class Work:
     """
 
     __slots__ = (
-        "_batch", "_collected", "_has_dead_letter", "_open", "_pending", "_seen", "_seen_since", "_started",
+        "_batch", "_clock", "_collected", "_has_dead_letter", "_open", "_pending", "_seen", "_seen_since", "_started",
         "began", "seconds", "stalled",
     )  # fmt: skip
 
-    def __init__(self, runs: list[Run], *, has_dead_letter: bool) -> None:
+    def __init__(self, runs: list[Run], *, has_dead_letter: bool, clock: Callable[[], float] = time.monotonic) -> None:
         self._pending = deque(runs)
         self._started: list[Run] = []
         self._open: tuple[Run, deque[AnyRecord]] | None = None  # an unordered run, and what of it is left to claim
         self._collected = 0
         self._batch: list[Run] = []
         self._has_dead_letter = has_dead_letter
+        self._clock = clock
         self._seen, self._seen_since = (0, 0), 0.0
         self.began: float | None = None
         self.stalled = False
@@ -46,7 +47,7 @@ class Work:
 
     def runs(self) -> Iterator[Run]:
         """One run after the other, as long as there are any; each is done when the next is asked for."""
-        self.began = time.monotonic()
+        self.began = self._clock()
         while True:
             try:
                 run = self._pending.popleft()
@@ -55,7 +56,7 @@ class Work:
             self._started.append(run)
             yield run
             run.done = True
-        self.seconds = time.monotonic() - self.began
+        self.seconds = self._clock() - self.began
 
     def records(self, run: Run) -> Iterator[AnyRecord]:
         """The records of the run started last. Without an order, each is this worker's once it comes out of here."""
@@ -75,7 +76,7 @@ class Work:
 
     def as_batch(self, offset_of: Callable[[AnyRecord], int], lease: Lease) -> tuple[list[AnyRecord], list[int]]:
         """All records of all runs at once, and which attempt at each this is; ``note_batch`` takes their outcomes."""
-        self.began = time.monotonic()
+        self.began = self._clock()
         runs = _pop_all(self._pending.popleft)
         self._started.extend(runs)
         self._batch = [run for run in runs if run.epoch.dispatching and self.began <= lease.until]
@@ -96,7 +97,7 @@ class Work:
             position += len(run.records)
         for run in self._started:
             run.done = True
-        self.seconds = time.monotonic() - (self.began or 0.0)
+        self.seconds = self._clock() - (self.began or 0.0)
 
     def stops_at(self, run: Run, failure: Failed) -> bool:
         """Whether the run cannot go on before the dispatcher has decided what becomes of this failure."""

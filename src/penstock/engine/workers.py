@@ -142,7 +142,7 @@ class EventLoopWorkers:
     def __init__(self, handler: Handler, inbox: Inbox, reading: Reading, lease: Lease) -> None:
         self._handler = handler
         self._inbox = inbox
-        self._attend = _attend_async(handler, reading, lease)
+        self._attend = attend_async(handler, reading, lease)
         self._loop = asyncio.new_event_loop()
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting: deque[Work] = deque()
@@ -180,7 +180,7 @@ class EventLoopWorkers:
             self._inbox.put(Worked(work))
 
 
-def _attend_async(handler: Handler, reading: Reading, lease: Lease) -> Callable[[Work], Awaitable[None]]:
+def attend_async(handler: Handler, reading: Reading, lease: Lease) -> Callable[[Work], Awaitable[None]]:
     offset_of, clock = reading.offset_of, time.monotonic
     if handler.batch:
         attempt_batch = batch_attempts_async(handler, reading)

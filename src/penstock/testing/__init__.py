@@ -1,0 +1,6 @@
+"""The real engine on a broker in memory, with a clock that is moved by hand, for your own tests."""
+
+from penstock.testing.bench import Bench
+from penstock.testing.letters import DeadLetter
+
+__all__ = ["Bench", "DeadLetter"]

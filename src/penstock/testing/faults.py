@@ -1,0 +1,24 @@
+"""What goes wrong because a test asked for it."""
+
+from dataclasses import dataclass, field
+
+from confluent_kafka import KafkaError
+
+
+@dataclass
+class Faults:
+    produce: dict[str, KafkaError] = field(default_factory=dict)
+    """By topic, why nothing can be written to it."""
+    commits: KafkaError | None = None
+    """Why no commit is accepted."""
+
+    def fail_produce(self, topic: str, *, too_large: bool) -> None:
+        code = KafkaError.MSG_SIZE_TOO_LARGE if too_large else KafkaError.TOPIC_AUTHORIZATION_FAILED
+        self.produce[topic] = KafkaError(code)
+
+    def refuse_commits(self) -> None:
+        self.commits = KafkaError(KafkaError.ILLEGAL_GENERATION)
+
+    def mend(self) -> None:
+        self.produce.clear()
+        self.commits = None
