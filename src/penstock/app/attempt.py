@@ -1,5 +1,6 @@
 """One attempt at one record: decode, call the handler, encode what it returns. Both engines attempt with this."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from operator import attrgetter
@@ -11,6 +12,9 @@ from penstock.core.outcome import DONE, HELD, Done, Failed, Outcome, Outgoing, R
 from penstock.core.record import Record
 from penstock.errors import HandlerError
 from penstock.serde import decoder_for, encode
+
+# Whatever a handler raises is an outcome. What is not in here, such as an interruption, stops the app.
+HANDLED = (Exception, SystemExit, asyncio.CancelledError)
 
 Attempt = Callable[[Any, int], Outcome]
 AsyncAttempt = Callable[[Any, int], Awaitable[Outcome]]
@@ -40,14 +44,14 @@ def attempts(handler: Handler, reading: Reading = RECORDS) -> Attempt:
             return returned if result is None else to_outcome(record, result)
         except Skip as skip:
             return Skipped(str(skip))
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a handler does is an outcome
+        except HANDLED as error:
             return failed(error)
 
     return attempt
 
 
 def attempts_async(handler: Handler, reading: Reading = RECORDS) -> AsyncAttempt:
-    """The same for an ``async def`` handler; only a cancellation gets out of it."""
+    """The same for an ``async def`` handler; only its own cancellation gets out of it."""
     call, to_outcome = _caller(handler, reading), finisher(handler, reading)
     returned = HELD if handler.commit == "manual" else DONE
 
@@ -57,10 +61,18 @@ def attempts_async(handler: Handler, reading: Reading = RECORDS) -> AsyncAttempt
             return returned if result is None else to_outcome(record, result)
         except Skip as skip:
             return Skipped(str(skip))
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a handler does is an outcome
+        except HANDLED as error:
+            raise_if_cancelled(error)
             return failed(error)
 
     return attempt
+
+
+def raise_if_cancelled(error: BaseException) -> None:
+    """A cancellation of the attempt itself goes on; one of something that the handler awaited is a failure of it."""
+    task = asyncio.current_task()
+    if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+        raise error
 
 
 def halt_error(handler_name: str, record: Record, failure: Failed) -> HandlerError:

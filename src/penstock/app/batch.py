@@ -7,7 +7,7 @@ it was; so each is attempted alone, and the one that is to blame fails alone.
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from penstock.app.attempt import RECORDS, Reading, finisher
+from penstock.app.attempt import HANDLED, RECORDS, Reading, finisher, raise_if_cancelled
 from penstock.app.handler import Handler
 from penstock.core.outcome import DONE, HELD, Failed, Outcome, Skip, Skipped, failed
 from penstock.serde import decoder_for
@@ -25,7 +25,7 @@ def batch_attempts(handler: Handler, reading: Reading = RECORDS) -> BatchAttempt
         try:
             results = handler.function(*batch.arguments(good, values, records, numbers)) if good else None
             batch.settle(outcomes, good, records, results)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a handler does is an outcome
+        except HANDLED as error:
             if len(good) == 1:
                 outcomes[good[0]] = outcome_of(error)
             else:
@@ -45,7 +45,8 @@ def batch_attempts_async(handler: Handler, reading: Reading = RECORDS) -> AsyncB
         try:
             results = await handler.function(*batch.arguments(good, values, records, numbers)) if good else None
             batch.settle(outcomes, good, records, results)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a handler does is an outcome
+        except HANDLED as error:
+            raise_if_cancelled(error)
             if len(good) == 1:
                 outcomes[good[0]] = outcome_of(error)
             else:

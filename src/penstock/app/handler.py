@@ -108,6 +108,11 @@ class Handler:
                 raise self._wrong(f"{option}={value!r} is not a count.", "Use a whole number from 1 on.")
         if self.max_in_flight < _MIN_IN_FLIGHT:
             raise self._wrong(f"max_in_flight={self.max_in_flight} is too few to work with.", "Use 2 or more.")
+        if self.commit_every <= 0:
+            raise self._wrong(
+                f"commit_every={self.commit_every:g} leaves no time between commits.",
+                'Use a duration such as "100ms", or commit="record" to commit as soon as a record is finished.',
+            )
         if self.batch is not None and self.batch > self.max_in_flight:
             raise self._wrong(
                 f"batch={self.batch} can never fill up with max_in_flight={self.max_in_flight}.", "Raise max_in_flight."

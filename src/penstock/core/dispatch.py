@@ -267,6 +267,9 @@ class Dispatch:
         epoch.ranges += len(offsets)
         epoch.ranges_counted = False
         self.settled += len(offsets)
+        if epoch.acked:
+            for offset in offsets:
+                epoch.acked.pop(offset, None)
         if epoch.failures:
             for offset in offsets:
                 failures = epoch.failures.pop(offset, 0)
@@ -292,7 +295,7 @@ class Dispatch:
             return consequences
         if epoch.held.get(offset) is record:
             self._release_held(epoch, [offset], consequences)
-        elif epoch.in_progress:  # its handler is still at it, or its outcome on the way
+        elif epoch.tracker.is_unfinished(offset):  # its handler is still at it, or its outcome on the way
             epoch.acked[offset] = record
         return consequences
 
@@ -316,6 +319,7 @@ class Dispatch:
             return False
         epoch.tracker.finish(offset)
         epoch.failures.pop(offset, None)
+        epoch.acked.pop(offset, None)
         epoch.ranges += 1
         epoch.ranges_counted = False
         self.settled += 1

@@ -84,6 +84,11 @@ class Tracker:
             marks[index] = 1
         self.unfinished -= len(offsets)
 
+    def is_unfinished(self, offset: int) -> bool:
+        """Whether this offset was delivered and is not finished yet."""
+        index = bisect_left(self._offsets, offset, self._head)
+        return index < len(self._offsets) and self._offsets[index] == offset and not self._marks[index]
+
     @property
     def commit_point(self) -> int | None:
         """The lowest unfinished offset; the next one to come if all are finished; None if nothing is known yet."""

@@ -78,11 +78,8 @@ class ThreadWorkers:
     def _serve(self) -> None:
         try:
             self._attend()
-        except Exception as error:  # noqa: BLE001 - a worker that is gone unheard would leave its work undone for ever
-            if not isinstance(error, PenstockError):
-                reason = f"{type(error).__name__}: {error}"
-                error = HandlerError(f"A worker of handler {self._handler.name} broke down: {reason}.", hint="")
-            self._inbox.put(Trouble(error, fatal=True))
+        except BaseException as error:  # noqa: BLE001 - gone unheard, it would leave its work undone for ever
+            self._inbox.put(_breakdown(self._handler, error))
 
     def _attend(self) -> None:
         handler, reading, lease = self._handler, self._reading, self._lease
@@ -105,6 +102,14 @@ class ThreadWorkers:
             if len(self._threads) < self._handler.concurrency:
                 self._idle.release()
             self._inbox.put(Worked(work))
+
+
+def _breakdown(handler: Handler, error: BaseException) -> Trouble:
+    """What no outcome stands for: the app stops, and commits nothing of it."""
+    if not isinstance(error, PenstockError):
+        reason = f"{type(error).__name__}: {error}"
+        error = HandlerError(f"A worker of handler {handler.name} broke down: {reason}.", hint="")
+    return Trouble(error, fatal=True)
 
 
 def attend_one_by_one(attempt: Callable[[Any, int], Outcome], reading: Reading, lease: Lease) -> Attend:
@@ -176,7 +181,13 @@ class EventLoopWorkers:
     async def _work(self) -> None:
         while self._waiting:
             work = self._waiting.popleft()
-            await self._attend(work)
+            try:
+                await self._attend(work)
+            except asyncio.CancelledError:  # the loop is being closed
+                raise
+            except BaseException as error:
+                self._inbox.put(_breakdown(self._handler, error))
+                raise
             self._inbox.put(Worked(work))
 
 

@@ -231,3 +231,35 @@ def test_the_error_that_halts_an_app_names_record_handler_and_reason() -> None:
     assert "ship failed on orders[0]@5, attempt 1: ValueError: no address" in str(error)
     assert "dead_letter" in error.hint
     assert error.exit_code == 5
+
+
+def test_a_cancelled_child_of_an_async_handler_is_a_failure_and_its_own_cancellation_is_not() -> None:
+    app = App("shop")
+
+    @app.consume("orders")
+    async def handle(value: bytes) -> None:
+        if value == b"child":
+            child = asyncio.create_task(asyncio.sleep(60))
+            child.cancel()
+            await child
+        await asyncio.sleep(60)
+
+    attempt = attempts_async(app.handlers[0])
+
+    async def try_both() -> Outcome:
+        outcome = await attempt(Record("orders", 0, 0, None, b"child"), 1)
+        task = asyncio.ensure_future(attempt(Record("orders", 0, 1, None, b""), 1))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return outcome
+
+    outcome = asyncio.run(try_both())
+    assert isinstance(outcome, Failed)
+    assert outcome.error_type.endswith("CancelledError")
+
+
+def test_commits_need_time_between_them() -> None:
+    with pytest.raises(ConfigError, match="leaves no time"):
+        App("shop").consume("orders", commit_every=0)(len)

@@ -114,15 +114,6 @@ def test_a_failed_assertion_of_pytest_in_a_handler_fails_the_test() -> None:
     assert bench.dead_letters("dlq") == []
 
 
-def test_a_commit_that_is_always_due_does_not_stop_time() -> None:
-    app = App("shop")
-    app.consume("orders", commit_every=0)(lambda _: None)
-    bench = Bench(app)
-    bench.produce("orders", b"1")
-    bench.advance("100ms")
-    assert bench.committed("orders") == {0: 1}
-
-
 def test_the_public_names_are_these_and_cost_no_spark() -> None:
     assert penstock.testing.__all__ == ["Bench", "DeadLetter"]
     program = "import sys, penstock.testing; print([m for m in ('pyspark', 'rich', 'typer') if m in sys.modules])"
