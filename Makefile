@@ -42,6 +42,15 @@ unit: $(STAMP) ## The fast tests: no Kafka, no Spark
 bench: $(STAMP) ## The local engine against bare client loops, in one run
 	@$(BIN)/python benchmarks/local_engine.py
 
+.PHONY: memory
+memory: $(STAMP) ## Memory with a backlog of five million records and a slow handler
+	@$(BIN)/python benchmarks/memory.py
+
+.PHONY: chaos
+chaos: $(STAMP) ## A minute of kills and freezes on three members, and a check of every promise; seed=N repeats one
+	@PYTHONPATH=tests $(BIN)/python -m chaos $(if $(seed),--seed $(seed)) $(if $(seconds),--seconds $(seconds)) \
+	  $(if $(records),--records $(records)) $(if $(json),--json)
+
 .PHONY: format
 format: $(STAMP) ## Write the code style into the files
 	@$(BIN)/ruff check --fix .

@@ -21,8 +21,8 @@ CONSUMER_DEFAULTS: dict[str, Any] = {
     "fetch.wait.max.ms": 100,
     # Once its buffer is full, the client looks again this soon; its own second would leave it empty for most of one.
     "fetch.queue.backoff.ms": 10,
-    # Bounds what the client buffers on top of max_in_flight.
-    "queued.max.messages.kbytes": 16_384,
+    # Bounds what the client buffers on top of max_in_flight; small records take several times what it counts.
+    "queued.max.messages.kbytes": 4_096,
 }
 PRODUCER_DEFAULTS: dict[str, Any] = {
     "linger.ms": 5,

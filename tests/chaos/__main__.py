@@ -1,0 +1,84 @@
+"""`make chaos`: a minute of kills, freezes, leaving and joining on a real Kafka, and a check of what was promised."""
+
+import json
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from chaos.bout import Options, Outcome, bout
+from chaos.checker import report
+from penstock.devkit import Embedded, UpOptions
+
+err = Console(stderr=True)
+
+
+def main(
+    *,
+    seconds: Annotated[float, typer.Option(help="How long faults go on.")] = 60.0,
+    records: Annotated[int, typer.Option(help="How many records flow meanwhile.")] = 100_000,
+    seed: Annotated[int | None, typer.Option(help="Picks the faults; a new one each time by default.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The figures and violations as JSON.")] = False,
+) -> None:
+    """Three members of one group under random faults; exits with 1 where a promise was broken."""
+    options = Options(records=records, seconds=seconds, seed=secrets.randbelow(1_000_000) if seed is None else seed)
+    folder = Path(tempfile.mkdtemp(prefix="penstock-chaos-"))
+    err.print(f"seed {options.seed}")
+    with _kafka(folder) as brokers:
+        outcome = _show(brokers, folder, options)
+    if as_json:
+        broken = [{"rule": violation.rule, "text": violation.text} for violation in outcome.violations]
+        typer.echo(json.dumps({"seed": options.seed, **outcome.figures, "violations": broken}, indent=2))
+    else:
+        _print(outcome)
+    if outcome.violations:
+        err.print(f"The events of every process are in {folder}; the same faults again: --seed {options.seed}")
+        raise typer.Exit(1)
+    shutil.rmtree(folder)
+
+
+@contextmanager
+def _kafka(folder: Path) -> Iterator[str]:
+    """One of its own, so that a run disturbs nobody and starts with nothing."""
+    embedded = Embedded(folder / "kafka")
+    try:
+        yield str(embedded.up(UpOptions(port=0)).bootstrap)
+    finally:
+        embedded.down()
+        shutil.rmtree(folder / "kafka", ignore_errors=True)
+
+
+def _show(brokers: str, folder: Path, options: Options) -> Outcome:
+    columns = TextColumn("{task.description:12}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=err, transient=True) as progress:
+        task = progress.add_task("starting", total=options.records)
+
+        def tell(text: str, committed: int) -> None:
+            if text in {"kill", "freeze", "leave", "join", "thawed"}:
+                progress.console.print(f"{text} at {committed:,} committed", style="dim")
+            else:
+                progress.update(task, description=text, completed=committed)
+
+        return bout(brokers, folder, options, tell)
+
+
+def _print(outcome: Outcome) -> None:
+    table = Table("what", "how many")
+    table.columns[1].justify = "right"
+    for name, value in outcome.figures.items():
+        table.add_row(name, f"{value:,}")
+    console = Console()
+    console.print(table)
+    console.print(report(outcome.violations), markup=False)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,26 @@
+"""The app of the chaos run: a little work for each record, in the order of its keys, with a diary of what it did."""
+
+import os
+import random
+import time
+
+from chaos.diary import Diary
+from penstock import App, Record
+
+# How long a record takes at most.
+_SECONDS = float(os.environ.get("CHAOS_SECONDS", "0.002"))
+
+app = App(
+    os.environ["CHAOS_GROUP"],
+    # The shortest session that the broker allows: it must be over within a freeze.
+    settings={"session.timeout.ms": 6_000, "heartbeat.interval.ms": 1_000},
+)
+diary = Diary(os.environ["CHAOS_DIARY"])
+
+
+@app.consume(os.environ["CHAOS_TOPIC"], order="key", concurrency=16, commit_every="500ms")
+def work(value: bytes, record: Record) -> None:
+    where = record.topic, record.partition, record.offset, (record.key or b"").decode()
+    diary.write("began", *where)
+    time.sleep(random.random() * _SECONDS)
+    diary.write("ended", *where)

@@ -1,0 +1,180 @@
+"""One chaos run: members of one group come, leave, are killed and frozen while records flow; then all is checked."""
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from chaos.checker import Violation, check
+from chaos.diary import read_diary
+from chaos.fleet import Fleet
+from chaos.history import SETTLED, History
+from chaos.traffic import Observer, Writer
+from penstock.kafka import Cluster
+
+MEMBERS = 3
+_MOST_MEMBERS = 4
+_PARTITIONS = 12
+# Past the session timeout of the app, with the time that the broker takes to notice.
+_FREEZE_SECONDS = 8.0
+_PAUSE_SECONDS = (1.5, 3.5)
+_START_SECONDS = 60.0
+_CATCH_UP_SECONDS = 120.0
+_TICK_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    records: int = 100_000
+    seconds: float = 60.0
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    history: History
+    violations: list[Violation]
+    figures: dict[str, int | float]
+
+
+Tell = Callable[[str, int], None]
+"""What happens now, and how many records are committed."""
+
+
+def bout(brokers: str, folder: Path, options: Options, tell: Tell) -> Outcome:
+    cluster = Cluster(brokers)
+    group, topic = f"chaos-{uuid4().hex[:8]}", f"chaos-{uuid4().hex[:8]}"
+    cluster.create_topics([topic], partitions=_PARTITIONS)
+    writer = Writer(brokers, topic, records=options.records, seconds=options.seconds)
+    observer = Observer(cluster, group, topic)
+    with _fleet(folder, {"CHAOS_GROUP": group, "CHAOS_TOPIC": topic, "PENSTOCK_BROKERS": brokers}) as fleet:
+        for _ in range(MEMBERS):
+            fleet.start()
+        _wait(lambda: _has_started(fleet), _START_SECONDS, "members to start")
+        with writer, observer:
+            _faults(fleet, options, lambda text: tell(text, observer.total))
+            tell("catching up", observer.total)
+            _catch_up(fleet, observer, lambda: writer.done, lambda: tell("catching up", observer.total))
+        tell("stopping", observer.total)
+        fleet.stop()
+        tell("checking", observer.total)
+        history = _history(fleet, writer, observer)
+        crashes = [Violation("no process ends by itself", text) for text in fleet.crashed()]
+    return Outcome(history, crashes + check(history), _figures(history))
+
+
+def _has_started(fleet: Fleet) -> bool:
+    if crashes := fleet.crashed():
+        raise RuntimeError(crashes[0])
+    return all(process.has_partitions for process in fleet.awake)
+
+
+def _faults(fleet: Fleet, options: Options, tell: Callable[[str], None]) -> None:
+    """Each kind of fault in turn, in an order and to members that chance picks, with pauses of chance between them."""
+    chance = random.Random(options.seed)
+    deck: list[str] = []
+    deadline = time.monotonic() + options.seconds
+    while time.monotonic() < deadline:
+        deck = deck or chance.sample(["kill", "freeze", "leave", "join"], 4)
+        if _inflict(deck[-1], fleet, chance):
+            tell(deck.pop())
+        pause = time.monotonic() + chance.uniform(*_PAUSE_SECONDS)
+        while time.monotonic() < min(pause, deadline):
+            tell("faults")
+            if fleet.thaw(now=time.time()):
+                tell("thawed")
+            time.sleep(_TICK_SECONDS)
+
+
+def _inflict(kind: str, fleet: Fleet, chance: random.Random) -> bool:
+    """False where it has to wait: those with partitions are worth hitting, and one of them must be left to go on."""
+    working = [process for process in fleet.awake if process.has_partitions]
+    while len(fleet.awake) < MEMBERS - (1 if fleet.has_frozen else 0):
+        fleet.join()
+    if kind == "join":
+        if len(fleet.awake) < _MOST_MEMBERS:
+            fleet.join()
+        return True
+    if len(working) <= 1 or (kind == "freeze" and fleet.has_frozen):
+        return False
+    victim = chance.choice(working)
+    if kind == "kill":
+        fleet.kill(victim)
+    elif kind == "leave":
+        fleet.leave(victim)
+    else:
+        fleet.freeze(victim, _FREEZE_SECONDS)
+    return True
+
+
+def _catch_up(fleet: Fleet, observer: Observer, written: Callable[[], bool], tell: Callable[[], None]) -> None:
+    while len(fleet.awake) < MEMBERS:
+        fleet.join()
+
+    def caught_up() -> bool:
+        fleet.thaw(now=time.time())
+        tell()
+        return not fleet.has_frozen and written() and observer.at_the_end()
+
+    _wait(caught_up, _CATCH_UP_SECONDS, "the group to catch up", or_go_on=True)
+
+
+def _history(fleet: Fleet, writer: Writer, observer: Observer) -> History:
+    files, diaries = {}, {}
+    for process in fleet.processes:
+        files[process.name] = process.told()
+        if process.diary_file.exists():
+            with process.diary_file.open(errors="replace", newline="\n") as lines:
+                diaries[process.name] = read_diary(lines)
+    return History(
+        files=files,
+        produced=writer.produced,
+        ends=observer.ends(),
+        committed=observer.committed(),
+        faults=fleet.faults,
+        observed=observer.seen,
+        diaries=diaries,
+    )
+
+
+def _figures(history: History) -> dict[str, int | float]:
+    settled = Counter(entry.record for entry in history.by_time if entry.kind in SETTLED)
+    kinds = Counter(entry.kind for entry in history.by_time)
+    faults = Counter(fault.kind for fault in history.faults)
+    first = {entry.record: entry.ts for entry in reversed(history.by_time) if entry.kind in SETTLED}
+    begun = [fault.ts for fault in history.faults]
+    return {
+        "records": len(history.produced),
+        "finished": len(settled),
+        "finished again": sum(settled.values()) - len(settled),
+        "dispatched": kinds["dispatched"],
+        "commits": kinds["committed"],
+        "commits refused": kinds["commit_failed"],
+        "epochs": len(history.epochs),
+        "epochs lost": kinds["lost"],
+        **{f"{kind}s": faults[kind] for kind in ("kill", "freeze", "leave", "join")},
+        "finished after the last fault began": sum(ts > max(begun, default=0.0) for ts in first.values()),
+    }
+
+
+@contextmanager
+def _fleet(folder: Path, environment: dict[str, str]) -> Iterator[Fleet]:
+    fleet = Fleet(folder, environment)
+    try:
+        yield fleet
+    finally:
+        fleet.close()
+
+
+def _wait(condition: Callable[[], bool], seconds: float, what: str, *, or_go_on: bool = False) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            if or_go_on:  # the checker says what is missing
+                return
+            raise TimeoutError(f"waited {seconds:g} s in vain for {what}")
+        time.sleep(_TICK_SECONDS)

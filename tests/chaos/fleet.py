@@ -1,0 +1,130 @@
+"""The processes of a chaos run, and what is done to them. Only what was started here is ever signalled, by its id."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from chaos.history import Entry, Fault, read_events
+
+_TESTS = Path(__file__).parents[1]
+_END_SECONDS = 60.0
+
+
+class Process:
+    """One `penstock run`, with an events file and a diary of its own."""
+
+    def __init__(self, name: str, folder: Path, environment: Mapping[str, str]) -> None:
+        self.name = name
+        self.events_file = folder / f"{name}.events.jsonl"
+        self.diary_file = folder / f"{name}.diary"
+        self.errors_file = folder / f"{name}.err"
+        self.expects_death = False
+        path = os.pathsep.join([str(_TESTS), *filter(None, [os.environ.get("PYTHONPATH")])])
+        with self.errors_file.open("w") as errors:
+            self.popen = subprocess.Popen(
+                [sys.executable, "-m", "penstock", "run", "chaos.app:app", "--events", str(self.events_file)],
+                cwd=folder,
+                env={**os.environ, **environment, "PYTHONPATH": path, "CHAOS_DIARY": str(self.diary_file)},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+            )
+
+    @property
+    def has_partitions(self) -> bool:
+        return bool(self.told("assigned"))
+
+    def told(self, *kinds: str) -> list[Entry]:
+        """What it has told so far, of these kinds or of all."""
+        if not self.events_file.exists():
+            return []
+        with self.events_file.open(errors="replace", newline="\n") as lines:
+            return [entry for entry in read_events(self.name, lines) if not kinds or entry.kind in kinds]
+
+
+class Fleet:
+    """Members that come and go. ``faults`` is the log of it."""
+
+    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._environment = environment
+        self.processes: list[Process] = []
+        self.faults: list[Fault] = []
+        self._frozen: tuple[Process, float, float] | None = None
+
+    def start(self) -> Process:
+        process = Process(f"p{len(self.processes) + 1:02}", self._folder, self._environment)
+        self.processes.append(process)
+        return process
+
+    @property
+    def awake(self) -> list[Process]:
+        """Those that run and are neither frozen nor on their way out."""
+        frozen = self._frozen[0] if self._frozen else None
+        return [each for each in self.processes if not each.expects_death and each is not frozen]
+
+    @property
+    def has_frozen(self) -> bool:
+        return self._frozen is not None
+
+    def join(self) -> None:
+        self._note("join", self.start())
+
+    def kill(self, process: Process) -> None:
+        process.expects_death = True
+        self._note("kill", process)
+        process.popen.kill()
+
+    def leave(self, process: Process) -> None:
+        process.expects_death = True
+        self._note("leave", process)
+        process.popen.send_signal(signal.SIGTERM)
+
+    def freeze(self, process: Process, seconds: float) -> None:
+        now = time.time()
+        self._frozen = process, now, now + seconds
+        process.popen.send_signal(signal.SIGSTOP)
+
+    def thaw(self, *, now: float) -> bool:
+        """Wake up the one whose time has come; True if there was one."""
+        if self._frozen is None or self._frozen[2] > now:
+            return False
+        process, since, _ = self._frozen
+        self._frozen = None
+        # Noted before the signal, so that all it tells after it is told later.
+        self.faults.append(Fault(kind="freeze", process=process.name, ts=since, until=time.time()))
+        process.popen.send_signal(signal.SIGCONT)
+        return True
+
+    def crashed(self) -> list[str]:
+        """What ended by itself, or not as it should, with its last words."""
+        found = []
+        for each in self.processes:
+            killed = any(fault.kind == "kill" and fault.process == each.name for fault in self.faults)
+            code = each.popen.poll()
+            if code is not None and (not each.expects_death or (code != 0 and not killed)):
+                found.append(f"{each.name} ended with {code}: {each.errors_file.read_text(errors='replace')[-500:]}")
+        return found
+
+    def stop(self) -> None:
+        """All of them, in good order."""
+        self.thaw(now=float("inf"))
+        for process in self.awake:
+            process.expects_death = True
+            process.popen.send_signal(signal.SIGTERM)
+        for process in self.processes:
+            process.popen.wait(_END_SECONDS)
+
+    def close(self) -> None:
+        """Whatever happens, nothing that was started here is left."""
+        for process in self.processes:
+            if process.popen.poll() is None:
+                process.popen.kill()
+            process.popen.wait()
+
+    def _note(self, kind: str, process: Process) -> None:
+        self.faults.append(Fault(kind=kind, process=process.name, ts=time.time()))  # type: ignore[arg-type]

@@ -1,0 +1,175 @@
+"""What is known of a run after it: the events of each process, what was done to them, and what the broker says."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import takewhile
+from typing import Any, Literal
+
+Place = tuple[str, int]
+"""A topic and a partition."""
+
+# Between the broker's answer and the line in the file other things may have their turn, on a busy machine.
+TELLING_SECONDS = 2.0
+
+SETTLED = frozenset({"finished", "skipped", "dead_lettered"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One event of one partition. ``index`` counts the events of its process, in the order they were written."""
+
+    kind: str
+    ts: float
+    process: str
+    index: int
+    member: str
+    place: Place
+    offset: int = -1
+    epoch: int = -1
+    key: str | None = None
+    attempt: int = 1
+    reason: str = ""
+
+    @property
+    def record(self) -> tuple[Place, int]:
+        return self.place, self.offset
+
+    def __str__(self) -> str:
+        topic, partition = self.place
+        where = f"{topic}[{partition}]" + (f"@{self.offset}" if self.offset >= 0 else "")
+        return f"{self.kind} {where} of {self.process} in epoch {self.epoch} at {self.ts:.6f}"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A handler's own word: it began a record, or came to its end."""
+
+    kind: Literal["began", "ended"]
+    record: tuple[Place, int]
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """What was done to a process: a ``kill`` is -9, a ``freeze`` SIGSTOP up to ``until``, a ``leave`` SIGTERM."""
+
+    kind: Literal["kill", "freeze", "leave", "join"]
+    process: str
+    ts: float
+    until: float = 0.0
+
+
+@dataclass(slots=True, eq=False)
+class Epoch:
+    """One ownership of one partition, as its member told it."""
+
+    process: str
+    member: str
+    place: Place
+    number: int
+    assigned: Entry
+    entries: list[Entry] = field(default_factory=list)
+    """All that followed of this partition, up to the member's next epoch of it."""
+
+    @property
+    def end(self) -> Entry | None:
+        return next((entry for entry in self.entries if entry.kind in {"revoked", "lost"}), None)
+
+    def of(self, *kinds: str) -> list[Entry]:
+        return [entry for entry in self.entries if entry.kind in kinds]
+
+
+@dataclass(frozen=True, kw_only=True)
+class History:
+    """Everything that the checker looks at.
+
+    Attributes:
+        files: The events of each process that name a partition, in the order they were written.
+        produced: Every record that the broker acknowledged, with its key.
+        ends: Where each partition ends.
+        committed: What the group has committed in the end.
+        faults: What was done to the processes.
+        observed: What the broker said was committed, as asked from time to time during the run.
+        diaries: What the handlers of each process wrote themselves, whatever the engine says.
+    """
+
+    files: Mapping[str, Sequence[Entry]]
+    produced: Mapping[tuple[Place, int], str | None]
+    ends: Mapping[Place, int]
+    committed: Mapping[Place, int]
+    faults: Sequence[Fault] = ()
+    observed: Sequence[tuple[float, Mapping[Place, int]]] = ()
+    diaries: Mapping[str, Sequence["Note"]] = field(default_factory=dict)
+
+    @cached_property
+    def epochs(self) -> list[Epoch]:
+        return [epoch for entries in self.files.values() for epoch in _epochs(entries)]
+
+    @cached_property
+    def by_time(self) -> list[Entry]:
+        """All files in one. Processes of one machine share its clock; entries of one process keep their order."""
+        return sorted((entry for entries in self.files.values() for entry in entries), key=lambda entry: entry.ts)
+
+    def was_hit(self, process: str, *, since: float, before: float) -> bool:
+        """Whether this process was killed or frozen between these moments."""
+        blows = (blow for blow in self.blows if blow.process == process)
+        return any(blow.ts <= before and (blow.kind == "kill" or blow.until >= since) for blow in blows)
+
+    def earliest(self, entry: Entry) -> float:
+        """When the fact may have come about. A process that was frozen tells afterwards what was so before."""
+        for fault in self.blows:
+            if fault.process == entry.process and fault.ts <= entry.ts <= fault.until + TELLING_SECONDS:
+                return fault.ts - TELLING_SECONDS
+        return entry.ts - TELLING_SECONDS
+
+    @cached_property
+    def cut_short(self) -> set[tuple[str, int]]:
+        """Dispatches that a freeze cut off from the decision behind them: the first things told after it."""
+        cut: set[tuple[str, int]] = set()
+        for fault in self.faults:
+            if fault.kind == "freeze":
+                awake = (entry for entry in self.files.get(fault.process, ()) if entry.ts > fault.until)
+                told = takewhile(lambda entry: entry.kind == "dispatched", awake)
+                cut.update((entry.process, entry.index) for entry in told)
+        return cut
+
+    @cached_property
+    def blows(self) -> list[Fault]:
+        return [fault for fault in self.faults if fault.kind in {"kill", "freeze"}]
+
+
+def _epochs(entries: Iterable[Entry]) -> list[Epoch]:
+    epochs: list[Epoch] = []
+    current: dict[tuple[str, Place], Epoch] = {}
+    for entry in entries:
+        owner = entry.member, entry.place
+        if entry.kind == "assigned":
+            current[owner] = Epoch(entry.process, entry.member, entry.place, entry.epoch, entry)
+            epochs.append(current[owner])
+        elif owner in current:
+            current[owner].entries.append(entry)
+    return epochs
+
+
+def read_events(process: str, lines: Iterable[str]) -> list[Entry]:
+    """The events that name a partition. A process that was killed may leave half a line at the end."""
+    entries = []
+    for index, line in enumerate(lines):
+        if not line.endswith("\n"):
+            break
+        event = json.loads(line)
+        if "partition" in event:
+            entries.append(_entry(process, index, event))
+    return entries
+
+
+def _entry(process: str, index: int, event: Mapping[str, Any]) -> Entry:
+    # Absent and null mean the same: not known where it was written.
+    known = {
+        name: event[name] for name in ("offset", "epoch", "attempt", "key", "reason") if event.get(name) is not None
+    }
+    place = event["topic"], event["partition"]
+    member = event.get("member") or process
+    return Entry(kind=event["event"], ts=event["ts"], process=process, index=index, member=member, place=place, **known)

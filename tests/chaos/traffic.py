@@ -1,0 +1,100 @@
+"""Records that flow during a chaos run, and an eye on what the group commits."""
+
+import random
+import threading
+import time
+from types import TracebackType
+from typing import Self
+
+from chaos.history import Place
+from penstock.kafka import Cluster, make_producer
+
+_KEYS = 600
+# The part that is there from the start, so that members have a backlog to be caught in the middle of.
+_AT_ONCE = 0.2
+_CHUNK_SECONDS = 0.1
+_LOOK_SECONDS = 0.25
+_FLUSH_SECONDS = 60.0
+
+
+class _Background:
+    """A thread for the time of a ``with`` block; it ends by itself when asked to."""
+
+    def __init__(self) -> None:
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def _run(self) -> None:
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ending.set()
+        self._thread.join()
+
+
+class Writer(_Background):
+    """Writes so many records, spread evenly over so many seconds."""
+
+    def __init__(self, brokers: str, topic: str, *, records: int, seconds: float) -> None:
+        super().__init__()
+        self._producer = make_producer(brokers, settings={})
+        self._topic = topic
+        self._records = records
+        self._seconds = seconds
+        self.produced: dict[tuple[Place, int], str | None] = {}
+        """What the broker has acknowledged."""
+        self.done = False
+
+    def _run(self) -> None:
+        at_once = int(self._records * _AT_ONCE)
+        chunks = max(1, int(self._seconds / _CHUNK_SECONDS))
+        written = 0
+        for chunk in range(chunks + 1):
+            upto = at_once + (self._records - at_once) * chunk // chunks
+            for number in range(written, upto):
+                # A few keys get most of the records, as in life.
+                key = f"key-{int(_KEYS * random.random() ** 2)}"
+                self._producer.produce(self._topic, value=b"%d" % number, key=key, on_delivery=self._on_delivery)
+            written = upto
+            self._producer.poll(0)
+            if self._ending.wait(_CHUNK_SECONDS):
+                break
+        if self._producer.flush(_FLUSH_SECONDS):
+            raise TimeoutError("the broker did not acknowledge what was written")
+        self.done = True
+
+    def _on_delivery(self, error: object, message: object) -> None:
+        if error is None:
+            self.produced[(message.topic(), message.partition()), message.offset()] = message.key().decode()  # type: ignore[attr-defined]
+
+
+class Observer(_Background):
+    """Asks the broker again and again what the group has committed."""
+
+    def __init__(self, cluster: Cluster, group: str, topic: str) -> None:
+        super().__init__()
+        self._cluster, self._group = cluster, group
+        self._places = cluster.places([topic])
+        self.seen: list[tuple[float, dict[Place, int]]] = []
+        self.total = 0
+
+    def committed(self) -> dict[Place, int]:
+        return self._cluster.committed(self._group, self._places)
+
+    def ends(self) -> dict[Place, int]:
+        return self._cluster.end_offsets(self._places)
+
+    def at_the_end(self) -> bool:
+        return bool(self.seen) and self.total == sum(self.ends().values())
+
+    def _run(self) -> None:
+        while not self._ending.wait(_LOOK_SECONDS):
+            committed = self.committed()
+            self.seen.append((time.time(), committed))
+            self.total = sum(committed.values())

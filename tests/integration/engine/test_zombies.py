@@ -1,0 +1,52 @@
+"""A member that slept past its session: somebody else owns its partitions, and it must not touch their records."""
+
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bed import MakeTopic, wait_for
+from chaos.checker import a_zombie_starts_nothing
+from chaos.fleet import Fleet
+from chaos.history import Fault, History
+from penstock.kafka import make_producer
+
+PARTITIONS = 4
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, brokers: str, group: str, make_topic: MakeTopic) -> Iterator[Fleet]:
+    """Members whose handlers take up to a tenth of a second, and more work than they can do in this test."""
+    source = make_topic(PARTITIONS)
+    producer = make_producer(brokers, settings={})
+    for number in range(20_000):
+        producer.produce(source, value=b"%d" % number, key=b"key-%d" % (number % 500))
+    assert producer.flush(60) == 0
+    environment = {"CHAOS_GROUP": group, "CHAOS_TOPIC": source, "CHAOS_SECONDS": "0.1", "PENSTOCK_BROKERS": brokers}
+    fleet = Fleet(tmp_path, environment)
+    yield fleet
+    fleet.close()
+
+
+def test_a_member_that_slept_past_its_session_starts_nothing_of_what_it_lost(fleet: Fleet) -> None:
+    sleeper = fleet.start()
+    wait_for(lambda: len(sleeper.told("finished")) > 50, "the first member to work")
+    slept = time.time()
+    sleeper.popen.send_signal(signal.SIGSTOP)
+    heir = fleet.start()
+    wait_for(lambda: len(heir.told("assigned")) == PARTITIONS, "the second member to take over")
+    wait_for(lambda: heir.told("finished"), "the second member to work")
+    woke = time.time()
+    sleeper.popen.send_signal(signal.SIGCONT)
+    wait_for(lambda: len(sleeper.told("lost")) == PARTITIONS, "the first member to learn of it")
+
+    history = History(
+        files={each.name: each.told() for each in (sleeper, heir)},
+        produced={},
+        ends={},
+        committed={},
+        faults=[Fault(kind="freeze", process=sleeper.name, ts=slept, until=woke)],
+    )
+    assert list(a_zombie_starts_nothing(history)) == []
