@@ -35,12 +35,19 @@ RECORDS = Reading()
 
 def attempts(handler: Handler, reading: Reading = RECORDS) -> Attempt:
     """A function that attempts a record with this handler and never raises."""
-    call, to_outcome = _caller(handler, reading), finisher(handler, reading)
+    function, decode, takes_record = handler.function, _decoder(handler), handler.signature.takes_record
+    value_of, to_record, to_outcome = reading.value_of, reading.to_record, finisher(handler, reading)
     returned = HELD if handler.commit == "manual" else DONE
 
+    # Written out, as in the async one below: this runs for every record, and each call inside of it is felt.
     def attempt(record: Any, number: int) -> Outcome:
         try:
-            result = call(record, number)
+            if decode is None:
+                result = function(to_record(record, number))
+            elif takes_record:
+                result = function(decode(value_of(record)), to_record(record, number))
+            else:
+                result = function(decode(value_of(record)))
             return returned if result is None else to_outcome(record, result)
         except Skip as skip:
             return Skipped(str(skip))
@@ -52,12 +59,18 @@ def attempts(handler: Handler, reading: Reading = RECORDS) -> Attempt:
 
 def attempts_async(handler: Handler, reading: Reading = RECORDS) -> AsyncAttempt:
     """The same for an ``async def`` handler; only its own cancellation gets out of it."""
-    call, to_outcome = _caller(handler, reading), finisher(handler, reading)
+    function, decode, takes_record = handler.function, _decoder(handler), handler.signature.takes_record
+    value_of, to_record, to_outcome = reading.value_of, reading.to_record, finisher(handler, reading)
     returned = HELD if handler.commit == "manual" else DONE
 
     async def attempt(record: Any, number: int) -> Outcome:
         try:
-            result = await call(record, number)
+            if decode is None:
+                result = await function(to_record(record, number))
+            elif takes_record:
+                result = await function(decode(value_of(record)), to_record(record, number))
+            else:
+                result = await function(decode(value_of(record)))
             return returned if result is None else to_outcome(record, result)
         except Skip as skip:
             return Skipped(str(skip))
@@ -84,14 +97,9 @@ def halt_error(handler_name: str, record: Record, failure: Failed) -> HandlerErr
     )
 
 
-def _caller(handler: Handler, reading: Reading) -> Callable[[Any, int], Any]:
-    function, signature, to_record, value_of = handler.function, handler.signature, reading.to_record, reading.value_of
-    if not signature.takes_value:
-        return lambda record, number: function(to_record(record, number))
-    decode = decoder_for(signature.hint)
-    if signature.takes_record:
-        return lambda record, number: function(decode(value_of(record)), to_record(record, number))
-    return lambda record, _number: function(decode(value_of(record)))
+def _decoder(handler: Handler) -> Callable[[bytes | None], Any] | None:
+    """None where the handler takes only the record."""
+    return decoder_for(handler.signature.hint) if handler.signature.takes_value else None
 
 
 def finisher(handler: Handler, reading: Reading) -> Callable[[Any, Any], Outcome]:

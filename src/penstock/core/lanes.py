@@ -89,6 +89,7 @@ class Epoch:
     sending: int = 0  # outputs and dead letters that the broker has not acknowledged yet
     restored_up_to: int = -1  # the highest offset that an earlier epoch finished
     highest_taken: int = -1  # the highest offset that a worker ever had
+    bitmap_end: int = 0  # below this offset everything fits into a bitmap, as far as was looked
     ranges: int = 0  # at most so many finished ranges lie above the commit point
     ranges_counted: bool = False  # just so many, since nothing was finished after they were counted
     parked: list[Lane] = field(default_factory=list)  # lanes that wait because the offset map might not fit
@@ -108,8 +109,14 @@ class Epoch:
         Either all that is finished or may soon be lies close enough to the commit point for a bitmap, or there are
         few enough ranges: each record that is open can add one.
         """
+        if offset < self.bitmap_end and self.highest_taken < self.bitmap_end:
+            return wanted
+        # The commit point may have moved on since it was looked at; it never goes back.
         point = self.tracker.commit_point
-        if point is None or max(offset, self.highest_taken) < point + BITMAP_SPAN:
+        if point is None:
+            return wanted
+        self.bitmap_end = point + BITMAP_SPAN
+        if max(offset, self.highest_taken) < self.bitmap_end:
             return wanted
         return min(wanted, self._range_room(wanted))
 

@@ -33,7 +33,7 @@ from penstock.kafka.failures import is_final, translate
 
 # How long a poll waits for a first record; commands to the fetcher wait as long.
 _POLL_SECONDS = 0.05
-_FETCH_LIMIT = 2_000
+_FETCH_LIMIT = 4_000
 _PATIENCE_SECONDS = 0.25
 _ROOM_CHECK_SECONDS = 0.002
 _COMMITTED_SECONDS = 10.0

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from penstock.app import Handler, Reading, attempts, attempts_async, batch_attempts, batch_attempts_async
 from penstock.core.lease import Lease
-from penstock.core.outcome import Failed, Outcome
+from penstock.core.outcome import DONE, Failed, Outcome
 from penstock.engine.messages import Inbox, Trouble, Worked
 from penstock.engine.processes import Child, check_importable
 from penstock.engine.work import Work
@@ -125,7 +125,7 @@ def attend_one_by_one(attempt: Callable[[Any, int], Outcome], reading: Reading, 
                 # Hardly ever has anything failed before, so hardly ever is there something to look up.
                 outcome = attempt(record, failures.get(offset_of(record), 0) + 1 if failures else 1)
                 note(outcome)
-                if isinstance(outcome, Failed) and work.stops_at(run, outcome):
+                if outcome is not DONE and isinstance(outcome, Failed) and work.stops_at(run, outcome):
                     break
 
     return attend
