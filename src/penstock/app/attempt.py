@@ -6,6 +6,7 @@ from operator import attrgetter
 from typing import Any
 
 from penstock.app.handler import Handler
+from penstock.core.breaker import Circuit
 from penstock.core.dead_letter import MAX_MESSAGE_BYTES, bounded
 from penstock.core.outcome import DONE, HELD, Done, Failed, Outcome, Outgoing, Reject, Skip, Skipped, failed
 from penstock.core.record import Record
@@ -32,7 +33,7 @@ RECORDS = Reading()
 def attempts(handler: Handler, reading: Reading = RECORDS) -> Attempt:
     """A function that attempts a record with this handler and never raises."""
     call, to_outcome = _caller(handler, reading), finisher(handler, reading)
-    returned = HELD if handler.commit == "manual" else DONE
+    returned, retry = HELD if handler.commit == "manual" else DONE, handler.retry
 
     def attempt(record: Any, number: int) -> Outcome:
         try:
@@ -41,7 +42,7 @@ def attempts(handler: Handler, reading: Reading = RECORDS) -> Attempt:
         except Skip as skip:
             return Skipped(str(skip))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a handler does is an outcome
-            return failed(error)
+            return failed(error, retry)
 
     return attempt
 
@@ -49,7 +50,7 @@ def attempts(handler: Handler, reading: Reading = RECORDS) -> Attempt:
 def attempts_async(handler: Handler, reading: Reading = RECORDS) -> AsyncAttempt:
     """The same for an ``async def`` handler; only a cancellation gets out of it."""
     call, to_outcome = _caller(handler, reading), finisher(handler, reading)
-    returned = HELD if handler.commit == "manual" else DONE
+    returned, retry = HELD if handler.commit == "manual" else DONE, handler.retry
 
     async def attempt(record: Any, number: int) -> Outcome:
         try:
@@ -58,7 +59,7 @@ def attempts_async(handler: Handler, reading: Reading = RECORDS) -> AsyncAttempt
         except Skip as skip:
             return Skipped(str(skip))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a handler does is an outcome
-            return failed(error)
+            return failed(error, retry)
 
     return attempt
 
@@ -69,6 +70,15 @@ def halt_error(handler_name: str, record: Record, failure: Failed) -> HandlerErr
         f"Handler {handler_name} failed on {record}, attempt {record.attempt}: "
         f"{failure.error_type}: {bounded(failure.message, MAX_MESSAGE_BYTES)}.",
         hint="Nothing past it was committed. Mend the handler, or set such records aside with dead_letter=...",
+    )
+
+
+def breaker_error(handler_name: str, record: Record, failure: Failed, circuit: Circuit) -> HandlerError:
+    """The error that stops an app whose records nearly all go to the dead letters."""
+    return HandlerError(
+        f"Handler {handler_name} sent {circuit} to the dead letters, so it stopped before doing so with {record}: "
+        f"{failure.error_type}: {bounded(failure.message, MAX_MESSAGE_BYTES)}.",
+        hint="Nothing past it was committed. Mend what they have in common, then start again; or change breaker=...",
     )
 
 

@@ -27,7 +27,7 @@ def batch_attempts(handler: Handler, reading: Reading = RECORDS) -> BatchAttempt
             batch.settle(outcomes, good, records, results)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a handler does is an outcome
             if len(good) == 1:
-                outcomes[good[0][0]] = outcome_of(error)
+                outcomes[good[0][0]] = batch.outcome_of(error)
             else:
                 for index, _ in good:
                     (outcomes[index],) = attempt([records[index]], [numbers[index]])
@@ -47,17 +47,13 @@ def batch_attempts_async(handler: Handler, reading: Reading = RECORDS) -> AsyncB
             batch.settle(outcomes, good, records, results)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a handler does is an outcome
             if len(good) == 1:
-                outcomes[good[0][0]] = outcome_of(error)
+                outcomes[good[0][0]] = batch.outcome_of(error)
             else:
                 for index, _ in good:
                     (outcomes[index],) = await attempt([records[index]], [numbers[index]])
         return outcomes
 
     return attempt
-
-
-def outcome_of(error: BaseException) -> Outcome:
-    return Skipped(str(error)) if isinstance(error, Skip) else failed(error)
 
 
 _Good = list[tuple[int, Any]]
@@ -72,6 +68,10 @@ class _Batch:
         self._reading = reading
         self._decode = decoder_for(handler.signature.hint) if handler.signature.takes_value else None
         self._to_outcome = finisher(handler, reading)
+        self._retry = handler.retry
+
+    def outcome_of(self, error: BaseException) -> Outcome:
+        return Skipped(str(error)) if isinstance(error, Skip) else failed(error, self._retry)
 
     def decode(self, records: list[Any]) -> tuple[list[Outcome], _Good]:
         """An outcome for each, done until shown otherwise, and the values of those that can be handled by index."""
@@ -83,7 +83,7 @@ class _Batch:
             try:
                 good.append((index, decode(value_of(record))))
             except Exception as error:  # noqa: BLE001 - a user's own decoder may raise anything
-                outcomes[index] = failed(error)
+                outcomes[index] = failed(error, self._retry)
         return outcomes, good
 
     def arguments(self, good: _Good, records: list[Any], numbers: list[int]) -> list[list[Any]]:
@@ -107,9 +107,9 @@ class _Batch:
             return
         for (index, _), result in zip(good, results, strict=True):
             if isinstance(result, BaseException):
-                outcomes[index] = outcome_of(result)
+                outcomes[index] = self.outcome_of(result)
             elif result is not None:
                 try:
                     outcomes[index] = self._to_outcome(records[index], result)
                 except Exception as error:  # noqa: BLE001 - what cannot be encoded fails alone
-                    outcomes[index] = failed(error)
+                    outcomes[index] = failed(error, self._retry)

@@ -9,6 +9,8 @@ from itertools import count
 from queue import SimpleQueue
 from typing import Any
 
+from confluent_kafka import Producer
+
 from penstock.app import Handler, Reading
 from penstock.core.events import Event
 from penstock.core.record import Record, TopicPartition
@@ -22,6 +24,7 @@ from penstock.kafka import MESSAGES, make_producer
 
 _JOIN_SECONDS = 10.0
 _NUMBERS = count(1)
+_MAX_MESSAGE_BYTES = 1_000_000_000  # as much as the client allows
 
 
 class Member:
@@ -66,7 +69,7 @@ class Member:
 
     def _run(self) -> None:
         workers = make_workers(self._handler, self._inbox, self._reading)
-        outbox = Outbox(self._producer, self._inbox, brokers=self._brokers)
+        outbox = Outbox(self._producer, self._inbox, make_alone=self._make_alone_producer, brokers=self._brokers)
         self._fetcher.start()
         try:
             self._dispatcher.run(self._fetcher, workers, outbox)
@@ -77,6 +80,14 @@ class Member:
             workers.close()
             outbox.close()
             self._fetcher.join(_JOIN_SECONDS)
+
+    def _make_alone_producer(self) -> Producer:
+        """A producer that sends each record by itself, so that the broker's answer is about that one.
+
+        What came from a broker may be larger than what the client sends by its own default, so the broker decides.
+        """
+        settings = {"message.max.bytes": _MAX_MESSAGE_BYTES, **self._handler.settings, "batch.num.messages": 1}
+        return make_producer(self._brokers, settings=settings)
 
     def _acking(self, reading: Reading) -> Reading:
         """Records of this reading can be acknowledged, which reaches the dispatcher."""

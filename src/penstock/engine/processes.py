@@ -7,7 +7,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from penstock.app import Handler, Reading, attempts, batch_attempts
-from penstock.core.outcome import Failed, Outcome
+from penstock.core.outcome import Failed, Outcome, WorkerDied, failed
 from penstock.core.record import Record
 
 # A fork would copy threads and the Kafka client in an unknown state, so children start afresh.
@@ -55,9 +55,9 @@ class Child:
             return self._pipe.recv()
         except (EOFError, OSError):
             self.close()
-            failure = Failed("WorkerDied", f"the worker process died ({_how(self._process.exitcode)})")
+            death = WorkerDied(f"the worker process died ({_how(self._process.exitcode)})")
             self._start()
-            return failure
+            return failed(death, self._handler.retry)
 
 
 def _how(code: int | None) -> str:

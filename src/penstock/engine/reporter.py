@@ -86,8 +86,11 @@ class Reporter:
             )
 
     def delivered(self, send: Send) -> None:
-        """The broker has an output or a dead letter, so its record is finished."""
+        """The broker has what became of a record, so it is finished here. What waits is counted when it comes back."""
         tried = send.tried
+        if send.failure is not None and send.delay is not None:
+            self._postponed(send, send.failure, send.delay)
+            return
         self._counts.read += 1
         if send.failure is None:
             self._counts.written += 1
@@ -102,6 +105,18 @@ class Reporter:
                 attempt=tried.attempt,
                 to=send.outgoing.topic,
                 reason=_reason(send.failure),
+            )
+        )
+
+    def _postponed(self, send: Send, failure: Failed, delay: float) -> None:
+        self._emit(
+            events.Postponed(
+                **self._who,
+                **_tried(send.tried),
+                attempt=send.tried.attempt,
+                to=send.outgoing.topic,
+                reason=_reason(failure),
+                seconds=delay,
             )
         )
 
@@ -134,6 +149,11 @@ class Reporter:
             f"The metadata of the commit {topic}[{partition}]@{offset} is ignored: {why}. "
             "Records that it says are finished may be repeated."
         )
+
+    def damaged_headers(self, place: TopicPartition, offset: int, count: int, why: str) -> None:
+        topic, partition = place
+        more = f" and {count - 1:,} more" if count > 1 else ""
+        self.warned(f"{topic}[{partition}]@{offset}{more}: {why}.")
 
     def warned(self, reason: str) -> None:
         self._emit(events.Error(group=self._group, reason=reason, fatal=False))
