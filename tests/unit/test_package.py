@@ -12,7 +12,7 @@ HEAVY = ("pyspark", "nicegui", "pandas", "pyarrow", "confluent_kafka", "typer", 
 
 def test_the_public_names_are_these() -> None:
     assert sorted(penstock.__all__) == [
-        "App", "PenstockError", "Record", "Reject", "Retry", "Skip", "__version__",
+        "App", "Breaker", "NO_RETRY", "PenstockError", "Record", "Reject", "Retry", "Skip", "__version__",
     ]  # fmt: skip
     assert all(hasattr(penstock, name) for name in penstock.__all__)
 

@@ -1,14 +1,16 @@
 """The app: what a user's module declares and ``penstock run`` runs."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from penstock.app.handler import CommitMode, Handler, Start, WorkerKind
+from penstock.core.breaker import Breaker
 from penstock.core.duration import Duration, seconds
 from penstock.core.lanes import Order
-from penstock.core.retry import Retry
+from penstock.core.retry import DEFAULT_RETRY, RetryPolicy
+from penstock.core.retry_topic import checked_durations
 from penstock.core.settings import client_settings, hide_passwords
 from penstock.errors import ConfigError
 
@@ -30,7 +32,7 @@ class App:
         brokers: Bootstrap servers, such as ``"localhost:9092"``. Without it, ``penstock run`` takes ``--brokers``,
             ``PENSTOCK_BROKERS`` or the embedded Kafka of ``penstock up``.
         settings: Client settings by their Kafka names, for every handler.
-        create_topics: Create missing output and dead-letter topics, with as many partitions as the source.
+        create_topics: Create missing output, dead-letter and retry topics, with as many partitions as the source.
             Without it a missing one is an error. Source topics are never created.
     """
 
@@ -66,7 +68,9 @@ class App:
         group: str | None = None,
         to: str | None = None,
         dead_letter: str | None = None,
-        retry: Retry | None = None,
+        retry: RetryPolicy | None = None,
+        retry_topics: Sequence[Duration] = (),
+        breaker: Breaker | None = None,
         order: Order = "partition",
         null_keys_in_order: bool = False,
         concurrency: int | None = None,
@@ -89,7 +93,11 @@ class App:
             group: The consumer group; the app's name by default.
             to: The topic for what the handler returns, under the key of the record it came from.
             dead_letter: The topic for records that fail for good. Without it, such a record stops the app.
-            retry: When to attempt a failed record again; ``Retry()`` by default.
+            retry: When to attempt a failed record again: a ``Retry``, or a mapping from types of errors to Retries, of
+                which the nearest class of the error counts. ``Retry()`` by default, and for what is not listed.
+            retry_topics: Durations of topics such as ``orders.retry.10m``. A wait that reaches the shortest is spent
+                in the longest that is not above it; the record then holds up nobody, and memory holds nothing.
+            breaker: Stop the app when nearly all records go to the dead letters; off by default.
             order: What runs one at a time and in order: a ``"partition"``, a ``"key"`` (so that many keys of one
                 partition run at once), or nothing (``"none"``).
             null_keys_in_order: With ``order="key"``, whether records without a key keep their order too.
@@ -122,7 +130,9 @@ class App:
                     group=group or self.name,
                     to=to,
                     dead_letter=dead_letter,
-                    retry=retry or Retry(),
+                    retry=DEFAULT_RETRY if retry is None else retry,
+                    retry_topics=checked_durations(retry_topics),
+                    breaker=breaker,
                     order=order,
                     null_keys_in_order=null_keys_in_order,
                     concurrency=_default_concurrency(workers) if concurrency is None else concurrency,
@@ -160,7 +170,7 @@ class App:
 
     def _add(self, handler: Handler) -> None:
         for other in self._handlers:
-            shared = set(handler.topics) & set(other.topics)
+            shared = set(handler.consumed_topics) & set(other.consumed_topics)
             if shared and other.group == handler.group:
                 raise ConfigError(
                     f"Handlers {other.name} and {handler.name} both consume {min(shared)!r} in group "

@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import Any
 
 from penstock.app.handler import Handler
+from penstock.core.breaker import Circuit
 from penstock.core.dead_letter import MAX_MESSAGE_BYTES, bounded
 from penstock.core.outcome import DONE, HELD, Done, Failed, Outcome, Outgoing, Reject, Skip, Skipped, failed
 from penstock.core.record import Record
@@ -37,7 +38,7 @@ def attempts(handler: Handler, reading: Reading = RECORDS) -> Attempt:
     """A function that attempts a record with this handler and never raises."""
     function, decode, takes_record = handler.function, _decoder(handler), handler.signature.takes_record
     value_of, to_record, to_outcome = reading.value_of, reading.to_record, finisher(handler, reading)
-    returned = HELD if handler.commit == "manual" else DONE
+    returned, retry = HELD if handler.commit == "manual" else DONE, handler.retry
 
     # Written out, as in the async one below: this runs for every record, and each call inside of it is felt.
     def attempt(record: Any, number: int) -> Outcome:
@@ -52,7 +53,7 @@ def attempts(handler: Handler, reading: Reading = RECORDS) -> Attempt:
         except Skip as skip:
             return Skipped(str(skip))
         except HANDLED as error:
-            return failed(error)
+            return failed(error, retry)
 
     return attempt
 
@@ -61,7 +62,7 @@ def attempts_async(handler: Handler, reading: Reading = RECORDS) -> AsyncAttempt
     """The same for an ``async def`` handler; only its own cancellation gets out of it."""
     function, decode, takes_record = handler.function, _decoder(handler), handler.signature.takes_record
     value_of, to_record, to_outcome = reading.value_of, reading.to_record, finisher(handler, reading)
-    returned = HELD if handler.commit == "manual" else DONE
+    returned, retry = HELD if handler.commit == "manual" else DONE, handler.retry
 
     async def attempt(record: Any, number: int) -> Outcome:
         try:
@@ -76,7 +77,7 @@ def attempts_async(handler: Handler, reading: Reading = RECORDS) -> AsyncAttempt
             return Skipped(str(skip))
         except HANDLED as error:
             raise_if_cancelled(error)
-            return failed(error)
+            return failed(error, retry)
 
     return attempt
 
@@ -94,6 +95,15 @@ def halt_error(handler_name: str, record: Record, failure: Failed) -> HandlerErr
         f"Handler {handler_name} failed on {record}, attempt {record.attempt}: "
         f"{failure.error_type}: {bounded(failure.message, MAX_MESSAGE_BYTES)}.",
         hint="Nothing past it was committed. Mend the handler, or set such records aside with dead_letter=...",
+    )
+
+
+def breaker_error(handler_name: str, record: Record, failure: Failed, circuit: Circuit) -> HandlerError:
+    """The error that stops an app whose records nearly all go to the dead letters."""
+    return HandlerError(
+        f"Handler {handler_name} sent {circuit} to the dead letters, so it stopped before doing so with {record}: "
+        f"{failure.error_type}: {bounded(failure.message, MAX_MESSAGE_BYTES)}.",
+        hint="Nothing past it was committed. Mend what they have in common, then start again; or change breaker=...",
     )
 
 

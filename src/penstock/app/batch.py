@@ -27,7 +27,7 @@ def batch_attempts(handler: Handler, reading: Reading = RECORDS) -> BatchAttempt
             batch.settle(outcomes, good, records, results)
         except HANDLED as error:
             if len(good) == 1:
-                outcomes[good[0]] = outcome_of(error)
+                outcomes[good[0]] = batch.outcome_of(error)
             else:
                 for index in good:
                     (outcomes[index],) = attempt([records[index]], [numbers[index]])
@@ -48,17 +48,13 @@ def batch_attempts_async(handler: Handler, reading: Reading = RECORDS) -> AsyncB
         except HANDLED as error:
             raise_if_cancelled(error)
             if len(good) == 1:
-                outcomes[good[0]] = outcome_of(error)
+                outcomes[good[0]] = batch.outcome_of(error)
             else:
                 for index in good:
                     (outcomes[index],) = await attempt([records[index]], [numbers[index]])
         return outcomes
 
     return attempt
-
-
-def outcome_of(error: BaseException) -> Outcome:
-    return Skipped(str(error)) if isinstance(error, Skip) else failed(error)
 
 
 _Indexes = Sequence[int]
@@ -73,6 +69,10 @@ class _Batch:
         self._reading = reading
         self._decode = decoder_for(handler.signature.hint) if handler.signature.takes_value else None
         self._to_outcome = finisher(handler, reading)
+        self._retry = handler.retry
+
+    def outcome_of(self, error: BaseException) -> Outcome:
+        return Skipped(str(error)) if isinstance(error, Skip) else failed(error, self._retry)
 
     def decode(self, records: list[Any]) -> tuple[list[Outcome], _Indexes, list[Any]]:
         """An outcome for each, done until shown otherwise; which of them can be handled; and the values of those."""
@@ -92,7 +92,7 @@ class _Batch:
                 values.append(self._decode(self._reading.value_of(record)))  # type: ignore[misc] # it is there
                 good.append(index)
             except Exception as error:  # noqa: BLE001 - as above
-                outcomes[index] = failed(error)
+                outcomes[index] = failed(error, self._retry)
         return good, values
 
     def arguments(self, good: _Indexes, values: list[Any], records: list[Any], numbers: list[int]) -> list[list[Any]]:
@@ -115,9 +115,9 @@ class _Batch:
             return
         for index, result in zip(good, results, strict=True):
             if isinstance(result, BaseException):
-                outcomes[index] = outcome_of(result)
+                outcomes[index] = self.outcome_of(result)
             elif result is not None:
                 try:
                     outcomes[index] = self._to_outcome(records[index], result)
                 except Exception as error:  # noqa: BLE001 - what cannot be encoded fails alone
-                    outcomes[index] = failed(error)
+                    outcomes[index] = failed(error, self._retry)

@@ -7,8 +7,11 @@ from types import NoneType
 from typing import Any, Literal, get_args
 
 from penstock.app.signature import Signature, read_signature
+from penstock.core.breaker import Breaker
 from penstock.core.lanes import Order
-from penstock.core.retry import Retry
+from penstock.core.outcome import Reject, Skip
+from penstock.core.retry import RetryPolicy, check_policy
+from penstock.core.retry_topic import RetryTopic, checked_durations, retry_topics
 from penstock.core.settings import client_settings, hide_passwords
 from penstock.errors import ConfigError
 
@@ -34,7 +37,9 @@ class Handler:
     group: str
     to: str | None
     dead_letter: str | None
-    retry: Retry
+    retry: RetryPolicy
+    retry_topics: tuple[str, ...] = ()  # durations, as they stand in the names of topics
+    breaker: Breaker | None = None
     order: Order
     null_keys_in_order: bool
     concurrency: int
@@ -53,6 +58,7 @@ class Handler:
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", client_settings(self.settings))
         returns = self.signature.returns
+        self._check_failures()
         self._check_topics()
         self._check_numbers()
         if self.order not in get_args(Order):
@@ -75,10 +81,46 @@ class Handler:
     def signature(self) -> Signature:
         return read_signature(self.function, batch=self.batch is not None)
 
+    @cached_property
+    def delayed(self) -> dict[str, RetryTopic]:
+        """Its retry topics, by name."""
+        return {topic.name: topic for topic in retry_topics(self.topics, self.retry_topics)}
+
+    @property
+    def consumed_topics(self) -> tuple[str, ...]:
+        """All that it subscribes to: its sources and their retry topics."""
+        return (*self.topics, *self.delayed)
+
+    def _check_failures(self) -> None:
+        """What becomes of failed records."""
+        try:
+            check_policy(self.retry)
+            checked_durations(self.retry_topics)
+        except ConfigError as error:
+            raise self._wrong(error.problem, error.hint) from error
+        for kind in self.retry if isinstance(self.retry, Mapping) else ():
+            if issubclass(kind, Skip | Reject):
+                raise self._wrong(
+                    f"retry lists {kind.__name__}, which is never tried again.", "Raise another error to have a retry."
+                )
+        if self.breaker is not None and not isinstance(self.breaker, Breaker):
+            raise self._wrong(f"breaker={self.breaker!r} is not a Breaker.", "Use Breaker(share=0.9, window=1000).")
+        if self.breaker is not None and self.dead_letter is None:
+            raise self._wrong(
+                "a breaker guards a dead-letter topic, and there is none.",
+                "Name one with dead_letter=..., or leave breaker= out: the first failed record stops the app anyway.",
+            )
+        if self.retry_topics and self.start != "earliest":
+            # A record may be in a retry topic before the group has committed anything there.
+            raise self._wrong(
+                f"with start={self.start!r} records that wait in a new retry topic could be passed over.",
+                'With retry_topics= use start="earliest".',
+            )
+
     def _check_topics(self) -> None:
         if not self.topics:
             raise self._wrong("no topic is named.", 'Name at least one: @app.consume("orders").')
-        for topic in (*self.topics, self.to, self.dead_letter):
+        for topic in (*self.consumed_topics, self.to, self.dead_letter):
             if topic is None:
                 continue
             legal = isinstance(topic, str) and 0 < len(topic) <= _MAX_TOPIC_LENGTH and _TOPIC_LETTERS.issuperset(topic)
@@ -88,7 +130,7 @@ class Handler:
                     "Kafka takes up to 249 letters, digits, dots, dashes and underscores.",
                 )
         for option, topic in (("to", self.to), ("dead_letter", self.dead_letter)):
-            if topic in self.topics:
+            if topic in self.consumed_topics:
                 raise self._wrong(
                     f"{option}={topic!r} is also its source, so it would feed itself for ever.", "Use another topic."
                 )

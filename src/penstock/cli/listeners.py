@@ -74,7 +74,7 @@ class Narrator:
                 self._say(f"{handler}: {consuming}, {lag:,} records behind")
             case events.TopicCreated(topic=topic, partitions=partitions):
                 self._say(f"created topic {topic} with {partitions} partitions")
-            case events.Retried():
+            case events.Retried() | events.Postponed():
                 self._retries += 1
                 self._sample(self._retries, f"{_place(event)}: retry in {event.seconds:g} s: {event.reason}", "retries")
             case events.DeadLettered():
@@ -108,5 +108,5 @@ class Narrator:
         self._console.print(line, style=style, markup=False, soft_wrap=True)
 
 
-def _place(event: events.Retried | events.DeadLettered | events.CommitFailed) -> str:
+def _place(event: events.Retried | events.Postponed | events.DeadLettered | events.CommitFailed) -> str:
     return f"{event.topic}[{event.partition}]@{event.offset}"

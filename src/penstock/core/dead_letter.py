@@ -1,5 +1,6 @@
 """What a dead letter carries besides the record itself."""
 
+from penstock.core import origin
 from penstock.core.outcome import Failed, Outgoing
 from penstock.core.record import Header, Record
 
@@ -7,28 +8,41 @@ PREFIX = "penstock-dlq-"
 
 # A message is for people; a bound keeps a dead letter from growing past what the broker takes.
 MAX_MESSAGE_BYTES = 1024
-_MAX_NAME_BYTES = 249  # Kafka's own bound for a topic name
+MAX_NAME_BYTES = 249  # Kafka's own bound for a topic name
+
+# Without these a record still finds its way: back to its place in the source, or to its next attempt.
+_SPARE = frozenset(
+    PREFIX + name for name in ("timestamp", "group", "attempts", "error-type", "error-message", "failed-at")
+) | frozenset(origin.PREFIX + name for name in ("timestamp", "error-type", "error-message"))
 
 
 def dead_letter(record: Record, failure: Failed, *, topic: str, group: str, attempts: int, now: float) -> Outgoing:
     """The record, untouched, with headers that say where it came from and why it is here.
 
-    A record that was dead-lettered before has those headers replaced, so they do not pile up.
+    A record that was dead-lettered before has those headers replaced, so they do not pile up. One that waited in retry
+    topics is named by the place where it was first, and keeps nothing of its waits.
     """
+    first = record.origin
     reasons = {
-        "topic": record.topic,
-        "partition": str(record.partition),
-        "offset": str(record.offset),
-        "timestamp": str(record.timestamp_ms),
-        "group": bounded(group, _MAX_NAME_BYTES),
+        "topic": first.topic,
+        "partition": str(first.partition),
+        "offset": str(first.offset),
+        "timestamp": str(first.timestamp_ms),
+        "group": bounded(group, MAX_NAME_BYTES),
         "attempts": str(attempts),
-        "error-type": bounded(failure.error_type, _MAX_NAME_BYTES),
+        "error-type": bounded(failure.error_type, MAX_NAME_BYTES),
         "error-message": bounded(failure.message, MAX_MESSAGE_BYTES),
         "failed-at": str(round(now * 1000)),
     }
-    kept = tuple(header for header in record.headers if not header[0].startswith(PREFIX))
+    kept = tuple(header for header in record.headers if not header[0].startswith((PREFIX, origin.PREFIX)))
     added: tuple[Header, ...] = tuple((PREFIX + name, value.encode()) for name, value in reasons.items())
     return Outgoing(topic, record.key, record.value, kept + added)
+
+
+def shortened(outgoing: Outgoing) -> Outgoing:
+    """The same with as little added to it as will do, for a record that leaves hardly any room."""
+    kept = tuple(header for header in outgoing.headers if header[0] not in _SPARE)
+    return Outgoing(outgoing.topic, outgoing.key, outgoing.value, kept)
 
 
 def bounded(text: str, limit: int) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from penstock.core.lanes import AnyRecord, Epoch, Run
 from penstock.core.outcome import Failed, Outcome, Outgoing
+from penstock.core.retry_topic import Return
 
 
 @dataclass(eq=False, slots=True)
@@ -19,11 +20,23 @@ class Tried:
 
 @dataclass(eq=False, slots=True)
 class Send:
-    """An output or a dead letter (then with its failure); its record is finished once the broker has it."""
+    """An output, a dead letter (then with its failure), or what goes to a retry topic (then with its delay too).
+
+    Its record is finished once the broker has it.
+    """
 
     tried: Tried
     outgoing: Outgoing
     failure: Failed | None = None
+    delay: float | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Returned:
+    """A record of a retry topic, and what its headers say."""
+
+    record: AnyRecord
+    said: Return
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +58,7 @@ class Consequences:
     sends: list[Send] = field(default_factory=list)
     retried: list[tuple[Tried, Failed, float]] = field(default_factory=list)
     halted: tuple[Tried, Failed] | None = None
+    """What the app must stop at: it has nowhere to go, or the breaker is open."""
 
 
 Result = tuple[Run, Sequence[Outcome], bool]

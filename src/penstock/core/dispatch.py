@@ -6,23 +6,20 @@ One dispatcher thread drives this and carries out what it returns. Nothing here 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
-from itertools import count
+from itertools import count, takewhile
 from operator import attrgetter
 
-from penstock.core.decisions import Consequences, Pause, Result, Send, Tried
+from penstock.core.balance import Balance
+from penstock.core.breaker import Circuit
+from penstock.core.decisions import Consequences, Pause, Result, Returned, Send, Tried
 from penstock.core.lanes import AnyRecord, Epoch, Lane, Order, Run
 from penstock.core.offset_map import Range, encode
-from penstock.core.outcome import DONE, Done, Failed, Held, Outcome, Outgoing, Skipped, TryAgain, decide
+from penstock.core.outcome import DONE, Done, Failed, Held, Outcome, Outgoing, Postpone, Skipped, TryAgain, decide
 from penstock.core.record import TopicPartition
-from penstock.core.retry import Retry
 from penstock.core.tracker import Tracker
 
 # Records of one lane that travel together. A bound, so that a lane with a long queue shares workers fairly.
 RUN_LIMIT = 256
-
-# How long all places may be taken before partitions that hold more than their share must give some back. Pausing makes
-# the client fetch again what it had buffered, so a moment of fullness is waited out.
-FULL_SECONDS = 0.5
 
 # The lanes of an epoch that no key names. Keys are bytes, so these cannot meet one.
 _WHOLE_PARTITION = "partition"
@@ -30,6 +27,7 @@ _UNORDERED = "unordered"
 
 
 DeadLetterOf = Callable[[Tried, Failed], Outgoing]
+RetryRecordOf = Callable[[Tried, Failed, float], Outgoing]
 
 
 class Dispatch:
@@ -40,8 +38,10 @@ class Dispatch:
         null_keys_in_order: Whether records without a key share a lane, where keys make lanes.
         concurrency: Workers that may be busy at once.
         max_in_flight: Records that may be delivered and unfinished; each partition has an even share of it.
-        retry: When a failed record is attempted again.
         dead_letter_of: Builds a dead letter, or None where the handler has no dead-letter topic.
+        retry_record_of: Builds what goes to the retry topic of so many seconds.
+        retry_topics: The seconds of each retry topic, ascending; none where waits are spent in memory.
+        circuit: Stops the app rather than dead-letter nearly everything, where asked for.
         random: Numbers from 0 up to 1, for the jitter of retries.
         batch: How many records a worker gets at once; those of different lanes may be in one batch.
         linger: Seconds that an incomplete batch waits for more.
@@ -54,9 +54,11 @@ class Dispatch:
         order: Order,
         concurrency: int,
         max_in_flight: int,
-        retry: Retry,
         dead_letter_of: DeadLetterOf | None,
         random: Callable[[], float],
+        retry_record_of: RetryRecordOf | None = None,
+        retry_topics: Sequence[float] = (),
+        circuit: Circuit | None = None,
         null_keys_in_order: bool = False,
         batch: int | None = None,
         linger: float = 0.0,
@@ -66,9 +68,10 @@ class Dispatch:
         self._order = order
         self._null_keys_in_order = null_keys_in_order
         self._concurrency = concurrency
-        self._max_in_flight = max_in_flight
-        self._retry = retry
         self._dead_letter_of = dead_letter_of
+        self._retry_record_of = retry_record_of
+        self._retry_topics = retry_topics
+        self._circuit = circuit
         self._random = random
         self._batch = batch
         self._linger = linger
@@ -80,7 +83,7 @@ class Dispatch:
         self._backoffs: list[tuple[float, int, Lane]] = []
         self._numbers = count(1)
         self._busy = 0
-        self._full_since: float | None = None
+        self._balance = Balance(max_in_flight, offset_of)
         self.settled = 0
         """Records that were delivered and hold no place in flight any more; the fetcher reads it."""
 
@@ -125,8 +128,8 @@ class Dispatch:
 
     def deliver(self, place: TopicPartition, records: Sequence[AnyRecord]) -> None:
         """Put records of one partition on their lanes; if it is not ours any more they are dropped."""
-        epoch = self._epochs.get(place)
-        if epoch is None or not epoch.dispatching or epoch.rewinding:
+        epoch = self._open_epoch(place)
+        if epoch is None:
             self.settled += len(records)
             return
         offsets = list(map(self._offset_of, records))
@@ -140,6 +143,35 @@ class Dispatch:
         elif records:
             whole = _WHOLE_PARTITION if self._order == "partition" else _UNORDERED
             self._lane(epoch, whole).waiting.extend(records)
+
+    def deliver_returned(self, place: TopicPartition, records: Sequence[Returned], now: float) -> list[Returned]:
+        """The same for a retry topic: from the first record that is not due on, they come again when it is.
+
+        Records of other groups are passed over, as if they were not there. Returns what was put on lanes.
+        """
+        epoch = self._open_epoch(place)
+        if epoch is None:
+            self.settled += len(records)
+            return []
+        due = list(takewhile(lambda each: each.said.wait <= 0, records))
+        ours = [each for each in due if each.said.ours]
+        for each in ours:
+            offset = self._offset_of(each.record)
+            # It may have failed here since, and then have been given back.
+            epoch.failures[offset] = max(each.said.failures, epoch.failures.get(offset, 0))
+        self.settled += len(records) - len(ours)
+        self.deliver(place, [each.record for each in ours])
+        if len(due) < len(records):
+            waits = records[len(due)]
+            self._balance.sleep(epoch, self._offset_of(waits.record), now=now, wait=waits.said.wait)
+        elif due:
+            epoch.tracker.reach(self._offset_of(due[-1].record) + 1)
+        return ours
+
+    def _open_epoch(self, place: TopicPartition) -> Epoch | None:
+        """The epoch that records of this partition belong to, unless what comes of it is to be dropped."""
+        epoch = self._epochs.get(place)
+        return None if epoch is None or not epoch.dispatching or epoch.rewinding else epoch
 
     def _deliver_by_key(self, epoch: Epoch, records: Sequence[AnyRecord]) -> None:
         find, keyless = epoch.lanes.get, None if self._null_keys_in_order else _UNORDERED
@@ -228,8 +260,10 @@ class Dispatch:
         self._busy -= 1
 
     def next_due(self) -> float | None:
-        """When the next retry is due, or an incomplete batch has waited long enough."""
+        """When the next retry is due, here or in a retry topic, or an incomplete batch has waited long enough."""
         due = [self._backoffs[0][0]] if self._backoffs else []
+        if self._retry_topics:
+            due += [epoch.wake_at for epoch in self._epochs.values() if epoch.wake_at is not None]
         if self._linger_until is not None:
             due.append(self._linger_until)
         return min(due, default=None)
@@ -250,6 +284,7 @@ class Dispatch:
                 here = finished.setdefault(epoch, [])
                 if outcomes.count(DONE) == len(outcomes):  # nearly always
                     here.extend(done)
+                    self._count_finished(len(done))
                 else:
                     retries = self._settle(epoch, done, outcomes, finished=here, consequences=consequences, now=now)
             if not run.lane.ordered:
@@ -309,10 +344,11 @@ class Dispatch:
 
     def _release_held(self, epoch: Epoch, offsets: Sequence[int], consequences: Consequences) -> None:
         consequences.finished.append((epoch, [epoch.held.pop(offset) for offset in offsets]))
+        self._count_finished(len(offsets))
         self._finish(epoch, offsets, consequences)
 
     def acknowledge(self, send: Send) -> bool:
-        """The broker has this output or dead letter; False if it came too late to count."""
+        """The broker has what became of a record; False if that came too late to count."""
         epoch, offset = send.tried.epoch, send.tried.offset
         epoch.sending -= 1
         if not self._is_current(epoch):
@@ -323,15 +359,17 @@ class Dispatch:
         epoch.ranges += 1
         epoch.ranges_counted = False
         self.settled += 1
+        if send.failure is None:
+            self._count_finished(1)
         self._ready.extend(epoch.unpark())
         return True
 
     def abandon(self, send: Send) -> None:
-        """This output or dead letter cannot be written now; its record stays unfinished and will be delivered again."""
+        """What became of a record cannot be written now; the record stays unfinished and will be delivered again."""
         send.tried.epoch.sending -= 1
 
     def refuse(self, send: Send, failure: Failed) -> Consequences:
-        """The broker will never take this output, so its record has failed after all."""
+        """The broker will never take this, so its record has failed for good after all."""
         tried = send.tried
         tried.epoch.sending -= 1
         consequences = Consequences()
@@ -360,60 +398,23 @@ class Dispatch:
             epoch.committed = commit
 
     def caught_up(self, ends: Mapping[TopicPartition, int]) -> bool:
-        """Whether every owned partition is finished up to its end in ``ends``."""
-        points = ((epoch.tracker.commit_point, ends.get(epoch.place, 0)) for epoch in self._epochs.values())
-        return all(point is not None and point >= end for point, end in points)
+        """Whether every owned partition is finished up to its end in ``ends``.
+
+        What is not due in a retry topic is left to wait there, but what was due before it has to be finished.
+        """
+        return all(_has_reached(epoch, ends.get(epoch.place, 0)) for epoch in self._epochs.values())
 
     def balance(self, now: float) -> tuple[list[Pause], list[Epoch]]:
-        """Which partitions to pause and which to resume, so that a slow one does not keep the others' places.
-
-        That matters only where all places are taken for a while. Then a partition with more than its share gives
-        back what has not started, and fetching it goes on from there later.
-        """
-        epochs = self._epochs.values()
-        if sum(epoch.tracker.unfinished for epoch in epochs) < self._max_in_flight * 3 // 4:
-            self._full_since = None
-        elif self._full_since is None:
-            self._full_since = now
-        share = max(1, self._max_in_flight // max(1, len(epochs)))
-        resume = [epoch for epoch in epochs if epoch.paused and epoch.tracker.unfinished <= share // 2]
-        pause = []
-        if self._full_since is not None and now - self._full_since >= FULL_SECONDS:
-            greedy = [epoch for epoch in epochs if not epoch.paused and epoch.tracker.unfinished > share]
-            pause = [Pause(epoch, self._give_back(epoch, epoch.tracker.unfinished - share)) for epoch in greedy]
-        for epoch in (*resume, *(each.epoch for each in pause)):
-            epoch.paused = not epoch.paused
-        return pause, resume
+        """Which partitions to pause and which to resume."""
+        balanced = self._balance.turn(self._epochs.values(), now)
+        self.settled += balanced.given_back
+        return balanced.pause, balanced.resume
 
     def rewound(self, place: TopicPartition) -> None:
         """The fetcher went back, so what comes from now on is new."""
         epoch = self._epochs.get(place)
         if epoch is not None:
             epoch.rewinding = False
-
-    def _give_back(self, epoch: Epoch, surplus: int) -> int | None:
-        """Take up to so many records off the ends of lanes; returns the offset to fetch from again.
-
-        Only those above everything that is finished, in progress or sent: what comes again must all be new.
-        """
-        touched = epoch.tracker.highest_finished() if epoch.drained else epoch.highest_taken
-        touched = max(touched, epoch.restored_up_to)
-        offset_of = self._offset_of
-        waiting = (offset_of(record) for lane in epoch.lanes.values() for record in lane.waiting)
-        untouched = sorted(offset for offset in waiting if offset > touched)
-        if not untouched:
-            return None
-        first = untouched[-min(surplus, len(untouched))]
-        for lane in [*epoch.lanes.values()]:
-            # Looked at one by one: what was put back into a lane without an order may stand anywhere in it.
-            kept = [record for record in lane.waiting if offset_of(record) < first]
-            self.settled += len(lane.waiting) - len(kept)
-            lane.waiting = deque(kept)
-            if not lane.waiting and not lane.held:
-                del epoch.lanes[lane.key]
-        epoch.tracker.retract(first)
-        epoch.rewinding = True
-        return first
 
     def _is_current(self, epoch: Epoch) -> bool:
         # By identity: the partition may be ours again, but in a new epoch that knows nothing of this one.
@@ -434,22 +435,25 @@ class Dispatch:
         for record, outcome in zip(records, outcomes, strict=True):
             if outcome is DONE:
                 finished.append(record)
+                self._count_finished(1)
                 continue
             offset = self._offset_of(record)
             tried = Tried(epoch, record, offset, epoch.attempt_at(offset))
             if isinstance(outcome, Done):
                 if outcome.output is None:
                     finished.append(record)
+                    self._count_finished(1)
                 else:
-                    epoch.sending += 1
-                    consequences.sends.append(Send(tried, outcome.output))
+                    self._send(Send(tried, outcome.output), consequences)
             elif isinstance(outcome, Held):
                 if epoch.acked.pop(offset, None) is record:
                     finished.append(record)
+                    self._count_finished(1)
                 else:
                     epoch.held[offset] = record
             elif isinstance(outcome, Skipped):
                 finished.append(record)
+                self._count_finished(1)
                 consequences.skipped.append((tried, outcome.reason))
             else:
                 delay = self._fail(tried, outcome, consequences)
@@ -461,20 +465,31 @@ class Dispatch:
         decision = decide(
             failure,
             attempt=tried.attempt,
-            retry=self._retry,
             has_dead_letter=self._dead_letter_of is not None,
             random=self._random,
+            retry_topics=self._retry_topics,
         )
         if isinstance(decision, TryAgain):
             tried.epoch.failures[tried.offset] = tried.attempt
             consequences.retried.append((tried, failure, decision.delay))
             return decision.delay
-        if self._dead_letter_of is None:  # then the decision is to halt
-            consequences.halted = (tried, failure)
+        if isinstance(decision, Postpone) and self._retry_record_of is not None:
+            outgoing = self._retry_record_of(tried, failure, decision.delay)
+            self._send(Send(tried, outgoing, failure, decision.delay), consequences)
+        elif self._dead_letter_of is not None and (self._circuit is None or self._circuit.lets_through()):
+            self._send(Send(tried, self._dead_letter_of(tried, failure), failure), consequences)
         else:
-            tried.epoch.sending += 1
-            consequences.sends.append(Send(tried, self._dead_letter_of(tried, failure), failure))
+            consequences.halted = consequences.halted or (tried, failure)
         return None
+
+    def _count_finished(self, count: int) -> None:
+        if self._circuit is not None:
+            self._circuit.finished(count)
+
+    @staticmethod
+    def _send(send: Send, consequences: Consequences) -> None:
+        send.tried.epoch.sending += 1
+        consequences.sends.append(send)
 
     def _put_back(self, lane: Lane, left: Sequence[AnyRecord], retries: Sequence[tuple[AnyRecord, float]]) -> None:
         """The worker is through with this lane; what it left goes back to its head, behind what is tried again."""
@@ -504,3 +519,10 @@ class Dispatch:
             self._ready.append(lane)
         elif lane.epoch.lanes.get(lane.key) is lane:
             del lane.epoch.lanes[lane.key]
+
+
+def _has_reached(epoch: Epoch, end: int) -> bool:
+    point = epoch.tracker.commit_point
+    if epoch.wake_at is not None:
+        return not epoch.tracker.unfinished
+    return point is not None and point >= end

@@ -29,7 +29,7 @@ class Started(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicCreated(Event):
-    """An output or dead-letter topic was missing and now exists."""
+    """An output, dead-letter or retry topic was missing and now exists."""
 
     topic: str
     partitions: int
@@ -148,6 +148,22 @@ class Retried(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Postponed(Event):
+    """An attempt failed, and the broker has the record in a retry topic, where it waits for so many seconds."""
+
+    group: str
+    member: str
+    topic: str
+    partition: int
+    offset: int
+    epoch: int
+    attempt: int
+    to: str
+    reason: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLettered(Event):
     """The broker has acknowledged the dead letter of this record."""
 
@@ -187,7 +203,7 @@ class CommitFailed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paused(Event):
-    """Enough of this partition is in flight; fetching waits for the handler."""
+    """Enough of this partition is in flight, or its next record is not due yet: fetching waits."""
 
     group: str
     topic: str
@@ -196,7 +212,7 @@ class Paused(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resumed(Event):
-    """The handler has caught up enough for fetching to go on."""
+    """The handler has caught up enough, or a record is due: fetching goes on."""
 
     group: str
     topic: str

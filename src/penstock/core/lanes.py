@@ -80,8 +80,10 @@ class Epoch:
     lanes: dict[Hashable, Lane] = field(default_factory=dict)  # those with records that wait or run
     failures: dict[int, int] = field(default_factory=dict)  # attempts that failed, by offset, of what is unfinished
     dispatching: bool = True
-    paused: bool = False
+    paused: bool = False  # by back-pressure
     rewinding: bool = False
+    wake_at: float | None = None  # of a retry topic: when the record it waits for is due
+    rewind_to: int | None = None  # where that record is, until the fetcher is told to go back to it
     running: int = 0  # runs that workers hold
     in_progress: int = 0  # records in those runs
     held: dict[int, AnyRecord] = field(default_factory=dict)  # handled, and waiting to be acknowledged, by offset

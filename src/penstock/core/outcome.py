@@ -4,11 +4,11 @@ A handler returns, or raises ``Skip``, ``Reject`` or anything else. An attempt t
 ``decide`` turns a failed one into what happens next. Both engines call these, so they cannot disagree.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from penstock.core.record import Header
-from penstock.core.retry import Retry
+from penstock.core.retry import DEFAULT_RETRY, Retry, RetryPolicy, retry_for
 
 
 class Skip(Exception):  # noqa: N818 - an outcome that a handler chooses, not an error
@@ -23,9 +23,13 @@ class Undecodable(Exception):  # noqa: N818 - an outcome of decoding, always tur
     """The record's bytes are not what the handler's type hint asks for; another attempt cannot help."""
 
 
+class WorkerDied(Exception):  # noqa: N818 - what became of a process, not something that it raised
+    """The process that attempted the record died, and maybe because of it."""
+
+
 @dataclass(slots=True)
 class Outgoing:
-    """A record on its way to Kafka: an output or a dead letter.
+    """A record on its way to Kafka: an output, a dead letter, or one that waits in a retry topic.
 
     Like a Record, it is not frozen only because one is built for nearly every record that flows; so is ``Done``.
     """
@@ -52,11 +56,16 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The attempt failed; ``final`` where no other attempt can help."""
+    """The attempt failed; ``final`` where no other attempt can help or is wanted.
+
+    The error itself stays where it was raised: this travels between processes. So the Retry of its type is chosen there
+    too, and comes along.
+    """
 
     error_type: str
     message: str
     final: bool = False
+    retry: Retry = DEFAULT_RETRY
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +80,12 @@ DONE = Done()
 HELD = Held()
 
 
-def failed(error: BaseException) -> Failed:
+def failed(error: BaseException, policy: RetryPolicy = DEFAULT_RETRY) -> Failed:
     kind = type(error)
-    final = isinstance(error, Reject | Undecodable)
+    retry = retry_for(policy, kind)
+    final = isinstance(error, Reject | Undecodable) or retry.attempts == 1
     name = kind.__name__ if kind.__module__ in ("builtins", __name__) else f"{kind.__module__}.{kind.__qualname__}"
-    return Failed(name, _message(error), final=final)
+    return Failed(name, _message(error), final=final, retry=retry)
 
 
 def _message(error: BaseException) -> str:
@@ -94,6 +104,13 @@ class TryAgain:
 
 
 @dataclass(frozen=True, slots=True)
+class Postpone:
+    """Write it to the retry topic of this many seconds; once the broker has it, the record holds nothing up here."""
+
+    delay: float
+
+
+@dataclass(frozen=True, slots=True)
 class ToDeadLetter:
     """Write it to the dead-letter topic; once the broker has it, the record is finished."""
 
@@ -104,11 +121,22 @@ class Halt:
 
 
 def decide(
-    failure: Failed, *, attempt: int, retry: Retry, has_dead_letter: bool, random: Callable[[], float]
-) -> TryAgain | ToDeadLetter | Halt:
-    """What follows from a failed ``attempt`` (the first is 1)."""
-    if not failure.final:
-        delay = retry.delay_after(attempt, random())
-        if delay is not None:
-            return TryAgain(delay)
-    return ToDeadLetter() if has_dead_letter else Halt()
+    failure: Failed,
+    *,
+    attempt: int,
+    has_dead_letter: bool,
+    random: Callable[[], float],
+    retry_topics: Sequence[float] = (),
+) -> TryAgain | Postpone | ToDeadLetter | Halt:
+    """What follows from a failed ``attempt`` (the first is 1).
+
+    ``retry_topics`` are the seconds of each, ascending. A wait that reaches the shortest is spent in the longest that
+    is not above it. Its jitter plays no part in that, or it would decide whether a lane is held.
+    """
+    wait = None if failure.final else failure.retry.wait_after(attempt)
+    if wait is None:
+        return ToDeadLetter() if has_dead_letter else Halt()
+    fitting = [seconds for seconds in retry_topics if seconds <= wait]
+    if fitting:
+        return Postpone(fitting[-1])
+    return TryAgain(failure.retry.jittered(wait, random()))

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
+from penstock.core.origin import Origin, origin_of
 from penstock.errors import ConfigError
 
 Header = tuple[str, bytes | None]
@@ -68,6 +69,11 @@ class Record:
     def timestamp(self) -> datetime | None:
         """When it was written, in UTC, if the broker knows."""
         return None if self.timestamp_ms < 0 else datetime.fromtimestamp(self.timestamp_ms / 1000, UTC)
+
+    @property
+    def origin(self) -> Origin:
+        """Where it was first: the source of a record that comes back from a retry topic, else its own place."""
+        return origin_of(Origin(self.topic, self.partition, self.offset, self.timestamp_ms), self.headers)
 
     def ack(self) -> None:
         """With ``commit="manual"``: this record is finished. From any thread, at any time; twice is fine."""

@@ -1,6 +1,8 @@
 """When a failed record is attempted again."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from penstock.core.duration import Duration, seconds
 from penstock.errors import ConfigError
@@ -39,17 +41,58 @@ class Retry:
         if not 0 <= self.jitter <= 1:
             raise ConfigError(f"Retry.jitter={self.jitter!r} is not a share.", hint="Use a number from 0 to 1.")
 
-    def delay_after(self, attempt: int, random: float) -> float | None:
-        """Seconds to wait after this failed attempt (the first is 1), or None if it was the last.
-
-        ``random`` is a number from 0 up to 1 and places the wait inside its jitter.
-        """
+    def wait_after(self, attempt: int) -> float | None:
+        """Seconds to wait after this failed attempt (the first is 1), before jitter, or None if it was the last."""
         if attempt >= self.attempts:
             return None
         limit = seconds(self.limit, name="Retry.limit")
         growth = self.factor ** min(attempt - 1, _MAX_EXPONENT)
-        wait = min(limit, seconds(self.first, name="Retry.first") * growth)
+        return min(limit, seconds(self.first, name="Retry.first") * growth)
+
+    def jittered(self, wait: float, random: float) -> float:
+        """The wait, moved inside its jitter to where ``random``, a number from 0 up to 1, places it."""
         return wait * (1 + self.jitter * (2 * random - 1))
 
 
 NO_RETRY = Retry(attempts=1)
+DEFAULT_RETRY = Retry()
+
+# Keys are types of errors. A Mapping takes just the type of key that it names, so `type[BaseException]` would refuse a
+# user's dict[type[OSError], Retry].
+RetryPolicy = Retry | Mapping[Any, Retry]
+"""One Retry for every error, or one for each type of error."""
+
+
+def retry_for(policy: RetryPolicy, kind: type[BaseException]) -> Retry:
+    """The Retry of the nearest listed class that this error is one of; ``Retry()`` where none is listed.
+
+    Nearest as Python itself looks up methods, so the order of the mapping makes no difference.
+    """
+    if isinstance(policy, Retry):
+        return policy
+    listed = (policy[base] for base in kind.__mro__ if base in policy)
+    return next(listed, DEFAULT_RETRY)
+
+
+def check_policy(policy: object) -> None:
+    """Refuse what is neither a Retry nor a mapping from types of errors to Retries."""
+    if isinstance(policy, Retry):
+        return
+    if not isinstance(policy, Mapping):
+        raise ConfigError(
+            f"retry={policy!r} is not a Retry.",
+            hint="Use Retry(attempts=5), or one for each type of error: {TimeoutError: Retry(attempts=10), ...}.",
+        )
+    if not policy:
+        raise ConfigError("retry={} lists no type of error.", hint="Leave it out, which means Retry().")
+    for kind, retry in policy.items():
+        if not isinstance(kind, type) or not issubclass(kind, BaseException):
+            raise ConfigError(
+                f"retry lists {kind!r}, which is not a type of error.",
+                hint="Its keys are exception classes, such as TimeoutError or Exception.",
+            )
+        if not isinstance(retry, Retry):
+            raise ConfigError(
+                f"retry gives {kind.__name__} {retry!r}, which is not a Retry.",
+                hint="Use Retry(attempts=5), or NO_RETRY for what should not be tried again.",
+            )

@@ -2,20 +2,23 @@
 
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from queue import Empty
 
-from penstock.app import Handler, Reading, halt_error
+from penstock.app import Handler, Reading, breaker_error, halt_error
+from penstock.core.breaker import Circuit
 from penstock.core.dead_letter import dead_letter
-from penstock.core.decisions import Consequences, Result, Tried
+from penstock.core.decisions import Consequences, Result, Returned, Tried
 from penstock.core.dispatch import Dispatch
+from penstock.core.lanes import AnyRecord
 from penstock.core.lease import Lease
 from penstock.core.offset_map import Range, UnreadableMapError, decode
 from penstock.core.outcome import Failed, Outgoing
 from penstock.core.pace import Pace
 from penstock.core.record import TopicPartition
+from penstock.core.retry_topic import read_return, retry_record
 from penstock.engine.health import InProgress
 from penstock.engine.messages import (
     Acked,
@@ -95,6 +98,7 @@ class Dispatcher:
         self._lease = lease
         self._confirming: Commits | None = None  # the commit whose answer says whether this member still counts
         self._to_record, self._offset_of = reading.to_record, reading.offset_of
+        self._circuit = None if handler.breaker is None else Circuit(handler.breaker)
         self._inbox = inbox
         self._tell = reporter
         self._until = until
@@ -107,8 +111,10 @@ class Dispatcher:
             offset_of=reading.offset_of,
             key_of=reading.key_of,
             max_in_flight=handler.max_in_flight,
-            retry=handler.retry,
             dead_letter_of=self._dead_letter if handler.dead_letter else None,
+            retry_record_of=self._retry_record,
+            retry_topics=sorted({topic.seconds for topic in handler.delayed.values()}),
+            circuit=self._circuit,
             random=jitter,
         )
         self._revokes: list[_Revoke] = []
@@ -183,7 +189,10 @@ class Dispatcher:
         match message:
             case Fetched(records, ends):
                 for place, batch in records.items():
-                    self._dispatch.deliver(place, batch)
+                    if place[0] in self._handler.delayed:
+                        self._deliver_returned(place, batch)
+                    else:
+                        self._dispatch.deliver(place, batch)
                 for place, offset in ends.items():
                     self._dispatch.reach(place, offset)
             case Worked(work):
@@ -255,7 +264,8 @@ class Dispatcher:
             self._stop("caught up")
 
     def _hand_out(self, now: float) -> None:
-        has_dead_letter, clock = self._handler.dead_letter is not None, self._clock
+        # With a breaker nobody knows whether the next dead letter is written, so its lane waits for the decision.
+        has_dead_letter, clock = self._handler.dead_letter is not None and self._circuit is None, self._clock
         bundles = self._dispatch.take(now, self._pace.size)
         works = [Work(runs, has_dead_letter=has_dead_letter, clock=clock) for runs in bundles]
         if works:
@@ -300,7 +310,11 @@ class Dispatcher:
         self._outbox.send(consequences.sends)
         if consequences.halted is not None:
             tried, failure = consequences.halted
-            self._fail(halt_error(self._handler.name, self._to_record(tried.record, tried.attempt), failure))
+            name, record = self._handler.name, self._to_record(tried.record, tried.attempt)
+            if self._circuit is not None and self._circuit.is_open:
+                self._fail(breaker_error(name, record, failure, self._circuit))
+            else:
+                self._fail(halt_error(name, record, failure))
 
     def _dead_letter(self, tried: Tried, failure: Failed) -> Outgoing:
         return dead_letter(
@@ -311,6 +325,32 @@ class Dispatcher:
             attempts=tried.attempt,
             now=self._wall_clock(),
         )
+
+    def _retry_record(self, tried: Tried, failure: Failed, delay: float) -> Outgoing:
+        here, delayed = tried.epoch.place[0], self._handler.delayed
+        source = delayed[here].source if here in delayed else here
+        (topic,) = (each.name for each in delayed.values() if (each.source, each.seconds) == (source, delay))
+        return retry_record(
+            self._to_record(tried.record, tried.attempt),
+            failure,
+            topic=topic,
+            group=self._handler.group,
+            attempt=tried.attempt + 1,
+            due=self._wall_clock() + delay,
+        )
+
+    def _deliver_returned(self, place: TopicPartition, batch: Sequence[AnyRecord]) -> None:
+        """Records of a retry topic: their headers say when they are due."""
+        group, longest, now = self._handler.group, self._handler.delayed[place[0]].seconds, self._wall_clock()
+        returned = [
+            Returned(each, read_return(self._to_record(each, 1).headers, group=group, longest=longest, now=now))
+            for each in batch
+        ]
+        begun = self._dispatch.deliver_returned(place, returned, self._clock())
+        damaged = [each for each in begun if each.said.problem]
+        if damaged:
+            offset = self._offset_of(damaged[0].record)
+            self._tell.damaged_headers(place, offset, len(damaged), damaged[0].said.problem)
 
     # Partitions come and go.
 

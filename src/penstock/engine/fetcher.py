@@ -104,7 +104,7 @@ class Fetcher:
     def _run(self) -> None:
         try:
             self._consumer.subscribe(
-                list(self._handler.topics),
+                list(self._handler.consumed_topics),
                 on_assign=self._on_assign,
                 on_revoke=self._on_revoke,
                 on_lost=self._on_lost,
@@ -198,10 +198,12 @@ class Fetcher:
                 self._slow.difference_update(command.places)
 
     def _pause(self, command: Pause) -> None:
-        self._slow.update(command.places)
+        # A partition may have been revoked since the dispatcher asked. Remembered as paused, it would stay so when it
+        # is ours again, in an epoch for which nobody asked it.
+        places = {place: offset for place, offset in command.places.items() if place in self._owned}
+        self._slow.update(places)
         self._set_pauses(self._slow | self._paused)
-        # A partition may have been revoked since the dispatcher asked.
-        rewinds = {p: offset for p, offset in command.places.items() if offset is not None and p in self._owned}
+        rewinds = {place: offset for place, offset in places.items() if offset is not None}
         for (topic, partition), offset in rewinds.items():
             self._consumer.seek(TopicPartition(topic, partition, offset))
         self._inbox.put(Rewound(list(rewinds)))

@@ -9,6 +9,8 @@ from contextlib import ExitStack
 from itertools import count
 from queue import SimpleQueue
 
+from confluent_kafka import Producer
+
 from penstock.app import Handler
 from penstock.core.events import Event
 from penstock.core.lease import Lease
@@ -26,6 +28,7 @@ from penstock.kafka import MESSAGES, make_producer
 _JOIN_SECONDS = 10.0
 _NUMBERS = count(1)
 _SESSION_TIMEOUT_MS = 45_000  # Kafka's own default
+_MAX_MESSAGE_BYTES = 1_000_000_000  # as much as the client allows
 
 
 def _session_seconds(handler: Handler) -> float:
@@ -99,7 +102,9 @@ class Member:
             with ExitStack() as stack:
                 workers = make_workers(self._handler, self._inbox, self._reading, self._lease)
                 stack.callback(workers.close)
-                outbox = Outbox(self._producer, self._inbox, brokers=self._brokers)
+                outbox = Outbox(
+                    self._producer, self._inbox, make_alone=self._make_alone_producer, brokers=self._brokers
+                )
                 stack.callback(outbox.close)
                 self._dispatcher.attach(self._fetcher, workers, outbox)
                 self._fetcher.start()
@@ -108,3 +113,11 @@ class Member:
                 self._dispatcher.run()
         except BaseException as crash:  # noqa: BLE001 - handed to whoever joins; nothing more is committed after it
             self._crash = crash
+
+    def _make_alone_producer(self) -> Producer:
+        """A producer that sends each record by itself, so that the broker's answer is about that one.
+
+        What came from a broker may be larger than what the client sends by its own default, so the broker decides.
+        """
+        settings = {"message.max.bytes": _MAX_MESSAGE_BYTES, **self._handler.settings, "batch.num.messages": 1}
+        return make_producer(self._brokers, settings=settings)

@@ -64,7 +64,7 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """An output that the broker will never take, because of what it is."""
+    """What the broker will never take, because of what it is: its record has failed for good."""
 
     send: Send
     failure: Failed
@@ -72,7 +72,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Undeliverable:
-    """An output or dead letter that the cluster does not take, through no fault of its own: the member must stop."""
+    """What the cluster does not take, and what has nowhere else to go: the member must stop."""
 
     send: Send
     error: PenstockError

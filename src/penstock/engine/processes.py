@@ -8,7 +8,7 @@ from multiprocessing.connection import Connection
 from typing import Any, cast
 
 from penstock.app import Handler, Reading, attempts, batch_attempts
-from penstock.core.outcome import Failed, Outcome
+from penstock.core.outcome import Failed, Outcome, WorkerDied, failed
 from penstock.core.record import Record
 from penstock.errors import ConfigError
 
@@ -89,7 +89,8 @@ class Child:
             return self._pipe.recv()
         except (EOFError, OSError):
             self.close()
-            return Failed("WorkerDied", f"the worker process died ({_how(self._process.exitcode)})")
+            death = WorkerDied(f"the worker process died ({_how(self._process.exitcode)})")
+            return failed(death, self._handler.retry)
 
 
 def _how(code: int | None) -> str:

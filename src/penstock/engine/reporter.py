@@ -91,8 +91,11 @@ class Reporter:
             )
 
     def delivered(self, send: Send) -> None:
-        """The broker has an output or a dead letter, so its record is finished."""
+        """The broker has what became of a record, so it is finished here. What waits is counted when it comes back."""
         tried = send.tried
+        if send.failure is not None and send.delay is not None:
+            self._postponed(send, send.failure, send.delay)
+            return
         self._counts.read += 1
         if send.failure is None:
             self._counts.written += 1
@@ -107,6 +110,18 @@ class Reporter:
                 attempt=tried.attempt,
                 to=send.outgoing.topic,
                 reason=_reason(send.failure),
+            )
+        )
+
+    def _postponed(self, send: Send, failure: Failed, delay: float) -> None:
+        self._emit(
+            events.Postponed(
+                **self._who,
+                **_tried(send.tried),
+                attempt=send.tried.attempt,
+                to=send.outgoing.topic,
+                reason=_reason(failure),
+                seconds=delay,
             )
         )
 
@@ -145,6 +160,11 @@ class Reporter:
             f"This process did not run for {seconds:.1f} s, longer than its session in the group: it asks whether it "
             "still is a member before it handles another record."
         )
+
+    def damaged_headers(self, place: TopicPartition, offset: int, count: int, why: str) -> None:
+        topic, partition = place
+        more = f" and {count - 1:,} more" if count > 1 else ""
+        self.warned(f"{topic}[{partition}]@{offset}{more}: {why}.")
 
     def warned(self, reason: str) -> None:
         self._emit(events.Error(group=self._group, reason=reason, fatal=False))

@@ -36,7 +36,7 @@ def run(
             brokers=brokers,
             emit=emit,
             per_record=per_record,
-            until=cluster.end_offsets(cluster.places(handler.topics)) if until_caught_up else None,
+            until=cluster.end_offsets(cluster.places(handler.consumed_topics)) if until_caught_up else None,
         )
         for handler in app.handlers
     ]
@@ -44,7 +44,7 @@ def run(
         for member in members:
             health.add(member.health)
     for member, handler in zip(members, app.handlers, strict=True):
-        member.start(cluster.lag(handler.group, handler.topics, start=handler.start))
+        member.start(cluster.lag(handler.group, handler.consumed_topics, start=handler.start))
     with calm_collector():
         _watch(members, stop)
     for member in members:

@@ -45,6 +45,7 @@ def run(
     running, where one is given.
     """
     _check_names(app)
+    _refuse_retry_topics(app)
     cluster = Cluster(brokers, app.settings)
     prepare_topics(app, cluster, emit)
     root = checked_root(checkpoint) if checkpoint is not None else checkpoint_root() / cluster.id()
@@ -67,6 +68,16 @@ def _check_names(app: App) -> None:
             raise ConfigError(
                 f"{count} handlers of group {group!r} are called {name}.",
                 hint="Give each function a name of its own: it names their checkpoints.",
+            )
+
+
+def _refuse_retry_topics(app: App) -> None:
+    """A query reads what is there, and cannot leave a record for later."""
+    for handler in app.handlers:
+        if handler.retry_topics:
+            raise ConfigError(
+                f"Handler {handler.name} has retry topics, which the Spark engine does not have.",
+                hint="Run it on the local engine, or leave retry_topics= out: then waits are spent in the task.",
             )
 
 

@@ -17,10 +17,11 @@ from itertools import islice
 import pyarrow as pa
 from pyspark import cloudpickle
 
-from penstock.app import Handler, attempts, attempts_async, batch_attempts, halt_error
+from penstock.app import Handler, attempts, attempts_async, batch_attempts, breaker_error, halt_error
+from penstock.core.breaker import Circuit
 from penstock.core.counts import Counts
 from penstock.core.dead_letter import dead_letter
-from penstock.core.outcome import Done, Held, Outcome, Skipped, ToDeadLetter, TryAgain, decide
+from penstock.core.outcome import Done, Failed, Held, Outcome, Skipped, ToDeadLetter, TryAgain, decide
 from penstock.core.record import Record
 from penstock.errors import ConfigError, HandlerError
 from penstock.spark.columns import SinkColumns, to_records
@@ -68,8 +69,9 @@ def handle_task(
 ) -> Iterator[pa.RecordBatch]:
     """Rows for every output and dead letter of these batches; ``count`` hears how many records led to what."""
     handle = _handle_async(handler) if handler.signature.is_async else _handle(handler, sleep)
+    circuit = None if handler.breaker is None else Circuit(handler.breaker)
     for batch in batches:
-        settled = _Settled(handler)
+        settled = _Settled(handler, circuit)
         try:
             handle(to_records(batch), settled)
         except HandlerError as error:
@@ -82,14 +84,17 @@ def handle_task(
 class _Settled:
     """What the records of one Arrow batch led to."""
 
-    def __init__(self, handler: Handler) -> None:
+    def __init__(self, handler: Handler, circuit: Circuit | None) -> None:
         self._handler = handler
+        self._circuit = circuit
         self.outgoing = SinkColumns()
         self._dead_lettered = 0
         self._skipped = 0
 
     def settle(self, record: Record, outcome: Outcome) -> float | None:
         """Seconds until the next attempt, or None where the record is finished."""
+        if self._circuit is not None and not isinstance(outcome, Failed):
+            self._circuit.finished(1)
         if isinstance(outcome, Done):
             if outcome.output is not None:
                 self.outgoing.add(outcome.output)
@@ -103,7 +108,6 @@ class _Settled:
         decision = decide(
             outcome,
             attempt=record.attempt,
-            retry=self._handler.retry,
             has_dead_letter=dead_letter_topic is not None,
             random=random.random,
         )
@@ -111,6 +115,8 @@ class _Settled:
             record.attempt += 1
             return decision.delay
         if isinstance(decision, ToDeadLetter) and dead_letter_topic is not None:
+            if self._circuit is not None and not self._circuit.lets_through():
+                raise breaker_error(self._handler.name, record, outcome, self._circuit)
             self._dead_lettered += 1
             self.outgoing.add(
                 dead_letter(

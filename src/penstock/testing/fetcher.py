@@ -6,7 +6,7 @@ from math import inf
 from queue import SimpleQueue
 
 from penstock.app import Handler
-from penstock.core.dispatch import FULL_SECONDS
+from penstock.core.balance import FULL_SECONDS
 from penstock.core.record import Record, TopicPartition
 from penstock.engine.messages import (
     Assigned,

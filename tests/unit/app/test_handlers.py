@@ -2,14 +2,15 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from penstock import App, Record, Reject, Retry, Skip
-from penstock.app import attempts, attempts_async, halt_error
+from penstock import NO_RETRY, App, Breaker, Record, Reject, Retry, Skip
+from penstock.app import attempts, attempts_async, batch_attempts, breaker_error, halt_error
+from penstock.core.breaker import Circuit
 from penstock.core.outcome import DONE, Done, Failed, Outcome, Outgoing, Skipped
 from penstock.errors import ConfigError
 
@@ -136,6 +137,17 @@ def something(value: bytes) -> bytes:
         (nothing, ["a"], {"order": "random"}, "order='random'"),
         (nothing, ["a"], {"commit_every": "often"}, "commit_every='often'"),
         (nothing, ["a"], {"drain_timeout": -1}, "drain_timeout=-1"),
+        (nothing, ["a"], {"retry": 3}, "Handler nothing: retry=3 is not a Retry"),
+        (nothing, ["a"], {"retry": {}}, "lists no type of error"),
+        (nothing, ["a"], {"retry": {Reject: Retry()}}, "retry lists Reject, which is never tried again"),
+        (nothing, ["a"], {"retry": {Skip: Retry()}}, "retry lists Skip, which is never tried again"),
+        (nothing, ["a"], {"retry_topics": "1m"}, "retry_topics='1m' is not a list"),
+        (nothing, ["a"], {"retry_topics": ["2m", "1m"]}, "does not ascend"),
+        (nothing, ["a"], {"retry_topics": ["1m"], "start": "latest"}, 'use start="earliest"'),
+        (nothing, ["a"], {"retry_topics": ["1m"], "dead_letter": "a.retry.1m"}, "is also its source"),
+        (nothing, ["x" * 241], {"retry_topics": ["1m"]}, "is not a topic name"),
+        (nothing, ["a"], {"breaker": 0.9, "dead_letter": "b"}, "breaker=0.9 is not a Breaker"),
+        (nothing, ["a"], {"breaker": Breaker()}, "a breaker guards a dead-letter topic"),
     ],
 )
 def test_options_that_cannot_work_are_refused(
@@ -151,6 +163,14 @@ def test_two_handlers_cannot_share_a_topic_in_one_group() -> None:
     app.consume("a", "b")(nothing)
     with pytest.raises(ConfigError, match="both consume 'b'"):
         app.consume("b", "c")(nothing)
+
+
+def test_a_retry_topic_is_nobody_else_s_source() -> None:
+    app = App("shop")
+    app.consume("a", retry_topics=["1m", "10m"])(nothing)
+    assert app.handlers[0].consumed_topics == ("a", "a.retry.1m", "a.retry.10m")
+    with pytest.raises(ConfigError, match=r"both consume 'a\.retry\.1m'"):
+        app.consume("a.retry.1m")(nothing)
 
 
 def test_an_app_needs_a_name() -> None:
@@ -174,6 +194,32 @@ def test_outcomes_follow_from_what_the_handler_does() -> None:
     assert raising(Reject("bad")) == Failed("Reject", "bad", final=True)
     assert raising(OSError("away")) == Failed("OSError", "away")
     assert raising(SystemExit(3)) == Failed("SystemExit", "3")
+
+
+def test_the_type_of_an_error_chooses_its_retry_in_every_way_of_attempting() -> None:
+    policy = {ConnectionError: Retry(attempts=7), ValueError: NO_RETRY}
+
+    def handler(value: bytes) -> None:
+        raise ConnectionResetError("away")
+
+    async def async_handler(value: bytes) -> None:
+        raise ConnectionResetError("away")
+
+    def batched(values: list[bytes]) -> Any:
+        return [ConnectionResetError("away") for _ in values]
+
+    app = App("shop")
+    for group, function in (("a", handler), ("b", async_handler), ("c", batched)):
+        app.consume("orders", group=group, retry=policy, batch=2 if function is batched else None)(function)
+    expected = Failed("ConnectionResetError", "away", retry=Retry(attempts=7))
+    plain, running, batch = app.handlers
+    assert attempts(plain)(GOOD, 1) == expected
+    assert asyncio.run(_await(attempts_async(running)(GOOD, 1))) == expected
+    assert batch_attempts(batch)([GOOD, GOOD], [1, 1]) == [expected, expected]
+
+
+async def _await(outcome: Awaitable[Outcome]) -> Outcome:
+    return await outcome
 
 
 def test_a_record_that_cannot_be_decoded_is_a_failed_record() -> None:
@@ -263,3 +309,13 @@ def test_a_cancelled_child_of_an_async_handler_is_a_failure_and_its_own_cancella
 def test_commits_need_time_between_them() -> None:
     with pytest.raises(ConfigError, match="leaves no time"):
         App("shop").consume("orders", commit_every=0)(len)
+
+
+def test_the_error_of_a_breaker_says_how_many_and_what_to_do() -> None:
+    circuit = Circuit(Breaker(share=1, window=2))
+    assert [circuit.lets_through() for _ in range(3)] == [True, True, False]
+    error = breaker_error("ship", GOOD, Failed("ValueError", "no address"), circuit)
+    assert "ship sent 2 of the last 2 records to the dead letters" in str(error)
+    assert "orders[0]@5: ValueError: no address" in str(error)
+    assert "breaker" in error.hint
+    assert error.exit_code == 5

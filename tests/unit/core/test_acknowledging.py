@@ -15,7 +15,6 @@ def make(*, order: Order = "key", batch: int | None = None, linger: float = 0.0)
         order=order,
         concurrency=4,
         max_in_flight=100,
-        retry=Retry(attempts=2, first="1s", jitter=0),
         dead_letter_of=None,
         random=lambda: 0.5,
         batch=batch,
@@ -110,7 +109,7 @@ def test_what_fails_in_the_middle_of_a_batch_is_tried_again_before_its_lane_goes
     epoch = dispatch.assign(PLACE, 0)
     dispatch.deliver(PLACE, records(0, 5))
     ((run,),) = dispatch.take(0.0, 1)
-    away = Failed("OSError", "away")
+    away = Failed("OSError", "away", retry=Retry(attempts=2, first="1s", jitter=0))
     dispatch.report([(run, [away, DONE, away], True)], now=0.0)
     dispatch.release()
     assert dispatch.take(0.5, 1) == []

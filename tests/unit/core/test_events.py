@@ -33,7 +33,7 @@ def test_names_are_words_in_lower_case() -> None:
 def test_the_list_is_closed_and_known() -> None:
     assert {kind.__name__ for kind in all_events()} == {
         "Started", "TopicCreated", "Assigned", "Revoked", "Lost", "Dispatched", "Stalled", "Finished", "Skipped",
-            "Retried", "DeadLettered",
+            "Retried", "Postponed", "DeadLettered",
         "Committed", "CommitFailed", "Paused", "Resumed", "Progressed", "BatchFinished", "Error", "Stopping", "Stopped",
     }  # fmt: skip
 

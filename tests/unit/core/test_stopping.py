@@ -1,6 +1,6 @@
 """What still comes in of a partition that is being given back does not count as read."""
 
-from penstock import Record, Retry
+from penstock import Record
 from penstock.core.dispatch import Dispatch
 from penstock.core.outcome import DONE
 
@@ -9,9 +9,7 @@ def test_the_end_of_a_partition_that_stopped_dispatching_does_not_pass_what_was_
     # A poll that was under way at a stop brings records and the end behind them. The records are dropped, so a commit
     # of that end would lose them.
     place = ("t", 0)
-    dispatch = Dispatch(
-        order="partition", concurrency=1, max_in_flight=10, retry=Retry(), dead_letter_of=None, random=lambda: 0.5
-    )
+    dispatch = Dispatch(order="partition", concurrency=1, max_in_flight=10, dead_letter_of=None, random=lambda: 0.5)
     dispatch.assign(place, 0)
     dispatch.deliver(place, [Record(*place, 0, None, b"")])
     ((run,),) = dispatch.take(0.0, 1)

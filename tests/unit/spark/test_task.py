@@ -1,16 +1,19 @@
 """The handler stage on Arrow batches as Spark hands them over, without Spark."""
 
 import asyncio
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from penstock import App, Record, Reject, Retry, Skip
+from penstock import NO_RETRY, App, Breaker, Record, Reject, Retry, Skip
 from penstock.app import Handler
 from penstock.core.counts import Counts
 from penstock.core.dead_letter import PREFIX
+from penstock.errors import ConfigError
+from penstock.spark import run
 from penstock.spark.task import HaltedTaskError, handle_task
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -162,6 +165,28 @@ def test_after_the_last_attempt_it_is_a_dead_letter_that_says_how_many_there_wer
     assert task.slept == [1.0, 2.0, 4.0]
 
 
+def test_the_type_of_an_error_decides_how_often_it_is_tried() -> None:
+    def handle(value: int) -> None:
+        raise TimeoutError if value == 1 else ValueError("never")
+
+    retry = {ValueError: NO_RETRY, OSError: Retry(attempts=3, first="1s", jitter=0)}
+    task = Task(declare(handle, dead_letter="dlq", retry=retry), source(b"1", b"2"))
+    assert [header_values(row)[f"{PREFIX}attempts"] for row in task.rows] == [b"3", b"1"]
+    assert task.slept == [1.0, 2.0]
+
+
+def test_a_breaker_halts_the_task_before_the_next_dead_letter() -> None:
+    def handle(value: int) -> None:
+        if value == 0:
+            raise Reject("all of them")
+
+    handler = declare(handle, dead_letter="dlq", breaker=Breaker(share=0.75, window=4))
+    fine = Task(handler, source(b"0", b"0", b"1", b"1"), source(b"0", b"0", b"1", b"1", first=4))
+    assert fine.counts == Counts(read=8, dead_lettered=4)
+    with pytest.raises(HaltedTaskError, match=r"3 of the last 4 records.*orders\[2\]@14: Reject: all of them"):
+        Task(handler, source(b"1", b"0", first=10), source(b"0", b"0", b"0", first=12))
+
+
 def test_without_a_dead_letter_topic_the_task_halts_at_the_record() -> None:
     seen: list[int] = []
 
@@ -202,3 +227,14 @@ def test_an_async_handler_runs_in_order_on_one_loop_for_all_tasks() -> None:
     assert attempts == [(1, 1), (1, 2), (2, 1), (3, 1), (4, 1)]
     assert [row["value"] for row in first.rows] == [b"1", b"2", b"3"]
     assert len(loops) == 1
+
+
+def test_retry_topics_are_refused_with_a_word_on_what_to_do() -> None:
+    app = App("shop")
+
+    @app.consume("orders", retry_topics=["1m"])
+    def handle(value: int) -> None: ...
+
+    with pytest.raises(ConfigError, match="handle has retry topics") as caught:
+        run(app, brokers="localhost:1", emit=print, stop=threading.Event())
+    assert "local engine" in caught.value.hint

@@ -1,0 +1,109 @@
+"""Which partitions rest for a while: those that hold too much, and retry topics whose next record is not due."""
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+
+from penstock.core.decisions import Pause
+from penstock.core.lanes import AnyRecord, Epoch
+
+# How long all places may be taken before partitions that hold more than their share must give some back. Pausing makes
+# the client fetch again what it had buffered, so a moment of fullness is waited out.
+FULL_SECONDS = 0.5
+
+# The shortest rest of a retry topic. Records often fall due one after the other, and fetching anew for each would cost
+# more than it gains.
+NAP_SECONDS = 0.25
+
+
+@dataclass(slots=True)
+class Balanced:
+    """What to pause and to resume, and how many records lost their places."""
+
+    pause: list[Pause] = field(default_factory=list)
+    resume: list[Epoch] = field(default_factory=list)
+    given_back: int = 0
+
+
+class Balance:
+    """The places of ``max_in_flight`` among partitions."""
+
+    def __init__(self, max_in_flight: int, offset_of: Callable[[AnyRecord], int]) -> None:
+        self._max_in_flight = max_in_flight
+        self._offset_of = offset_of
+        self._full_since: float | None = None
+
+    def sleep(self, epoch: Epoch, offset: int, *, now: float, wait: float) -> None:
+        """The record at this offset is not due, and neither is what follows; they are fetched again when it is.
+
+        Until then they hold no places, and what still comes of them is dropped.
+        """
+        epoch.tracker.reach(offset)
+        epoch.rewinding = True
+        epoch.rewind_to = offset
+        epoch.wake_at = now + max(wait, NAP_SECONDS)
+
+    def turn(self, epochs: Collection[Epoch], now: float) -> Balanced:
+        """What is to rest from now on, and what has rested enough.
+
+        Places matter only where all are taken for a while. Then a partition with more than its share gives back what
+        has not started, and fetching it goes on from there later.
+        """
+        balanced = Balanced()
+        share = max(1, self._max_in_flight // max(1, len(epochs)))
+        if self._is_full(epochs, now):
+            for epoch in epochs:
+                if not epoch.paused and epoch.tracker.unfinished > share:
+                    epoch.paused = True
+                    self._give_back(epoch, epoch.tracker.unfinished - share, balanced)
+                    balanced.pause.append(Pause(epoch, epoch.rewind_to))
+                    epoch.rewind_to = None
+        for epoch in epochs:
+            if epoch.rewind_to is not None:
+                balanced.pause.append(Pause(epoch, epoch.rewind_to))
+                epoch.rewind_to = None
+            elif self._wakes(epoch, share, now):
+                balanced.resume.append(epoch)
+        return balanced
+
+    @staticmethod
+    def _wakes(epoch: Epoch, share: int, now: float) -> bool:
+        rested = epoch.paused or epoch.wake_at is not None
+        if epoch.paused and epoch.tracker.unfinished <= share // 2:
+            epoch.paused = False
+        if epoch.wake_at is not None and now >= epoch.wake_at:
+            epoch.wake_at = None
+        return rested and not epoch.paused and epoch.wake_at is None
+
+    def _is_full(self, epochs: Iterable[Epoch], now: float) -> bool:
+        """Whether nearly all places have been taken for a while."""
+        if sum(epoch.tracker.unfinished for epoch in epochs) < self._max_in_flight * 3 // 4:
+            self._full_since = None
+        elif self._full_since is None:
+            self._full_since = now
+        return self._full_since is not None and now - self._full_since >= FULL_SECONDS
+
+    def _give_back(self, epoch: Epoch, surplus: int, balanced: Balanced) -> None:
+        """Take up to so many records off the ends of lanes; fetching starts again at the first of them.
+
+        Only those above everything that is finished, in progress or sent: what comes again must all be new.
+        """
+        touched = epoch.tracker.highest_finished() if epoch.drained else epoch.highest_taken
+        touched = max(touched, epoch.restored_up_to)
+        offset_of = self._offset_of
+        waiting = (offset_of(record) for lane in epoch.lanes.values() for record in lane.waiting)
+        untouched = sorted(offset for offset in waiting if offset > touched)
+        if not untouched:
+            return
+        first = untouched[-min(surplus, len(untouched))]
+        for lane in [*epoch.lanes.values()]:
+            # Looked at one by one: what was put back into a lane without an order may stand anywhere in it.
+            kept = [record for record in lane.waiting if offset_of(record) < first]
+            balanced.given_back += len(lane.waiting) - len(kept)
+            lane.waiting = deque(kept)
+            if not lane.waiting and not lane.held:
+                del epoch.lanes[lane.key]
+        epoch.tracker.retract(first)
+        epoch.rewinding = True
+        epoch.rewind_to = first
+        epoch.wake_at = None

@@ -1,0 +1,71 @@
+"""The dispatcher's rules as tests drive them: no threads, no clock, no Kafka."""
+
+from collections.abc import Sequence
+
+from penstock import Record, Retry
+from penstock.core.breaker import Breaker, Circuit
+from penstock.core.decisions import Returned, Tried
+from penstock.core.dispatch import Dispatch
+from penstock.core.lanes import Order, Run
+from penstock.core.outcome import Done, Failed, Outgoing
+from penstock.core.record import TopicPartition
+from penstock.core.retry_topic import Return
+
+OUTPUT = Done(Outgoing("out", None, b"x"))
+FAILURE = Failed("OSError", "away", retry=Retry(attempts=3, first="1s", jitter=0))
+SLOW_FAILURE = Failed("OSError", "away for long", retry=Retry(attempts=3, first="1m", jitter=0))
+POISON = Failed("Reject", "never", final=True)
+
+
+def letter_of(tried: Tried, _failure: Failed) -> Outgoing:
+    return Outgoing("dlq", tried.record.key, tried.record.value)
+
+
+def retry_record_of(tried: Tried, _failure: Failed, delay: float) -> Outgoing:
+    return Outgoing(f"{tried.record.topic}.retry.{delay:g}s", tried.record.key, tried.record.value)
+
+
+def make_dispatch(
+    *,
+    order: Order = "partition",
+    concurrency: int = 2,
+    max_in_flight: int = 40,
+    dead_letter: bool = True,
+    null_keys_in_order: bool = False,
+    retry_topics: Sequence[float] = (),
+    breaker: Breaker | None = None,
+) -> Dispatch:
+    return Dispatch(
+        order=order,
+        null_keys_in_order=null_keys_in_order,
+        concurrency=concurrency,
+        max_in_flight=max_in_flight,
+        dead_letter_of=letter_of if dead_letter else None,
+        retry_record_of=retry_record_of,
+        retry_topics=retry_topics,
+        circuit=None if breaker is None else Circuit(breaker),
+        random=lambda: 0.5,
+    )
+
+
+def records(place: TopicPartition, first: int, count: int) -> list[Record]:
+    """Keys come round every few offsets, and some records have none."""
+    keys = [b"a", b"b", b"c", b"a", None]
+    return [Record(*place, offset, keys[offset % 5], b"") for offset in range(first, first + count)]
+
+
+def returned(
+    place: TopicPartition, first: int, waits: Sequence[float], *, failures: int = 1, ours: bool = True
+) -> list[Returned]:
+    """Records of a retry topic that have so many seconds to wait yet."""
+    found = records(place, first, len(waits))
+    return [Returned(each, Return(failures, wait, ours=ours)) for each, wait in zip(found, waits, strict=True)]
+
+
+def take(dispatch: Dispatch, now: float = 0.0, size: int = 1_000) -> list[Run]:
+    """The runs of all bundles, each worker free again at once: these tests look at lanes."""
+    runs = []
+    for bundle in dispatch.take(now, size):
+        runs += bundle
+        dispatch.release()
+    return runs

@@ -1,0 +1,283 @@
+"""The dispatcher's rules, driven through random histories."""
+
+from collections import defaultdict
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from dispatching import FAILURE, OUTPUT, POISON, SLOW_FAILURE, make_dispatch, records
+from penstock import Record
+from penstock.core.decisions import Returned, Send
+from penstock.core.lanes import Order, Run
+from penstock.core.offset_map import decode
+from penstock.core.outcome import DONE, Outcome, Skipped
+from penstock.core.record import TopicPartition
+from penstock.core.retry_topic import Return
+
+RETRY_PLACE: TopicPartition = ("t.retry.1m", 0)
+PLACES: list[TopicPartition] = [("t", 0), ("t", 1), RETRY_PLACE]
+OUTCOMES: list[Outcome] = [DONE, OUTPUT, Skipped(), POISON, FAILURE, SLOW_FAILURE]
+
+
+class DispatchMachine(RuleBasedStateMachine):
+    """Partitions come and go while records are fetched, attempted, retried, sent and acknowledged in any order."""
+
+    order: Order = "partition"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dispatch = make_dispatch(order=self.order, retry_topics=[60.0])
+        self.now = 0.0
+        self.due: list[float] = []  # of the retry topic's records, by offset
+        self.fetch_at: dict[TopicPartition, int] = {}  # where the fetcher of each owned partition stands
+        self.delivered = 0
+        self.unfinished: dict[TopicPartition, set[int]] = defaultdict(set)
+        self.finished: dict[TopicPartition, set[int]] = defaultdict(set)  # in this epoch or an earlier one
+        self.committed: dict[TopicPartition, tuple[int, str]] = defaultdict(lambda: (0, ""))
+        self.known: dict[TopicPartition, set[int]] = defaultdict(set)  # what was finished at the last commit
+        self.restored: dict[TopicPartition, set[int]] = defaultdict(set)  # what an earlier epoch had finished
+        self.works: list[list[Run]] = []
+        self.draining: set[TopicPartition] = set()
+        self.sends: list[Send] = []
+        self.attempted: dict[tuple[int, object], int] = {}  # the highest offset attempted, by epoch and lane
+
+    # Ownership.
+
+    @rule(place=st.sampled_from(PLACES))
+    def assign(self, place: TopicPartition) -> None:
+        if place not in self.fetch_at:
+            offset, metadata = self.committed[place]
+            finished = decode(offset, metadata)
+            assert {o for start, end in finished for o in range(start, end)} == {
+                o for o in self.known[place] if o > offset
+            }, "the map says just what was finished at that commit"
+            self.dispatch.assign(place, offset, metadata, finished)
+            self.fetch_at[place] = offset
+            self.unfinished[place] = set()
+            self.finished[place] = set(self.known[place])
+            self.restored[place] = set(self.known[place])
+
+    @precondition(lambda self: self.fetch_at)
+    @rule(data=st.data())
+    def revoke_begins(self, data: st.DataObject) -> None:
+        place = data.draw(st.sampled_from(sorted(self.fetch_at)))
+        self.dispatch.stop_dispatching([place])
+        self.draining.add(place)
+
+    @precondition(lambda self: self.fetch_at)
+    @rule(data=st.data())
+    def revoke_ends(self, data: st.DataObject) -> None:
+        """Drained or not: what is still out there belongs to a closed epoch from now on."""
+        place = data.draw(st.sampled_from(sorted(self.fetch_at)))
+        commit = self.dispatch.commits().get(place)
+        if commit is not None:
+            self.accept(place, commit)
+        self.dispatch.close([place])
+        del self.fetch_at[place]
+        self.draining.discard(place)
+
+    # Records.
+
+    @precondition(lambda self: self.fetch_at)
+    @rule(data=st.data(), count=st.integers(1, 30))
+    def fetch(self, data: st.DataObject, count: int) -> None:
+        place = data.draw(st.sampled_from(sorted(self.fetch_at)))
+        epoch = next(e for e in self.dispatch.epochs if e.place == place)
+        count = min(count, 40 - (self.delivered - self.dispatch.settled))
+        asleep = epoch.wake_at is not None and not epoch.rewinding  # until the fetcher is told, some still come
+        if epoch.paused or asleep or count < 1:
+            return
+        batch = records(place, self.fetch_at[place], count)
+        self.delivered += count
+        if place == RETRY_PLACE:
+            self.fetch_returned(batch, listening=epoch.dispatching and not epoch.rewinding)
+            return
+        self.dispatch.deliver(place, batch)
+        self.fetch_at[place] += count
+        if epoch.dispatching:
+            self.unfinished[place].update({record.offset for record in batch} - self.finished[place])
+
+    def fetch_returned(self, batch: list[Record], *, listening: bool) -> None:
+        place = RETRY_PLACE
+        while len(self.due) <= batch[-1].offset:  # every few of them fall due later than what was written before
+            self.due.append(self.now + 0.5 * (len(self.due) % 4 == 0))
+        ours = {each.offset for each in batch if each.offset % 7 != 0}  # the others are another group's
+        waits = {o: max(0.0, self.due[o] - self.now) if o in ours else 0.0 for o in (each.offset for each in batch)}
+        said = [Returned(each, Return(2, waits[each.offset], ours=each.offset in ours)) for each in batch]
+        begun = {each.record.offset for each in self.dispatch.deliver_returned(place, said, self.now)}
+        self.fetch_at[place] = batch[-1].offset + 1
+        end = min((offset for offset, wait in waits.items() if wait > 0), default=self.fetch_at[place])
+        due = {offset for offset in waits if offset < end} if listening else set()
+        assert begun == due & ours, "what is due begins, and nothing behind the first that is not"
+        self.unfinished[place].update(begun - self.finished[place])
+        self.finished[place].update(due - ours)
+
+    @rule(seconds=st.sampled_from([0.0, 0.3, 1.0, 4.0]))
+    def time_passes(self, seconds: float) -> None:
+        self.now += seconds
+        pauses, _ = self.dispatch.balance(self.now)
+        for pause in pauses:
+            if pause.rewind_to is not None:
+                place = pause.epoch.place
+                self.fetch_at[place] = pause.rewind_to
+                self.unfinished[place] = {o for o in self.unfinished[place] if o < pause.rewind_to}
+                # What was passed over as another group's comes by again too.
+                self.finished[place] = {
+                    o for o in self.finished[place] if o < pause.rewind_to or o in self.restored[place]
+                }
+                self.dispatch.rewound(place)
+
+    @rule(size=st.sampled_from([1, 3, 100]))
+    def take(self, size: int) -> None:
+        for bundle in self.dispatch.take(self.now, size):
+            assert 1 <= sum(len(run.records) for run in bundle) <= size
+            for run in bundle:
+                self.check_run(run)
+            self.works.append(bundle)
+
+    def check_run(self, run: Run) -> None:
+        assert run.epoch.place not in self.draining
+        assert run.epoch in self.dispatch.epochs
+        offsets = [record.offset for record in run.records]
+        assert offsets == sorted(offsets)
+        assert not self.finished[run.epoch.place] & set(offsets), "what is finished does not run again"
+        others = [other for work in self.works for other in work if other is not run and not other.done]
+        running = {(o.epoch, r.offset) for o in others for r in o.records[o.taken :]}
+        assert not running & {(run.epoch, offset) for offset in offsets}, "a record is with one worker"
+        if not run.lane.ordered:
+            return
+        assert not any(other.lane is run.lane for other in others), "a lane is with one worker at a time"
+        lanes = {self.lane_of(record) for record in run.records}
+        assert len(lanes) == 1
+        # Nothing runs before what precedes it in its lane.
+        for record in run.records:
+            lane = (run.epoch.number, self.lane_of(record))
+            if self.order != "none" and not (self.order == "key" and record.key is None):
+                earlier = [
+                    o for o in self.unfinished[run.epoch.place]
+                    if o < offsets[0] and o not in self.sent(run.epoch) and self.lane_of_offset(o) == lane[1]
+                ]  # fmt: skip
+                assert not earlier
+
+    def sent(self, epoch: object) -> set[int]:
+        """Attempted, and only the broker's word is missing."""
+        return {send.tried.offset for send in self.sends if send.tried.epoch is epoch}
+
+    def lane_of(self, record: Record) -> object:
+        return self.lane_of_offset(record.offset)
+
+    def lane_of_offset(self, offset: int) -> object:
+        if self.order == "partition":
+            return "all"
+        key = [b"a", b"b", b"c", b"a", None][offset % 5]
+        return offset if self.order == "none" or key is None else key
+
+    @precondition(lambda self: self.works)
+    @rule(data=st.data(), outcomes=st.lists(st.sampled_from(OUTCOMES), max_size=6))
+    def report(self, data: st.DataObject, outcomes: list[Outcome]) -> None:
+        bundle = data.draw(st.sampled_from(self.works))
+        run = next(each for each in bundle if not each.done)
+        left = len(run.records) - run.taken
+        outcomes = outcomes[:left]
+        stops = [n for n, each in enumerate(outcomes) if each in (FAILURE, SLOW_FAILURE) and run.lane.ordered]
+        stopped = bool(stops)
+        if stopped:  # a worker does no more of the run
+            outcomes = outcomes[: stops[0] + 1]
+        last = stopped or len(outcomes) == left or data.draw(st.booleans())
+        done, place = run.records[run.taken : run.taken + len(outcomes)], run.epoch.place
+        current = run.epoch in self.dispatch.epochs
+        consequences = self.dispatch.report([(run, outcomes, last)], now=self.now)
+        run.done = last
+        if all(each.done for each in bundle):
+            self.works.remove(bundle)
+            self.dispatch.release()
+        if not current:
+            assert not consequences.sends
+            assert not consequences.finished
+            return
+        for record, outcome in zip(done, outcomes, strict=True):
+            if outcome in (DONE, Skipped()):
+                self.finish(place, record.offset)
+        self.sends.extend(consequences.sends)
+
+    def finish(self, place: TopicPartition, offset: int) -> None:
+        self.unfinished[place].remove(offset)
+        self.finished[place].add(offset)
+
+    @precondition(lambda self: self.sends)
+    @rule(data=st.data())
+    def broker_acknowledges(self, data: st.DataObject) -> None:
+        send = self.sends.pop(data.draw(st.integers(0, len(self.sends) - 1)))
+        current = send.tried.epoch in self.dispatch.epochs
+        assert self.dispatch.acknowledge(send) == current
+        if current:
+            self.finish(send.tried.epoch.place, send.tried.offset)
+
+    @rule()
+    def commit(self) -> None:
+        for place, commit in self.dispatch.commits().items():
+            self.accept(place, commit)
+            self.dispatch.committed(place, commit)
+
+    def accept(self, place: TopicPartition, commit: tuple[int, str]) -> None:
+        assert commit[0] >= self.committed[place][0], "a group's offset never goes back"
+        self.committed[place] = commit
+        self.known[place] = set(self.finished[place])
+
+    # What always holds.
+
+    @invariant()
+    def commit_points_never_pass_unfinished_records(self) -> None:
+        for epoch in self.dispatch.epochs:
+            expected = min(self.unfinished[epoch.place], default=None)
+            if expected is not None:
+                assert epoch.tracker.commit_point == expected
+            assert epoch.tracker.unfinished == len(self.unfinished[epoch.place])
+
+    @invariant()
+    def bounds_hold(self) -> None:
+        assert len(self.works) <= 2
+        in_flight = sum(len(self.unfinished[epoch.place]) for epoch in self.dispatch.epochs)
+        assert self.delivered - self.dispatch.settled == in_flight
+        assert in_flight <= 40
+
+    def teardown(self) -> None:
+        """Whatever happened, what is owned can be finished: nothing is stuck, nothing is forgotten."""
+        for _ in range(1_000):
+            self.now += 60
+            self.dispatch.balance(self.now)
+            self.works.extend(self.dispatch.take(self.now, 10))
+            if not self.works:
+                break
+            for bundle in self.works:
+                for run in bundle:
+                    if not run.done:
+                        outcomes = [DONE] * (len(run.records) - run.taken)
+                        self.sends.extend(self.dispatch.report([(run, outcomes, True)], now=self.now).sends)
+                self.dispatch.release()
+            self.works.clear()
+        for send in self.sends:
+            self.dispatch.acknowledge(send)
+        for epoch in self.dispatch.epochs:
+            assert epoch.drained
+            assert epoch.in_progress == 0
+            if epoch.place not in self.draining:
+                assert epoch.tracker.unfinished == 0
+                assert not epoch.lanes, "idle lanes are forgotten"
+
+
+class KeyOrderMachine(DispatchMachine):
+    order = "key"
+
+
+class NoOrderMachine(DispatchMachine):
+    order = "none"
+
+
+TestPartitionOrder = DispatchMachine.TestCase
+TestKeyOrder = KeyOrderMachine.TestCase
+TestNoOrder = NoOrderMachine.TestCase
+TestPartitionOrder.settings = TestKeyOrder.settings = TestNoOrder.settings = settings(
+    max_examples=100, stateful_step_count=60, deadline=None
+)
