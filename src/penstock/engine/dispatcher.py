@@ -54,6 +54,8 @@ from penstock.errors import PenstockError
 _IDLE_SECONDS = 0.1
 _OUTBOX_FULL_SECONDS = 0.02
 _PROGRESS_SECONDS = 0.5
+# How often a member that is about to leave tries to commit what is left.
+_LAST_COMMITS_SECONDS = 0.1
 # How often outcomes are taken from workers that are still in the middle of a run.
 _COLLECT_SECONDS = 0.1
 # A worker that has a bundle for longer than this lets others have the rest of it.
@@ -132,6 +134,8 @@ class Dispatcher:
         self._commit_under_way = False
         self._was_assigned = False
         self._stopping = False
+        self._leaving = False
+        self._leave_by = inf
         self.left = False
         self.error: PenstockError | None = None
 
@@ -215,7 +219,8 @@ class Dispatcher:
                 self._on_assigned(committed)
             case Revoking(places, _):
                 self._dispatch.stop_dispatching(places)
-                self._revokes.append(_Revoke(message, self._clock() + self._handler.drain_timeout))
+                deadline = min(self._clock() + self._handler.drain_timeout, self._leave_by)
+                self._revokes.append(_Revoke(message, deadline))
                 self._trust_again()
             case Lost(places):
                 for epoch in self._dispatch.close(places):
@@ -256,7 +261,9 @@ class Dispatcher:
         self._answer_revokes(now)
         if now >= self._next_commit or self._enough_to_commit():
             self._commit()
-            self._next_commit = now + self._handler.commit_every
+            self._next_commit = now + (_LAST_COMMITS_SECONDS if self._stopping else self._handler.commit_every)
+        if self._stopping and not self._leaving:
+            self._leave(now)
         if now >= self._next_progress:
             self._tell.progressed()
             self._next_progress = now + _PROGRESS_SECONDS
@@ -410,14 +417,29 @@ class Dispatcher:
             return
         self._stopping = True
         self._tell.stopping(reason)
-        self._dispatch.stop_dispatching([epoch.place for epoch in self._dispatch.epochs])
-        self._fetcher.leave()
+        places = [epoch.place for epoch in self._dispatch.epochs]
+        self._dispatch.stop_dispatching(places)
+        self._fetcher.ask(Pause(dict.fromkeys(places)))
+        self._leave_by = self._next_commit = self._clock()
+        self._leave_by += self._handler.drain_timeout
+
+    def _leave(self, now: float) -> None:
+        """Leave once all that was in progress is finished and committed, or it has been waited for long enough.
+
+        Not before: a commit that waits behind a rebalance of others is refused, and only a member that goes on polling
+        gets to the next generation, whose commits are accepted.
+        """
+        drained = all(epoch.drained for epoch in self._dispatch.epochs) and not self._outbox.is_full
+        done = drained and not self._commit_under_way and not self._dispatch.commits()
+        if done or now >= self._leave_by:
+            self._leaving = True
+            self._fetcher.leave()
 
     # Commits and back-pressure.
 
     def _commit(self) -> None:
         # One at a time, so that an older commit can never overtake a newer one.
-        if self._commit_under_way or self._stopping:
+        if self._commit_under_way or self._leaving:
             return
         if self._confirming is not None:
             self._confirm()
