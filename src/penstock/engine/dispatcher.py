@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from queue import Empty
 
@@ -10,6 +10,7 @@ from penstock.app import Handler, Reading, halt_error
 from penstock.core.dead_letter import dead_letter
 from penstock.core.decisions import Consequences, Result, Tried
 from penstock.core.dispatch import Dispatch
+from penstock.core.lanes import Epoch
 from penstock.core.offset_map import Range, UnreadableMapError, decode
 from penstock.core.outcome import Failed, Outgoing
 from penstock.core.pace import Pace
@@ -26,12 +27,16 @@ from penstock.engine.messages import (
     Inbox,
     Left,
     Lost,
+    OutOfRange,
+    Owned,
     Pause,
     Refused,
     Resume,
     Revoking,
     Rewound,
+    Seek,
     Stop,
+    Survey,
     ToDispatcher,
     Trouble,
     Undeliverable,
@@ -39,6 +44,7 @@ from penstock.engine.messages import (
 )
 from penstock.engine.outbox import Outbox
 from penstock.engine.reporter import Reporter
+from penstock.engine.siblings import Siblings
 from penstock.engine.work import Work
 from penstock.engine.workers import Workers, queued_ahead
 from penstock.errors import PenstockError
@@ -72,6 +78,7 @@ class Dispatcher:
         *,
         reading: Reading,
         until: Mapping[TopicPartition, int] | None,
+        siblings: Siblings | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._handler = handler
@@ -79,7 +86,8 @@ class Dispatcher:
         self._to_record = reading.to_record
         self._inbox = inbox
         self._tell = reporter
-        self._until = until
+        self._until = None if until is None else dict(until)
+        self._siblings = siblings or Siblings()
         self._dispatch = Dispatch(
             order=handler.order,
             null_keys_in_order=handler.null_keys_in_order,
@@ -103,6 +111,9 @@ class Dispatcher:
         self._results: list[Result] = []
         self._pace = Pace()
         self._commit_under_way = False
+        self._commit_again = False
+        self._set_back: dict[TopicPartition, OutOfRange] = {}  # logs that begin anew once their old records are through
+        self._unheard: set[TopicPartition] = set()  # of these nothing was fetched yet, not even that they end there
         self._was_assigned = False
         self._stopping = False
         self._left = False
@@ -144,6 +155,7 @@ class Dispatcher:
     def _take(self, message: ToDispatcher) -> None:  # noqa: C901, PLR0912 - one line for each kind of message
         match message:
             case Fetched(records, ends):
+                self._unheard.difference_update(records, ends)
                 for place, batch in records.items():
                     self._dispatch.deliver(place, batch)
                 for place, offset in ends.items():
@@ -164,13 +176,15 @@ class Dispatcher:
                 self._fail(error)
             case CommitAnswer():
                 self._on_commit_answer(message)
-            case Assigned(committed):
-                self._on_assigned(committed)
+            case Assigned():
+                self._on_assigned(message)
+            case OutOfRange():
+                self._on_out_of_range(message)
             case Revoking(places, _):
                 self._dispatch.stop_dispatching(places)
                 self._revokes.append(_Revoke(message, self._clock() + self._handler.drain_timeout))
             case Lost(places):
-                for epoch in self._dispatch.close(places):
+                for epoch in self._close(places):
                     self._tell.lost(epoch)
             case Trouble(error, fatal):
                 if fatal:
@@ -185,7 +199,10 @@ class Dispatcher:
             case AckedBelow(offsets):
                 for place, offset in offsets.items():
                     self._carry_out(self._dispatch.ack_below(place, offset))
+                self._commit_again = self._commit_under_way
                 self._commit()
+            case Survey(answer):
+                answer.put({epoch.place: _survey(epoch) for epoch in self._dispatch.epochs})
             case Stop(reason):
                 self._stop(reason)
             case Left():
@@ -206,14 +223,26 @@ class Dispatcher:
             self._workers.submit(works)
         self._balance(now)
         self._answer_revokes(now)
+        self._begin_anew()
         if now >= self._next_commit or self._enough_to_commit():
             self._commit()
             self._next_commit = now + self._handler.commit_every
         if now >= self._next_progress:
             self._tell.progressed()
             self._next_progress = now + _PROGRESS_SECONDS
-        if self._until is not None and self._was_assigned and self._dispatch.caught_up(self._until):
+        if self._until is not None and self._has_caught_up(self._until):
             self._stop("caught up")
+
+    def _has_caught_up(self, until: Mapping[TopicPartition, int]) -> bool:
+        if not self._was_assigned:
+            # Others of this process may be through with everything before this one gets anything.
+            return bool(until) and self._siblings.have_finished(until)
+        # A commit past the end of its log looks like one that has caught up, until the broker says otherwise.
+        if self._unheard or not self._dispatch.caught_up(until):
+            return False
+        # A member with nothing to do may still get what another one of this process gives back.
+        self._siblings.finished(epoch.place for epoch in self._dispatch.epochs)
+        return not self._siblings.unfinished
 
     # What workers and the broker report.
 
@@ -249,14 +278,63 @@ class Dispatcher:
 
     # Partitions come and go.
 
-    def _on_assigned(self, committed: Mapping[TopicPartition, tuple[int, str] | None]) -> None:
+    def _on_assigned(self, assigned: Assigned) -> None:
         self._was_assigned = True
-        for place, commit in committed.items():
-            offset, metadata = commit or (None, "")
-            finished = [] if offset is None else self._read_map(place, offset, metadata)
-            self._tell.assigned(self._dispatch.assign(place, offset, metadata, finished))
+        self._siblings.began(assigned.committed)
+        self._unheard.update(assigned.committed)
+        for place, commit in assigned.committed.items():
+            if place in assigned.starts or commit is None:
+                offset = assigned.starts.get(place)
+                epoch = self._begin(place, offset)
+            else:
+                offset, metadata = commit
+                finished = self._read_map(place, offset, metadata)
+                epoch = self._dispatch.assign(place, offset, metadata, finished)
+            if place in assigned.forced:
+                self._tell.forced(epoch, offset, None if commit is None else commit[0])
+            self._tell.assigned(epoch, offset)
         if self._stopping:
-            self._dispatch.stop_dispatching(committed)
+            self._dispatch.stop_dispatching(assigned.committed)
+
+    def _begin(self, place: TopicPartition, offset: int | None) -> Epoch:
+        """An epoch of which nothing is committed, or nothing that counts: its first commit says where it stands."""
+        epoch = self._dispatch.assign(place, offset)
+        epoch.committed = None
+        return epoch
+
+    def _on_out_of_range(self, found: OutOfRange) -> None:
+        epoch = next((epoch for epoch in self._dispatch.epochs if epoch.place == found.place), None)
+        # One that is on its way back meets the same end of the log there, and reports again.
+        if epoch is None or epoch.rewinding:
+            return
+        if found.moved_to < found.offset:
+            self._set_back[found.place] = found
+            return
+        self._tell.out_of_range(found)
+        self._dispatch.reach(found.place, found.moved_to)
+        self._fetcher.ask(Seek({found.place: found.moved_to}))
+
+    def _begin_anew(self) -> None:
+        """Offsets start again in a log that was made anew, so the old epoch ends; first, what it delivered finishes."""
+        if not self._set_back:
+            return
+        through = {epoch.place for epoch in self._dispatch.epochs if not epoch.tracker.unfinished and epoch.drained}
+        for place, found in [*self._set_back.items()]:
+            if place in through and not self._stopping:
+                for epoch in self._close([place]):
+                    self._tell.revoked(epoch)
+                self._tell.out_of_range(found)
+                self._tell.assigned(self._begin(place, found.moved_to), found.moved_to)
+                if self._until is not None:
+                    self._until[place] = min(self._until.get(place, 0), found.high)
+                self._fetcher.ask(Seek({place: found.moved_to}))
+
+    def _close(self, places: Iterable[TopicPartition]) -> list[Epoch]:
+        places = list(places)
+        self._unheard.difference_update(places)
+        for place in places:
+            self._set_back.pop(place, None)
+        return self._dispatch.close(places)
 
     def _read_map(self, place: TopicPartition, offset: int, metadata: str) -> list[Range]:
         try:
@@ -273,7 +351,7 @@ class Dispatcher:
             if now < revoke.deadline and not all(epoch.drained for epoch in ours):
                 continue
             commits = self._dispatch.commits()
-            for epoch in self._dispatch.close(places):
+            for epoch in self._close(places):
                 self._tell.revoked(epoch)
             self._revokes.remove(revoke)
             revoke.request.answer.put({place: commit for place, commit in commits.items() if place in places})
@@ -318,6 +396,9 @@ class Dispatcher:
                 self._tell.committed(place, commit[0])
             else:
                 self._tell.commit_failed(place, commit[0], reason)
+        if self._commit_again:
+            self._commit_again = False
+            self._commit()
 
     def _balance(self, now: float) -> None:
         paused, resumed = self._dispatch.balance(now)
@@ -329,3 +410,8 @@ class Dispatcher:
             self._tell.paused(pause.epoch)
         for epoch in resumed:
             self._tell.resumed(epoch)
+
+
+def _survey(epoch: Epoch) -> Owned:
+    committed = None if epoch.committed is None else epoch.committed[0]
+    return Owned(epoch.number, epoch.tracker.position, committed, epoch.tracker.unfinished)

@@ -1,8 +1,20 @@
 """The Kafka client library: everything that talks to a broker, and the translation of its errors."""
 
-from penstock.kafka.clients import make_consumer, make_producer
+from penstock.kafka.clients import make_consumer, make_producer, member_settings
 from penstock.kafka.cluster import Cluster
 from penstock.kafka.messages import MESSAGES, to_record
 from penstock.kafka.preparing import prepare_topics
+from penstock.kafka.sources import source_lag, source_places, source_topics
 
-__all__ = ["MESSAGES", "Cluster", "make_consumer", "make_producer", "prepare_topics", "to_record"]
+__all__ = [
+    "MESSAGES",
+    "Cluster",
+    "make_consumer",
+    "make_producer",
+    "member_settings",
+    "prepare_topics",
+    "source_lag",
+    "source_places",
+    "source_topics",
+    "to_record",
+]

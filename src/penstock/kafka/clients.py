@@ -6,6 +6,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Producer
 
+from penstock.app import Handler
 from penstock.errors import ConfigError
 from penstock.kafka.failures import translate
 
@@ -18,6 +19,10 @@ LOG.propagate = False
 _OURS = {
     "bootstrap.servers": "Use brokers=.",
     "group.id": "Use group=.",
+    "group.instance.id": "Use static_id=.",
+    "group.protocol": "Use protocol=.",
+    "group.remote.assignor": "Use assignor=.",
+    "partition.assignment.strategy": "Use assignor=.",
     "auto.offset.reset": "Use start=.",
     "enable.auto.commit": "Penstock commits what is finished; see commit_every=.",
     "enable.auto.offset.store": "Penstock commits what is finished; see commit_every=.",
@@ -34,17 +39,27 @@ def checked(settings: Mapping[str, Any]) -> dict[str, Any]:
     return dict(settings)
 
 
-def make_consumer(
-    brokers: str,
-    group: str,
-    *,
-    settings: Mapping[str, Any],
-    start: str = "earliest",
-    on_commit: Callable[..., None] | None = None,
-    on_error: Callable[..., None] | None = None,
-) -> Consumer:
-    config: dict[str, Any] = {
-        "partition.assignment.strategy": "cooperative-sticky",
+def member_settings(handler: Handler, number: int) -> dict[str, Any]:
+    """What makes a consumer this member of its handler's group; ``number`` tells those of one process apart."""
+    settings: dict[str, Any] = {"group.protocol": handler.protocol}
+    if handler.protocol == "classic":
+        settings["partition.assignment.strategy"] = handler.assignor or "cooperative-sticky"
+    elif handler.assignor is not None:
+        settings["group.remote.assignor"] = handler.assignor
+    if handler.static_id is not None:
+        several = handler.members > 1
+        settings["group.instance.id"] = f"{handler.static_id}-{number}" if several else handler.static_id
+    if handler.rack is not None:
+        settings["client.rack"] = handler.rack
+    return settings
+
+
+def consumer_config(
+    brokers: str, group: str, *, settings: Mapping[str, Any], member: Mapping[str, Any], reset: str
+) -> dict[str, Any]:
+    return {
+        # How soon new partitions, and new topics that a pattern matches, are noticed; the client's own is 5 minutes.
+        "topic.metadata.refresh.interval.ms": 10_000,
         # A resumed partition waits for the broker's answer about the others, so that answer must not take long.
         "fetch.wait.max.ms": 100,
         # A client with a full buffer looks again after this long; its own second would mostly find it empty.
@@ -52,14 +67,29 @@ def make_consumer(
         # Bounds what the client buffers on top of max_in_flight.
         "queued.max.messages.kbytes": 16_384,
         **checked(settings),
+        **member,
         "bootstrap.servers": brokers,
         "group.id": group,
-        "auto.offset.reset": start,
+        "auto.offset.reset": reset,
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
         # The end of a partition is reported with its offset, so that transaction markers count as read.
         "enable.partition.eof": True,
     }
+
+
+def make_consumer(
+    brokers: str,
+    group: str,
+    *,
+    settings: Mapping[str, Any],
+    member: Mapping[str, Any] | None = None,
+    reset: str = "earliest",
+    on_commit: Callable[..., None] | None = None,
+    on_error: Callable[..., None] | None = None,
+) -> Consumer:
+    """``reset`` is what the client does by itself about an offset that the log does not have."""
+    config = consumer_config(brokers, group, settings=settings, member=member or {}, reset=reset)
     if on_commit is not None:
         config["on_commit"] = on_commit
     if on_error is not None:
