@@ -57,3 +57,11 @@ class HandlerError(PenstockError):
     """A record failed for good and no dead-letter topic was set, so the app stopped before passing it."""
 
     exit_code = 5
+
+
+class CallbackError(PenstockError):
+    """``on_assigned``, ``on_revoked`` or ``on_lost`` raised, so the app stopped."""
+
+
+class StateError(PenstockError):
+    """Asked for at the wrong moment, or from the wrong place: the app is not running, or runs already, and so on."""

@@ -1,23 +1,31 @@
 """The app: what a user's module declares and ``penstock run`` runs."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from penstock.app.handler import CommitMode, Handler, Start, WorkerKind
+from penstock.app.control import Control, PartitionProgress
+from penstock.app.fetching import OnPartitions, Protocol, Start, is_offset, is_place
+from penstock.app.handler import CommitMode, Handler, WorkerKind
 from penstock.core.breaker import Breaker
 from penstock.core.duration import Duration, seconds
 from penstock.core.lanes import Order
+from penstock.core.record import TopicPartition
 from penstock.core.retry import DEFAULT_RETRY, RetryPolicy
 from penstock.core.retry_topic import checked_durations
 from penstock.core.settings import client_settings, hide_passwords
-from penstock.errors import ConfigError
+from penstock.errors import ConfigError, StateError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 # Enough for handlers that wait for a database or a service, and few enough threads not to be felt.
 _CONCURRENCY = 32
+
+# For all apps, as they travel to Spark's workers, and a lock of their own could not.
+_ATTACHING = threading.Lock()
 
 
 def _default_concurrency(workers: WorkerKind) -> int:
@@ -51,6 +59,7 @@ class App:
         self.settings = client_settings(settings or {})
         self.create_topics = create_topics
         self._handlers: list[Handler] = []
+        self._control: Control | None = None
         # What each handler was declared with, but for settings: what is not given is told from what is.
         self._declared: list[Mapping[str, Any]] = []
 
@@ -65,6 +74,8 @@ class App:
     def consume(
         self,
         *topics: str,
+        pattern: str | None = None,
+        partitions: Sequence[TopicPartition] = (),
         group: str | None = None,
         to: str | None = None,
         dead_letter: str | None = None,
@@ -78,7 +89,15 @@ class App:
         batch: int | None = None,
         linger: Duration = "50ms",
         members: int = 1,
+        protocol: Protocol = "classic",
+        assignor: str | None = None,
+        static_id: str | None = None,
+        rack: str | None = None,
         start: Start = "earliest",
+        from_: Start | None = None,
+        on_assigned: OnPartitions | None = None,
+        on_revoked: OnPartitions | None = None,
+        on_lost: OnPartitions | None = None,
         commit: CommitMode = "auto",
         commit_every: Duration = "1s",
         commit_after: int | None = None,
@@ -90,6 +109,10 @@ class App:
 
         Args:
             topics: The topics to consume.
+            pattern: Instead of topics, a regular expression over whole names; topics that are created later join by
+                themselves.
+            partitions: Instead of topics, partitions such as ``[("orders", 0)]``. The group assigns nothing then, but
+                still keeps the offsets.
             group: The consumer group; the app's name by default.
             to: The topic for what the handler returns, under the key of the record it came from.
             dead_letter: The topic for records that fail for good. Without it, such a record stops the app.
@@ -109,7 +132,22 @@ class App:
                 for "all done", or a list with a result, None or an exception for each record.
             linger: How long an incomplete batch waits for more records.
             members: How many members of the group to run in this process, each with its own ``concurrency``.
-            start: Where to start a partition for which the group has no committed offset.
+            protocol: The group protocol: ``"classic"``, or ``"consumer"``, the new one of Kafka 4, where the broker
+                assigns.
+            assignor: Who gets which partition: ``"cooperative-sticky"`` (the default), ``"range"`` or
+                ``"roundrobin"``; with ``protocol="consumer"`` ``"uniform"`` or ``"range"``.
+            static_id: A name that this member keeps over restarts: one that is back within the session timeout gets
+                its partitions back, and the others notice nothing. With ``members`` each gets ``-0``, ``-1`` and so on.
+            rack: Where this runs; replicas in the same rack are read where the brokers allow it.
+            start: Where to start a partition for which the group has no committed offset, or one that the log has no
+                more: ``"earliest"``, ``"latest"``, a datetime with a time zone, or offsets (``{("orders", 0): 42}``;
+                partitions that are not named start at the earliest).
+            from_: Start there whatever the group has committed, when a partition is first assigned in this run.
+                Offsets leave alone the partitions that they do not name.
+            on_assigned: Called with a list of ``(topic, partition)`` before the first record of them is handled.
+            on_revoked: Called when their records are through and committed, before others get them.
+            on_lost: Called when others may have them already. All three are plain functions, called on a thread that
+                fetches: the member waits for them. One that raises stops the app.
             commit: ``"auto"`` commits every ``commit_every``; ``"record"`` as soon as a record is finished;
                 ``"manual"`` takes a record for finished only when ``record.ack()`` is called, during the handler's call
                 or any time after it.
@@ -127,6 +165,8 @@ class App:
                     name=getattr(function, "__name__", repr(function)),
                     function=function,
                     topics=tuple(topics),
+                    pattern=pattern,
+                    partitions=tuple(partitions),
                     group=group or self.name,
                     to=to,
                     dead_letter=dead_letter,
@@ -140,7 +180,15 @@ class App:
                     batch=batch,
                     linger=seconds(linger, name="linger"),
                     members=members,
+                    protocol=protocol,
+                    assignor=assignor,
+                    static_id=static_id,
+                    rack=rack,
                     start=start,
+                    from_=from_,
+                    on_assigned=on_assigned,
+                    on_revoked=on_revoked,
+                    on_lost=on_lost,
                     commit=commit,
                     commit_every=seconds(commit_every, name="commit_every"),
                     commit_after=commit_after,
@@ -168,13 +216,77 @@ class App:
             twin._declared.append({**declared, **changes})
         return twin
 
+    def progress(self) -> list[PartitionProgress]:
+        """How far each owned partition is. From any thread, while the local engine runs the app in this process."""
+        return self._running().progress()
+
+    def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """With ``commit="manual"``: all that was handled below these offsets is finished; it is committed at once.
+
+        From any thread, while the local engine runs the app.
+        """
+        for place, offset in offsets.items():
+            if not is_place(place) or not is_offset(offset):
+                raise ConfigError(
+                    f"app.commit({{{place!r}: {offset!r}}}) does not name an offset of a partition.",
+                    hint='Write app.commit({("orders", 0): 42}): all below 42 is finished.',
+                )
+        self._running().commit(offsets)
+
+    @contextmanager
+    def controlled_by(self, control: Control) -> Iterator[None]:
+        """An engine's side: inside the block it answers for this app, and no other engine may."""
+        with _ATTACHING:
+            if self._control is not None:
+                raise StateError(
+                    f"App {self.name!r} is running already in this process.",
+                    hint="Stop it first. For more members of its group, declare members=N or start more processes.",
+                )
+            self._control = control
+        try:
+            yield
+        finally:
+            self._control = None
+
+    def _running(self) -> Control:
+        control = self._control
+        if control is None:
+            raise StateError(
+                f"App {self.name!r} is not running on the local engine in this process.",
+                hint="Ask while it runs, for example in a handler.",
+            )
+        return control
+
     def _add(self, handler: Handler) -> None:
         for other in self._handlers:
-            shared = set(handler.consumed_topics) & set(other.consumed_topics)
-            if shared and other.group == handler.group:
-                raise ConfigError(
-                    f"Handlers {other.name} and {handler.name} both consume {min(shared)!r} in group "
-                    f"{handler.group!r}, so each would get only a part of it.",
-                    hint='Give one of them its own group: @app.consume(..., group="...").',
-                )
+            if other.group == handler.group:
+                self._check_beside(other, handler)
         self._handlers.append(handler)
+
+    @staticmethod
+    def _check_beside(other: Handler, handler: Handler) -> None:
+        """Two handlers of one group must leave each other's records and memberships alone."""
+        hint = 'Give one of them its own group: @app.consume(..., group="...").'
+        # Two patterns are compared by what they match, when the app starts.
+        shared = {topic for topic in handler.consumed_topics if other.consumes(topic)}
+        shared |= {topic for topic in other.consumed_topics if handler.consumes(topic)}
+        if shared:
+            raise ConfigError(
+                f"Handlers {other.name} and {handler.name} both consume {min(shared)!r} in group "
+                f"{handler.group!r}, so each would get only a part of it.",
+                hint=hint,
+            )
+        twice = set(handler.partitions) & set(other.partitions)
+        if twice or bool(handler.partitions) != bool(other.partitions):
+            what = f"{min(twice)} twice" if twice else "named partitions beside what the group assigns"
+            raise ConfigError(
+                f"Handlers {other.name} and {handler.name} of group {handler.group!r} consume {what}, "
+                "and would overwrite each other's offsets.",
+                hint=hint,
+            )
+        if handler.static_id is not None and handler.static_id == other.static_id:
+            raise ConfigError(
+                f"Handlers {other.name} and {handler.name} of group {handler.group!r} both have the static_id "
+                f"{handler.static_id!r}, so each would throw the other out.",
+                hint="Give each its own.",
+            )

@@ -6,22 +6,29 @@ from functools import cached_property
 from types import NoneType
 from typing import Any, Literal, get_args
 
+from penstock.app.fetching import (
+    OnPartitions,
+    Protocol,
+    Start,
+    check_callback,
+    check_membership,
+    check_place_in_log,
+    check_sources,
+    is_topic_name,
+    matches,
+)
 from penstock.app.signature import Signature, read_signature
 from penstock.core.breaker import Breaker
 from penstock.core.lanes import Order
 from penstock.core.outcome import Reject, Skip
+from penstock.core.record import TopicPartition
 from penstock.core.retry import RetryPolicy, check_policy
 from penstock.core.retry_topic import RetryTopic, checked_durations, retry_topics
 from penstock.core.settings import client_settings, hide_passwords
 from penstock.errors import ConfigError
 
-Start = Literal["earliest", "latest"]
 WorkerKind = Literal["auto", "process"]
 CommitMode = Literal["auto", "record", "manual"]
-
-# Kafka's own rule for names of topics.
-_TOPIC_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
-_MAX_TOPIC_LENGTH = 249
 
 # One to work on and one that may arrive while fetching is being paused.
 _MIN_IN_FLIGHT = 2
@@ -34,6 +41,8 @@ class Handler:
     name: str
     function: Callable[..., Any]
     topics: tuple[str, ...]
+    pattern: str | None = None
+    partitions: tuple[TopicPartition, ...] = ()
     group: str
     to: str | None
     dead_letter: str | None
@@ -47,7 +56,15 @@ class Handler:
     batch: int | None = None
     linger: float = 0.0
     members: int = 1
+    protocol: Protocol = "classic"
+    assignor: str | None = None
+    static_id: str | None = None
+    rack: str | None = None
     start: Start
+    from_: Start | None = None
+    on_assigned: OnPartitions | None = None
+    on_revoked: OnPartitions | None = None
+    on_lost: OnPartitions | None = None
     commit: CommitMode = "auto"
     commit_every: float
     commit_after: int | None = None
@@ -64,8 +81,7 @@ class Handler:
         if self.order not in get_args(Order):
             raise self._wrong(f"order={self.order!r} is not an order.", 'Use "partition", "key" or "none".')
         self._check_workers()
-        if self.start not in ("earliest", "latest"):
-            raise self._wrong(f"start={self.start!r} is not a place to start.", 'Use "earliest" or "latest".')
+        self._check_fetching()
         if self.to is None and returns not in (Any, None, NoneType):
             raise self._wrong(
                 "it returns a value, which has nowhere to go.",
@@ -110,6 +126,10 @@ class Handler:
                 "a breaker guards a dead-letter topic, and there is none.",
                 "Name one with dead_letter=..., or leave breaker= out: the first failed record stops the app anyway.",
             )
+        if self.retry_topics and not self.topics:
+            raise self._wrong(
+                "retry topics go by the names of its topics.", "Name the topics, or leave retry_topics= out."
+            )
         if self.retry_topics and self.start != "earliest":
             # A record may be in a retry topic before the group has committed anything there.
             raise self._wrong(
@@ -117,20 +137,51 @@ class Handler:
                 'With retry_topics= use start="earliest".',
             )
 
+    @property
+    def source(self) -> str:
+        """What it consumes, in words."""
+        if self.pattern is not None:
+            return f"topics like {self.pattern}"
+        return ", ".join(self.topics or (f"{topic}[{partition}]" for topic, partition in self.partitions))
+
+    def consumes(self, topic: str) -> bool:
+        """Whether this topic, or some partition of it, is one of its sources."""
+        if self.pattern is not None:
+            return matches(self.pattern, topic)
+        return topic in self.consumed_topics or any(topic == named for named, _ in self.partitions)
+
+    @property
+    def cooperates(self) -> bool:
+        """Whether a rebalance takes only what moves; with the older assignors everybody gives everything back."""
+        return not self.partitions and (self.protocol == "consumer" or self.assignor in (None, "cooperative-sticky"))
+
+    def _check_fetching(self) -> None:
+        check_place_in_log("start", self.start, self._wrong)
+        if self.from_ is not None:
+            check_place_in_log("from_", self.from_, self._wrong)
+        check_membership(
+            protocol=self.protocol,
+            assignor=self.assignor,
+            static_id=self.static_id,
+            rack=self.rack,
+            members=self.members,
+            alone=bool(self.partitions),
+            settings=self.settings,
+            wrong=self._wrong,
+        )
+        for option in ("on_assigned", "on_revoked", "on_lost"):
+            check_callback(option, getattr(self, option), self._wrong)
+
     def _check_topics(self) -> None:
-        if not self.topics:
-            raise self._wrong("no topic is named.", 'Name at least one: @app.consume("orders").')
+        check_sources(self.topics, self.pattern, self.partitions, self._wrong)
         for topic in (*self.consumed_topics, self.to, self.dead_letter):
-            if topic is None:
-                continue
-            legal = isinstance(topic, str) and 0 < len(topic) <= _MAX_TOPIC_LENGTH and _TOPIC_LETTERS.issuperset(topic)
-            if not legal or topic in (".", ".."):
+            if topic is not None and not is_topic_name(topic):
                 raise self._wrong(
                     f"{topic!r} is not a topic name.",
                     "Kafka takes up to 249 letters, digits, dots, dashes and underscores.",
                 )
         for option, topic in (("to", self.to), ("dead_letter", self.dead_letter)):
-            if topic in self.consumed_topics:
+            if topic is not None and self.consumes(topic):
                 raise self._wrong(
                     f"{option}={topic!r} is also its source, so it would feed itself for ever.", "Use another topic."
                 )

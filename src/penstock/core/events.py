@@ -71,6 +71,36 @@ class Lost(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Forced(Event):
+    """``from_`` sent a partition to ``offset`` (None: to its start), whatever the group had ``committed``."""
+
+    group: str
+    member: str
+    topic: str
+    partition: int
+    offset: int | None
+    committed: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetOutOfRange(Event):
+    """The log, from ``low`` to ``high``, does not have ``offset``: retention was quicker, or the topic was made anew.
+
+    Fetching went on at ``moved_to``, as ``start`` says; ``skipped`` offsets were passed over by that.
+    """
+
+    group: str
+    member: str
+    topic: str
+    partition: int
+    offset: int
+    low: int
+    high: int
+    moved_to: int
+    skipped: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Dispatched(Event):
     """A record was handed to a worker."""
 

@@ -104,6 +104,11 @@ class Tracker:
             self._head = 0
         return point
 
+    @property
+    def position(self) -> int | None:
+        """The offset that comes next; None if nothing is known yet."""
+        return self._next
+
     def finished_ranges(self) -> list[Range]:
         """The finished ranges above the commit point, ascending and apart; what does not exist counts as finished."""
         if self._next is None:

@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from queue import Empty
@@ -12,7 +12,7 @@ from penstock.core.breaker import Circuit
 from penstock.core.dead_letter import dead_letter
 from penstock.core.decisions import Consequences, Result, Returned, Tried
 from penstock.core.dispatch import Dispatch
-from penstock.core.lanes import AnyRecord
+from penstock.core.lanes import AnyRecord, Epoch
 from penstock.core.lease import Lease
 from penstock.core.offset_map import Range, UnreadableMapError, decode
 from penstock.core.outcome import Failed, Outgoing
@@ -32,12 +32,16 @@ from penstock.engine.messages import (
     Inbox,
     Left,
     Lost,
+    OutOfRange,
+    Owned,
     Pause,
     Refused,
     Resume,
     Revoking,
     Rewound,
+    Seek,
     Stop,
+    Survey,
     Suspended,
     ToDispatcher,
     Trouble,
@@ -46,6 +50,7 @@ from penstock.engine.messages import (
 )
 from penstock.engine.reporter import Reporter
 from penstock.engine.seams import FetcherSide, OutboxSide
+from penstock.engine.siblings import Siblings
 from penstock.engine.work import Work
 from penstock.engine.workers import Workers, queued_ahead
 from penstock.errors import PenstockError
@@ -89,6 +94,7 @@ class Dispatcher:
         reading: Reading,
         lease: Lease,
         until: Mapping[TopicPartition, int] | None,
+        siblings: Siblings | None = None,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
         jitter: Callable[[], float] = random.random,
@@ -103,7 +109,8 @@ class Dispatcher:
         self._circuit = None if handler.breaker is None else Circuit(handler.breaker)
         self._inbox = inbox
         self._tell = reporter
-        self._until = until
+        self._until = None if until is None else dict(until)
+        self._siblings = siblings or Siblings()
         self._dispatch = Dispatch(
             order=handler.order,
             null_keys_in_order=handler.null_keys_in_order,
@@ -132,7 +139,11 @@ class Dispatcher:
         self._results: list[Result] = []
         self._pace = pace or Pace()
         self._commit_under_way = False
+        self._commit_again = False
+        self._set_back: dict[TopicPartition, OutOfRange] = {}  # logs that begin anew once their old records are through
+        self._unheard: set[TopicPartition] = set()  # of these nothing was fetched yet, not even that they end there
         self._was_assigned = False
+        self._assignments = 0
         self._stopping = False
         self._leaving = False
         self._leave_by = inf
@@ -189,9 +200,10 @@ class Dispatcher:
         due = [revoke.deadline for revoke in self._revokes]
         return min(due, default=inf) if work is None else min([work, *due])
 
-    def _take(self, message: ToDispatcher) -> None:  # noqa: C901, PLR0912 - one line for each kind of message
+    def _take(self, message: ToDispatcher) -> None:  # noqa: C901, PLR0912, PLR0915 - some lines for each kind of message
         match message:
             case Fetched(records, ends):
+                self._unheard.difference_update(records, ends)
                 for place, batch in records.items():
                     if place[0] in self._handler.delayed:
                         self._deliver_returned(place, batch)
@@ -215,15 +227,17 @@ class Dispatcher:
                 self._fail(error)
             case CommitAnswer():
                 self._on_commit_answer(message)
-            case Assigned(committed):
-                self._on_assigned(committed)
+            case Assigned():
+                self._on_assigned(message)
+            case OutOfRange():
+                self._on_out_of_range(message)
             case Revoking(places, _):
                 self._dispatch.stop_dispatching(places)
                 deadline = min(self._clock() + self._handler.drain_timeout, self._leave_by)
                 self._revokes.append(_Revoke(message, deadline))
                 self._trust_again()
             case Lost(places):
-                for epoch in self._dispatch.close(places):
+                for epoch in self._close(places):
                     self._tell.lost(epoch)
                 self._trust_again()
             case Trouble(error, fatal):
@@ -242,7 +256,10 @@ class Dispatcher:
             case AckedBelow(offsets):
                 for place, offset in offsets.items():
                     self._carry_out(self._dispatch.ack_below(place, offset))
+                self._commit_again = self._commit_under_way
                 self._commit()
+            case Survey(answer):
+                answer.put({epoch.place: _survey(epoch) for epoch in self._dispatch.epochs})
             case Stop(reason):
                 self._stop(reason)
             case Left():
@@ -259,6 +276,7 @@ class Dispatcher:
             self._hand_out(now)
         self._balance(now)
         self._answer_revokes(now)
+        self._begin_anew()
         if now >= self._next_commit or self._enough_to_commit():
             self._commit()
             self._next_commit = now + (_LAST_COMMITS_SECONDS if self._stopping else self._handler.commit_every)
@@ -267,7 +285,7 @@ class Dispatcher:
         if now >= self._next_progress:
             self._tell.progressed()
             self._next_progress = now + _PROGRESS_SECONDS
-        if self._until is not None and self._was_assigned and self._dispatch.caught_up(self._until):
+        if self._until is not None and self._has_caught_up(self._until):
             self._stop("caught up")
 
     def _hand_out(self, now: float) -> None:
@@ -279,6 +297,17 @@ class Dispatcher:
             self._works.update(works)
             self._tell.dispatched(works)
             self._workers.submit(works)
+
+    def _has_caught_up(self, until: Mapping[TopicPartition, int]) -> bool:
+        if not self._was_assigned:
+            # Others of this process may be through with everything before this one gets anything.
+            return bool(until) and self._siblings.have_finished(until)
+        # A commit past the end of its log looks like one that has caught up, until the broker says otherwise.
+        if self._unheard or not self._dispatch.caught_up(until):
+            return False
+        # A member with nothing to do may still get what another one of this process gives back.
+        self._siblings.finished(epoch.place for epoch in self._dispatch.epochs)
+        return not self._siblings.unfinished
 
     # What workers and the broker report.
 
@@ -361,14 +390,64 @@ class Dispatcher:
 
     # Partitions come and go.
 
-    def _on_assigned(self, committed: Mapping[TopicPartition, tuple[int, str] | None]) -> None:
+    def _on_assigned(self, assigned: Assigned) -> None:
         self._was_assigned = True
-        for place, commit in committed.items():
-            offset, metadata = commit or (None, "")
-            finished = [] if offset is None else self._read_map(place, offset, metadata)
-            self._tell.assigned(self._dispatch.assign(place, offset, metadata, finished))
+        self._assignments += 1
+        self._siblings.began(assigned.committed)
+        self._unheard.update(assigned.committed)
+        for place, commit in assigned.committed.items():
+            if place in assigned.starts or commit is None:
+                offset = assigned.starts.get(place)
+                epoch = self._begin(place, offset)
+            else:
+                offset, metadata = commit
+                finished = self._read_map(place, offset, metadata)
+                epoch = self._dispatch.assign(place, offset, metadata, finished)
+            if place in assigned.forced:
+                self._tell.forced(epoch, offset, None if commit is None else commit[0])
+            self._tell.assigned(epoch, offset)
         if self._stopping:
-            self._dispatch.stop_dispatching(committed)
+            self._dispatch.stop_dispatching(assigned.committed)
+
+    def _begin(self, place: TopicPartition, offset: int | None) -> Epoch:
+        """An epoch of which nothing is committed, or nothing that counts: its first commit says where it stands."""
+        epoch = self._dispatch.assign(place, offset)
+        epoch.committed = None
+        return epoch
+
+    def _on_out_of_range(self, found: OutOfRange) -> None:
+        epoch = next((epoch for epoch in self._dispatch.epochs if epoch.place == found.place), None)
+        # One that is on its way back meets the same end of the log there, and reports again.
+        if epoch is None or epoch.rewinding:
+            return
+        if found.moved_to < found.offset:
+            self._set_back[found.place] = found
+            return
+        self._tell.out_of_range(found)
+        self._dispatch.reach(found.place, found.moved_to)
+        self._fetcher.ask(Seek({found.place: found.moved_to}))
+
+    def _begin_anew(self) -> None:
+        """Offsets start again in a log that was made anew, so the old epoch ends; first, what it delivered finishes."""
+        if not self._set_back:
+            return
+        through = {epoch.place for epoch in self._dispatch.epochs if not epoch.tracker.unfinished and epoch.drained}
+        for place, found in [*self._set_back.items()]:
+            if place in through and not self._stopping:
+                for epoch in self._close([place]):
+                    self._tell.revoked(epoch)
+                self._tell.out_of_range(found)
+                self._tell.assigned(self._begin(place, found.moved_to), found.moved_to)
+                if self._until is not None:
+                    self._until[place] = min(self._until.get(place, 0), found.high)
+                self._fetcher.ask(Seek({place: found.moved_to}))
+
+    def _close(self, places: Iterable[TopicPartition]) -> list[Epoch]:
+        places = list(places)
+        self._unheard.difference_update(places)
+        for place in places:
+            self._set_back.pop(place, None)
+        return self._dispatch.close(places)
 
     def _read_map(self, place: TopicPartition, offset: int, metadata: str) -> list[Range]:
         try:
@@ -385,7 +464,7 @@ class Dispatcher:
             if now < revoke.deadline and not all(epoch.drained for epoch in ours):
                 continue
             commits = self._dispatch.commits()
-            for epoch in self._dispatch.close(places):
+            for epoch in self._close(places):
                 self._tell.revoked(epoch)
             self._revokes.remove(revoke)
             revoke.request.answer.put({place: commit for place, commit in commits.items() if place in places})
@@ -402,7 +481,7 @@ class Dispatcher:
         if commits:
             self._confirming = commits
             self._commit_under_way = True
-            self._fetcher.ask(Commit(commits))
+            self._fetcher.ask(Commit(commits, self._assignments))
         else:  # nothing was read yet, so nothing can be handled twice
             self._confirming = None
             self._lease.restore(self._clock())
@@ -448,7 +527,7 @@ class Dispatcher:
         commits = self._dispatch.commits()
         if commits:
             self._commit_under_way = True
-            self._fetcher.ask(Commit(commits))
+            self._fetcher.ask(Commit(commits, self._assignments))
 
     def _enough_to_commit(self) -> bool:
         """Whether so many records were finished since the last commit that the next one need not wait for its time."""
@@ -467,6 +546,9 @@ class Dispatcher:
                 self._tell.committed(place, commit[0])
             else:
                 self._tell.commit_failed(place, commit[0], reason)
+        if self._commit_again:
+            self._commit_again = False
+            self._commit()
 
     def _balance(self, now: float) -> None:
         paused, resumed = self._dispatch.balance(now)
@@ -478,3 +560,8 @@ class Dispatcher:
             self._tell.paused(pause.epoch)
         for epoch in resumed:
             self._tell.resumed(epoch)
+
+
+def _survey(epoch: Epoch) -> Owned:
+    committed = None if epoch.committed is None else epoch.committed[0]
+    return Owned(epoch.number, epoch.tracker.position, committed, epoch.tracker.unfinished)

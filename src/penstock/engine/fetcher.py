@@ -6,43 +6,51 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from queue import Empty, SimpleQueue
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message
 
 from penstock.app import Handler
 from penstock.core.lease import Lease
 from penstock.core.record import TopicPartition as Place
+from penstock.engine.committing import Committer
+from penstock.engine.membership import Membership
 from penstock.engine.messages import (
-    Assigned,
     Commit,
-    CommitAnswer,
-    Commits,
     Fetched,
     Inbox,
     Left,
-    Lost,
     Pause,
+    Renew,
     Resume,
-    Revoking,
     Rewound,
+    Seek,
     Suspended,
     ToFetcher,
     Trouble,
 )
-from penstock.kafka import make_consumer
-from penstock.kafka.failures import is_final, translate
+from penstock.engine.owned_consumer import OwnedConsumer
+from penstock.engine.positions import FirstTimes, find_new_position
+from penstock.errors import PenstockError, ServerError
+from penstock.kafka import make_consumer, member_settings
+from penstock.kafka.failures import is_final, kafka_error, translate
 
 # How long a poll waits for a first record; commands to the fetcher wait as long.
 _POLL_SECONDS = 0.05
 _FETCH_LIMIT = 4_000
 _PATIENCE_SECONDS = 0.25
 _ROOM_CHECK_SECONDS = 0.002
-_COMMITTED_SECONDS = 10.0
-# How much longer than the drain timeout the dispatcher may take to answer a revoke.
-_ANSWER_GRACE_SECONDS = 5.0
+# How long to wait before a broken consumer is replaced: so long at first, twice as long after each failure.
+_FIRST_REBUILD_SECONDS = 1.0
+_MOST_REBUILD_SECONDS = 30.0
 
-# The client joins a rebalance in the background, so its generation may be a moment behind the group's.
-_PASSING_REFUSALS = frozenset({KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS})
-_LAST_COMMIT_WAITS = (0.05, 0.1, 0.2, 0.4, 0.8)
+# Topics are there when the app starts. One that goes away later may come back, and the group then assigns it again.
+# And what is fatal for a consumer is not for the next one.
+_PASSING_CODES = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._FATAL})  # noqa: SLF001
+# Two with one name would throw each other out for ever. A fatal error has its cause only in its text.
+_FENCED = tuple(KafkaError(code).str() for code in (KafkaError.FENCED_INSTANCE_ID, KafkaError.UNRELEASED_INSTANCE_ID))
+# The log does not have the offset that was asked for, or not any more.
+_OUT_OF_RANGE_CODES = frozenset(
+    {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._LOG_TRUNCATION}  # noqa: SLF001
+)
 
 
 class Fetcher:
@@ -53,7 +61,15 @@ class Fetcher:
     """
 
     def __init__(
-        self, handler: Handler, inbox: Inbox, *, brokers: str, in_flight_room: Callable[[int], int], lease: Lease
+        self,
+        handler: Handler,
+        inbox: Inbox,
+        *,
+        brokers: str,
+        in_flight_room: Callable[[int], int],
+        lease: Lease,
+        first_times: FirstTimes | None = None,
+        number: int = 0,
     ) -> None:
         self._handler = handler
         self._inbox = inbox
@@ -62,21 +78,16 @@ class Fetcher:
         self._lease = lease
         self._polled = time.monotonic()
         self._doubted = False
+        self._first_times = first_times or FirstTimes()
+        self._number = number
         self._commands: SimpleQueue[ToFetcher] = SimpleQueue()
         self._closing = threading.Event()
         self._delivered = 0
         self._wanted_room = 1
-        self._owned: set[Place] = set()
-        self._slow: set[Place] = set()  # paused one by one, by the dispatcher
-        self._paused: set[Place] = set()
-        self._consumer: Consumer = make_consumer(
-            brokers,
-            handler.group,
-            settings=handler.settings,
-            start=handler.start,
-            on_commit=self._on_commit,
-            on_error=self._on_error,
-        )
+        self._rebuild_seconds = _FIRST_REBUILD_SECONDS
+        self._committer = Committer(inbox)
+        # Made here, so that a setting that the client refuses is known before anything starts.
+        self._consumer = self._make_consumer()
         self._thread = threading.Thread(target=self._run, name=f"{handler.name}-fetcher", daemon=True)
 
     def start(self) -> None:
@@ -101,28 +112,90 @@ class Fetcher:
     def join(self, timeout: float) -> None:
         self._thread.join(timeout)
 
+    # The thread.
+
     def _run(self) -> None:
         try:
-            self._consumer.subscribe(
-                list(self._handler.consumed_topics),
-                on_assign=self._on_assign,
-                on_revoke=self._on_revoke,
-                on_lost=self._on_lost,
-            )
+            while True:
+                try:
+                    self._consume()
+                except KafkaException as error:
+                    self._break_off(error)
+                else:
+                    return
+                # Asked to leave meanwhile, there is nothing left to give back.
+                if self._closing.wait(self._rebuild_seconds):
+                    return
+                self._rebuild_seconds = min(2 * self._rebuild_seconds, _MOST_REBUILD_SECONDS)
+                self._consumer = self._make_consumer()
+        except Exception as error:  # noqa: BLE001 - whatever ends this thread must be known to the dispatcher
+            self._report(error, fatal=True)
+        finally:
+            self._inbox.put(Left())
+
+    def _consume(self) -> None:
+        """With one consumer, until it is to leave; raises where that consumer is of no more use."""
+        self._consumer.adopt()
+        self._membership = Membership(
+            self._handler,
+            self._inbox,
+            self._consumer,
+            committer=self._committer,
+            first_times=self._first_times,
+            stay_awake=self._renew_lease,
+        )
+        self._flow = self._membership.flow
+        try:
+            self._membership.join()
             while not self._closing.is_set():
                 self._carry_out_commands()
+                self._flow.unstick()
                 self._fetch()
-        except Exception as error:  # noqa: BLE001 - whatever ends this thread must be known to the dispatcher
-            doing = f"consuming {', '.join(self._handler.topics)}"
-            self._inbox.put(Trouble(translate(error, doing=doing, brokers=self._brokers), fatal=True))
-        finally:
-            # Closing revokes what is owned, which drains and commits it.
-            self._consumer.close()
-            self._inbox.put(Left())
+            self._membership.leave()
+        except KafkaException:
+            raise
+        except BaseException:
+            self._membership.break_off()
+            raise
+
+    def _break_off(self, error: KafkaException) -> None:
+        """Let go of the consumer and all that it owned; raises where a new one would fare no better."""
+        self._membership.break_off()
+        self._committer.abandon("the consumer broke before the broker answered")
+        while not self._commands.empty():
+            command = self._commands.get_nowait()
+            if isinstance(command, Commit):
+                self._committer.refuse(command.commits, "the consumer broke before it was sent")
+        inner = kafka_error(error)
+        if inner is not None and any(reason in inner.str() for reason in _FENCED):
+            raise ServerError(
+                f"Another member of group {self._handler.group!r} has the static_id {self._handler.static_id!r}.",
+                hint="Give each process its own static_id, and stop the one that took this place.",
+            )
+        if inner is not None and _is_final(inner):
+            raise error
+        self._report(error, fatal=False)
+
+    def _make_consumer(self) -> OwnedConsumer:
+        handler = self._handler
+        return OwnedConsumer(
+            make_consumer(
+                self._brokers,
+                handler.group,
+                settings=handler.settings,
+                member=member_settings(handler, self._number),
+                # Never by itself: what is passed over has to be known.
+                reset="error",
+                on_commit=self._committer.on_commit,
+                on_error=self._on_error,
+            )
+        )
+
+    # Fetching.
 
     def _fetch(self) -> None:
         room = self._room()
-        self._set_pauses(self._owned if room == 0 else self._slow)
+        self._flow.hold(everything=room == 0)
         # What is there already first; a call that asks for many waits until it has them all.
         messages = self._consumer.consume(room, 0) if room else []
         if not messages:
@@ -130,8 +203,9 @@ class Fetcher:
         self._renew_lease()
         records: dict[Place, list[Message]] = {}
         ends: dict[Place, int] = {}
+        troubles: list[Message] = []
         if any(map(Message.error, messages)):
-            messages = self._without_errors(messages, ends)
+            messages = self._without_errors(messages, ends, troubles)
         # Messages of one partition come in stretches, so they are sorted a stretch at a time.
         for partition, stretch in groupby(messages, Message.partition):
             for topic, same in groupby(stretch, Message.topic):
@@ -139,6 +213,10 @@ class Fetcher:
         if records or ends:
             self._delivered += len(messages)
             self._inbox.put(Fetched(records, ends))
+            self._note_positions(records, ends)
+        # Told last: what came before a trouble counts before it.
+        for message in troubles:
+            self._on_trouble(message)
 
     def _renew_lease(self) -> None:
         """This thread is awake and so is its client. If it was not for too long, the dispatcher is to know first."""
@@ -150,16 +228,24 @@ class Fetcher:
             self._inbox.put(Suspended(now - self._polled))
         self._polled = now
 
-    def _without_errors(self, messages: list[Message], ends: dict[Place, int]) -> list[Message]:
+    def _note_positions(self, records: dict[Place, list[Message]], ends: dict[Place, int]) -> None:
+        self._rebuild_seconds = _FIRST_REBUILD_SECONDS
+        for place, batch in records.items():
+            self._flow.passed(place, (batch[-1].offset() or 0) + 1)
+        for place, offset in ends.items():
+            self._flow.passed(place, offset)
+
+    @staticmethod
+    def _without_errors(messages: list[Message], ends: dict[Place, int], troubles: list[Message]) -> list[Message]:
         good = []
         for message in messages:
             error = message.error()
             if error is None:
                 good.append(message)
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
-                ends[message.topic() or "", message.partition() or 0] = message.offset() or 0
+                ends[_place(message)] = message.offset() or 0
             else:
-                self._on_trouble(error, message)
+                troubles.append(message)
         return good
 
     def _room(self) -> int:
@@ -171,18 +257,13 @@ class Fetcher:
         # One place is kept back: with no room, a partition that is assigned in this very poll is not paused yet.
         while (room := self._in_flight_room(self._delivered) - 1) < self._wanted_room:
             self._wanted_room = self._handler.max_in_flight // 4
-            if self._paused >= self._owned or time.monotonic() >= deadline or not self._commands.empty():
+            if self._flow.is_paused or time.monotonic() >= deadline or not self._commands.empty():
                 return 0
             time.sleep(_ROOM_CHECK_SECONDS)
         self._wanted_room = 1
         return min(_FETCH_LIMIT, room)
 
-    def _set_pauses(self, wanted: set[Place]) -> None:
-        wanted = wanted & self._owned
-        if wanted != self._paused:
-            self._consumer.pause(_partitions(wanted - self._paused))
-            self._consumer.resume(_partitions(self._paused - wanted))
-            self._paused = set(wanted)
+    # Commands.
 
     def _carry_out_commands(self) -> None:
         while True:
@@ -190,110 +271,71 @@ class Fetcher:
                 command = self._commands.get_nowait()
             except Empty:
                 return
-            if isinstance(command, Commit):
-                self._commit(command.commits)
-            elif isinstance(command, Pause):
-                self._pause(command)
-            elif isinstance(command, Resume):
-                self._slow.difference_update(command.places)
+            match command:
+                case Commit():
+                    self._committer.commit(self._consumer, command)
+                case Pause():
+                    self._pause(command)
+                case Resume(places):
+                    self._flow.speed_up(places)
+                case Seek(offsets):
+                    self._flow.speed_up(offsets)
+                    for place, offset in offsets.items():
+                        self._flow.go_on(place, offset)
+                case Renew(places):
+                    self._renew(places)
 
     def _pause(self, command: Pause) -> None:
-        # A partition may have been revoked since the dispatcher asked. Remembered as paused, it would stay so when it
-        # is ours again, in an epoch for which nobody asked it.
-        places = {place: offset for place, offset in command.places.items() if place in self._owned}
-        self._slow.update(places)
-        self._set_pauses(self._slow | self._paused)
-        rewinds = {place: offset for place, offset in places.items() if offset is not None}
-        for (topic, partition), offset in rewinds.items():
-            self._consumer.seek(TopicPartition(topic, partition, offset))
+        self._flow.slow_down(command.places)
+        # A partition may have been revoked since the dispatcher asked.
+        owned = self._flow.owned
+        rewinds = {p: offset for p, offset in command.places.items() if offset is not None and p in owned}
+        for place, offset in rewinds.items():
+            self._flow.go_back(place, offset)
         self._inbox.put(Rewound(list(rewinds)))
 
-    def _commit(self, commits: Commits) -> None:
-        try:
-            self._consumer.commit(offsets=_to_commit(commits), asynchronous=True)
-        except KafkaException as error:
-            self._inbox.put(CommitAnswer(commits, dict.fromkeys(commits, error.args[0].str())))
+    def _renew(self, places: Sequence[Place]) -> None:
+        """What the client would only notice where the new log is still shorter than the old one was."""
+        for place in self._flow.owned.intersection(places):
+            position = self._flow.position(place)
+            if position > 0:
+                # Nothing more may come until the dispatcher is through with the old log, and says Seek.
+                self._flow.slow_down([place])
+                self._inbox.put(find_new_position(self._consumer, self._handler, place, position))
 
-    # Callbacks: the client runs them on this thread, inside consume() and close(). After those of a rebalance it
-    # assigns and unassigns by itself, as its protocol (eager or cooperative) asks for.
-
-    def _on_commit(self, error: KafkaError | None, partitions: Sequence[TopicPartition]) -> None:
-        refused = {}
-        for each in partitions:
-            reason = error or each.error
-            if reason is not None:
-                refused[each.topic, each.partition] = reason.str()
-        commits = {(each.topic, each.partition): (each.offset, each.metadata or "") for each in partitions}
-        self._inbox.put(CommitAnswer(commits, refused))
-
-    def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        found = consumer.committed(partitions, timeout=_COMMITTED_SECONDS) if partitions else []
-        committed = {
-            (each.topic, each.partition): (each.offset, each.metadata or "") if each.offset >= 0 else None
-            for each in found
-        }
-        self._owned.update(committed)
-        self._inbox.put(Assigned(committed))
-
-    def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        places = [(each.topic, each.partition) for each in partitions]
-        answer: SimpleQueue[Commits] = SimpleQueue()
-        self._inbox.put(Revoking(places, answer))
-        self._commit_at_last(consumer, self._await(answer))
-        self._disown(places)
-
-    def _await(self, answer: "SimpleQueue[Commits]") -> Commits:
-        """The dispatcher's answer to a revoke. The partitions that stay are worked on meanwhile."""
-        deadline = time.monotonic() + self._handler.drain_timeout + _ANSWER_GRACE_SECONDS
-        while time.monotonic() < deadline:
-            try:
-                return answer.get(timeout=_POLL_SECONDS)
-            except Empty:
-                self._renew_lease()
-        return {}
-
-    def _on_lost(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        places = [(each.topic, each.partition) for each in partitions]
-        self._inbox.put(Lost(places))
-        self._disown(places)
-
-    def _disown(self, places: list[Place]) -> None:
-        for owned in (self._owned, self._slow, self._paused):
-            owned.difference_update(places)
-
-    def _commit_at_last(self, consumer: Consumer, commits: Commits) -> None:
-        """The last commit of an epoch waits for its answer, and is repeated while a rebalance of others refuses it."""
-        if not commits:
-            return
-        for wait in (*_LAST_COMMIT_WAITS, None):
-            try:
-                done = consumer.commit(offsets=_to_commit(commits), asynchronous=False)
-            except KafkaException as error:
-                reason: KafkaError = error.args[0]
-                if wait is not None and (reason.retriable() or reason.code() in _PASSING_REFUSALS):
-                    time.sleep(wait)
-                    continue
-                self._inbox.put(CommitAnswer(commits, dict.fromkeys(commits, reason.str())))
-            else:
-                self._on_commit(None, done)
-            return
+    # Trouble.
 
     def _on_error(self, error: KafkaError) -> None:
-        """Trouble with connections: the client goes on trying by itself."""
-        doing = f"consuming {', '.join(self._handler.topics)}"
-        fatal = is_final(error)
-        self._inbox.put(Trouble(translate(KafkaException(error), doing=doing, brokers=self._brokers), fatal=fatal))
+        """Trouble with connections, from the client's callback: it goes on trying by itself, unless that is useless."""
+        self._report(KafkaException(error), fatal=self._stops(error))
 
-    def _on_trouble(self, error: KafkaError, message: Message) -> None:
+    def _on_trouble(self, message: Message) -> None:
         """Trouble in place of a record."""
-        doing = f"reading {message.topic() or ', '.join(self._handler.topics)}"
-        fatal = is_final(error)
-        self._inbox.put(Trouble(translate(KafkaException(error), doing=doing, brokers=self._brokers), fatal=fatal))
+        error, place = message.error(), _place(message)
+        if error is None:
+            return
+        if error.code() in _OUT_OF_RANGE_CODES:
+            if place in self._flow.owned:
+                self._inbox.put(find_new_position(self._consumer, self._handler, place, message.offset() or 0))
+        elif error.fatal() or error.code() == KafkaError._FATAL:  # noqa: SLF001
+            raise KafkaException(error)
+        else:
+            doing = f"reading {message.topic() or self._handler.source}"
+            self._report(KafkaException(error), fatal=self._stops(error), doing=doing)
+
+    @staticmethod
+    def _stops(error: KafkaError) -> bool:
+        return _is_final(error)
+
+    def _report(self, error: BaseException, *, fatal: bool, doing: str = "") -> None:
+        if not isinstance(error, PenstockError):
+            error = translate(error, doing=doing or f"consuming {self._handler.source}", brokers=self._brokers)
+        self._inbox.put(Trouble(error, fatal=fatal))
 
 
-def _partitions(places: set[Place]) -> list[TopicPartition]:
-    return [TopicPartition(*place) for place in places]
+def _is_final(error: KafkaError) -> bool:
+    return error.code() not in _PASSING_CODES and is_final(error)
 
 
-def _to_commit(commits: Commits) -> list[TopicPartition]:
-    return [TopicPartition(*place, offset, metadata) for place, (offset, metadata) in commits.items()]
+def _place(message: Message) -> Place:
+    return message.topic() or "", message.partition() or 0

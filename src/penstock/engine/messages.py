@@ -1,7 +1,7 @@
 """What the threads of a member tell each other. The dispatcher has one inbox for all of it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from queue import SimpleQueue
 
 from penstock.core.decisions import Send
@@ -28,9 +28,15 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """Partitions that are ours now, with what the group has committed for each, if anything."""
+    """Partitions that are ours now, with what the group has committed for each, if anything.
+
+    ``starts`` has those that begin elsewhere than at their commit: at this offset, or, for None, where the log starts.
+    Those of them that are ``forced`` have a commit that does not count.
+    """
 
     committed: Mapping[TopicPartition, tuple[int, str] | None]
+    starts: Mapping[TopicPartition, int | None] = field(default_factory=dict)
+    forced: frozenset[TopicPartition] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +52,23 @@ class Lost:
     """Partitions that somebody else may own already."""
 
     places: Sequence[TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfRange:
+    """The log does not have the offset that was to be fetched next; fetching waits for a Seek to ``moved_to``."""
+
+    place: TopicPartition
+    offset: int
+    low: int
+    high: int
+    moved_to: int
+
+    @property
+    def skipped(self) -> int:
+        """How many offsets are passed over, of those that were to come or of those that are there instead."""
+        # Above the end, it is another log than before: what counts is how much of this one is left out.
+        return max(0, self.moved_to - (self.low if self.offset > self.high else self.offset))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +148,23 @@ class AckedBelow:
 
 
 @dataclass(frozen=True, slots=True)
+class Owned:
+    """How far an owned partition is; see ``PartitionProgress``."""
+
+    epoch: int
+    position: int | None
+    committed: int | None
+    in_flight: int
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """Somebody asks what is owned, and how far it is."""
+
+    answer: "SimpleQueue[dict[TopicPartition, Owned]]"
+
+
+@dataclass(frozen=True, slots=True)
 class Left:
     """The fetcher has given everything back and is gone."""
 
@@ -141,6 +181,7 @@ ToDispatcher = (
     | Assigned
     | Revoking
     | Lost
+    | OutOfRange
     | Worked
     | Delivered
     | Refused
@@ -151,6 +192,7 @@ ToDispatcher = (
     | Suspended
     | Acked
     | AckedBelow
+    | Survey
     | Left
     | Stop
 )
@@ -161,7 +203,10 @@ Inbox = SimpleQueue[ToDispatcher]
 
 @dataclass(frozen=True, slots=True)
 class Commit:
+    """``assignments`` counts the Assigned that the dispatcher had taken when it asked for this."""
+
     commits: Commits
+    assignments: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,4 +221,18 @@ class Resume:
     places: Sequence[TopicPartition]
 
 
-ToFetcher = Commit | Pause | Resume
+@dataclass(frozen=True, slots=True)
+class Seek:
+    """Go on from these offsets with partitions that wait for it."""
+
+    offsets: Offsets
+
+
+@dataclass(frozen=True, slots=True)
+class Renew:
+    """The topics of these partitions were made anew, and what was fetched last belongs to logs that are gone."""
+
+    places: Sequence[TopicPartition]
+
+
+ToFetcher = Commit | Pause | Resume | Seek | Renew

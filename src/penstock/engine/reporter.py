@@ -11,6 +11,7 @@ from penstock.core.decisions import Consequences, Send, Tried
 from penstock.core.lanes import AnyRecord, Epoch
 from penstock.core.outcome import Failed
 from penstock.core.record import TopicPartition
+from penstock.engine.messages import OutOfRange
 from penstock.engine.work import Work
 from penstock.errors import PenstockError
 
@@ -36,16 +37,13 @@ class Reporter:
         self._counts = Counts()
         self._told = 0
 
-    def started(self, lag: int) -> None:
-        handler = self._handler
-        self._emit(
-            events.Started(engine="local", group=self._group, handler=handler.name, topics=handler.topics, lag=lag)
-        )
+    def started(self, lag: int, topics: tuple[str, ...]) -> None:
+        name = self._handler.name
+        self._emit(events.Started(engine="local", group=self._group, handler=name, topics=topics, lag=lag))
 
     # Ownership.
 
-    def assigned(self, epoch: Epoch) -> None:
-        offset = None if epoch.committed is None else epoch.committed[0]
+    def assigned(self, epoch: Epoch, offset: int | None) -> None:
         self._emit(events.Assigned(**self._who, **_where(epoch), epoch=epoch.number, offset=offset))
 
     def revoked(self, epoch: Epoch) -> None:
@@ -54,6 +52,24 @@ class Reporter:
 
     def lost(self, epoch: Epoch) -> None:
         self._emit(events.Lost(**self._who, **_where(epoch), epoch=epoch.number))
+
+    def forced(self, epoch: Epoch, offset: int | None, committed: int | None) -> None:
+        self._emit(events.Forced(**self._who, **_where(epoch), offset=offset, committed=committed))
+
+    def out_of_range(self, found: OutOfRange) -> None:
+        topic, partition = found.place
+        self._emit(
+            events.OffsetOutOfRange(
+                **self._who,
+                topic=topic,
+                partition=partition,
+                offset=found.offset,
+                low=found.low,
+                high=found.high,
+                moved_to=found.moved_to,
+                skipped=found.skipped,
+            )
+        )
 
     # Records.
 

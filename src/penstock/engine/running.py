@@ -1,13 +1,16 @@
 """Run an app on the local engine, from start to a clean stop."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from penstock.app import App
 from penstock.core.events import Event
 from penstock.engine.collector import calm_collector
+from penstock.engine.control import RunningApp
 from penstock.engine.health import HealthBoard
+from penstock.engine.lookout import Lookout
 from penstock.engine.member import Member
+from penstock.engine.team import Team
 from penstock.kafka import Cluster, prepare_topics
 
 _WATCH_SECONDS = 0.1
@@ -28,31 +31,30 @@ def run(
     ``emit`` is called from several threads. ``per_record`` asks for events of single records too. Members can be
     looked at on the ``health`` board.
     """
+    members: list[Member] = []
     cluster = Cluster(brokers, app.settings)
-    prepare_topics(app, cluster, emit)
-    members = [
-        Member(
-            handler,
-            brokers=brokers,
-            emit=emit,
-            per_record=per_record,
-            until=cluster.end_offsets(cluster.places(handler.consumed_topics)) if until_caught_up else None,
-        )
-        for handler in app.handlers
-    ]
-    if health is not None:
-        for member in members:
-            health.add(member.health)
-    for member, handler in zip(members, app.handlers, strict=True):
-        member.start(cluster.lag(handler.group, handler.consumed_topics, start=handler.start))
-    with calm_collector():
+    with app.controlled_by(RunningApp(members, cluster)), calm_collector():
+        prepare_topics(app, cluster, emit)
+        teams = [
+            Team(handler, cluster, emit, per_record=per_record, until_caught_up=until_caught_up)
+            for handler in app.handlers
+        ]
+        members.extend(member for team in teams for member in team.members)
+        if health is not None:
+            for member in members:
+                health.add(member.health)
+        for team in teams:
+            team.start()
+        lookout = Lookout(teams)
+        lookout.start()
         _watch(members, stop)
+        lookout.stop()
     for member in members:
         if member.error is not None:
             raise member.error
 
 
-def _watch(members: list[Member], stop: threading.Event) -> None:
+def _watch(members: Sequence[Member], stop: threading.Event) -> None:
     """Until all have stopped; one that fails, or a wish to stop, stops the others."""
     asked = False
     running = list(members)

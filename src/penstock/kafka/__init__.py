@@ -1,9 +1,10 @@
 """The Kafka client library: everything that talks to a broker, and the translation of its errors."""
 
-from penstock.kafka.clients import CONSUMER_DEFAULTS, PRODUCER_DEFAULTS, make_consumer, make_producer
+from penstock.kafka.clients import CONSUMER_DEFAULTS, PRODUCER_DEFAULTS, make_consumer, make_producer, member_settings
 from penstock.kafka.cluster import Cluster
 from penstock.kafka.messages import MESSAGES, to_record
 from penstock.kafka.preparing import prepare_topics
+from penstock.kafka.sources import source_lag, source_places, source_topics
 
 __all__ = [
     "CONSUMER_DEFAULTS",
@@ -12,6 +13,10 @@ __all__ = [
     "Cluster",
     "make_consumer",
     "make_producer",
+    "member_settings",
     "prepare_topics",
+    "source_lag",
+    "source_places",
+    "source_topics",
     "to_record",
 ]

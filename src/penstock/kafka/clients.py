@@ -6,6 +6,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Producer
 
+from penstock.app import Handler
 from penstock.kafka.failures import translate
 from penstock.kafka.settings import consumer_settings, producer_settings
 
@@ -16,10 +17,11 @@ LOG.propagate = False
 
 # What Penstock sets unless a user's setting says otherwise.
 CONSUMER_DEFAULTS: dict[str, Any] = {
-    "partition.assignment.strategy": "cooperative-sticky",
+    # How soon new partitions, and new topics that a pattern matches, are noticed; the client's own is 5 minutes.
+    "topic.metadata.refresh.interval.ms": 10_000,
     # A resumed partition waits for the broker's answer about the others, so that answer must not take long.
     "fetch.wait.max.ms": 100,
-    # Once its buffer is full, the client looks again this soon; its own second would leave it empty for most of one.
+    # A client with a full buffer looks again after this long; its own second would mostly find it empty.
     "fetch.queue.backoff.ms": 10,
     # Bounds what the client buffers on top of max_in_flight; small records take several times what it counts.
     "queued.max.messages.kbytes": 4_096,
@@ -32,27 +34,50 @@ PRODUCER_DEFAULTS: dict[str, Any] = {
 }
 
 
-def make_consumer(
-    brokers: str,
-    group: str,
-    *,
-    settings: Mapping[str, Any],
-    start: str = "earliest",
-    on_commit: Callable[..., None] | None = None,
-    on_error: Callable[..., None] | None = None,
-) -> Consumer:
-    chosen = consumer_settings(settings)
-    config: dict[str, Any] = {
-        **_consumer_defaults(chosen),
-        **chosen,
+def member_settings(handler: Handler, number: int) -> dict[str, Any]:
+    """What makes a consumer this member of its handler's group; ``number`` tells those of one process apart."""
+    settings: dict[str, Any] = {"group.protocol": handler.protocol}
+    if handler.protocol == "classic":
+        settings["partition.assignment.strategy"] = handler.assignor or "cooperative-sticky"
+    elif handler.assignor is not None:
+        settings["group.remote.assignor"] = handler.assignor
+    if handler.static_id is not None:
+        several = handler.members > 1
+        settings["group.instance.id"] = f"{handler.static_id}-{number}" if several else handler.static_id
+    if handler.rack is not None:
+        settings["client.rack"] = handler.rack
+    return settings
+
+
+def consumer_config(
+    brokers: str, group: str, *, settings: Mapping[str, Any], member: Mapping[str, Any], reset: str
+) -> dict[str, Any]:
+    return {
+        **CONSUMER_DEFAULTS,
+        **consumer_settings(settings),
+        **member,
         "bootstrap.servers": brokers,
         "group.id": group,
-        "auto.offset.reset": start,
+        "auto.offset.reset": reset,
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
         # The end of a partition is reported with its offset, so that transaction markers count as read.
         "enable.partition.eof": True,
     }
+
+
+def make_consumer(
+    brokers: str,
+    group: str,
+    *,
+    settings: Mapping[str, Any],
+    member: Mapping[str, Any] | None = None,
+    reset: str = "earliest",
+    on_commit: Callable[..., None] | None = None,
+    on_error: Callable[..., None] | None = None,
+) -> Consumer:
+    """``reset`` is what the client does by itself about an offset that the log does not have."""
+    config = consumer_config(brokers, group, settings=settings, member=member or {}, reset=reset)
     if on_commit is not None:
         config["on_commit"] = on_commit
     if on_error is not None:
@@ -79,13 +104,3 @@ def make_producer(
         return Producer(config, logger=LOG)
     except KafkaException as error:
         raise translate(error, doing="creating a producer", brokers=brokers, settings=settings) from error
-
-
-def _consumer_defaults(chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """With the newer group protocol brokers assign, and the client refuses to hear how it should."""
-    by_brokers = chosen.get("group.protocol") == "consumer"
-    return {
-        name: value
-        for name, value in CONSUMER_DEFAULTS.items()
-        if not (by_brokers and name == "partition.assignment.strategy")
-    }

@@ -2,10 +2,17 @@
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from difflib import get_close_matches
 from typing import Any
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from penstock.core.record import TopicPartition as Place
@@ -47,6 +54,19 @@ class Cluster:
         found = self._metadata("listing topics").topics
         return {name: len(topic.partitions) for name, topic in found.items() if topic.error is None}
 
+    def topic_ids(self, names: Iterable[str]) -> dict[str, str]:
+        """Kafka's own ids of these topics, which change when one is made anew; those that are missing are left out."""
+        asked = list(names)
+        futures = self._admin.describe_topics(TopicCollection(asked), request_timeout=ANSWER_SECONDS) if asked else {}
+        ids = {}
+        for name, future in futures.items():
+            try:
+                ids[name] = str(future.result().topic_id)
+            except KafkaException as error:
+                if _code(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise translate(error, doing=f"describing topic {name}", brokers=self.brokers) from error
+        return ids
+
     def require_topics(self, names: Iterable[str]) -> dict[str, int]:
         """These topics with their numbers of partitions; one that is missing is an error with the nearest name."""
         existing = self.topics()
@@ -87,6 +107,13 @@ class Cluster:
 
     def start_offsets(self, places: Iterable[Place]) -> dict[Place, int]:
         return self._offsets(places, OffsetSpec.earliest())
+
+    def offsets_at(self, places: Iterable[Place], moment: datetime) -> dict[Place, int]:
+        """The first offset from this moment on; the end where there is none."""
+        places = list(places)
+        found = self._offsets(places, OffsetSpec.for_timestamp(int(moment.timestamp() * 1000)))
+        missing = self.end_offsets(place for place, offset in found.items() if offset < 0)
+        return {**found, **missing}
 
     def end_offsets(self, places: Iterable[Place]) -> dict[Place, int]:
         """The offset that the next record of each partition will get."""

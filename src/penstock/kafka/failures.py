@@ -249,8 +249,8 @@ _FINAL_CODES = frozenset(
 
 
 def is_final(error: KafkaError) -> bool:
-    """Whether this error of a consumer stops the app; others are reported, and the client goes on trying."""
-    return error.fatal() or error.code() in _FINAL_CODES
+    """Whether this error of a consumer stops the app; others are reported, and the client goes on, or the next one."""
+    return error.code() in _FINAL_CODES
 
 
 def kafka_error(error: BaseException) -> KafkaError | None:

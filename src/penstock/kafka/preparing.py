@@ -7,6 +7,7 @@ from penstock.app import App
 from penstock.core.events import Event, TopicCreated
 from penstock.errors import PenstockError, TopicError
 from penstock.kafka.cluster import Cluster
+from penstock.kafka.sources import check_sources, source_topics
 
 # How long a new topic may take to be known, and how often to look.
 _KNOWN_SECONDS = 5.0
@@ -15,9 +16,10 @@ _LOOK_SECONDS = 0.05
 
 def prepare_topics(app: App, cluster: Cluster, emit: Callable[[Event], None]) -> None:
     """Every source exists; every output, dead-letter and retry topic exists or is created like its handler's source."""
+    check_sources(app, cluster)
     for handler in app.handlers:
-        sources = cluster.require_topics(handler.topics)
-        widest = max(sources.values())
+        sources = source_topics(handler, cluster)
+        widest = max(sources.values(), default=1)  # a pattern may match nothing yet
         targets = {topic: widest for topic in (handler.to, handler.dead_letter) if topic is not None}
         targets |= {topic.name: sources[topic.source] for topic in handler.delayed.values()}
         if not app.create_topics:

@@ -45,7 +45,7 @@ def run(
     running, where one is given.
     """
     _check_names(app)
-    _refuse_retry_topics(app)
+    _check_options(app)
     cluster = Cluster(brokers, app.settings)
     prepare_topics(app, cluster, emit)
     root = checked_root(checkpoint) if checkpoint is not None else checkpoint_root() / cluster.id()
@@ -71,14 +71,26 @@ def _check_names(app: App) -> None:
             )
 
 
-def _refuse_retry_topics(app: App) -> None:
-    """A query reads what is there, and cannot leave a record for later."""
+def _check_options(app: App) -> None:
+    """Options that would go unheard here are refused."""
     for handler in app.handlers:
-        if handler.retry_topics:
-            raise ConfigError(
-                f"Handler {handler.name} has retry topics, which the Spark engine does not have.",
-                hint="Run it on the local engine, or leave retry_topics= out: then waits are spent in the task.",
-            )
+        unheard = {
+            "pattern": handler.pattern is not None,
+            "partitions": bool(handler.partitions),
+            "from_": handler.from_ is not None,
+            f"start={handler.start!r}": handler.start not in ("earliest", "latest"),
+            "on_assigned": handler.on_assigned is not None,
+            "on_revoked": handler.on_revoked is not None,
+            "on_lost": handler.on_lost is not None,
+            "retry_topics": bool(handler.retry_topics),
+            'commit="manual"': handler.commit == "manual",
+        }
+        for option, is_used in unheard.items():
+            if is_used:
+                raise ConfigError(
+                    f"Handler {handler.name} uses {option}, which the Spark engine does not have.",
+                    hint="Run it with --engine local, or leave that option out.",
+                )
 
 
 def _plan(

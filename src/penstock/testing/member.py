@@ -48,7 +48,7 @@ class Member:
         self.fetcher = MemoryFetcher(handler, self._inbox, world, in_flight_room=self._dispatcher.in_flight_room)
         self._workers = make_workers(handler, self._inbox, reading, world.loop)
         self._dispatcher.attach(self.fetcher, self._workers, MemoryOutbox(self._inbox, world))
-        self._reporter.started(self.fetcher.lag())
+        self._reporter.started(self.fetcher.lag(), handler.topics)
 
     @property
     def error(self) -> PenstockError | None:

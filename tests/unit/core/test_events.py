@@ -32,8 +32,8 @@ def test_names_are_words_in_lower_case() -> None:
 
 def test_the_list_is_closed_and_known() -> None:
     assert {kind.__name__ for kind in all_events()} == {
-        "Started", "TopicCreated", "Assigned", "Revoked", "Lost", "Dispatched", "Stalled", "Finished", "Skipped",
-            "Retried", "Postponed", "DeadLettered",
+        "Started", "TopicCreated", "Assigned", "Revoked", "Lost", "Forced", "OffsetOutOfRange",
+        "Dispatched", "Stalled", "Finished", "Skipped", "Retried", "Postponed", "DeadLettered",
         "Committed", "CommitFailed", "Paused", "Resumed", "Progressed", "BatchFinished", "Error", "Stopping", "Stopped",
     }  # fmt: skip
 

@@ -1,24 +1,14 @@
 """The fetcher's own book-keeping, without a broker."""
 
-from queue import SimpleQueue
-
-from penstock import App
-from penstock.core.lease import FOREVER
-from penstock.engine.fetcher import Fetcher
-from penstock.engine.messages import Inbox, Pause, Rewound
+from penstock.engine.flow import Flow
+from penstock.kafka import make_consumer
 
 
 def test_a_pause_that_comes_after_the_revoke_is_not_remembered() -> None:
-    app = App("shop")
-    app.consume("orders")(print_nothing)
-    inbox: Inbox = SimpleQueue()
-    fetcher = Fetcher(app.handlers[0], inbox, brokers="localhost:1", in_flight_room=lambda _: 1, lease=FOREVER)
+    consumer = make_consumer("localhost:1", "shop", settings={})
+    flow = Flow(consumer, cooperates=True)
     try:
-        fetcher._pause(Pause({("orders", 0): 5}))
-        assert fetcher._slow == set(), "or it would be paused for good when it is ours again"
-        assert inbox.get_nowait() == Rewound([])
+        flow.slow_down([("orders", 0)])
+        assert flow._slow == set(), "or it would be paused for good when it is ours again"
     finally:
-        fetcher._consumer.close()
-
-
-def print_nothing(value: bytes) -> None: ...
+        consumer.close()

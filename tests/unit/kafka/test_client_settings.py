@@ -65,7 +65,6 @@ def test_clients_are_made_from_one_set_of_settings_in_either_language() -> None:
         "linger.ms": 1,
         "buffer.memory": 1_048_576,
         "session.timeout.ms": 6000,
-        "partition.assignment.strategy": "org.apache.kafka.clients.consumer.RangeAssignor",
         "fetch.queue.backoff.ms": 50,
     }
     make_consumer("localhost:1", "g", settings=settings).close()
@@ -73,10 +72,6 @@ def test_clients_are_made_from_one_set_of_settings_in_either_language() -> None:
     assert consumer_settings(settings)["fetch.wait.max.ms"] == 20
     assert producer_settings(settings)["queue.buffering.max.kbytes"] == 1024
     assert set(admin_settings(settings)) == {"socket.receive.buffer.bytes", "socket.timeout.ms"}
-
-
-def test_the_newer_group_protocol_needs_no_word_on_who_assigns() -> None:
-    make_consumer("localhost:1", "g", settings={"group.protocol": "consumer"}).close()
 
 
 def test_what_only_the_client_can_refuse_is_translated() -> None:

@@ -235,6 +235,6 @@ def test_retry_topics_are_refused_with_a_word_on_what_to_do() -> None:
     @app.consume("orders", retry_topics=["1m"])
     def handle(value: int) -> None: ...
 
-    with pytest.raises(ConfigError, match="handle has retry topics") as caught:
+    with pytest.raises(ConfigError, match="handle uses retry_topics") as caught:
         run(app, brokers="localhost:1", emit=print, stop=threading.Event())
-    assert "local engine" in caught.value.hint
+    assert "--engine local" in caught.value.hint

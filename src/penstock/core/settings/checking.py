@@ -79,26 +79,7 @@ def _java_value(name: str, value: Any) -> Any:
         return -(-int(value) // 1024)
     if name == "ssl.endpoint.identification.algorithm" and value == "":
         return "none"
-    if name == "partition.assignment.strategy":
-        return _assignors(value)
     return value
-
-
-def _assignors(value: Any) -> str:
-    listed = value.split(",") if isinstance(value, str) else list(value) if isinstance(value, list | tuple) else [value]
-    names = [java.ASSIGNORS.get(str(each).strip(), str(each).strip()) for each in listed]
-    for name in names:
-        if name not in java.ASSIGNORS.values():
-            raise ConfigError(
-                f"The setting 'partition.assignment.strategy' names {name!r}, which is no assignor here.",
-                hint='Use "cooperative-sticky" (the default, and sticky), "range" or "roundrobin".',
-            )
-    if len(set(names)) > 1 and "cooperative-sticky" in names:
-        raise ConfigError(
-            "The setting 'partition.assignment.strategy' mixes cooperative-sticky with others.",
-            hint="They cannot share a group: use cooperative-sticky alone, or the others without it.",
-        )
-    return ",".join(names)
 
 
 def _check_together(settings: Settings) -> None:

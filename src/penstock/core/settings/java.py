@@ -23,12 +23,6 @@ LOGINS = frozenset({"sasl.jaas.config"})
 STORES = frozenset({"ssl.truststore.location", "ssl.truststore.type", "ssl.keystore.location", "ssl.keystore.type"})
 BYTES_TO_KBYTES = {"buffer.memory": "queue.buffering.max.kbytes"}
 
-ASSIGNORS = {
-    "org.apache.kafka.clients.consumer.RangeAssignor": "range",
-    "org.apache.kafka.clients.consumer.RoundRobinAssignor": "roundrobin",
-    "org.apache.kafka.clients.consumer.CooperativeStickyAssignor": "cooperative-sticky",
-}
-
 JKS_HINT = (
     "Java's key stores are for Java: export certificates with "
     "`keytool -exportcert -rfc -keystore STORE -alias NAME -file ca.pem` and name the file with ssl.ca.location."

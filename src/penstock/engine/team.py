@@ -1,0 +1,76 @@
+"""The members of one handler in one process, and what has to be looked after from outside of them."""
+
+from collections.abc import Callable
+
+from penstock.app import Handler
+from penstock.core.events import Event
+from penstock.core.record import TopicPartition
+from penstock.engine.member import Crew, Member
+from penstock.engine.voices import Voices
+from penstock.kafka import Cluster, source_lag, source_places
+
+
+class Team:
+    def __init__(
+        self,
+        handler: Handler,
+        cluster: Cluster,
+        emit: Callable[[Event], None],
+        *,
+        per_record: bool,
+        until_caught_up: bool,
+    ) -> None:
+        self._handler = handler
+        self._cluster = cluster
+        self._sources = source_places(handler, cluster)
+        self._places = [*self._sources, *cluster.places(handler.delayed)]
+        self._ends = cluster.end_offsets(self._places) if until_caught_up else None
+        self._crew = Crew()
+        self._topic_ids = cluster.topic_ids(self._topics)
+        self._epochs: dict[TopicPartition, tuple[Member, int]] = {}
+        voices = Voices(emit, handler.members)
+        self.members = [
+            Member(
+                handler,
+                brokers=cluster.brokers,
+                emit=voices.of(number),
+                per_record=per_record,
+                until=self._ends,
+                crew=self._crew,
+                number=number,
+            )
+            for number in range(handler.members)
+        ]
+
+    @property
+    def _topics(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(topic for topic, _ in self._sources))
+
+    def start(self) -> None:
+        lag = source_lag(self._handler, self._cluster, self._places)
+        for member in self.members:
+            member.start(lag, self._topics)
+
+    def look_after_ends(self) -> None:
+        """What moved to other processes counts as finished when they have committed it."""
+        moved = self._crew.siblings.unfinished
+        if self._ends is not None and moved:
+            committed = self._cluster.committed(self._handler.group, moved)
+            ends = self._ends
+            done = [place for place, offset in committed.items() if offset >= ends.get(place, 0)]
+            self._crew.siblings.finished(done)
+
+    def look_after_topics(self) -> None:
+        """A topic that is deleted and made anew may have grown past our position before the client looks again.
+
+        Then nothing seems to be wrong, and its first records would be passed by. Epochs that began since the last look
+        are left alone: they began on the new log.
+        """
+        epochs = {place: (member, owned.epoch) for member in self.members for place, owned in member.survey().items()}
+        before, ids = self._topic_ids, self._cluster.topic_ids({topic for topic, _ in epochs})
+        renewed = {topic for topic, found in ids.items() if before.get(topic, found) != found}
+        self._topic_ids = {**before, **ids}
+        for place, (member, number) in epochs.items():
+            if place[0] in renewed and self._epochs.get(place) == (member, number):
+                member.renew([place])
+        self._epochs = epochs
