@@ -56,6 +56,7 @@ class Bench:
     def __init__(self, app: App, *, partitions: int | Mapping[str, int] = 1, now: datetime = _START) -> None:
         if not app.handlers:
             raise ConfigError(f"App {app.name!r} has no handlers.", hint='Declare one with @app.consume("topic").')
+        _refuse_what_needs_a_cluster(app)
         self._app = app
         self._clock = Clock(now)
         self._broker = Broker(self._clock.time_ms, partitions)
@@ -264,7 +265,7 @@ class Bench:
         return {topic for topic in named if topic is not None}
 
     def _sources(self) -> set[str]:
-        return {topic for handler in self._app.handlers for topic in handler.topics}
+        return {topic for handler in self._app.handlers for topic in handler.consumed_topics}
 
     def _require_source(self, topic: str, partition: int | None = None) -> None:
         self._require(topic, self._sources(), "consumes")
@@ -281,7 +282,7 @@ class Bench:
             raise ConfigError(f"No handler of app {self._app.name!r} {does} topic {topic!r}.", hint=hint)
 
     def _consumer(self, topic: str, group: str | None) -> Handler:
-        consumers = [handler for handler in self._app.handlers if topic in handler.topics]
+        consumers = [handler for handler in self._app.handlers if topic in handler.consumed_topics]
         self._require_source(topic)
         found = [handler for handler in consumers if group in (None, handler.group)]
         if len(found) == 1:
@@ -292,3 +293,19 @@ class Bench:
 
 def _to_bytes(text: bytes | str | None) -> bytes | None:
     return text.encode() if isinstance(text, str) else text
+
+
+def _refuse_what_needs_a_cluster(app: App) -> None:
+    for handler in app.handlers:
+        elsewhere = {
+            "pattern": handler.pattern is not None,
+            "partitions": bool(handler.partitions),
+            "from_": handler.from_ is not None,
+            f"start={handler.start!r}": handler.start not in ("earliest", "latest"),
+        }
+        for option, is_used in elsewhere.items():
+            if is_used:
+                raise ConfigError(
+                    f"Handler {handler.name} uses {option}, which the testing kit does not have.",
+                    hint="Test its function on named topics here, and this option on the embedded Kafka (penstock up).",
+                )

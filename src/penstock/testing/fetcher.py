@@ -46,7 +46,7 @@ class MemoryFetcher:
         self._clock = world.clock.elapsed
         self._in_flight_room = in_flight_room
         self._commands: deque[ToFetcher] = deque()
-        self._places = [place for topic in handler.topics for place in world.broker.places(topic)]
+        self._places = [place for topic in handler.consumed_topics for place in world.broker.places(topic)]
         self._positions: dict[TopicPartition, int] = {}  # where to read on, of each partition that is owned
         self._ends: dict[TopicPartition, int] = {}  # the end that the dispatcher was told last
         self._slow: set[TopicPartition] = set()
