@@ -35,7 +35,8 @@ class Bystander:
 
 @contextmanager
 def bystander(brokers: str, group: str, topic: str) -> Iterator[Bystander]:
-    made = Bystander(make_consumer(brokers, group, settings=QUICK))
+    member = {"partition.assignment.strategy": "cooperative-sticky"}
+    made = Bystander(make_consumer(brokers, group, settings=QUICK, member=member))
     made.consumer.subscribe([topic])
     made.answers.set()
     thread = threading.Thread(target=made.run)
