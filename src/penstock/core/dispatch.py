@@ -19,7 +19,7 @@ from penstock.core.record import TopicPartition
 from penstock.core.tracker import Tracker
 
 # Records of one lane that travel together. A bound, so that a lane with a long queue shares workers fairly.
-RUN_LIMIT = 256
+RUN_LIMIT = 2_000
 
 # The lanes of an epoch that no key names. Keys are bytes, so these cannot meet one.
 _WHOLE_PARTITION = "partition"

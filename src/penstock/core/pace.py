@@ -4,8 +4,8 @@ Handing over costs the same for one record as for many. So quick handlers get bu
 ones get records one by one, or they would wait behind each other while other workers idle.
 """
 
-_BUNDLE_SECONDS = 0.002
-_MOST = 1_000
+_BUNDLE_SECONDS = 0.004
+_MOST = 2_000
 _WEIGHT = 0.3  # of the newest observation
 
 
