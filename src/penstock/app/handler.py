@@ -150,6 +150,22 @@ class Handler:
             return matches(self.pattern, topic)
         return topic in self.consumed_topics or any(topic == named for named, _ in self.partitions)
 
+    def refuse(self, others: Mapping[str, bool], *, where: str, hint: str) -> None:
+        """Where only named topics can be read, and not from just anywhere: what would go unheard there is an error.
+
+        ``others`` are further options of that kind, and whether this handler uses them.
+        """
+        unheard = {
+            "pattern": self.pattern is not None,
+            "partitions": bool(self.partitions),
+            "from_": self.from_ is not None,
+            f"start={self.start!r}": self.start not in ("earliest", "latest"),
+            **others,
+        }
+        for option, is_used in unheard.items():
+            if is_used:
+                raise ConfigError(f"Handler {self.name} uses {option}, which {where} does not have.", hint=hint)
+
     @property
     def cooperates(self) -> bool:
         """Whether a rebalance takes only what moves; with the older assignors everybody gives everything back."""

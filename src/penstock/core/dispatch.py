@@ -18,9 +18,6 @@ from penstock.core.outcome import DONE, Done, Failed, Held, Outcome, Outgoing, P
 from penstock.core.record import TopicPartition
 from penstock.core.tracker import Tracker
 
-# Records of one lane that travel together. A bound, so that a lane with a long queue shares workers fairly.
-RUN_LIMIT = 2_000
-
 # The lanes of an epoch that no key names. Keys are bytes, so these cannot meet one.
 _WHOLE_PARTITION = "partition"
 _UNORDERED = "unordered"
@@ -190,9 +187,9 @@ class Dispatch:
 
     def reach(self, place: TopicPartition, offset: int) -> None:
         """The partition was read up to its end, which is this offset."""
-        epoch = self._epochs.get(place)
-        # What was delivered since it stopped was dropped, so its end is not reached.
-        if epoch is not None and epoch.dispatching and not epoch.rewinding:
+        epoch = self._open_epoch(place)
+        # Where what is delivered is dropped, the end is not reached.
+        if epoch is not None:
             epoch.tracker.reach(offset)
 
     def take(self, now: float, size: int) -> list[list[Run]]:
@@ -233,8 +230,7 @@ class Dispatch:
             epoch = lane.epoch
             if not lane.waiting:  # emptied since: its partition was revoked or gave records back
                 continue
-            limit = room if self._batch else min(room, RUN_LIMIT)
-            limit = min(limit, len(lane.waiting))
+            limit = min(room, len(lane.waiting))
             fitting = epoch.map_room(self._offset_of(lane.waiting[limit - 1]), limit)
             if fitting == 0:
                 if self._offset_of(lane.waiting[0]) != epoch.tracker.commit_point:

@@ -5,6 +5,7 @@ ones get records one by one, or they would wait behind each other while other wo
 """
 
 _BUNDLE_SECONDS = 0.004
+# Also of one lane, so that one with a long queue shares workers fairly.
 _MOST = 2_000
 _WEIGHT = 0.3  # of the newest observation
 

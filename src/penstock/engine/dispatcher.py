@@ -9,17 +9,15 @@ from queue import Empty
 
 from penstock.app import Handler, Reading, breaker_error, halt_error
 from penstock.core.breaker import Circuit
-from penstock.core.dead_letter import dead_letter
-from penstock.core.decisions import Consequences, Result, Returned, Tried
+from penstock.core.decisions import Consequences, Result
 from penstock.core.dispatch import Dispatch
 from penstock.core.lanes import AnyRecord, Epoch
 from penstock.core.lease import Lease
 from penstock.core.offset_map import Range, UnreadableMapError, decode
-from penstock.core.outcome import Failed, Outgoing
 from penstock.core.pace import Pace
 from penstock.core.record import TopicPartition
-from penstock.core.retry_topic import read_return, retry_record
 from penstock.engine.health import InProgress
+from penstock.engine.letters import Letters
 from penstock.engine.messages import (
     Acked,
     AckedBelow,
@@ -51,6 +49,7 @@ from penstock.engine.messages import (
 from penstock.engine.reporter import Reporter
 from penstock.engine.seams import FetcherSide, OutboxSide
 from penstock.engine.siblings import Siblings
+from penstock.engine.watch import Watch
 from penstock.engine.work import Work
 from penstock.engine.workers import Workers, queued_ahead
 from penstock.errors import PenstockError
@@ -65,9 +64,6 @@ _LAST_COMMITS_SECONDS = 0.1
 _COLLECT_SECONDS = 0.1
 # A worker that has a bundle for longer than this lets others have the rest of it.
 _STUCK_SECONDS = 0.05
-# A record that takes this long is reported, once.
-_STALLED_SECONDS = 60.0
-_LONGEST_SHOWN = 5
 # Messages handled before timers get their turn again.
 _MESSAGE_BURST = 256
 
@@ -102,10 +98,10 @@ class Dispatcher:
     ) -> None:
         self._handler = handler
         self._clock = clock
-        self._wall_clock = wall_clock
         self._lease = lease
         self._confirming: Commits | None = None  # the commit whose answer says whether this member still counts
         self._to_record, self._offset_of = reading.to_record, reading.offset_of
+        self._letters = Letters(handler, reading, wall_clock)
         self._circuit = None if handler.breaker is None else Circuit(handler.breaker)
         self._inbox = inbox
         self._tell = reporter
@@ -120,8 +116,8 @@ class Dispatcher:
             offset_of=reading.offset_of,
             key_of=reading.key_of,
             max_in_flight=handler.max_in_flight,
-            dead_letter_of=self._dead_letter if handler.dead_letter else None,
-            retry_record_of=self._retry_record,
+            dead_letter_of=self._letters.dead_letter if handler.dead_letter else None,
+            retry_record_of=self._letters.retry_record,
             retry_topics=sorted({topic.seconds for topic in handler.delayed.values()}),
             circuit=self._circuit,
             random=jitter,
@@ -133,17 +129,14 @@ class Dispatcher:
         self._commit_after = 1 if handler.commit == "record" else handler.commit_after
         self._finished_at_commit = 0
         self._works: set[Work] = set()
-        self._finished_at = clock()
-        self._settled_seen = 0
-        self._longest: tuple[InProgress, ...] = ()
+        self._watch = Watch(reading.offset_of, clock())
         self._results: list[Result] = []
         self._pace = pace or Pace()
         self._commit_under_way = False
         self._commit_again = False
         self._set_back: dict[TopicPartition, OutOfRange] = {}  # logs that begin anew once their old records are through
         self._unheard: set[TopicPartition] = set()  # of these nothing was fetched yet, not even that they end there
-        self._was_assigned = False
-        self._assignments = 0
+        self._assignments = 0  # taken so far
         self._stopping = False
         self._leaving = False
         self._leave_by = inf
@@ -157,7 +150,7 @@ class Dispatcher:
     def health(self) -> tuple[float | None, int, tuple[InProgress, ...]]:
         """Seconds since something was finished, records in flight, what takes longest; read from other threads."""
         in_flight = sum(epoch.tracker.unfinished for epoch in self._dispatch.epochs)
-        return (self._clock() - self._finished_at if in_flight else None), in_flight, self._longest
+        return (self._clock() - self._watch.finished_at if in_flight else None), in_flight, self._watch.longest
 
     def attach(self, fetcher: FetcherSide, workers: Workers, outbox: OutboxSide) -> None:
         """Whom it talks to, from its first turn on."""
@@ -299,7 +292,7 @@ class Dispatcher:
             self._workers.submit(works)
 
     def _has_caught_up(self, until: Mapping[TopicPartition, int]) -> bool:
-        if not self._was_assigned:
+        if not self._assignments:
             # Others of this process may be through with everything before this one gets anything.
             return bool(until) and self._siblings.have_finished(until)
         # A commit past the end of its log looks like one that has caught up, until the broker says otherwise.
@@ -318,23 +311,8 @@ class Dispatcher:
             if work.began is not None and self._clock() - work.began > _STUCK_SECONDS:
                 self._results.extend((run, (), True) for run in work.take_back())
         self._report()
-        self._look_for_stalls(self._clock())
-
-    def _look_for_stalls(self, now: float) -> None:
-        if self._dispatch.settled != self._settled_seen or not self._works:
-            self._settled_seen, self._finished_at = self._dispatch.settled, now
-        at = [(work, current) for work in self._works if (current := work.current(now)) is not None]
-        at.sort(key=lambda each: -each[1][2])
-        for work, (run, record, seconds) in at:
-            if seconds < _STALLED_SECONDS:
-                break
-            if not work.stalled:
-                work.stalled = True
-                self._tell.stalled(run.epoch, record, seconds)
-        self._longest = tuple(
-            InProgress(*run.epoch.place, self._offset_of(record), round(seconds, 3))
-            for _, (run, record, seconds) in at[:_LONGEST_SHOWN]
-        )
+        for epoch, record, seconds in self._watch.look(self._works, self._dispatch.settled, self._clock()):
+            self._tell.stalled(epoch, record, seconds)
 
     def _report(self) -> None:
         if self._results:
@@ -352,37 +330,9 @@ class Dispatcher:
             else:
                 self._fail(halt_error(name, record, failure))
 
-    def _dead_letter(self, tried: Tried, failure: Failed) -> Outgoing:
-        return dead_letter(
-            self._to_record(tried.record, tried.attempt),
-            failure,
-            topic=self._handler.dead_letter or "",
-            group=self._handler.group,
-            attempts=tried.attempt,
-            now=self._wall_clock(),
-        )
-
-    def _retry_record(self, tried: Tried, failure: Failed, delay: float) -> Outgoing:
-        here, delayed = tried.epoch.place[0], self._handler.delayed
-        source = delayed[here].source if here in delayed else here
-        (topic,) = (each.name for each in delayed.values() if (each.source, each.seconds) == (source, delay))
-        return retry_record(
-            self._to_record(tried.record, tried.attempt),
-            failure,
-            topic=topic,
-            group=self._handler.group,
-            attempt=tried.attempt + 1,
-            due=self._wall_clock() + delay,
-        )
-
     def _deliver_returned(self, place: TopicPartition, batch: Sequence[AnyRecord]) -> None:
         """Records of a retry topic: their headers say when they are due."""
-        group, longest, now = self._handler.group, self._handler.delayed[place[0]].seconds, self._wall_clock()
-        returned = [
-            Returned(each, read_return(self._to_record(each, 1).headers, group=group, longest=longest, now=now))
-            for each in batch
-        ]
-        begun = self._dispatch.deliver_returned(place, returned, self._clock())
+        begun = self._dispatch.deliver_returned(place, self._letters.read_returned(place, batch), self._clock())
         damaged = [each for each in begun if each.said.problem]
         if damaged:
             offset = self._offset_of(damaged[0].record)
@@ -391,7 +341,6 @@ class Dispatcher:
     # Partitions come and go.
 
     def _on_assigned(self, assigned: Assigned) -> None:
-        self._was_assigned = True
         self._assignments += 1
         self._siblings.began(assigned.committed)
         self._unheard.update(assigned.committed)
@@ -472,8 +421,11 @@ class Dispatcher:
     def _trust_again(self) -> None:
         """The group has spoken to this member, so what it says holds from now on."""
         if self._confirming is not None:
-            self._confirming = None
-            self._lease.restore(self._clock())
+            self._trust()
+
+    def _trust(self) -> None:
+        self._confirming = None
+        self._lease.restore(self._clock())
 
     def _confirm(self) -> None:
         """Ask the broker whether this member still counts, by a commit, which it takes from members only."""
@@ -483,8 +435,7 @@ class Dispatcher:
             self._commit_under_way = True
             self._fetcher.ask(Commit(commits, self._assignments))
         else:  # nothing was read yet, so nothing can be handled twice
-            self._confirming = None
-            self._lease.restore(self._clock())
+            self._trust()
 
     def _fail(self, error: PenstockError) -> None:
         self._tell.error(error, fatal=True)

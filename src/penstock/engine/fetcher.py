@@ -105,10 +105,6 @@ class Fetcher:
         """When the last poll returned, by the monotonic clock; read from other threads."""
         return self._polled
 
-    @property
-    def is_alive(self) -> bool:
-        return self._thread.is_alive()
-
     def join(self, timeout: float) -> None:
         self._thread.join(timeout)
 

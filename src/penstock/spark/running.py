@@ -74,23 +74,15 @@ def _check_names(app: App) -> None:
 def _check_options(app: App) -> None:
     """Options that would go unheard here are refused."""
     for handler in app.handlers:
-        unheard = {
-            "pattern": handler.pattern is not None,
-            "partitions": bool(handler.partitions),
-            "from_": handler.from_ is not None,
-            f"start={handler.start!r}": handler.start not in ("earliest", "latest"),
+        others = {
             "on_assigned": handler.on_assigned is not None,
             "on_revoked": handler.on_revoked is not None,
             "on_lost": handler.on_lost is not None,
             "retry_topics": bool(handler.retry_topics),
             'commit="manual"': handler.commit == "manual",
         }
-        for option, is_used in unheard.items():
-            if is_used:
-                raise ConfigError(
-                    f"Handler {handler.name} uses {option}, which the Spark engine does not have.",
-                    hint="Run it with --engine local, or leave that option out.",
-                )
+        hint = "Run it with --engine local, or leave that option out."
+        handler.refuse(others, where="the Spark engine", hint=hint)
 
 
 def _plan(

@@ -56,7 +56,9 @@ class Bench:
     def __init__(self, app: App, *, partitions: int | Mapping[str, int] = 1, now: datetime = _START) -> None:
         if not app.handlers:
             raise ConfigError(f"App {app.name!r} has no handlers.", hint='Declare one with @app.consume("topic").')
-        _refuse_what_needs_a_cluster(app)
+        for handler in app.handlers:
+            hint = "Test its function on named topics here, and this option on the embedded Kafka (penstock up)."
+            handler.refuse({}, where="the testing kit", hint=hint)
         self._app = app
         self._clock = Clock(now)
         self._broker = Broker(self._clock.time_ms, partitions)
@@ -293,19 +295,3 @@ class Bench:
 
 def _to_bytes(text: bytes | str | None) -> bytes | None:
     return text.encode() if isinstance(text, str) else text
-
-
-def _refuse_what_needs_a_cluster(app: App) -> None:
-    for handler in app.handlers:
-        elsewhere = {
-            "pattern": handler.pattern is not None,
-            "partitions": bool(handler.partitions),
-            "from_": handler.from_ is not None,
-            f"start={handler.start!r}": handler.start not in ("earliest", "latest"),
-        }
-        for option, is_used in elsewhere.items():
-            if is_used:
-                raise ConfigError(
-                    f"Handler {handler.name} uses {option}, which the testing kit does not have.",
-                    hint="Test its function on named topics here, and this option on the embedded Kafka (penstock up).",
-                )
