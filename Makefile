@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 
 .PHONY: help
 help: ## List these commands
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 .PHONY: demo
 demo: $(STAMP) ## A real Kafka and a real Spark pipeline, end to end
@@ -16,7 +16,7 @@ demo: $(STAMP) ## A real Kafka and a real Spark pipeline, end to end
 
 .PHONY: test
 test: check $(STAMP) ## Every test, on a real Kafka and a real Spark
-	@$(BIN)/pytest tests/integration
+	@scripts/integration $(BIN)/pytest
 
 .PHONY: check
 check: lint types layers unit ## Lint, types, layers and the pure tests; under a minute
@@ -42,6 +42,30 @@ unit: $(STAMP) ## The fast tests: no Kafka, no Spark
 bench: $(STAMP) ## The local engine against bare client loops, in one run
 	@$(BIN)/python benchmarks/local_engine.py
 
+.PHONY: bench-peers
+bench-peers: $(STAMP) ## Against Parallel Consumer, Quix Streams, FastStream and a bare loop, in one run
+	@$(BIN)/python benchmarks/peers.py
+
+.PHONY: bench-pipeline
+bench-pipeline: $(STAMP) ## A pipeline from Kafka to Kafka against plain Spark, in one run
+	@$(BIN)/python benchmarks/spark_pipeline.py
+
+.PHONY: bench-spark
+bench-spark: $(STAMP) ## The Spark engine against Spark programs written by hand, in one run
+	@$(BIN)/python benchmarks/spark_engine.py
+
+.PHONY: bench-guarantees
+bench-guarantees: $(STAMP) ## What exactly-once costs, and a share group on one hot partition, in one run
+	@$(BIN)/python benchmarks/guarantees.py
+
+.PHONY: bench-assignors
+bench-assignors: $(STAMP) ## Assignors against Kafka's own, up to 2,000 members and a million partitions
+	@$(BIN)/python benchmarks/assignors.py
+
+.PHONY: bench-groups
+bench-groups: $(STAMP) ## How long it takes to list ten thousand groups, and to see their lag
+	@$(BIN)/python benchmarks/many_groups.py
+
 .PHONY: memory
 memory: $(STAMP) ## Memory with a backlog of five million records and a slow handler
 	@$(BIN)/python benchmarks/memory.py
@@ -49,7 +73,36 @@ memory: $(STAMP) ## Memory with a backlog of five million records and a slow han
 .PHONY: chaos
 chaos: $(STAMP) ## A minute of kills and freezes on three members, and a check of every promise; seed=N repeats one
 	@PYTHONPATH=tests $(BIN)/python -m chaos $(if $(seed),--seed $(seed)) $(if $(seconds),--seconds $(seconds)) \
-	  $(if $(records),--records $(records)) $(if $(json),--json)
+	  $(if $(records),--records $(records)) $(if $(members),--members $(members)) \
+	  $(if $(strategy),--strategy $(strategy)) $(if $(json),--json)
+
+.PHONY: chaos-spark
+chaos-spark: $(STAMP) ## 200,000 records through a real Spark cluster under kill -9, each output counted; seed=N repeats one
+	@PYTHONPATH=tests $(BIN)/python -m chaos_spark $(if $(seed),--seed $(seed)) $(if $(records),--records $(records)) \
+	  $(if $(seconds),--seconds $(seconds)) $(if $(json),--json)
+
+.PHONY: chaos-once
+chaos-once: $(STAMP) ## 100,000 records once into a topic and into PostgreSQL, and through a queue, under every fault; seed=N
+	@PYTHONPATH=tests $(BIN)/python -m chaos_once $(if $(seed),--seed $(seed)) $(if $(records),--records $(records)) \
+	  $(if $(sink),--sink $(sink)) $(if $(seconds),--seconds $(seconds)) $(foreach kind,$(member),--member $(kind)) \
+	  $(if $(json),--json)
+
+.PHONY: fuzz-assignors
+fuzz-assignors: $(STAMP) ## Our assignors against Kafka's own on 100,000 random groups each; cases=N seed=N
+	@PYTHONPATH=tests $(BIN)/python -m assignors $(if $(cases),--cases $(cases)) $(if $(seed),--seed $(seed)) \
+	  $(if $(json),--json)
+
+.PHONY: fuzz-decoders
+fuzz-decoders: $(STAMP) ## 100,000 random and damaged values for every decoder, an outcome for each; count=N seed=N
+	@PYTHONPATH=tests $(BIN)/python -m fuzzing $(if $(count),--count $(count)) $(if $(seed),--seed $(seed))
+
+.PHONY: outage
+outage: $(STAMP) ## Apps on both engines while the schema registry is killed for 20 seconds; seconds=N
+	@PENSTOCK_TEST_OUTAGE=$(or $(seconds),20) $(BIN)/pytest tests/integration -k "registry and away"
+
+.PHONY: bench-decoding
+bench-decoding: $(STAMP) ## Each decoder against its bare library in a loop
+	@$(BIN)/python benchmarks/decoding.py
 
 .PHONY: format
 format: $(STAMP) ## Write the code style into the files

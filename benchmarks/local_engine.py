@@ -1,29 +1,29 @@
 """The local engine against bare client loops, in one run on one machine: python benchmarks/local_engine.py.
 
 Throughput: a handler that does nothing, on records of 100 bytes with 1,000 keys in 4 partitions.
-Parallelism: a handler that waits, on one partition, against what so many at once could do at best.
+Parallelism: a handler that waits, on one partition, against what so many at once could do at best, and against
+threads that do nothing else. What ran while the machine was busy with others is run again (benchmarks/calm.py).
 """
 
 import asyncio
-import json
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
+from queue import Empty, SimpleQueue
+from statistics import median
 from typing import Annotated, Any
 from uuid import uuid4
 
 import typer
+from bench import broker, fill, show
+from calm import Calm
 from confluent_kafka import Consumer
-from rich.console import Console
-from rich.table import Table
 
 from penstock import App, Record
 from penstock import engine as local
 from penstock.core.events import Assigned, Event, Stopping
-from penstock.devkit import Embedded, UpOptions, embedded_brokers
-from penstock.kafka import CONSUMER_DEFAULTS, Cluster, make_producer
-
-KEYS = [b"key-%d" % number for number in range(1_000)]
+from penstock.kafka import CONSUMER_DEFAULTS, Cluster
 
 
 class Stopwatch:
@@ -41,22 +41,6 @@ class Stopwatch:
     @property
     def seconds(self) -> float:
         return self.ended - self.began
-
-
-def fill(brokers: str, topic: str, records: int, partitions: int) -> None:
-    Cluster(brokers).create_topics([topic], partitions=partitions)
-    producer = make_producer(brokers, settings={"linger.ms": 50})
-    value = b"x" * 100
-    for number in range(records):
-        while True:
-            try:
-                producer.produce(topic, value=value, key=KEYS[number % 1_000], partition=number % partitions)
-                break
-            except BufferError:
-                producer.poll(0.1)
-        if number % 10_000 == 0:
-            producer.poll(0)
-    producer.flush(60)
 
 
 def bare_consumer(brokers: str, topic: str, settings: Mapping[str, Any]) -> Consumer:
@@ -143,69 +127,134 @@ class Busy:
 
 def main(
     records: int = 1_000_000,
+    rounds: int = 5,
     brokers: str | None = None,
     as_json: Annotated[bool, typer.Option("--json")] = False,  # noqa: FBT002
 ) -> None:
-    kafka = None
-    brokers = brokers or embedded_brokers()
-    if brokers is None:
-        kafka = Embedded()
-        brokers = str(kafka.up(UpOptions(port=0)).bootstrap)
-    try:
-        results = measure(brokers, records)
-    finally:
-        if kafka is not None:
-            kafka.down()
-    if as_json:
-        print(json.dumps(results, indent=2))
-        return
-    table = Table("what", "seconds", "records/s", "ratio", title=f"{records:,} records")
-    for row in results:
-        table.add_row(row["what"], f"{row['seconds']:.2f}", f"{row['records'] / row['seconds']:,.0f}", row["ratio"])
-    Console().print(table)
+    calm = Calm()
+    with broker(brokers) as address:
+        results = measure(address, records, rounds, calm)
+    title = f"{records:,} records, medians of {rounds} rounds"
+    show(results, title=title, as_json=as_json, caption=str(calm))
 
 
-def measure(brokers: str, records: int) -> list[dict[str, Any]]:
+def measure(brokers: str, records: int, rounds: int, calm: Calm) -> list[dict[str, Any]]:
     topic, narrow, wide, few = (f"bench-{uuid4().hex[:8]}" for _ in range(4))
     fill(brokers, topic, records, 4)
     fill(brokers, narrow, 10_000, 1)
     fill(brokers, wide, 40_000, 1)
     fill(brokers, few, 1_000, 1)
     try:
-        poll, consume = bare_poll(brokers, topic, records, {}), bare_consume(brokers, topic, records, {})
-        ours_poll = bare_poll(brokers, topic, records, CONSUMER_DEFAULTS)
-        ours_consume = bare_consume(brokers, topic, records, CONSUMER_DEFAULTS)
-        rows = [
-            ("bare poll() loop", poll, "1.00"),
-            ("bare consume(1000) loop", consume, f"{poll / consume:.2f} x poll"),
-            ("bare poll() loop, penstock's client settings", ours_poll, f"{poll / ours_poll:.2f} x poll"),
-            ("bare consume(1000) loop, penstock's settings", ours_consume, f"{poll / ours_consume:.2f} x poll"),
+        return [
+            *throughput(brokers, topic, records, rounds, calm),
+            *parallelism(brokers, narrow, wide, rounds, calm),
+            *computing(brokers, few, rounds, calm),
         ]
-        for order in ("partition", "key", "none"):
-            seconds = penstock(brokers, topic, nothing, order=order, concurrency=8)
-            rows.append((f"penstock, no-op, order={order}", seconds, f"{poll / seconds:.2f} x poll"))
-        seconds = penstock(brokers, topic, nothing_with_any, batch=1_000, concurrency=8)
-        ratios = f"{consume / seconds:.2f} x consume, {ours_consume / seconds:.2f} x with its settings"
-        rows.append(("penstock, no-op, batch=1000", seconds, ratios))
-        results = [{"what": what, "seconds": s, "records": records, "ratio": ratio} for what, s, ratio in rows]
-        for order in ("key", "none"):
-            busy = Busy()
-            penstock(brokers, narrow, busy.wait_10_ms, order=order, concurrency=100)
-            results.append({"what": f"10 ms on 100 threads, order={order}", "seconds": busy.seconds, "records": 10_000,
-                            "ratio": f"{1.0 / busy.seconds:.0%} of ideal"})  # fmt: skip
-        busy = Busy()
-        penstock(brokers, wide, busy.wait_50_ms, order="none", concurrency=1_000)
-        results.append({"what": "50 ms, async, 1,000 at once", "seconds": busy.seconds, "records": 40_000,
-                        "ratio": f"{2.0 / busy.seconds:.0%} of ideal"})  # fmt: skip
-        one, two = (
-            penstock(brokers, few, compute, workers="process", order="none", concurrency=processes)
-            for processes in (1, 2)
-        )
-        for seconds, what in ((one, "10 ms of computing, one process"), (two, "10 ms of computing, two processes")):
-            results.append({"what": what, "seconds": seconds, "records": 1_000, "ratio": f"{one / seconds:.2f} x one"})
     finally:
         Cluster(brokers).delete_topics([topic, narrow, wide, few])
-    return results
+
+
+def throughput(brokers: str, topic: str, records: int, rounds: int, calm: Calm) -> list[dict[str, Any]]:
+    """Each in turn, several times: this machine is not as fast in one minute as in the next, so a median counts."""
+    poll, consume, ours = "bare poll() loop", "bare consume(1000) loop", "bare consume(1000) loop, penstock's settings"
+    programs: dict[str, Callable[[], float]] = {
+        poll: lambda: bare_poll(brokers, topic, records, {}),
+        consume: lambda: bare_consume(brokers, topic, records, {}),
+        "bare poll() loop, penstock's client settings": lambda: bare_poll(brokers, topic, records, CONSUMER_DEFAULTS),
+        ours: lambda: bare_consume(brokers, topic, records, CONSUMER_DEFAULTS),
+        "penstock, no-op, order=partition": lambda: penstock(brokers, topic, nothing, order="partition", concurrency=8),
+        "penstock, no-op, order=key": lambda: penstock(brokers, topic, nothing, order="key", concurrency=8),
+        "penstock, no-op, order=none": lambda: penstock(brokers, topic, nothing, order="none", concurrency=8),
+        "penstock, no-op, batch=1000": lambda: penstock(brokers, topic, nothing_with_any, batch=1_000, concurrency=8),
+    }
+    seen: dict[str, list[float]] = {what: [] for what in programs}
+    for _ in range(rounds):
+        for what, program in programs.items():
+            seen[what].append(calm(what, program))
+    typical = {what: median(seconds) for what, seconds in seen.items()}
+    ratios = {what: f"{typical[poll] / seconds:.2f} x poll" for what, seconds in typical.items()}
+    batch = typical["penstock, no-op, batch=1000"]
+    ratios["penstock, no-op, batch=1000"] = (
+        f"{typical[consume] / batch:.2f} x consume, {typical[ours] / batch:.2f} x with its settings"
+    )
+    return [
+        {"what": what, "seconds": typical[what], "all": seen[what], "records": records, "ratio": ratios[what]}
+        for what in programs
+    ]
+
+
+def threads_alone(records: int, threads: int, seconds: float) -> float:
+    """The same waits by nothing but threads and a queue: what this machine can do at best."""
+    queue: SimpleQueue[int] = SimpleQueue()
+    for number in range(records):
+        queue.put(number)
+
+    def serve() -> None:
+        while True:
+            try:
+                queue.get_nowait()
+            except Empty:
+                return
+            time.sleep(seconds)
+
+    crowd = [threading.Thread(target=serve) for _ in range(threads)]
+    began = time.perf_counter()
+    for thread in crowd:
+        thread.start()
+    for thread in crowd:
+        thread.join()
+    return time.perf_counter() - began
+
+
+def parallelism(brokers: str, narrow: str, wide: str, rounds: int, calm: Calm) -> list[dict[str, Any]]:
+    def waiting(topic: str, wait: str, **options: Any) -> float:
+        busy = Busy()
+        penstock(brokers, topic, getattr(busy, wait), **options)
+        return busy.seconds
+
+    programs: dict[str, tuple[int, float, Callable[[], float]]] = {
+        "10 ms on 100 threads, no Kafka": (10_000, 1.0, lambda: threads_alone(10_000, 100, 0.01)),
+        "10 ms on 100 threads, order=key": (
+            10_000, 1.0, lambda: waiting(narrow, "wait_10_ms", order="key", concurrency=100)),
+        "10 ms on 100 threads, order=none": (
+            10_000, 1.0, lambda: waiting(narrow, "wait_10_ms", order="none", concurrency=100)),
+        "50 ms, async, 1,000 at once": (
+            40_000, 2.0, lambda: waiting(wide, "wait_50_ms", order="none", concurrency=1_000)),
+    }  # fmt: skip
+    seen: dict[str, list[float]] = {what: [] for what in programs}
+    for _ in range(rounds):
+        for what, (_, _, program) in programs.items():
+            seen[what].append(calm(what, program))
+    return [
+        {
+            "what": what,
+            "seconds": median(seen[what]),
+            "all": seen[what],
+            "records": records,
+            "ratio": f"{ideal / median(seen[what]):.1%} of ideal",
+        }
+        for what, (records, ideal, _) in programs.items()
+    ]
+
+
+def computing(brokers: str, few: str, rounds: int, calm: Calm) -> list[dict[str, Any]]:
+    seen: dict[int, list[float]] = {1: [], 2: []}
+    for _ in range(rounds):
+        for processes, seconds in seen.items():
+            options = {"workers": "process", "order": "none", "concurrency": processes}
+            program = partial(penstock, brokers, few, compute, **options)
+            seconds.append(calm(f"{processes} at once", program))
+    one = median(seen[1])
+    return [
+        {
+            "what": f"10 ms of computing, {processes} process{'es' if processes > 1 else ''}",
+            "seconds": median(seconds),
+            "all": seconds,
+            "records": 1_000,
+            "ratio": f"{one / median(seconds):.2f} x one",
+        }
+        for processes, seconds in seen.items()
+    ]
 
 
 if __name__ == "__main__":

@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 from penstock import App, Record
 from penstock import engine as local
 from penstock.core.events import Event
+from penstock.errors import PenstockError
 from penstock.kafka import Cluster, make_producer
 from penstock.kafka.reading import read_topic
 
-WAIT_SECONDS = 60.0
+WAIT_SECONDS = 120.0
 
 MakeTopic = Callable[..., str]
 
@@ -61,7 +62,12 @@ def lag(cluster: Cluster, group: str, topic: str) -> int:
 
 
 def committed(cluster: Cluster, group: str, topic: str) -> dict[int, int]:
-    found = cluster.committed(group, cluster.places([topic]))
+    places = cluster.places([topic])
+    try:
+        # A transaction that is decided may take a moment to show.
+        found = cluster.settled(group, places)
+    except PenstockError:  # one is open, and whoever opened it is gone
+        found = cluster.committed(group, places)
     return {partition: offset for (_, partition), offset in found.items()}
 
 

@@ -14,6 +14,7 @@ from penstock.core.retry_topic import Return
 OUTPUT = Done(Outgoing("out", None, b"x"))
 FAILURE = Failed("OSError", "away", retry=Retry(attempts=3, first="1s", jitter=0))
 SLOW_FAILURE = Failed("OSError", "away for long", retry=Retry(attempts=3, first="1m", jitter=0))
+BLOCKED = Failed("Away", "the registry is away", wait=2.0)
 POISON = Failed("Reject", "never", final=True)
 
 
@@ -54,6 +55,10 @@ def records(place: TopicPartition, first: int, count: int) -> list[Record]:
     return [Record(*place, offset, keys[offset % 5], b"") for offset in range(first, first + count)]
 
 
+def keyed(place: TopicPartition, *keys: bytes | None, first: int = 0) -> list[Record]:
+    return [Record(*place, first + n, key, b"") for n, key in enumerate(keys)]
+
+
 def returned(
     place: TopicPartition, first: int, waits: Sequence[float], *, failures: int = 1, ours: bool = True
 ) -> list[Returned]:
@@ -62,7 +67,7 @@ def returned(
     return [Returned(each, Return(failures, wait, ours=ours)) for each, wait in zip(found, waits, strict=True)]
 
 
-def take(dispatch: Dispatch, now: float = 0.0, size: int = 1_000) -> list[Run]:
+def take(dispatch: Dispatch, now: float = 0.0, size: int = 100) -> list[Run]:
     """The runs of all bundles, each worker free again at once: these tests look at lanes."""
     runs = []
     for bundle in dispatch.take(now, size):

@@ -1,11 +1,48 @@
 """Reliable, massively parallel Kafka consumption for Python, from one process to a Spark cluster."""
 
+from typing import TYPE_CHECKING, Any
+
 from penstock._version import __version__
-from penstock.app import App
+from penstock.app import App, Console, Jdbc, Source, Table, Topic
 from penstock.core.breaker import Breaker
 from penstock.core.outcome import Reject, Skip
 from penstock.core.record import Record
 from penstock.core.retry import NO_RETRY, Retry
+from penstock.core.settings import Registry
 from penstock.errors import PenstockError
+from penstock.serde import Avro, JsonSchema, Protobuf, Reference
 
-__all__ = ["NO_RETRY", "App", "Breaker", "PenstockError", "Record", "Reject", "Retry", "Skip", "__version__"]
+if TYPE_CHECKING:
+    from penstock.kafka.producer import Producer
+
+__all__ = [
+    "NO_RETRY",
+    "App",
+    "Avro",
+    "Breaker",
+    "Console",
+    "Jdbc",
+    "JsonSchema",
+    "PenstockError",
+    "Producer",
+    "Protobuf",
+    "Record",
+    "Reference",
+    "Registry",
+    "Reject",
+    "Retry",
+    "Skip",
+    "Source",
+    "Table",
+    "Topic",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # Kafka's client is loaded by those who use it, not by everybody who declares a handler.
+    if name == "Producer":
+        from penstock.kafka.producer import Producer  # noqa: PLC0415
+
+        return Producer
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

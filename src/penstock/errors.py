@@ -47,6 +47,10 @@ class ServerError(PenstockError):
     exit_code = 3
 
 
+class StoreError(ServerError):
+    """The place that keeps progress outside of Kafka cannot be reached, or refused."""
+
+
 class TopicError(PenstockError):
     """A topic that does not exist or cannot be used."""
 

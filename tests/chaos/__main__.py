@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from chaos.bout import Options, Outcome, bout
+from chaos.bout import Options, Outcome, bout, suited
 from chaos.checker import report
 from penstock.devkit import Embedded, UpOptions
 
@@ -26,10 +26,16 @@ def main(
     seconds: Annotated[float, typer.Option(help="How long faults go on.")] = 60.0,
     records: Annotated[int, typer.Option(help="How many records flow meanwhile.")] = 100_000,
     seed: Annotated[int | None, typer.Option(help="Picks the faults; a new one each time by default.")] = None,
+    members: Annotated[str, typer.Option(help="Kinds of members, in turns: native, open, own, java.")] = "native",
+    strategy: Annotated[
+        str, typer.Option(help="How partitions are assigned: by one that Java has, too.")
+    ] = "cooperative-sticky",
     as_json: Annotated[bool, typer.Option("--json", help="The figures and violations as JSON.")] = False,
 ) -> None:
     """Three members of one group under random faults; exits with 1 where a promise was broken."""
-    options = Options(records=records, seconds=seconds, seed=secrets.randbelow(1_000_000) if seed is None else seed)
+    chosen = secrets.randbelow(1_000_000) if seed is None else seed
+    kinds = suited(tuple(members.split(",")))
+    options = Options(records=records, seconds=seconds, seed=chosen, strategy=strategy, **kinds)
     folder = Path(tempfile.mkdtemp(prefix="penstock-chaos-"))
     err.print(f"seed {options.seed}")
     with _kafka(folder) as brokers:

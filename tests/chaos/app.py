@@ -4,9 +4,14 @@ import os
 import random
 import time
 
+from chaos.dealt import Dealt
 from chaos.diary import Diary
 from penstock import App, Record
+from penstock.assign import ASSIGNORS, Assignor
 
+# Which kind of member this is: by the Kafka client, by Penstock, or with an assignor that a user wrote.
+_STRATEGY = os.environ.get("CHAOS_STRATEGY", "cooperative-sticky")
+_ASSIGNORS: dict[str, str | Assignor] = {"native": _STRATEGY, "open": ASSIGNORS[_STRATEGY], "own": Dealt()}
 # How long a record takes at most.
 _SECONDS = float(os.environ.get("CHAOS_SECONDS", "0.002"))
 
@@ -18,7 +23,13 @@ app = App(
 diary = Diary(os.environ["CHAOS_DIARY"])
 
 
-@app.consume(os.environ["CHAOS_TOPIC"], order="key", concurrency=16, commit_every="500ms")
+@app.consume(
+    os.environ["CHAOS_TOPIC"],
+    order="key",
+    concurrency=16,
+    commit_every="500ms",
+    assignor=_ASSIGNORS[os.environ["CHAOS_MEMBER"]],
+)
 def work(value: bytes, record: Record) -> None:
     where = record.topic, record.partition, record.offset, (record.key or b"").decode()
     diary.write("began", *where)

@@ -5,30 +5,43 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
 
 from chaos.history import Entry, Fault, read_events
+from chaos.java_member import ended_well as java_ended_well
+from chaos.java_member import read_java_events, start_java_member
 
 _TESTS = Path(__file__).parents[1]
 _END_SECONDS = 60.0
 
 
 class Process:
-    """One `penstock run`, with an events file and a diary of its own."""
+    """One `penstock run`, with an events file and a diary of its own, or a member in Java."""
 
-    def __init__(self, name: str, folder: Path, environment: Mapping[str, str]) -> None:
+    def __init__(self, name: str, folder: Path, environment: Mapping[str, str], kind: str, app: str) -> None:
         self.name = name
+        self.kind = kind
         self.events_file = folder / f"{name}.events.jsonl"
         self.diary_file = folder / f"{name}.diary"
         self.errors_file = folder / f"{name}.err"
         self.expects_death = False
+        if kind == "java":
+            self.popen = start_java_member(environment, folder, name, self.events_file)
+            return
         path = os.pathsep.join([str(_TESTS), *filter(None, [os.environ.get("PYTHONPATH")])])
         with self.errors_file.open("w") as errors:
             self.popen = subprocess.Popen(
-                [sys.executable, "-m", "penstock", "run", "chaos.app:app", "--events", str(self.events_file)],
+                [sys.executable, "-m", "penstock", "run", app, "--events", str(self.events_file)],
                 cwd=folder,
-                env={**os.environ, **environment, "PYTHONPATH": path, "CHAOS_DIARY": str(self.diary_file)},
+                env={
+                    **os.environ,
+                    **environment,
+                    "PYTHONPATH": path,
+                    "CHAOS_DIARY": str(self.diary_file),
+                    "CHAOS_MEMBER": kind,
+                },
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
@@ -43,21 +56,38 @@ class Process:
         if not self.events_file.exists():
             return []
         with self.events_file.open(errors="replace", newline="\n") as lines:
-            return [entry for entry in read_events(self.name, lines) if not kinds or entry.kind in kinds]
+            read = read_java_events if self.kind == "java" else read_events
+            return [entry for entry in read(self.name, lines) if not kinds or entry.kind in kinds]
+
+    def ended_well(self, code: int) -> bool:
+        if self.kind == "java":
+            return java_ended_well(code)
+        # One that is asked to end before it has begun to listen to signals has nothing to end in good order.
+        ends = {-signal.SIGTERM, 128 + signal.SIGTERM}  # before and after it has imported what there is to import
+        return code == 0 or (code in ends and not self.has_begun)
+
+    @property
+    def has_begun(self) -> bool:
+        return self.events_file.exists() and self.events_file.stat().st_size > 0
 
 
 class Fleet:
-    """Members that come and go. ``faults`` is the log of it."""
+    """Members that come and go, of these kinds in turns. ``faults`` is the log of it."""
 
-    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, folder: Path, environment: Mapping[str, str], kinds: Sequence[str], *, app: str = "chaos.app:app"
+    ) -> None:
         self._folder = folder
+        self._app = app
+        self._kinds = cycle(kinds)
         self._environment = environment
         self.processes: list[Process] = []
         self.faults: list[Fault] = []
         self._frozen: tuple[Process, float, float] | None = None
 
     def start(self) -> Process:
-        process = Process(f"p{len(self.processes) + 1:02}", self._folder, self._environment)
+        name = f"p{len(self.processes) + 1:02}"
+        process = Process(name, self._folder, self._environment, next(self._kinds), self._app)
         self.processes.append(process)
         return process
 
@@ -106,7 +136,7 @@ class Fleet:
         for each in self.processes:
             killed = any(fault.kind == "kill" and fault.process == each.name for fault in self.faults)
             code = each.popen.poll()
-            if code is not None and (not each.expects_death or (code != 0 and not killed)):
+            if code is not None and (not each.expects_death or not (killed or each.ended_well(code))):
                 found.append(f"{each.name} ended with {code}: {each.errors_file.read_text(errors='replace')[-500:]}")
         return found
 

@@ -18,7 +18,7 @@ SETTLED = frozenset({"finished", "skipped", "dead_lettered"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One event of one partition. ``index`` counts the events of its process, in the order they were written."""
+    """One event of one partition. ``index`` counts those of its process, in the order they were written."""
 
     kind: str
     ts: float
@@ -155,13 +155,13 @@ def _epochs(entries: Iterable[Entry]) -> list[Epoch]:
 
 def read_events(process: str, lines: Iterable[str]) -> list[Entry]:
     """The events that name a partition. A process that was killed may leave half a line at the end."""
-    entries = []
-    for index, line in enumerate(lines):
+    entries: list[Entry] = []
+    for line in lines:
         if not line.endswith("\n"):
             break
         event = json.loads(line)
         if "partition" in event:
-            entries.append(_entry(process, index, event))
+            entries.append(_entry(process, len(entries), event))
     return entries
 
 

@@ -17,7 +17,7 @@ _LOOK_SECONDS = 0.25
 _FLUSH_SECONDS = 60.0
 
 
-class _Background:
+class Background:
     """A thread for the time of a ``with`` block; it ends by itself when asked to."""
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class _Background:
         self._thread.join()
 
 
-class Writer(_Background):
+class Writer(Background):
     """Writes so many records, spread evenly over so many seconds."""
 
     def __init__(self, brokers: str, topic: str, *, records: int, seconds: float) -> None:
@@ -74,7 +74,7 @@ class Writer(_Background):
             self.produced[(message.topic(), message.partition()), message.offset()] = message.key().decode()  # type: ignore[attr-defined]
 
 
-class Observer(_Background):
+class Observer(Background):
     """Asks the broker again and again what the group has committed."""
 
     def __init__(self, cluster: Cluster, group: str, topic: str) -> None:

@@ -1,13 +1,21 @@
-"""The same few actions on the testing kit and on a real broker, so that one scenario can be played on both."""
+"""The same few actions on every engine, so that one scenario can be played on all of them."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Protocol
 from uuid import uuid4
 
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewPartitions
+
 from bed import MakeTopic, catch_up, committed, of_kind, read_records, running, wait_for
+from conformance.notes import Notes
 from penstock import App, Record
 from penstock.core.events import Event, Stopped
+from penstock.core.reset import Scenario, To
 from penstock.kafka import Cluster, make_producer
+from penstock.ops.offsets import Offsets, Scope
 from penstock.testing import Bench
 
 # More than any scenario waits in all.
@@ -30,15 +38,40 @@ class Stage(Protocol):
 
     def committed(self, topic: str) -> dict[int, int]: ...
 
+    def reset(self, topic: str, offset: int) -> None:
+        """As ``penstock offsets reset`` does it, while the app is down."""
+
 
 class Driver(Protocol):
+    """An engine, and what it shows of itself.
+
+    Handlers may run in other processes. So what they do is seen in what they write, or in ``notes``.
+    """
+
+    tells_of_records: bool  # whether it reports events of single records
+    commits_batches: bool  # whether a batch of records is committed as a whole or not at all
+
     def group(self) -> str: ...
     def topic(self, partitions: int = 1) -> str: ...
+    def add_partitions(self, topic: str, partitions: int) -> None: ...
+    def notes(self) -> Notes: ...
     def stage(self, app: App) -> Stage: ...
 
 
-class KitDriver:
-    def __init__(self) -> None:
+class _NoteTaker:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def notes(self) -> Notes:
+        return Notes(self._folder / uuid4().hex)
+
+
+class KitDriver(_NoteTaker):
+    tells_of_records = True
+    commits_batches = False
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
         self._partitions: dict[str, int] = {}
 
     def group(self) -> str:
@@ -48,6 +81,9 @@ class KitDriver:
         name = f"topic-{len(self._partitions)}"
         self._partitions[name] = partitions
         return name
+
+    def add_partitions(self, topic: str, partitions: int) -> None:
+        raise NotImplementedError("a bench has the partitions it was given")
 
     def stage(self, app: App) -> Stage:
         return _KitStage(app, self._partitions)
@@ -79,12 +115,19 @@ class _KitStage:
     def committed(self, topic: str) -> dict[int, int]:
         return self._bench.committed(topic)
 
+    def reset(self, topic: str, offset: int) -> None:
+        raise NotImplementedError("offsets of a bench are its own")
 
-class RealDriver:
-    def __init__(self, brokers: str, cluster: Cluster, make_topic: MakeTopic) -> None:
-        self._brokers = brokers
-        self._cluster = cluster
+
+class BrokerDriver(_NoteTaker):
+    """Topics and groups on a real broker; which engine runs there, a subclass says."""
+
+    def __init__(self, brokers: str, cluster: Cluster, make_topic: MakeTopic, folder: Path) -> None:
+        super().__init__(folder)
+        self.brokers = brokers
+        self.cluster = cluster
         self._make_topic = make_topic
+        self._producer: Producer | None = None
 
     def group(self) -> str:
         return f"group-{uuid4().hex[:8]}"
@@ -92,39 +135,72 @@ class RealDriver:
     def topic(self, partitions: int = 1) -> str:
         return self._make_topic(partitions)
 
+    def add_partitions(self, topic: str, partitions: int) -> None:
+        admin = AdminClient({"bootstrap.servers": self.brokers})
+        for future in admin.create_partitions([NewPartitions(topic, partitions)]).values():
+            future.result()
+        wait_for(lambda: len(self.cluster.places([topic])) == partitions, "the partitions")
+        self._producer = None
+
+    def producer(self) -> Producer:
+        """One for all; an older one may not have heard of partitions that were added."""
+        self._producer = self._producer or make_producer(self.brokers, settings={})
+        return self._producer
+
+
+class LocalDriver(BrokerDriver):
+    tells_of_records = True
+    commits_batches = False
+
     def stage(self, app: App) -> Stage:
-        return _RealStage(app, self._brokers, self._cluster)
+        return _LocalStage(app, self)
 
 
-class _RealStage:
-    def __init__(self, app: App, brokers: str, cluster: Cluster) -> None:
-        self._app = app
-        self._brokers = brokers
-        self._cluster = cluster
-        self._producer = make_producer(brokers, settings={})
+class OpenDriver(LocalDriver):
+    """The same with members that are Penstock's own."""
+
+    def stage(self, app: App) -> Stage:
+        app._handlers[:] = [replace(handler, assignor="topic-spread") for handler in app.handlers]
+        return super().stage(app)
+
+
+class BrokerStage:
+    def __init__(self, app: App, driver: BrokerDriver) -> None:
+        self.app = app
+        self.brokers = driver.brokers
+        self._cluster = driver.cluster
+        self._driver = driver
 
     def produce(self, topic: str, *values: Any, key: bytes | None = None, partition: int | None = None) -> None:
         place: dict[str, Any] = {} if partition is None else {"partition": partition}
+        producer = self._driver.producer()
         for value in values:
             encoded = value if isinstance(value, bytes) or value is None else str(value).encode()
-            self._producer.produce(topic, value=encoded, key=key, **place)
-        assert self._producer.flush(60) == 0
-
-    def catch_up(self) -> list[Event]:
-        return catch_up(self._app, self._brokers, per_record=True)
-
-    def run_until(self, condition: Callable[[], bool]) -> None:
-        with running(self._app, self._brokers) as member:
-            wait_for(condition, "the scenario's condition")
-        if member.error is not None:
-            raise member.error
+            producer.produce(topic, value=encoded, key=key, **place)
+        assert producer.flush(60) == 0
 
     def records(self, topic: str) -> list[Record]:
-        found = read_records(self._brokers, topic)
+        found = read_records(self.brokers, topic)
         return sorted(found, key=lambda record: (record.partition, record.offset))
 
     def committed(self, topic: str) -> dict[int, int]:
-        return committed(self._cluster, self._app.name, topic)
+        return committed(self._cluster, self.app.name, topic)
+
+    def reset(self, topic: str, offset: int) -> None:
+        offsets = Offsets(self._cluster)
+        scope, scenario = Scope({topic: None}), Scenario(To.OFFSET, offset)
+        offsets.carry_out(offsets.plan_reset([self.app.name], scope, scenario, reason="a scenario"))
+
+
+class _LocalStage(BrokerStage):
+    def catch_up(self) -> list[Event]:
+        return catch_up(self.app, self.brokers, per_record=True)
+
+    def run_until(self, condition: Callable[[], bool]) -> None:
+        with running(self.app, self.brokers) as member:
+            wait_for(condition, "the scenario's condition")
+        if member.error is not None:
+            raise member.error
 
 
 def counts(events: list[Event]) -> tuple[int, int, int, int]:

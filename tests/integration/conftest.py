@@ -10,33 +10,67 @@ from bed import MakeTopic
 from penstock.devkit import Embedded, UpOptions
 from penstock.kafka import Cluster
 from penstock.spark.session import spark_session
+from postgres import Postgres
+from tls_bed import SecureBroker, secure_broker
 
 
-def _cluster(folder: pytest.TempPathFactory, brokers: int) -> Iterator[str]:
+def _cluster(folder: pytest.TempPathFactory, brokers: int) -> Iterator[Embedded]:
     kafka = Embedded(folder.mktemp(f"kafka-{brokers}"))
     try:
-        yield str(kafka.up(UpOptions(brokers=brokers, port=0)).bootstrap)
+        kafka.up(UpOptions(brokers=brokers, port=0))
+        yield kafka
     finally:
         kafka.down()
 
 
 @pytest.fixture(scope="session")
-def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The one broker of this test run."""
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded]:
+    """The one cluster of this test run."""
     yield from _cluster(tmp_path_factory, 1)
+
+
+@pytest.fixture(scope="session")
+def brokers(kafka: Embedded) -> str:
+    """The one broker of this test run."""
+    return str(kafka.bootstrap())
+
+
+@pytest.fixture(scope="session")
+def registry(kafka: Embedded) -> str:
+    """The URL of a schema registry beside the broker; started for the first test that asks."""
+    status = kafka.up(UpOptions(registry=True)).registry
+    assert status is not None
+    return status.url
 
 
 @pytest.fixture(scope="session")
 def three_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A cluster of three, with replication 3; started for the first test that asks."""
-    yield from _cluster(tmp_path_factory, 3)
+    for kafka in _cluster(tmp_path_factory, 3):
+        yield str(kafka.bootstrap())
+
+
+@pytest.fixture(scope="session")
+def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
+    """A broker that speaks TLS, with and without certificates of clients; started for the first test that asks."""
+    with secure_broker(tmp_path_factory.mktemp("secure")) as broker:
+        yield broker
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """The one Spark session of this test run."""
-    with spark_session("tests", master="local[2]") as session:
+    """The one Spark session of this test run, with all that any sink needs."""
+    with spark_session("tests", master="local[2]", packages=("delta", "iceberg", "postgresql", "avro")) as session:
+        # Delta reads its log in 50 tasks, however short it is.
+        session.conf.set("spark.databricks.delta.snapshotPartitions", "2")
         yield session
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    server = Postgres()
+    yield server
+    server.stop()
 
 
 @pytest.fixture

@@ -7,12 +7,26 @@ import sys
 import penstock
 from penstock import errors
 
-HEAVY = ("pyspark", "nicegui", "pandas", "pyarrow", "confluent_kafka", "typer", "rich", "pydantic")
+HEAVY = (
+    "pyspark",
+    "nicegui",
+    "pandas",
+    "pyarrow",
+    "confluent_kafka",
+    "typer",
+    "rich",
+    "pydantic",
+    "fastavro",
+    "google",
+    "opentelemetry",
+    "prometheus_client",
+)
 
 
 def test_the_public_names_are_these() -> None:
     assert sorted(penstock.__all__) == [
-        "App", "Breaker", "NO_RETRY", "PenstockError", "Record", "Reject", "Retry", "Skip", "__version__",
+        "App", "Avro", "Breaker", "Console", "Jdbc", "JsonSchema", "NO_RETRY", "PenstockError", "Producer", "Protobuf",
+        "Record", "Reference", "Registry", "Reject", "Retry", "Skip", "Source", "Table", "Topic", "__version__",
     ]  # fmt: skip
     assert all(hasattr(penstock, name) for name in penstock.__all__)
 

@@ -1,26 +1,44 @@
 """Declarations: apps, handlers and their options."""
 
 from penstock.app.application import App
-from penstock.app.attempt import RECORDS, Reading, attempts, attempts_async, breaker_error, halt_error
+from penstock.app.attempt import RECORDS, attempts, attempts_async, breaker_error, halt_error
+from penstock.app.attending import Attend, attend_async, attend_in_batches, attend_one_by_one, attending
 from penstock.app.batch import batch_attempts, batch_attempts_async
 from penstock.app.control import Control, PartitionProgress
 from penstock.app.fetching import Start
 from penstock.app.handler import Handler
-from penstock.app.loading import load_app
+from penstock.app.loading import load_app, load_module
+from penstock.app.pipelines import Console, Jdbc, Pipeline, Sink, Source, Table, Topic
+from penstock.app.reading import Arguments, Reading, reader_by
 
 __all__ = [
     "RECORDS",
     "App",
+    "Arguments",
+    "Attend",
+    "Console",
     "Control",
     "Handler",
+    "Jdbc",
     "PartitionProgress",
+    "Pipeline",
     "Reading",
+    "Sink",
+    "Source",
     "Start",
+    "Table",
+    "Topic",
     "attempts",
     "attempts_async",
+    "attend_async",
+    "attend_in_batches",
+    "attend_one_by_one",
+    "attending",
     "batch_attempts",
     "batch_attempts_async",
     "breaker_error",
     "halt_error",
     "load_app",
+    "load_module",
+    "reader_by",
 ]

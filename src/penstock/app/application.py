@@ -5,18 +5,23 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from penstock.app.control import Control, PartitionProgress
-from penstock.app.fetching import OnPartitions, Protocol, Start, is_offset, is_place
-from penstock.app.handler import CommitMode, Handler, WorkerKind
+from penstock.app.fetching import OnPartitions, Protocol, Start, is_offset, is_place, one_or_several
+from penstock.app.guarantees import Delivery, Mode
+from penstock.app.handler import CommitMode, Handler, Scale, WorkerKind
+from penstock.app.offset_store import OffsetStore
+from penstock.app.pipelines import OutputMode, Pipeline, Sink, Source, checked_outputs, checked_sources
+from penstock.assign import Assignor
 from penstock.core.breaker import Breaker
 from penstock.core.duration import Duration, seconds
 from penstock.core.lanes import Order
 from penstock.core.record import TopicPartition
-from penstock.core.retry import DEFAULT_RETRY, RetryPolicy
+from penstock.core.restart import DEFAULT_RESTART
+from penstock.core.retry import DEFAULT_RETRY, NO_RETRY, Retry, RetryPolicy
 from penstock.core.retry_topic import checked_durations
-from penstock.core.settings import client_settings, hide_passwords
+from penstock.core.settings import Registry, client_settings, hide_passwords, registry_of
 from penstock.errors import ConfigError, StateError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -28,8 +33,18 @@ _CONCURRENCY = 32
 _ATTACHING = threading.Lock()
 
 
-def _default_concurrency(workers: WorkerKind) -> int:
+def _default_concurrency(workers: WorkerKind, scale: Scale) -> int:
+    if scale == "cpu":  # where each task has a core to itself, and no use for more than one record at a time
+        return 1
     return os.cpu_count() or 1 if workers == "process" else _CONCURRENCY
+
+
+# By delivery: with exactly-once, readers of outputs wait for the commit.
+_COMMIT_EVERY: dict[str, Duration] = {"at-least-once": "1s", "exactly-once": "100ms"}
+
+
+def _default_retry(delivery: Delivery) -> Retry:
+    return NO_RETRY if delivery == "at-most-once" else DEFAULT_RETRY
 
 
 class App:
@@ -40,6 +55,8 @@ class App:
         brokers: Bootstrap servers, such as ``"localhost:9092"``. Without it, ``penstock run`` takes ``--brokers``,
             ``PENSTOCK_BROKERS`` or the embedded Kafka of ``penstock up``.
         settings: Client settings by their Kafka names, for every handler.
+        registry: The schema registry for ``Avro``, ``JsonSchema`` and ``Protobuf``: a URL, or a mapping of settings of
+            its client, such as ``{"url": ..., "basic.auth.user.info": "user:password"}``.
         create_topics: Create missing output, dead-letter and retry topics, with as many partitions as the source.
             Without it a missing one is an error. Source topics are never created.
     """
@@ -50,6 +67,7 @@ class App:
         *,
         brokers: str | None = None,
         settings: Mapping[str, Any] | None = None,
+        registry: Registry | str | Mapping[str, Any] | None = None,
         create_topics: bool = True,
     ) -> None:
         if not isinstance(name, str) or not name.strip():
@@ -57,19 +75,32 @@ class App:
         self.name = name
         self.brokers = brokers
         self.settings = client_settings(settings or {})
+        self.registry = registry_of(registry)
         self.create_topics = create_topics
         self._handlers: list[Handler] = []
         self._control: Control | None = None
         # What each handler was declared with, but for settings: what is not given is told from what is.
         self._declared: list[Mapping[str, Any]] = []
+        self._pipelines: list[Pipeline] = []
+        self._declared_pipelines: list[Mapping[str, Any]] = []
 
     def __repr__(self) -> str:
-        names = ", ".join(handler.name for handler in self._handlers)
+        names = ", ".join([*(each.name for each in self._handlers), *(each.name for each in self._pipelines)])
         return f"App({self.name!r}, brokers={hide_passwords(repr(self.brokers))}, handlers=[{names}])"
 
     @property
     def handlers(self) -> tuple[Handler, ...]:
         return tuple(self._handlers)
+
+    @property
+    def pipelines(self) -> tuple[Pipeline, ...]:
+        return tuple(self._pipelines)
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """What Spark needs besides Kafka for the sources and sinks of its pipelines."""
+        parts = (part for each in self._pipelines for part in (*each.sources.values(), *each.sinks))
+        return tuple(dict.fromkeys(name for part in parts for name in part.packages))
 
     def consume(
         self,
@@ -77,20 +108,27 @@ class App:
         pattern: str | None = None,
         partitions: Sequence[TopicPartition] = (),
         group: str | None = None,
+        value: Any = None,
+        key: Any = None,
+        headers: Any = None,
         to: str | None = None,
+        to_value: Any = None,
         dead_letter: str | None = None,
         retry: RetryPolicy | None = None,
         retry_topics: Sequence[Duration] = (),
         breaker: Breaker | None = None,
+        mode: Mode = "group",
+        delivery: Delivery = "at-least-once",
         order: Order = "partition",
         null_keys_in_order: bool = False,
         concurrency: int | None = None,
         workers: WorkerKind = "auto",
+        scale: Scale = "partition",
         batch: int | None = None,
         linger: Duration = "50ms",
         members: int = 1,
         protocol: Protocol = "classic",
-        assignor: str | None = None,
+        assignor: str | Assignor | Sequence[str | Assignor] | None = None,
         static_id: str | None = None,
         rack: str | None = None,
         start: Start = "earliest",
@@ -99,10 +137,15 @@ class App:
         on_revoked: OnPartitions | None = None,
         on_lost: OnPartitions | None = None,
         commit: CommitMode = "auto",
-        commit_every: Duration = "1s",
+        commit_every: Duration | None = None,
         commit_after: int | None = None,
         max_in_flight: int = 10_000,
         drain_timeout: Duration = "30s",
+        micro_batch: Duration = "10s",
+        max_micro_batch: int = 1_000_000,
+        restart: Retry = DEFAULT_RESTART,
+        tracing: bool = False,
+        offsets: str | OffsetStore | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> Callable[[F], F]:
         """Declare a function as the handler of these topics; the function itself stays as it is.
@@ -114,20 +157,36 @@ class App:
             partitions: Instead of topics, partitions such as ``[("orders", 0)]``. The group assigns nothing then, but
                 still keeps the offsets.
             group: The consumer group; the app's name by default.
+            value: How values are decoded, if not by the type hint: a type, ``Avro(...)``, ``JsonSchema(...)``,
+                ``Protobuf(...)``, a function of bytes, or an object with ``decode``.
+            key: The same for keys, which a parameter named ``key`` gets (with ``batch``: ``keys``).
+            headers: The same for the values of headers, or a mapping from names to decoders; a parameter named
+                ``headers`` gets them as a dict.
             to: The topic for what the handler returns, under the key of the record it came from.
+            to_value: How that is encoded, if not by its type: ``Avro(...)``, ``JsonSchema(...)``, ``Protobuf(...)``, a
+                function to bytes, or an object with ``encode``.
             dead_letter: The topic for records that fail for good. Without it, such a record stops the app.
             retry: When to attempt a failed record again: a ``Retry``, or a mapping from types of errors to Retries, of
                 which the nearest class of the error counts. ``Retry()`` by default, and for what is not listed.
             retry_topics: Durations of topics such as ``orders.retry.10m``. A wait that reaches the shortest is spent
                 in the longest that is not above it; the record then holds up nobody, and memory holds nothing.
             breaker: Stop the app when nearly all records go to the dead letters; off by default.
+            mode: ``"group"``, or ``"share"``: a share group of Kafka 4.2 or newer, a queue whose consumers may
+                outnumber the partitions, without any order. A preview, as it is in the client.
+            delivery: ``"at-least-once"``; ``"exactly-once"``: whoever reads with ``isolation.level=read_committed``
+                finds each output and each dead letter once, whatever failed; ``"at-most-once"``: each record is
+                committed before it is handled, so that nothing is handled twice, and what a crash finds is lost.
             order: What runs one at a time and in order: a ``"partition"``, a ``"key"`` (so that many keys of one
                 partition run at once), or nothing (``"none"``).
             null_keys_in_order: With ``order="key"``, whether records without a key keep their order too.
             concurrency: How many records (with ``batch``: batches) may be in progress at once, whatever the number of
-                partitions; 32 by default, and one for each core with ``workers="process"``.
+                partitions; 32 by default, one for each core with ``workers="process"``, one with ``scale="cpu"``. On
+                Spark it counts for each task, and so does ``max_in_flight``.
             workers: ``"process"`` runs a ``def`` handler in processes, for handlers that compute rather than wait. By
                 default ``def`` runs on threads and ``async def`` on one event loop.
+            scale: On Spark, what the work is divided by: ``"partition"``, one task for each, or ``"cpu"``, which deals
+                the keys of all partitions out to all cores, for handlers that compute. It takes a shuffle of each
+                batch, and goes with ``order="key"`` or ``"none"``.
             batch: Hand over lists of up to so many records, and take one outcome for each: the handler returns None
                 for "all done", or a list with a result, None or an exception for each record.
             linger: How long an incomplete batch waits for more records.
@@ -135,7 +194,9 @@ class App:
             protocol: The group protocol: ``"classic"``, or ``"consumer"``, the new one of Kafka 4, where the broker
                 assigns.
             assignor: Who gets which partition: ``"cooperative-sticky"`` (the default), ``"range"`` or
-                ``"roundrobin"``; with ``protocol="consumer"`` ``"uniform"`` or ``"range"``.
+                ``"roundrobin"``; with ``protocol="consumer"`` ``"uniform"`` or ``"range"``. Any other of
+                ``penstock.assign``, by name or as an object, one of your own, or a list of them in the order in which
+                this member votes for them, makes it an open member: Penstock itself speaks to the coordinator.
             static_id: A name that this member keeps over restarts: one that is back within the session timeout gets
                 its partitions back, and the others notice nothing. With ``members`` each gets ``-0``, ``-1`` and so on.
             rack: Where this runs; replicas in the same rack are read where the brokers allow it.
@@ -151,10 +212,21 @@ class App:
             commit: ``"auto"`` commits every ``commit_every``; ``"record"`` as soon as a record is finished;
                 ``"manual"`` takes a record for finished only when ``record.ack()`` is called, during the handler's call
                 or any time after it.
-            commit_every: How often finished work is committed.
+            commit_every: How often finished work is committed: every second, and with exactly-once every 100 ms.
             commit_after: Commit also after so many finished records.
             max_in_flight: How many records may be delivered and unfinished; past it, fetching pauses.
             drain_timeout: How long a stop or a rebalance waits for records in progress.
+            micro_batch: On Spark, how long a batch should take; its size follows from that, starting with
+                ``max_in_flight`` records.
+            max_micro_batch: On Spark, how many records a batch may have at most.
+            restart: On Spark, when a query that failed starts again; a finished batch begins the count anew. Its last
+                attempt stops the app. The local engine goes on by itself and needs none of these three.
+            tracing: A span of OpenTelemetry for each attempt, which continues the trace in the record's headers; what
+                comes of the record carries it on.
+            offsets: Keep progress there rather than in Kafka, whose offsets follow: ``"postgresql://..."``,
+                ``"sqlite:///path"``, ``"file:path"``, or an object of ``penstock.stores.OffsetStore``. With a database
+                a parameter named ``tx`` gets its open transaction: what the handler writes in it and that its record
+                is finished are committed together.
             settings: Client settings by their Kafka names, over the app's.
         """
         declared = {name: value for name, value in locals().items() if name not in ("self", "settings")}
@@ -168,20 +240,28 @@ class App:
                     pattern=pattern,
                     partitions=tuple(partitions),
                     group=group or self.name,
+                    value=value,
+                    key=key,
+                    headers=headers,
+                    registry=self.registry,
                     to=to,
+                    to_value=to_value,
                     dead_letter=dead_letter,
-                    retry=DEFAULT_RETRY if retry is None else retry,
+                    retry=_default_retry(delivery) if retry is None else retry,
                     retry_topics=checked_durations(retry_topics),
                     breaker=breaker,
+                    mode=mode,
+                    delivery=delivery,
                     order=order,
                     null_keys_in_order=null_keys_in_order,
-                    concurrency=_default_concurrency(workers) if concurrency is None else concurrency,
+                    concurrency=_default_concurrency(workers, scale) if concurrency is None else concurrency,
                     workers=workers,
+                    scale=scale,
                     batch=batch,
                     linger=seconds(linger, name="linger"),
                     members=members,
                     protocol=protocol,
-                    assignor=assignor,
+                    assignor=one_or_several(assignor),
                     static_id=static_id,
                     rack=rack,
                     start=start,
@@ -190,10 +270,18 @@ class App:
                     on_revoked=on_revoked,
                     on_lost=on_lost,
                     commit=commit,
-                    commit_every=seconds(commit_every, name="commit_every"),
+                    commit_every=seconds(
+                        _COMMIT_EVERY.get(delivery, "1s") if commit_every is None else commit_every,
+                        name="commit_every",
+                    ),
                     commit_after=commit_after,
                     max_in_flight=max_in_flight,
                     drain_timeout=seconds(drain_timeout, name="drain_timeout"),
+                    micro_batch=seconds(micro_batch, name="micro_batch"),
+                    max_micro_batch=max_micro_batch,
+                    restart=restart,
+                    tracing=tracing,
+                    offsets=offsets,
                     settings={**self.settings, **(settings or {})},
                 )
             )
@@ -202,6 +290,94 @@ class App:
 
         return declare
 
+    def pipeline(
+        self,
+        *topics: str,
+        to: str | Sink | Sequence[str | Sink] | Mapping[str, str | Sink | Sequence[str | Sink]],
+        value: Any = bytes,
+        key: type = bytes,
+        sources: Mapping[str, str | Sequence[str] | Source] | None = None,
+        group: str | None = None,
+        dead_letter: str | None = None,
+        start: Literal["earliest", "latest"] = "earliest",
+        output_mode: OutputMode = "append",
+        delivery: Delivery = "at-least-once",
+        trigger: Duration = "200ms",
+        micro_batch: Duration = "10s",
+        max_micro_batch: int = 1_000_000,
+        restart: Retry = DEFAULT_RESTART,
+        drain_timeout: Duration = "30s",
+        settings: Mapping[str, Any] | None = None,
+    ) -> Callable[[F], F]:
+        """Declare a function over Spark DataFrames; ``penstock run --engine spark`` keeps it running.
+
+        The function is called when the app starts. It gets a streaming DataFrame for each source and returns one, or a
+        dict of them: what it says in between is Spark's to do, record by record without Python.
+
+        Args:
+            topics: The topics to read, as one DataFrame.
+            to: Where rows go: a topic's name, a ``Topic``, ``Table``, ``Jdbc`` or ``Console``; a list of them for the
+                same rows in each; a dict of them for a function that returns a dict.
+            value: What the values of the topics are; ``Source`` says what can be told.
+            key: ``bytes``, or ``str`` for keys of text.
+            sources: Instead of topics: a ``Source`` for each parameter of the function.
+            group: The consumer group that keeps the offsets; the app's name by default.
+            dead_letter: The topic for records whose value is not what ``value`` says. Without it, such a record stops
+                the pipeline.
+            start: Where to start where the group has no committed offset.
+            output_mode: What Spark hands to the sinks of an aggregate: ``"append"`` what is final, ``"update"`` what
+                changed in a batch, ``"complete"`` everything.
+            delivery: ``"at-least-once"``, of which each sink says what it makes; or ``"exactly-once"`` into a topic,
+                for rows that stay in the task that reads them.
+            trigger: How long to wait for more before the next batch begins.
+            micro_batch: How long a batch should take; its size follows from that.
+            max_micro_batch: How many records a batch may have at most.
+            restart: When a query that failed starts again; a finished batch begins the count anew.
+            drain_timeout: How long a stop waits for the batch that is running.
+            settings: Client settings by their Kafka names, over the app's.
+        """
+        declared = {name: value for name, value in locals().items() if name != "self"}
+
+        def declare(function: F) -> F:
+            self._add_pipeline(
+                Pipeline(
+                    name=getattr(function, "__name__", repr(function)),
+                    function=function,
+                    sources=checked_sources(topics, sources, value=value, key=key, function=function),
+                    outputs=checked_outputs(to),
+                    group=group or self.name,
+                    dead_letter=dead_letter,
+                    start=start,
+                    output_mode=output_mode,
+                    delivery=delivery,
+                    trigger=seconds(trigger, name="trigger"),
+                    micro_batch=seconds(micro_batch, name="micro_batch"),
+                    max_micro_batch=max_micro_batch,
+                    restart=restart,
+                    drain_timeout=seconds(drain_timeout, name="drain_timeout"),
+                    settings={**self.settings, **(settings or {})},
+                    registry=self.registry,
+                )
+            )
+            self._declared_pipelines.append(declared)
+            return function
+
+        return declare
+
+    def take_pipelines_of(self, other: "App") -> None:
+        """Declare the other app's pipelines here too, over this app's settings."""
+        for pipeline, declared in zip(other.pipelines, other._declared_pipelines, strict=True):  # noqa: SLF001 - its own kind
+            options = dict(declared)
+            self.pipeline(*options.pop("topics"), **options)(pipeline.function)
+
+    def refuse_pipelines(self, *, where: str, hint: str) -> None:
+        """Where there are no DataFrames, a pipeline would go unheard."""
+        if self._pipelines:
+            names = ", ".join(pipeline.name for pipeline in self._pipelines)
+            raise ConfigError(
+                f"App {self.name!r} has DataFrame pipelines ({names}), which {where} does not run.", hint=hint
+            )
+
     @property
     def declarations(self) -> tuple[tuple[Handler, Mapping[str, Any]], ...]:
         """Each handler with what was given for it to ``consume``, but for settings."""
@@ -209,11 +385,18 @@ class App:
 
     def variant(self, name: str, rename: Callable[[Handler], Mapping[str, Any]]) -> "App":
         """The same handlers under another name, with the options that ``rename`` gives for each replaced."""
-        twin = App(name, brokers=self.brokers, settings=self.settings, create_topics=self.create_topics)
+        twin = App(
+            name,
+            brokers=self.brokers,
+            settings=self.settings,
+            registry=self.registry,
+            create_topics=self.create_topics,
+        )
         for handler, declared in self.declarations:
             changes = rename(handler)
             twin._add(replace(handler, **changes))
             twin._declared.append({**declared, **changes})
+        twin.take_pipelines_of(self)
         return twin
 
     def progress(self) -> list[PartitionProgress]:
@@ -261,7 +444,28 @@ class App:
         for other in self._handlers:
             if other.group == handler.group:
                 self._check_beside(other, handler)
+        for pipeline in self._pipelines:
+            self._check_apart(pipeline, handler)
         self._handlers.append(handler)
+
+    def _add_pipeline(self, pipeline: Pipeline) -> None:
+        for handler in self._handlers:
+            self._check_apart(pipeline, handler)
+        for other in self._pipelines:
+            self._check_apart(pipeline, other)
+        self._pipelines.append(pipeline)
+
+    @staticmethod
+    def _check_apart(pipeline: Pipeline, other: Handler | Pipeline) -> None:
+        """Each keeps its offsets under the names of group and topic."""
+        theirs = other.consumes if isinstance(other, Handler) else other.topics.__contains__
+        shared = [topic for topic in pipeline.topics if pipeline.group == other.group and theirs(topic)]
+        if shared:
+            raise ConfigError(
+                f"{other.name} and pipeline {pipeline.name} both read {shared[0]!r} in group {pipeline.group!r}, "
+                "and would overwrite each other's offsets.",
+                hint='Give one of them its own group: @app.pipeline(..., group="...").',
+            )
 
     @staticmethod
     def _check_beside(other: Handler, handler: Handler) -> None:

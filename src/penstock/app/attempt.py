@@ -2,17 +2,17 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any
 
 from penstock.app.handler import Handler
+from penstock.app.offset_store import AlreadyFinished
+from penstock.app.reading import Arguments, Begin, Reading, encoder_of, output_codec
+from penstock.app.tracing import traced, traced_async
 from penstock.core.breaker import Circuit
 from penstock.core.dead_letter import MAX_MESSAGE_BYTES, bounded
-from penstock.core.outcome import DONE, HELD, Done, Failed, Outcome, Outgoing, Reject, Skip, Skipped, failed
+from penstock.core.outcome import DONE, HELD, Away, Done, Failed, Outcome, Outgoing, Reject, Skip, Skipped, failed
 from penstock.core.record import Record
-from penstock.errors import HandlerError
-from penstock.serde import decoder_for, encode
+from penstock.errors import ConfigError, HandlerError
 
 # Whatever a handler raises is an outcome. What is not in here, such as an interruption, stops the app.
 HANDLED = (Exception, SystemExit, asyncio.CancelledError)
@@ -21,57 +21,57 @@ Attempt = Callable[[Any, int], Outcome]
 AsyncAttempt = Callable[[Any, int], Awaitable[Outcome]]
 
 
-@dataclass(frozen=True)
-class Reading:
-    """How an engine's records are read. By default they are Records, and know their attempt themselves."""
-
-    to_record: Callable[[Any, int], Record] = lambda record, _attempt: record
-    value_of: Callable[[Any], bytes | None] = attrgetter("value")
-    offset_of: Callable[[Any], int] = attrgetter("offset")
-    key_of: Callable[[Any], bytes | None] = attrgetter("key")
-
-
 RECORDS = Reading()
 
 
 def attempts(handler: Handler, reading: Reading = RECORDS) -> Attempt:
     """A function that attempts a record with this handler and never raises."""
-    function, decode, takes_record = handler.function, _decoder(handler), handler.signature.takes_record
-    value_of, to_record, to_outcome = reading.value_of, reading.to_record, finisher(handler, reading)
+    if handler.signature.takes_transaction:
+        return attempts_in_transactions(handler, reading)
+    function, arguments, takes_record = handler.function, Arguments(handler, reading), handler.signature.takes_record
+    source_of, decode, arguments_of = arguments.source_of, arguments.decode, arguments.of
+    to_record, to_outcome, only_record = reading.to_record, finisher(handler, reading), arguments.only_record
     returned, retry = HELD if handler.commit == "manual" else DONE, handler.retry
 
     # Written out, as in the async one below: this runs for every record, and each call inside of it is felt.
     def attempt(record: Any, number: int) -> Outcome:
         try:
             if decode is None:
-                result = function(to_record(record, number))
+                result = function(to_record(record, number)) if only_record else function(*arguments_of(record, number))
             elif takes_record:
-                result = function(decode(value_of(record)), to_record(record, number))
+                value = decode(record) if source_of is None else decode(source_of(record))
+                result = function(value, to_record(record, number))
             else:
-                result = function(decode(value_of(record)))
+                result = function(decode(record) if source_of is None else decode(source_of(record)))
             return returned if result is None else to_outcome(record, result)
         except Skip as skip:
             return Skipped(str(skip))
         except HANDLED as error:
             return failed(error, retry)
 
-    return attempt
+    return traced(handler, reading, attempt) if handler.tracing else attempt
 
 
 def attempts_async(handler: Handler, reading: Reading = RECORDS) -> AsyncAttempt:
     """The same for an ``async def`` handler; only its own cancellation gets out of it."""
-    function, decode, takes_record = handler.function, _decoder(handler), handler.signature.takes_record
-    value_of, to_record, to_outcome = reading.value_of, reading.to_record, finisher(handler, reading)
+    function, arguments, takes_record = handler.function, Arguments(handler, reading), handler.signature.takes_record
+    source_of, decode, arguments_of = arguments.source_of, arguments.decode, arguments.of
+    to_record, to_outcome, only_record = reading.to_record, finisher(handler, reading), arguments.only_record
     returned, retry = HELD if handler.commit == "manual" else DONE, handler.retry
+    waits, aside = arguments.waits if arguments.may_wait else None, reading.aside
 
     async def attempt(record: Any, number: int) -> Outcome:
         try:
+            if waits is not None and waits(record):
+                # What it has to ask for is remembered then. The loop goes on with other records meanwhile.
+                await aside(arguments_of, record, number)
             if decode is None:
-                result = await function(to_record(record, number))
+                result = await function(*([to_record(record, number)] if only_record else arguments_of(record, number)))
             elif takes_record:
-                result = await function(decode(value_of(record)), to_record(record, number))
+                value = decode(record) if source_of is None else decode(source_of(record))
+                result = await function(value, to_record(record, number))
             else:
-                result = await function(decode(value_of(record)))
+                result = await function(decode(record) if source_of is None else decode(source_of(record)))
             return returned if result is None else to_outcome(record, result)
         except Skip as skip:
             return Skipped(str(skip))
@@ -79,7 +79,39 @@ def attempts_async(handler: Handler, reading: Reading = RECORDS) -> AsyncAttempt
             raise_if_cancelled(error)
             return failed(error, retry)
 
-    return attempt
+    return traced_async(handler, reading, attempt) if handler.tracing else attempt
+
+
+def attempts_in_transactions(handler: Handler, reading: Reading) -> Attempt:
+    """The same where the handler writes in a transaction, which its record is finished by."""
+    function, arguments, retry = handler.function, Arguments(handler, reading), handler.retry
+    begin, at, to_outcome = beginning(handler, reading), arguments.parts.index("tx"), finisher(handler, reading)
+
+    def attempt(record: Any, number: int) -> Outcome:
+        try:
+            made = arguments.of(record, number)
+            with begin() as (made[at], finish):
+                result = function(*made)
+                outcome = DONE if result is None else to_outcome(record, result)
+                finish([record])
+        except AlreadyFinished:
+            return DONE
+        except Skip as skip:
+            return Skipped(str(skip))
+        except HANDLED as error:
+            return failed(error, retry)
+        return outcome
+
+    return traced(handler, reading, attempt) if handler.tracing else attempt
+
+
+def beginning(handler: Handler, reading: Reading) -> Begin:
+    if reading.begin is None:
+        raise ConfigError(
+            f"Handler {handler.name} takes tx, and nothing here gives it a transaction.",
+            hint='Run it on the local engine with offsets="postgresql://..." or "sqlite:///...".',
+        )
+    return reading.begin
 
 
 def raise_if_cancelled(error: BaseException) -> None:
@@ -89,12 +121,17 @@ def raise_if_cancelled(error: BaseException) -> None:
         raise error
 
 
-def halt_error(handler_name: str, record: Record, failure: Failed) -> HandlerError:
+def halt_error(handler_name: str, record: Record, failure: Failed, *, is_committed: bool = False) -> HandlerError:
     """The error that stops an app at a record that failed for good and has no dead-letter topic to go to."""
+    past = (
+        "It will not come again, as it was committed before it was handled"
+        if is_committed
+        else "Nothing past it was committed"
+    )
     return HandlerError(
         f"Handler {handler_name} failed on {record}, attempt {record.attempt}: "
         f"{failure.error_type}: {bounded(failure.message, MAX_MESSAGE_BYTES)}.",
-        hint="Nothing past it was committed. Mend the handler, or set such records aside with dead_letter=...",
+        hint=f"{past}. Mend the handler, or set such records aside with dead_letter=...",
     )
 
 
@@ -107,21 +144,19 @@ def breaker_error(handler_name: str, record: Record, failure: Failed, circuit: C
     )
 
 
-def _decoder(handler: Handler) -> Callable[[bytes | None], Any] | None:
-    """None where the handler takes only the record."""
-    return decoder_for(handler.signature.hint) if handler.signature.takes_value else None
-
-
 def finisher(handler: Handler, reading: Reading) -> Callable[[Any, Any], Outcome]:
-    to, key_of = handler.to, reading.key_of
+    to, key_of, codec = handler.to, reading.key_of, output_codec(handler, reading)
+    encode = encoder_of(handler)
 
     def to_outcome(record: Any, result: Any) -> Outcome:
         if to is None:
             raise Reject(f"the handler returned {type(result).__name__}, but no output topic is set with to=")
         try:
-            value = encode(result)
+            value, headers = (encode(result), ()) if codec is None else codec.encode(result)
+        except Away:
+            raise
         except Exception as error:
             raise Reject(f"what the handler returned cannot be encoded: {error}") from error
-        return Done(Outgoing(to, key_of(record), value))
+        return Done(Outgoing(to, key_of(record), value, headers))
 
     return to_outcome

@@ -7,10 +7,14 @@ it was; so each is attempted alone, and the one that is to blame fails alone.
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from penstock.app.attempt import HANDLED, RECORDS, Reading, finisher, raise_if_cancelled
+from penstock.app.attempt import HANDLED, RECORDS, beginning, finisher, raise_if_cancelled
 from penstock.app.handler import Handler
+from penstock.app.offset_store import AlreadyFinished
+from penstock.app.reading import Arguments, Reading
+from penstock.app.tracing import traced_batch, traced_batch_async
 from penstock.core.outcome import DONE, HELD, Failed, Outcome, Skip, Skipped, failed
-from penstock.serde import decoder_for
+
+_Indexes = Sequence[int]
 
 BatchAttempt = Callable[[list[Any], list[int]], list[Outcome]]
 AsyncBatchAttempt = Callable[[list[Any], list[int]], Awaitable[list[Outcome]]]
@@ -19,21 +23,38 @@ AsyncBatchAttempt = Callable[[list[Any], list[int]], Awaitable[list[Outcome]]]
 def batch_attempts(handler: Handler, reading: Reading = RECORDS) -> BatchAttempt:
     """A function that attempts a batch and never raises; it takes the records and which attempt each is at."""
     batch = _Batch(handler, reading)
+    call = _calling_in_transactions(handler, reading, batch) if handler.signature.takes_transaction else batch.call
 
     def attempt(records: list[Any], numbers: list[int]) -> list[Outcome]:
-        outcomes, good, values = batch.decode(records)
+        outcomes, good, arguments = batch.decode(records, numbers)
         try:
-            results = handler.function(*batch.arguments(good, values, records, numbers)) if good else None
-            batch.settle(outcomes, good, records, results)
+            if good:
+                call(outcomes, good, records, arguments)
         except HANDLED as error:
-            if len(good) == 1:
-                outcomes[good[0]] = batch.outcome_of(error)
-            else:
-                for index in good:
-                    (outcomes[index],) = attempt([records[index]], [numbers[index]])
+            if batch.is_to_blame(error, good, outcomes):
+                return outcomes
+            for index in good:
+                (outcomes[index],) = attempt([records[index]], [numbers[index]])
         return outcomes
 
-    return attempt
+    return traced_batch(handler, reading, attempt) if handler.tracing else attempt
+
+
+_Call = Callable[[list[Outcome], _Indexes, list[Any], list[Any]], None]
+
+
+def _calling_in_transactions(handler: Handler, reading: Reading, batch: "_Batch") -> _Call:
+    """One transaction for the batch, by which those of its records that are done are finished."""
+    begin, at = beginning(handler, reading), handler.signature.parts.index("tx")
+
+    def call(outcomes: list[Outcome], good: _Indexes, records: list[Any], arguments: list[Any]) -> None:
+        settled = outcomes.copy()
+        with begin() as (arguments[at], finish):
+            batch.call(settled, good, records, arguments)
+            finish([records[index] for index in good if settled[index] is DONE])
+        outcomes[:] = settled
+
+    return call
 
 
 def batch_attempts_async(handler: Handler, reading: Reading = RECORDS) -> AsyncBatchAttempt:
@@ -41,67 +62,78 @@ def batch_attempts_async(handler: Handler, reading: Reading = RECORDS) -> AsyncB
     batch = _Batch(handler, reading)
 
     async def attempt(records: list[Any], numbers: list[int]) -> list[Outcome]:
-        outcomes, good, values = batch.decode(records)
+        if batch.waits(records):
+            # What has to be asked for is remembered then. The loop goes on with other records meanwhile.
+            await reading.aside(batch.decode, records, numbers)
+        outcomes, good, arguments = batch.decode(records, numbers)
         try:
-            results = await handler.function(*batch.arguments(good, values, records, numbers)) if good else None
+            results = await handler.function(*arguments) if good else None
             batch.settle(outcomes, good, records, results)
         except HANDLED as error:
             raise_if_cancelled(error)
-            if len(good) == 1:
-                outcomes[good[0]] = batch.outcome_of(error)
-            else:
-                for index in good:
-                    (outcomes[index],) = await attempt([records[index]], [numbers[index]])
+            if batch.is_to_blame(error, good, outcomes):
+                return outcomes
+            for index in good:
+                (outcomes[index],) = await attempt([records[index]], [numbers[index]])
         return outcomes
 
-    return attempt
-
-
-_Indexes = Sequence[int]
+    return traced_batch_async(handler, reading, attempt) if handler.tracing else attempt
 
 
 class _Batch:
     """The steps of an attempt that do not depend on how the handler is called."""
 
     def __init__(self, handler: Handler, reading: Reading) -> None:
-        self._signature = handler.signature
         self._returned = HELD if handler.commit == "manual" else DONE
-        self._reading = reading
-        self._decode = decoder_for(handler.signature.hint) if handler.signature.takes_value else None
+        self._arguments = Arguments(handler, reading)
         self._to_outcome = finisher(handler, reading)
+        self._function = handler.function
         self._retry = handler.retry
+        self._once = handler.is_at_most_once
+
+    def call(self, outcomes: list[Outcome], good: _Indexes, records: list[Any], arguments: list[Any]) -> None:
+        self.settle(outcomes, good, records, self._function(*arguments))
 
     def outcome_of(self, error: BaseException) -> Outcome:
+        if isinstance(error, AlreadyFinished):
+            return DONE
         return Skipped(str(error)) if isinstance(error, Skip) else failed(error, self._retry)
 
-    def decode(self, records: list[Any]) -> tuple[list[Outcome], _Indexes, list[Any]]:
-        """An outcome for each, done until shown otherwise; which of them can be handled; and the values of those."""
-        outcomes: list[Outcome] = [self._returned] * len(records)
-        everything = range(len(records))
-        if self._decode is None:
-            return outcomes, everything, []
-        try:
-            return outcomes, everything, list(map(self._decode, map(self._reading.value_of, records)))
-        except Exception:  # noqa: BLE001 - a user's own decoder may raise anything; which record it was shows one by one
-            return outcomes, *self._decode_each(records, outcomes)
+    def is_to_blame(self, error: BaseException, good: _Indexes, outcomes: list[Outcome]) -> bool:
+        """Whether the error is that of all of them: of a single one, or where none may be attempted again."""
+        if len(good) > 1 and not self._once:
+            return False
+        for index in good:
+            outcomes[index] = self.outcome_of(error)
+        return True
 
-    def _decode_each(self, records: list[Any], outcomes: list[Outcome]) -> tuple[_Indexes, list[Any]]:
-        good, values = [], []
+    def waits(self, records: list[Any]) -> bool:
+        """Whether somebody else has to be asked before these can be decoded."""
+        return self._arguments.may_wait and any(map(self._arguments.waits, records))
+
+    def decode(self, records: list[Any], numbers: list[int]) -> tuple[list[Outcome], _Indexes, list[list[Any]]]:
+        """An outcome for each, done until shown otherwise; which of them can be handled; and the arguments for that."""
+        outcomes: list[Outcome] = [self._returned] * len(records)
+        try:
+            return outcomes, range(len(records)), self._arguments.of_batch(records, numbers)
+        except Exception:  # noqa: BLE001 - a user's own decoder may raise anything; which record it was shows one by one
+            return outcomes, *self._decode_each(records, numbers, outcomes)
+
+    def _decode_each(
+        self, records: list[Any], numbers: list[int], outcomes: list[Outcome]
+    ) -> tuple[_Indexes, list[list[Any]]]:
+        good: list[int] = []
+        arguments: list[list[Any]] = [[] for _ in self._arguments.parts]
         for index, record in enumerate(records):
             try:
-                values.append(self._decode(self._reading.value_of(record)))  # type: ignore[misc] # it is there
-                good.append(index)
+                made = self._arguments.of(record, numbers[index])
             except Exception as error:  # noqa: BLE001 - as above
-                outcomes[index] = failed(error, self._retry)
-        return good, values
-
-    def arguments(self, good: _Indexes, values: list[Any], records: list[Any], numbers: list[int]) -> list[list[Any]]:
-        arguments = [values] if self._signature.takes_value else []
-        if self._signature.takes_record:
-            wanted = range(len(records)) == good
-            chosen = (records, numbers) if wanted else ([records[i] for i in good], [numbers[i] for i in good])
-            arguments.append(list(map(self._reading.to_record, *chosen)))
-        return arguments
+                outcomes[index] = self.outcome_of(error)
+                continue
+            good.append(index)
+            for values, value in zip(arguments, made, strict=True):
+                values.append(value)
+        return good, arguments
 
     def settle(self, outcomes: list[Outcome], good: _Indexes, records: list[Any], results: Any) -> None:
         """Put what the handler returned into the outcomes: nothing for "all done", or one result for each record."""
@@ -120,4 +152,4 @@ class _Batch:
                 try:
                     outcomes[index] = self._to_outcome(records[index], result)
                 except Exception as error:  # noqa: BLE001 - what cannot be encoded fails alone
-                    outcomes[index] = failed(error, self._retry)
+                    outcomes[index] = self.outcome_of(error)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
+from penstock.assign import ASSIGNORS, Assignor, assignor_named
 from penstock.core.record import TopicPartition
 from penstock.errors import ConfigError
 
@@ -19,8 +20,8 @@ OnPartitions = Callable[[list[TopicPartition]], Any]
 Wrong = Callable[[str, str], ConfigError]
 """Makes the error of a handler out of a problem and a hint."""
 
-# Who decides which member gets which partition; with the new protocol that is the broker.
-ASSIGNORS: Mapping[Protocol, tuple[str, ...]] = {
+# Those that the Kafka client has itself; with the new protocol they are the broker's.
+KNOWN_TO_CLIENT: Mapping[Protocol, tuple[str, ...]] = {
     "classic": ("cooperative-sticky", "range", "roundrobin"),
     "consumer": ("uniform", "range"),
 }
@@ -113,11 +114,10 @@ def check_membership(
     wrong: Wrong,
 ) -> None:
     """``alone``: the partitions are named, so there is no group to be a member of."""
-    if protocol not in ASSIGNORS:
+    if protocol not in KNOWN_TO_CLIENT:
         raise wrong(f"protocol={protocol!r} is not a group protocol.", 'Use "classic" or "consumer".')
-    if assignor is not None and assignor not in ASSIGNORS[protocol]:
-        known = ", ".join(f'"{name}"' for name in ASSIGNORS[protocol])
-        raise wrong(f"assignor={assignor!r} does not exist with protocol={protocol!r}.", f"Use one of {known}.")
+    if assignor is not None and assignor not in KNOWN_TO_CLIENT[protocol]:
+        _check_open(assignor, protocol, wrong)
     for option, value in (("static_id", static_id), ("rack", rack)):
         if value is not None and (not isinstance(value, str) or not value.strip()):
             raise wrong(f"{option}={value!r} is not a name.", "Use a word.")
@@ -136,6 +136,37 @@ def check_membership(
     useless = [option for option, is_chosen in chosen.items() if is_chosen]
     if alone and useless:
         raise wrong(f"partitions= needs no {useless[0]}=: nothing is assigned by the group.", "Leave one of them out.")
+
+
+def one_or_several(assignor: str | Assignor | Sequence[str | Assignor] | None) -> Any:
+    """A list of one is that one; a file or a variable cannot tell the two apart."""
+    if isinstance(assignor, str) or not isinstance(assignor, Sequence):
+        return assignor
+    return assignor[0] if len(assignor) == 1 else tuple(assignor)
+
+
+def _check_open(assignor: Any, protocol: Any, wrong: Wrong) -> None:
+    """What the client does not have, so that Penstock is the member itself."""
+    if protocol != "classic":
+        known = ", ".join(f'"{name}"' for name in KNOWN_TO_CLIENT[protocol])
+        raise wrong(f"assignor={assignor!r} does not exist with protocol={protocol!r}.", f"Use one of {known}.")
+    chosen = assignor if isinstance(assignor, tuple) else (assignor,)
+    names = []
+    for each in chosen:
+        if not isinstance(each, str | Assignor):
+            raise wrong(
+                f"assignor={each!r} is not an assignor.",
+                f"Use one of {', '.join(ASSIGNORS)}, or an object of your own.",
+            )
+        try:
+            found = assignor_named(each) if isinstance(each, str) else each
+        except ConfigError as error:
+            raise wrong(error.problem, error.hint) from error
+        if not isinstance(found.name, str) or not found.name.strip():
+            raise wrong(f"the name of assignor {each!r} is {found.name!r}.", "All members know it by its name: a word.")
+        names.append(found.name)
+    if len(set(names)) < len(names) or not names:
+        raise wrong(f"assignor={assignor!r} lists none, or one twice.", "List each of those you would vote for once.")
 
 
 def check_callback(option: str, function: Any, wrong: Wrong) -> None:

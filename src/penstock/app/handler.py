@@ -3,10 +3,13 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from importlib.util import find_spec
 from types import NoneType
 from typing import Any, Literal, get_args
 
+from penstock.app.decoders import check_decoders
 from penstock.app.fetching import (
+    KNOWN_TO_CLIENT,
     OnPartitions,
     Protocol,
     Start,
@@ -17,18 +20,24 @@ from penstock.app.fetching import (
     is_topic_name,
     matches,
 )
+from penstock.app.guarantees import Delivery, Mode, check_guarantees
+from penstock.app.offset_store import OffsetStore
 from penstock.app.signature import Signature, read_signature
+from penstock.assign import Assignor, assignor_named
+from penstock.assign.cooperating import cooperates
 from penstock.core.breaker import Breaker
 from penstock.core.lanes import Order
 from penstock.core.outcome import Reject, Skip
 from penstock.core.record import TopicPartition
-from penstock.core.retry import RetryPolicy, check_policy
+from penstock.core.restart import DEFAULT_RESTART
+from penstock.core.retry import Retry, RetryPolicy, check_policy
 from penstock.core.retry_topic import RetryTopic, checked_durations, retry_topics
-from penstock.core.settings import client_settings, hide_passwords
-from penstock.errors import ConfigError
+from penstock.core.settings import Registry, client_settings, hide_passwords
+from penstock.errors import ConfigError, SetupError
 
 WorkerKind = Literal["auto", "process"]
 CommitMode = Literal["auto", "record", "manual"]
+Scale = Literal["partition", "cpu"]
 
 # One to work on and one that may arrive while fetching is being paused.
 _MIN_IN_FLIGHT = 2
@@ -44,20 +53,28 @@ class Handler:
     pattern: str | None = None
     partitions: tuple[TopicPartition, ...] = ()
     group: str
+    value: Any = None
+    key: Any = None
+    headers: Any = None
+    registry: Registry | None = None
     to: str | None
+    to_value: Any = None
     dead_letter: str | None
     retry: RetryPolicy
     retry_topics: tuple[str, ...] = ()  # durations, as they stand in the names of topics
     breaker: Breaker | None = None
+    mode: Mode = "group"
+    delivery: Delivery = "at-least-once"
     order: Order
     null_keys_in_order: bool
     concurrency: int
     workers: WorkerKind = "auto"
+    scale: Scale = "partition"
     batch: int | None = None
     linger: float = 0.0
     members: int = 1
     protocol: Protocol = "classic"
-    assignor: str | None = None
+    assignor: str | Assignor | tuple[str | Assignor, ...] | None = None
     static_id: str | None = None
     rack: str | None = None
     start: Start
@@ -70,18 +87,26 @@ class Handler:
     commit_after: int | None = None
     max_in_flight: int
     drain_timeout: float
+    micro_batch: float = 10.0
+    max_micro_batch: int = 1_000_000
+    restart: Retry = DEFAULT_RESTART
+    tracing: bool = False
+    offsets: str | OffsetStore | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", client_settings(self.settings))
         returns = self.signature.returns
+        self._check_decoders()
         self._check_failures()
         self._check_topics()
         self._check_numbers()
         if self.order not in get_args(Order):
             raise self._wrong(f"order={self.order!r} is not an order.", 'Use "partition", "key" or "none".')
+        check_guarantees(self, self._wrong)
         self._check_workers()
         self._check_fetching()
+        self._check_tracing()
         if self.to is None and returns not in (Any, None, NoneType):
             raise self._wrong(
                 "it returns a value, which has nowhere to go.",
@@ -106,6 +131,20 @@ class Handler:
     def consumed_topics(self) -> tuple[str, ...]:
         """All that it subscribes to: its sources and their retry topics."""
         return (*self.topics, *self.delayed)
+
+    def _check_decoders(self) -> None:
+        try:
+            check_decoders(
+                self.signature,
+                value=self.value,
+                key=self.key,
+                headers=self.headers,
+                to=self.to,
+                to_value=self.to_value,
+                in_batches=self.batch is not None,
+            )
+        except ConfigError as error:
+            raise self._wrong(error.problem, error.hint) from error
 
     def _check_failures(self) -> None:
         """What becomes of failed records."""
@@ -150,18 +189,20 @@ class Handler:
             return matches(self.pattern, topic)
         return topic in self.consumed_topics or any(topic == named for named, _ in self.partitions)
 
-    def refuse(self, others: Mapping[str, bool], *, where: str, hint: str) -> None:
-        """Where only named topics can be read, and not from just anywhere: what would go unheard there is an error.
+    @property
+    def is_shared(self) -> bool:
+        return self.mode == "share"
 
-        ``others`` are further options of that kind, and whether this handler uses them.
-        """
-        unheard = {
-            "pattern": self.pattern is not None,
-            "partitions": bool(self.partitions),
-            "from_": self.from_ is not None,
-            f"start={self.start!r}": self.start not in ("earliest", "latest"),
-            **others,
-        }
+    @property
+    def is_at_most_once(self) -> bool:
+        return self.delivery == "at-most-once"
+
+    @property
+    def is_exactly_once(self) -> bool:
+        return self.delivery == "exactly-once"
+
+    def refuse(self, unheard: Mapping[str, bool], *, where: str, hint: str) -> None:
+        """What would go unheard there is an error: options, and whether this handler uses them."""
         for option, is_used in unheard.items():
             if is_used:
                 raise ConfigError(f"Handler {self.name} uses {option}, which {where} does not have.", hint=hint)
@@ -169,7 +210,20 @@ class Handler:
     @property
     def cooperates(self) -> bool:
         """Whether a rebalance takes only what moves; with the older assignors everybody gives everything back."""
+        if self.is_open:
+            return all(map(cooperates, self.assignors))
         return not self.partitions and (self.protocol == "consumer" or self.assignor in (None, "cooperative-sticky"))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it asks for what the Kafka client does not have, so that Penstock itself is the member."""
+        return self.assignor is not None and self.assignor not in KNOWN_TO_CLIENT[self.protocol]
+
+    @property
+    def assignors(self) -> tuple[Assignor, ...]:
+        """Of an open member, the ones it votes for first in front."""
+        chosen = self.assignor if isinstance(self.assignor, tuple) else (self.assignor,)
+        return tuple(assignor_named(each) if isinstance(each, str) else each for each in chosen if each is not None)
 
     def _check_fetching(self) -> None:
         check_place_in_log("start", self.start, self._wrong)
@@ -211,6 +265,7 @@ class Handler:
             "members": self.members,
             "batch": 1 if self.batch is None else self.batch,
             "commit_after": 1 if self.commit_after is None else self.commit_after,
+            "max_micro_batch": self.max_micro_batch,
         }
         for option, value in counts.items():
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
@@ -222,6 +277,12 @@ class Handler:
                 f"commit_every={self.commit_every:g} leaves no time between commits.",
                 'Use a duration such as "100ms", or commit="record" to commit as soon as a record is finished.',
             )
+        if self.micro_batch <= 0:
+            raise self._wrong(
+                f"micro_batch={self.micro_batch:g} leaves no time for a batch.", 'Use "10s", for example.'
+            )
+        if not isinstance(self.restart, Retry):
+            raise self._wrong(f"restart={self.restart!r} is not a Retry.", "Use Retry(attempts=10), for example.")
         if self.batch is not None and self.batch > self.max_in_flight:
             raise self._wrong(
                 f"batch={self.batch} can never fill up with max_in_flight={self.max_in_flight}.", "Raise max_in_flight."
@@ -233,6 +294,7 @@ class Handler:
                 f"workers={self.workers!r} is not a kind of worker.",
                 'Use "process" for computing; "auto" gives threads to def and an event loop to async def.',
             )
+        self._check_scale()
         if self.workers == "process" and self.signature.is_async:
             raise self._wrong("it is async, but workers are processes.", "Write it with def, or leave workers= out.")
         if self.commit not in get_args(CommitMode):
@@ -249,6 +311,25 @@ class Handler:
             )
         if self.commit == "manual" and self.workers == "process":
             raise self._wrong("record.ack() does not reach out of a worker process.", 'Use commit="auto".')
+
+    def _check_tracing(self) -> None:
+        if not isinstance(self.tracing, bool):
+            raise self._wrong(f"tracing={self.tracing!r} is neither on nor off.", "Use True or False.")
+        # Found without importing it, which only an attempt does.
+        if self.tracing and find_spec("opentelemetry") is None:
+            raise SetupError(
+                f"Handler {self.name}: tracing=True needs the package opentelemetry-api.",
+                hint="Install it: pip install 'penstock[otel]'.",
+            )
+
+    def _check_scale(self) -> None:
+        if self.scale not in get_args(Scale):
+            raise self._wrong(f"scale={self.scale!r} is not a way to scale.", 'Use "partition" or "cpu".')
+        if self.scale == "cpu" and self.order == "partition":
+            raise self._wrong(
+                'with scale="cpu" the records of a partition are spread over cores, so they cannot keep its order.',
+                'Use order="key" or order="none".',
+            )
 
     def _wrong(self, problem: str, hint: str) -> ConfigError:
         return ConfigError(f"Handler {self.name}: {problem}", hint=hint)

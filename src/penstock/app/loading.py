@@ -21,13 +21,14 @@ def load_app(reference: str) -> App:
         )
     if not all(part.isidentifier() for part in module_name.split(".")):
         raise ConfigError(f"{reference!r} does not name an app.", hint="Write MODULE:APP, for example shop:app.")
-    app = _attribute(_module(module_name), attribute or "app")
-    if not app.handlers:
+    app = _attribute(load_module(module_name), attribute or "app")
+    if not app.handlers and not app.pipelines:
         raise ConfigError(f"{reference} has no handlers.", hint='Declare one with @app.consume("topic").')
     return app
 
 
-def _module(name: str) -> ModuleType:
+def load_module(name: str) -> ModuleType:
+    """Import it, looking in the current folder first."""
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)

@@ -1,30 +1,41 @@
 """What a handler takes: read once from its signature, so that a mistake shows before a record flows."""
 
 import inspect
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, get_args, get_origin, get_type_hints
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from penstock.core.record import Record
 from penstock.errors import ConfigError
-from penstock.serde import decoder_for
 
-_FORMS = "Write it as f(value), f(value, record: Record) or f(record: Record), each as def or async def."
+Part = Literal["value", "record", "key", "headers", "tx"]
+
+_FORMS = (
+    "Write it as f(value), f(value, record: Record) or f(record: Record), each as def or async def; parameters named "
+    "key and headers get those, and with offsets= one named tx gets the open transaction."
+)
 _BATCH_FORMS = (
     "With batch= write it as f(values: list[...]), f(values: list[...], records: list[Record]) or "
-    "f(records: list[Record]), each as def or async def."
+    "f(records: list[Record]), each as def or async def; parameters named keys and headers get those."
 )
 
 
 @dataclass(frozen=True)
 class Signature:
-    """``hint`` is a value's type, or None where the handler takes only records."""
+    """``parts`` is what it takes, in order, ``hints`` the type of each but the record; in a batch, of a single one."""
 
     is_async: bool
-    takes_value: bool
-    takes_record: bool
-    hint: Any
-    returns: Any
+    parts: tuple[Part, ...]
+    hints: Mapping[str, Any] = field(default_factory=dict)
+    returns: Any = Any
+
+    @property
+    def takes_record(self) -> bool:
+        return "record" in self.parts
+
+    @property
+    def takes_transaction(self) -> bool:
+        return "tx" in self.parts
 
 
 def read_signature(function: Callable[..., Any], *, batch: bool = False) -> Signature:
@@ -36,29 +47,27 @@ def read_signature(function: Callable[..., Any], *, batch: bool = False) -> Sign
         raise ConfigError(f"Handler {name} yields; a handler returns its result or None.", hint=forms)
     hints = _hints(function, name)
     parameters = _required(function, name, forms)
-    by_record = [p for p in parameters if _is_record(p, hints, batch=batch)]
-    values = [p for p in parameters if p not in by_record]
-    if not parameters or len(values) > 1 or len(by_record) > 1 or (values and parameters[0] is not values[0]):
+    parts = tuple(_part(each, hints, batch=batch) for each in parameters)
+    if not parts or len(set(parts)) < len(parts) or ("value" in parts and parts[0] != "value"):
         listed = ", ".join(p.name for p in parameters) or "nothing"
         raise ConfigError(f"Handler {name} takes ({listed}), which cannot be called with a record.", hint=forms)
-    hint = None
-    if values:
-        hint = hints.get(values[0].name, list[bytes] if batch else bytes)
-        hint = _element(hint, name) if batch else hint
-        _check_decodable(hint, name)
+    by_part: dict[str, Any] = {
+        part: hints.get(each.name) for part, each in zip(parts, parameters, strict=True) if part not in ("record", "tx")
+    }
+    if batch:
+        by_part = {part: _element(hint, name) for part, hint in by_part.items()}
     return Signature(
         is_async=inspect.iscoroutinefunction(function),
-        takes_value=bool(values),
-        takes_record=bool(by_record),
-        hint=hint,
+        parts=parts,
+        hints=by_part,
         returns=hints.get("return", Any),
     )
 
 
 def _element(hint: Any, name: str) -> Any:
     """The type of one value, where a batch is a list of them."""
-    if hint is list:
-        return bytes
+    if hint is list or hint is None:
+        return None
     if get_origin(hint) in (list, Sequence) and len(get_args(hint)) == 1:
         return get_args(hint)[0]
     raise ConfigError(f"Handler {name} gets batches, but takes {hint!r}.", hint=_BATCH_FORMS)
@@ -83,15 +92,13 @@ def _required(function: Callable[..., Any], name: str, forms: str) -> list[inspe
     return required
 
 
-def _is_record(parameter: inspect.Parameter, hints: dict[str, Any], *, batch: bool) -> bool:
+def _part(parameter: inspect.Parameter, hints: dict[str, Any], *, batch: bool) -> Part:
     name, hint = parameter.name, hints.get(parameter.name)
-    if batch:
-        return hint in (list[Record], Sequence[Record]) or (name == "records" and hint is None)
-    return hint is Record or (name == "record" and name not in hints)
-
-
-def _check_decodable(hint: Any, name: str) -> None:
-    try:
-        decoder_for(hint)
-    except ConfigError as error:
-        raise ConfigError(f"Handler {name}: {error.problem}", hint=error.hint) from error
+    records = (list[Record], Sequence[Record]) if batch else (Record,)
+    if hint in records or (name == ("records" if batch else "record") and name not in hints):
+        return "record"
+    if name == ("keys" if batch else "key"):
+        return "key"
+    if name == "tx":
+        return "tx"
+    return "headers" if name == "headers" else "value"

@@ -86,7 +86,7 @@ def _part(part: Part, defaults: Mapping[str, Any]) -> dict[str, Any]:
 
 def _rows(name: str, each: Effective) -> list[tuple[str, tuple[Any, str]]]:
     """One row; of an object with parts, such as ``retry``, one for each part."""
-    if not is_dataclass(each.value):
+    if not is_dataclass(each.value) or isinstance(each.value, type):
         return [(name, (each.value, each.origin))]
     return [
         (f"{name}.{part.name}", (getattr(each.value, part.name), each.parts.get(part.name, each.origin)))

@@ -8,7 +8,8 @@ from typing import Annotated, NoReturn
 import typer
 
 from penstock import __version__
-from penstock.cli import demo, devkit, run
+from penstock.cli import demo, devkit, dlq, groups, lag, offsets, plan, run, ship, stop, streams, topics
+from penstock.cli.logs import log_error, wants_json
 from penstock.cli.screen import err
 from penstock.errors import PenstockError
 
@@ -24,7 +25,16 @@ app = typer.Typer(
 )
 demo.register(app)
 devkit.register(app)
+plan.register(app)
 run.register(app)
+ship.register(app)
+groups.register(app)
+lag.register(app)
+offsets.register(app)
+dlq.register(app)
+topics.register(app)
+streams.register(app)
+stop.register(app)
 
 
 @app.callback(epilog="Start with [bold]penstock demo[/]: a real Kafka and a real Spark pipeline in one command.")
@@ -61,6 +71,10 @@ def main() -> NoReturn:
 
 
 def _show(problem: str, hint: str, *, kind: str) -> None:
+    if wants_json(sys.argv):
+        log_error(problem, hint, kind=kind)
+        if "--json" not in sys.argv:
+            return
     if "--json" in sys.argv:
         typer.echo(json.dumps({"error": {"type": kind, "problem": problem, "hint": hint}}))
         return

@@ -46,9 +46,9 @@ def serve_health(address: str, board: HealthBoard, *, stuck_after: float) -> Ite
         server.server_close()
 
 
-def parse_address(address: str) -> tuple[str, int]:
+def parse_address(address: str, *, flag: str = "--health") -> tuple[str, int]:
     """``PORT`` on loopback, or ``HOST:PORT``."""
     host, _, port = address.rpartition(":")
     if not port.isdecimal() or int(port) > _MAX_PORT:
-        raise ConfigError(f"--health {address!r} is not a port.", hint="Write PORT or HOST:PORT, as in 0.0.0.0:8080.")
+        raise ConfigError(f"{flag} {address!r} is not a port.", hint="Write PORT or HOST:PORT, as in 0.0.0.0:8080.")
     return host or _LOOPBACK, int(port)

@@ -66,30 +66,30 @@ class Narrator:
         self._console = console
         self._dead_letters = 0
         self._retries = 0
+        self._blocked = 0
 
     def __call__(self, event: events.Event) -> None:
         match event:
             case events.Started(engine=engine, group=group, handler=handler, topics=topics, lag=lag):
                 consuming = f"consuming {', '.join(topics)} as group {group} on the {engine} engine"
                 self._say(f"{handler}: {consuming}, {lag:,} records behind")
+            case events.SinkOpened(handler=handler, sink=sink, guarantee=guarantee):
+                self._say(f"{handler}: into {sink}, {guarantee}")
+            case events.RangeRead(handler=handler, topic=topic, partition=partition, start=start, end=end):
+                self._say(f"{handler}: {topic}[{partition}] from {start:,} up to {end:,}: {end - start:,} records")
             case events.TopicCreated(topic=topic, partitions=partitions):
                 self._say(f"created topic {topic} with {partitions} partitions")
             case events.Retried() | events.Postponed():
                 self._retries += 1
                 self._sample(self._retries, f"{_place(event)}: retry in {event.seconds:g} s: {event.reason}", "retries")
+            case events.Blocked():
+                self._blocked += 1
+                self._sample(self._blocked, f"{_place(event)}: waiting {event.seconds:.1f} s: {event.reason}", "waits")
             case events.DeadLettered():
                 self._dead_letters += 1
                 self._sample(
                     self._dead_letters, f"{_place(event)}: dead letter to {event.to}: {event.reason}", "dead letters"
                 )
-            case events.CommitFailed():
-                self._say(f"{_place(event)}: the broker refused a commit: {event.reason}", style="yellow")
-            case events.Lost(topic=topic, partition=partition):
-                self._say(
-                    f"{topic}[{partition}]: lost to another member; its unfinished work is dropped", style="yellow"
-                )
-            case events.Error(reason=reason, fatal=False):
-                self._say(reason, style="yellow")
             case events.Stopping(reason=reason):
                 self._say(f"stopping ({reason}): finishing what is in progress")
             case events.Stopped():
@@ -97,6 +97,28 @@ class Narrator:
                     f"stopped: {event.read:,} read, {event.written:,} written, {event.dead_lettered:,} dead-lettered, "
                     f"{event.skipped:,} skipped in {event.seconds:.1f} s"
                 )
+            case _:
+                self._tell_trouble(event)
+
+    def _tell_trouble(self, event: events.Event) -> None:
+        """What a person may have to look after."""
+        match event:
+            case events.CommitFailed():
+                self._say(f"{_place(event)}: the broker refused a commit: {event.reason}", style="yellow")
+            case events.Lost(topic=topic, partition=partition):
+                self._say(
+                    f"{topic}[{partition}]: lost to another member; its unfinished work is dropped", style="yellow"
+                )
+            case events.OffsetOutOfRange():
+                self._say(
+                    f"{_place(event)}: the log has {event.low} to {event.high} only; goes on at {event.moved_to}, "
+                    f"{event.skipped:,} skipped",
+                    style="yellow",
+                )
+            case events.Restarting():
+                self._say(f"{event.handler} starts again in {event.seconds:g} s: {event.reason}", style="yellow")
+            case events.Error(reason=reason, fatal=False):
+                self._say(reason, style="yellow")
 
     def _sample(self, count: int, line: str, what: str) -> None:
         if count <= _SHOWN_ONE_BY_ONE:
@@ -108,5 +130,12 @@ class Narrator:
         self._console.print(line, style=style, markup=False, soft_wrap=True)
 
 
-def _place(event: events.Retried | events.Postponed | events.DeadLettered | events.CommitFailed) -> str:
+def _place(
+    event: events.Retried
+    | events.Postponed
+    | events.Blocked
+    | events.DeadLettered
+    | events.CommitFailed
+    | events.OffsetOutOfRange,
+) -> str:
     return f"{event.topic}[{event.partition}]@{event.offset}"

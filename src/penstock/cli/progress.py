@@ -53,6 +53,8 @@ class _Live:
         self._task = self._progress.add_task(description, total=None)
         self._dead_letters = 0
         self._last: dict[str, tuple[int, int]] = {}
+        self._left: dict[str, int] = {}
+        self._measured: set[str] = set()
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -66,28 +68,38 @@ class _Live:
     def count(self, event: events.Event) -> None:
         """Move the bar by what an engine reports."""
         match event:
-            case events.Started(lag=lag):
-                self._progress.update(self._task, total=(self._progress.tasks[0].total or 0) + lag)
+            case events.Started(handler=handler, lag=lag):
+                self._left[handler] = self._left.get(handler, 0) + lag
+                self._advance(0, 0)
+            case events.BatchFinished(handler=handler, lag=lag) if lag is not None:
+                # As it was measured: records that came since the start are in it as well.
+                self._left[handler] = lag
+                self._measured.add(handler)
             case events.Progressed(handler=handler, read=read, dead_lettered=dead_letters):
                 last_read, last_dead_letters = self._last.get(handler, (0, 0))
                 self._last[handler] = (read, dead_letters)
+                if handler not in self._measured:
+                    self._left[handler] = max(0, self._left.get(handler, 0) - (read - last_read))
                 self._advance(read - last_read, dead_letters - last_dead_letters)
-            case events.BatchFinished(read=read, dead_lettered=dead_letters):
-                self._advance(read, dead_letters)
 
     def _advance(self, records: int, dead_letters: int) -> None:
         self._dead_letters += dead_letters
-        self._progress.update(self._task, advance=records, dead_letters=self._dead_letters)
+        (task,) = self._progress.tasks
+        total = task.completed + records + sum(self._left.values())
+        self._progress.update(self._task, advance=records, total=total, dead_letters=self._dead_letters)
 
 
 class Meter(_Live):
-    """A listener that draws a bar from the records read against the lag at the start."""
+    """A listener that draws a bar from the records read against the lag, and on Spark says which batch is through."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(console, "records")
 
     def __call__(self, event: events.Event) -> None:
         self.count(event)
+        if isinstance(event, events.BatchFinished):
+            behind = "" if event.lag is None else f", {event.lag:,} behind"
+            self._progress.update(self._task, description=f"batch {event.batch}{behind}")
 
 
 class Steps(_Live):
@@ -102,6 +114,8 @@ class Steps(_Live):
             self._current = text
             self._dead_letters = 0
             self._last.clear()
+            self._left.clear()
+            self._measured.clear()
             self._console.print(f"• {text}", markup=False, soft_wrap=True)
             self._progress.reset(self._task, total=total or None, description=text, dead_letters=0)
         self._progress.update(self._task, completed=done, total=total or None)

@@ -1,20 +1,24 @@
 """``penstock run``."""
 
 import json
+import sys
 import threading
 from contextlib import ExitStack
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from penstock import engine as local
-from penstock.app import load_app
+from penstock.app import App, Handler, Pipeline, load_app
+from penstock.app.pipelines import Span, read_place
 from penstock.cli.configuring import configure, print_config
 from penstock.cli.health import serve_health
 from penstock.cli.listeners import EventsFile, Fanout, Listener, Narrator, Totals
+from penstock.cli.logs import JsonLog, LogKind, logging_as_json
+from penstock.cli.metrics import serve_metrics
 from penstock.cli.options import Brokers, Json, choose_brokers
 from penstock.cli.progress import Meter, Steps
 from penstock.cli.screen import err, out
@@ -22,8 +26,9 @@ from penstock.cli.signals import stop_on_signals
 from penstock.core.duration import seconds
 from penstock.engine import HealthBoard
 from penstock.errors import ConfigError
-from penstock.jvm.coordinates import kafka_connector
-from penstock.jvm.jars import resolve
+from penstock.kafka import Cluster
+from penstock.ops.metrics import Tally
+from penstock.ops.runs import registered
 
 _EXAMPLES = """
 [bold]Examples[/]
@@ -31,8 +36,12 @@ _EXAMPLES = """
   penstock run shop:app                           until Ctrl+C
   penstock run shop:app --until-caught-up         all that is there now, then exit
   penstock run shop:app --engine spark            the same handlers on Spark, local[*]
+  penstock run shop:app --engine spark --master spark://host:7077 --spark-conf spark.executor.memory=4g
+  penstock run lake:app --engine spark --from 2026-01-01 --to 2026-02-01
   penstock run shop:app -b kafka1:9092,kafka2:9092 --events events.jsonl
   penstock run shop:app --set ship.concurrency=200 --set settings.session.timeout.ms=45000
+  penstock run shop:app --metrics 9400            for Prometheus: http://localhost:9400/metrics
+  penstock run shop:app --log json                for whoever collects logs: one JSON object a line
   penstock run shop:app --print-config            every option, and where it came from
 """
 
@@ -61,6 +70,10 @@ def run(
     master: Annotated[
         str | None, typer.Option(metavar="URL", help="Spark master; local[*] by default. With --engine spark.")
     ] = None,
+    spark_conf: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="A setting of Spark. With --engine spark. May be repeated."),
+    ] = None,
     checkpoint: Annotated[
         str | None, typer.Option(metavar="DIR", help="Where Spark keeps its progress. With --engine spark.")
     ] = None,
@@ -84,6 +97,18 @@ def run(
     show_config: Annotated[
         bool, typer.Option("--print-config", help="Print every option and where it came from, then exit.")
     ] = False,
+    from_: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="PLACE",
+            help="Run pipelines once over a range and exit: from a moment, earliest, or offsets (orders:0=100). "
+            "With --engine spark.",
+        ),
+    ] = None,
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="PLACE", help="Where that range ends: up to there, and without it.")
+    ] = None,
     health: Annotated[
         str | None,
         typer.Option(metavar="[HOST:]PORT", help="Answer liveness probes here, on loopback by default. Local engine."),
@@ -91,10 +116,18 @@ def run(
     stuck_after: Annotated[
         str, typer.Option(metavar="DURATION", help="With --health: a record in progress for longer is a failure.")
     ] = "10m",
+    metrics: Annotated[
+        str | None,
+        typer.Option(metavar="[HOST:]PORT", help="Answer Prometheus here, on loopback by default; 0 for a free port."),
+    ] = None,
+    log: Annotated[
+        LogKind, typer.Option(help="How standard error is written: for people, or one JSON object a line.")
+    ] = LogKind.text,
     as_json: Json = False,
 ) -> None:
     """Consume with an app's handlers until it is stopped: Ctrl+C or SIGTERM drains, commits and leaves."""
-    _check_flags(engine, master=master, checkpoint=checkpoint, health=health)
+    _check_flags(engine, spark_only=bool(master or checkpoint or spark_conf), health=health)
+    span = _span(engine, from_, to, until_caught_up=until_caught_up)
     from_line = brokers if _is_on_the_line(context, "brokers") else None
     effective = configure(load_app(reference), file=config, brokers=from_line, flags=settings or [])
     if show_config:
@@ -103,27 +136,44 @@ def run(
     app = effective.app
     chosen = choose_brokers(None, app.brokers)
     if engine is Engine.spark:
-        with Steps(err, quiet=as_json) as steps:
-            resolve(kafka_connector(), progress=steps.step)
+        # Imported here because it takes long, and only its users should wait for it.
+        from penstock import spark  # noqa: PLC0415
+
+        conf = spark.parse_conf(spark_conf or [])
+        with Steps(err, quiet=as_json or log is LogKind.json) as steps:
+            spark.fetch_jars(app.packages, progress=steps.step)
     totals = Totals()
     with ExitStack() as stack:
         listeners: list[Listener] = [totals]
-        if not as_json:
+        say, warn = _say, _warn
+        if log is LogKind.json:
+            lines = JsonLog(sys.stderr, _all_settings(app))
+            stack.enter_context(logging_as_json(lines))
+            listeners.append(lines)
+            say, warn = lines.say, lines.caution
+        elif not as_json:
             listeners += [Narrator(err), stack.enter_context(Meter(err))]
         if events is not None:
             file = EventsFile(events)
             stack.callback(file.close)
             listeners.append(file)
         stop = threading.Event()
-        stack.enter_context(stop_on_signals(stop, lambda line: err.print(line, style="bold")))
-        emit = Fanout(listeners)
+        stack.enter_context(stop_on_signals(stop, say))
+        # From here on `penstock stop` finds this run, and its signal means a clean stop.
+        groups = [handler.group for handler in app.handlers]
+        listeners.append(stack.enter_context(registered(app.name, engine=engine.value, groups=groups, warn=warn)))
         board = HealthBoard()
+        if metrics is not None:
+            tally = Tally()
+            listeners.append(tally)
+            port = stack.enter_context(
+                serve_metrics(metrics, tally, board, make_cluster=lambda: Cluster(chosen, app.settings))
+            )
+            say(f"Prometheus is answered on port {port}.")
+        emit = Fanout(listeners)
         if health is not None:
             stack.enter_context(serve_health(health, board, stuck_after=seconds(stuck_after, name="--stuck-after")))
         if engine is Engine.spark:
-            # Imported here because it takes long, and only its users should wait for it.
-            from penstock import spark  # noqa: PLC0415
-
             spark.run(
                 app,
                 brokers=chosen,
@@ -131,7 +181,9 @@ def run(
                 stop=stop,
                 until_caught_up=until_caught_up,
                 master=master,
+                conf=conf,
                 checkpoint=checkpoint,
+                span=span,
             )
         else:
             local.run(
@@ -147,11 +199,41 @@ def run(
         typer.echo(json.dumps({"stopped": [asdict(each) for each in totals.stopped]}))
 
 
-def _check_flags(engine: Engine, *, master: str | None, checkpoint: str | None, health: str | None) -> None:
-    if engine is Engine.local and (master or checkpoint):
-        raise ConfigError("--master and --checkpoint are for Spark.", hint="Add --engine spark, or leave them out.")
+def _say(line: str) -> None:
+    err.print(line, style="bold", markup=False, soft_wrap=True)
+
+
+def _warn(line: str) -> None:
+    err.print(line, style="yellow", markup=False, soft_wrap=True)
+
+
+def _all_settings(app: App) -> dict[str, Any]:
+    """What may hold secrets. By handler and name, as two handlers may have two passwords."""
+    parts: list[App | Handler | Pipeline] = [app, *app.handlers, *app.pipelines]
+    known = [each.settings for each in parts]
+    if app.registry is not None:
+        known.append(app.registry.client_settings())
+    return {f"{number}.{name}": value for number, each in enumerate(known) for name, value in each.items()}
+
+
+def _check_flags(engine: Engine, *, spark_only: bool, health: str | None) -> None:
+    if engine is Engine.local and spark_only:
+        raise ConfigError(
+            "--master, --spark-conf and --checkpoint are for Spark.", hint="Add --engine spark, or leave them out."
+        )
     if engine is Engine.spark and health is not None:
         raise ConfigError("--health is for the local engine.", hint="Spark answers on its own UI, port 4040.")
+
+
+def _span(engine: Engine, start: str | None, end: str | None, *, until_caught_up: bool) -> Span | None:
+    if start is None and end is None:
+        return None
+    if engine is Engine.local or until_caught_up:
+        raise ConfigError(
+            "--from and --to are for pipelines on Spark, which end by themselves.",
+            hint="Use --engine spark, and leave out --until-caught-up.",
+        )
+    return Span(read_place(start or "earliest", name="--from"), read_place(end or "latest", name="--to"))
 
 
 def _is_on_the_line(context: typer.Context, parameter: str) -> bool:

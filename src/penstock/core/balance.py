@@ -55,7 +55,8 @@ class Balance:
             for epoch in epochs:
                 if not epoch.paused and epoch.tracker.unfinished > share:
                     epoch.paused = True
-                    self._give_back(epoch, epoch.tracker.unfinished - share, balanced)
+                    if epoch.gate is None:  # else what waits on lanes is committed, and would not come again
+                        self._give_back(epoch, epoch.tracker.unfinished - share, balanced)
                     balanced.pause.append(Pause(epoch, epoch.rewind_to))
                     epoch.rewind_to = None
         for epoch in epochs:

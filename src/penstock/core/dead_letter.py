@@ -34,9 +34,16 @@ def dead_letter(record: Record, failure: Failed, *, topic: str, group: str, atte
         "error-message": bounded(failure.message, MAX_MESSAGE_BYTES),
         "failed-at": str(round(now * 1000)),
     }
-    kept = tuple(header for header in record.headers if not header[0].startswith((PREFIX, origin.PREFIX)))
+    kept = kept_headers(record, failure, without=(PREFIX, origin.PREFIX))
     added: tuple[Header, ...] = tuple((PREFIX + name, value.encode()) for name, value in reasons.items())
     return Outgoing(topic, record.key, record.value, kept + added)
+
+
+def kept_headers(record: Record, failure: Failed, *, without: tuple[str, ...]) -> tuple[Header, ...]:
+    """The record's own, but for those that begin so, and with those of its failure."""
+    replaced = {name for name, _ in failure.headers}
+    own = (each for each in record.headers if not each[0].startswith(without) and each[0] not in replaced)
+    return (*own, *failure.headers)
 
 
 def shortened(outgoing: Outgoing) -> Outgoing:

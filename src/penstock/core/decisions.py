@@ -57,6 +57,8 @@ class Consequences:
     skipped: list[tuple[Tried, str]] = field(default_factory=list)
     sends: list[Send] = field(default_factory=list)
     retried: list[tuple[Tried, Failed, float]] = field(default_factory=list)
+    blocked: list[tuple[Tried, Failed, float]] = field(default_factory=list)
+    """What waits for something that is away; its next attempt has the same number."""
     halted: tuple[Tried, Failed] | None = None
     """What the app must stop at: it has nowhere to go, or the breaker is open."""
 

@@ -3,25 +3,23 @@
 One dispatcher thread drives this and carries out what it returns. Nothing here blocks, reads a clock or knows Kafka.
 """
 
-from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from heapq import heappop, heappush
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count, takewhile
 from operator import attrgetter
 
+from penstock.core.ahead import Gate
 from penstock.core.balance import Balance
 from penstock.core.breaker import Circuit
 from penstock.core.decisions import Consequences, Pause, Result, Returned, Send, Tried
-from penstock.core.lanes import AnyRecord, Epoch, Lane, Order, Run
+from penstock.core.lanes import AnyRecord, Epoch, Order, Run
 from penstock.core.offset_map import Range, encode
 from penstock.core.outcome import DONE, Done, Failed, Held, Outcome, Outgoing, Postpone, Skipped, TryAgain, decide
 from penstock.core.record import TopicPartition
+from penstock.core.schedule import Later, Schedule
 from penstock.core.tracker import Tracker
 
-# The lanes of an epoch that no key names. Keys are bytes, so these cannot meet one.
-_WHOLE_PARTITION = "partition"
-_UNORDERED = "unordered"
-
+# A run of so many records may be a stretch of its partition, as whole partitions have them; those of keys are short.
+_LONG = 32
 
 DeadLetterOf = Callable[[Tried, Failed], Outgoing]
 RetryRecordOf = Callable[[Tried, Failed, float], Outgoing]
@@ -31,18 +29,14 @@ class Dispatch:
     """All partitions of one member.
 
     Args:
-        order: What makes a lane: the partition, the key, or nothing.
-        null_keys_in_order: Whether records without a key share a lane, where keys make lanes.
-        concurrency: Workers that may be busy at once.
         max_in_flight: Records that may be delivered and unfinished; each partition has an even share of it.
         dead_letter_of: Builds a dead letter, or None where the handler has no dead-letter topic.
         retry_record_of: Builds what goes to the retry topic of so many seconds.
         retry_topics: The seconds of each retry topic, ascending; none where waits are spent in memory.
         circuit: Stops the app rather than dead-letter nearly everything, where asked for.
+        ahead: At most once: records go to lanes when the commit behind them is accepted.
         random: Numbers from 0 up to 1, for the jitter of retries.
-        batch: How many records a worker gets at once; those of different lanes may be in one batch.
-        linger: Seconds that an incomplete batch waits for more.
-        offset_of, key_of: How to read a record, whatever the engine passes on as one.
+        order, concurrency and what follows: As ``Schedule`` has them.
     """
 
     def __init__(
@@ -56,30 +50,31 @@ class Dispatch:
         retry_record_of: RetryRecordOf | None = None,
         retry_topics: Sequence[float] = (),
         circuit: Circuit | None = None,
+        ahead: bool = False,
         null_keys_in_order: bool = False,
         batch: int | None = None,
         linger: float = 0.0,
         offset_of: Callable[[AnyRecord], int] = attrgetter("offset"),
         key_of: Callable[[AnyRecord], bytes | None] = attrgetter("key"),
     ) -> None:
-        self._order = order
-        self._null_keys_in_order = null_keys_in_order
-        self._concurrency = concurrency
         self._dead_letter_of = dead_letter_of
         self._retry_record_of = retry_record_of
         self._retry_topics = retry_topics
         self._circuit = circuit
+        self._ahead = ahead
         self._random = random
-        self._batch = batch
-        self._linger = linger
-        self._linger_until: float | None = None
         self._offset_of = offset_of
-        self._key_of = key_of
+        self._schedule = Schedule(
+            order=order,
+            null_keys_in_order=null_keys_in_order,
+            concurrency=concurrency,
+            batch=batch,
+            linger=linger,
+            offset_of=offset_of,
+            key_of=key_of,
+        )
         self._epochs: dict[TopicPartition, Epoch] = {}
-        self._ready: deque[Lane] = deque()
-        self._backoffs: list[tuple[float, int, Lane]] = []
         self._numbers = count(1)
-        self._busy = 0
         self._balance = Balance(max_in_flight, offset_of)
         self.settled = 0
         """Records that were delivered and hold no place in flight any more; the fetcher reads it."""
@@ -96,6 +91,7 @@ class Dispatch:
         """A new epoch, from what the group has committed; ``finished`` is what the metadata's offset map says."""
         known = None if committed is None else (committed, metadata)
         epoch = Epoch(place, next(self._numbers), Tracker(committed, finished), known)
+        epoch.gate = Gate(self._offset_of) if self._ahead else None
         if finished:
             epoch.restored_up_to = epoch.highest_taken = finished[-1][1] - 1
             epoch.ranges = len(finished)
@@ -106,17 +102,14 @@ class Dispatch:
         """No further record of these starts; what is with workers still counts when it comes back."""
         stopped = [self._epochs[place] for place in places if place in self._epochs]
         for epoch in stopped:
-            epoch.dispatching = False
-            for lane in epoch.lanes.values():
-                lane.waiting.clear()
-            epoch.lanes.clear()
-            epoch.parked.clear()
+            epoch.stop()
         return stopped
 
     def close(self, places: Iterable[TopicPartition]) -> list[Epoch]:
         """These epochs are over; whatever still comes back from them is dropped."""
         closed = self.stop_dispatching(places)
         for epoch in closed:
+            epoch.end()
             del self._epochs[epoch.place]
             self.settled += epoch.tracker.unfinished
         return closed
@@ -135,11 +128,10 @@ class Dispatch:
             self.settled += len(records) - len(fresh)
             wanted = set(fresh)
             records = [record for record, offset in zip(records, offsets, strict=True) if offset in wanted]
-        if self._order == "key":
-            self._deliver_by_key(epoch, records)
-        elif records:
-            whole = _WHOLE_PARTITION if self._order == "partition" else _UNORDERED
-            self._lane(epoch, whole).waiting.extend(records)
+        if epoch.gate is None:
+            self._schedule.deliver(epoch, records)
+        else:
+            epoch.gate.hold(records)
 
     def deliver_returned(self, place: TopicPartition, records: Sequence[Returned], now: float) -> list[Returned]:
         """The same for a retry topic: from the first record that is not due on, they come again when it is.
@@ -168,22 +160,7 @@ class Dispatch:
     def _open_epoch(self, place: TopicPartition) -> Epoch | None:
         """The epoch that records of this partition belong to, unless what comes of it is to be dropped."""
         epoch = self._epochs.get(place)
-        return None if epoch is None or not epoch.dispatching or epoch.rewinding else epoch
-
-    def _deliver_by_key(self, epoch: Epoch, records: Sequence[AnyRecord]) -> None:
-        find, keyless = epoch.lanes.get, None if self._null_keys_in_order else _UNORDERED
-        for key, record in zip(map(self._key_of, records), records, strict=True):
-            name: Hashable = keyless if key is None else key
-            lane = find(name) or self._lane(epoch, name)
-            lane.waiting.append(record)
-
-    def _lane(self, epoch: Epoch, key: Hashable) -> Lane:
-        """The lane of this key; a new one is ready as soon as it has a record."""
-        lane = epoch.lanes.get(key)
-        if lane is None:
-            lane = epoch.lanes[key] = Lane(epoch, key, ordered=key is not _UNORDERED)
-            self._ready.append(lane)
-        return lane
+        return epoch if epoch is not None and epoch.is_open else None
 
     def reach(self, place: TopicPartition, offset: int) -> None:
         """The partition was read up to its end, which is this offset."""
@@ -194,75 +171,24 @@ class Dispatch:
 
     def take(self, now: float, size: int) -> list[list[Run]]:
         """Runs that may start now, in one bundle of about ``size`` records for each worker that is free."""
-        while self._backoffs and self._backoffs[0][0] <= now:
-            lane = heappop(self._backoffs)[2]
-            lane.held = False
-            self._make_ready(lane)
-        bundles = []
-        while self._ready and self._busy < self._concurrency and not self._lingers(now):
-            bundle = self._bundle(self._batch or size)
-            if bundle:
-                self._busy += 1
-                bundles.append(bundle)
-        return bundles
+        self._schedule.shape(self._epochs.values(), size)
+        return self._schedule.take(now, size)
 
-    def _lingers(self, now: float) -> bool:
-        """Whether what is ready waits a while for more, because it does not fill a batch yet."""
-        if not self._batch:
-            return False
-        waiting = 0
-        for lane in self._ready:
-            waiting += len(lane.waiting)
-            if waiting >= self._batch:
-                self._linger_until = None
-                return False
-        if self._linger_until is None:
-            self._linger_until = now + self._linger
-        if now < self._linger_until:
-            return True
-        self._linger_until = None
-        return False
-
-    def _bundle(self, size: int) -> list[Run]:
-        bundle, room = [], size
-        while self._ready and room > 0:
-            lane = self._ready.popleft()
-            epoch = lane.epoch
-            if not lane.waiting:  # emptied since: its partition was revoked or gave records back
-                continue
-            limit = min(room, len(lane.waiting))
-            fitting = epoch.map_room(self._offset_of(lane.waiting[limit - 1]), limit)
-            if fitting == 0:
-                if self._offset_of(lane.waiting[0]) != epoch.tracker.commit_point:
-                    epoch.park(lane)
-                    continue
-                fitting = 1  # the one at the commit point can only make the map smaller
-            records = lane.take(fitting)
-            room -= len(records)
-            if lane.ordered:
-                lane.held = True
-            elif lane.waiting:
-                self._ready.append(lane)
-            else:
-                del epoch.lanes[lane.key]
-            epoch.running += 1
-            epoch.in_progress += len(records)
-            epoch.highest_taken = max(epoch.highest_taken, self._offset_of(records[-1]))
-            bundle.append(Run(lane, records))
-        return bundle
+    @property
+    def busy(self) -> int:
+        """Bundles that were taken and are not released yet."""
+        return self._schedule.busy
 
     def release(self) -> None:
         """A worker is free again."""
-        self._busy -= 1
+        self._schedule.release()
 
     def next_due(self) -> float | None:
         """When the next retry is due, here or in a retry topic, or an incomplete batch has waited long enough."""
-        due = [self._backoffs[0][0]] if self._backoffs else []
+        due = [self._schedule.next_due()]
         if self._retry_topics:
-            due += [epoch.wake_at for epoch in self._epochs.values() if epoch.wake_at is not None]
-        if self._linger_until is not None:
-            due.append(self._linger_until)
-        return min(due, default=None)
+            due += [epoch.wake_at for epoch in self._epochs.values()]
+        return min((at for at in due if at is not None), default=None)
 
     # Outcomes come back.
 
@@ -270,28 +196,41 @@ class Dispatch:
         """Outcomes of runs, as workers got to them."""
         consequences = Consequences()
         finished: dict[Epoch, list[AnyRecord]] = {}
+        schedule, circuit = self._schedule, self._circuit
         for run, outcomes, last in results:
-            epoch = run.epoch
-            done = run.records[run.taken : run.taken + len(outcomes)]
-            run.taken += len(outcomes)
-            epoch.in_progress -= len(outcomes)
-            retries: list[tuple[AnyRecord, float]] = []
-            if self._is_current(epoch):
+            epoch, count = run.lane.epoch, len(outcomes)
+            whole = last and 0 < count == len(run.records) and outcomes.count(DONE) == count
+            if whole and (epoch in finished or self.is_current(epoch)):
+                # Nearly always: all of a run is done, and its partition is still ours.
+                if count >= _LONG and (offsets := self._stretch(run)):
+                    self._finish(epoch, offsets, consequences)
+                    consequences.finished.append((epoch, run.records))
+                else:
+                    finished.setdefault(epoch, []).extend(run.records)
+                schedule.complete(run)
+                if circuit is not None:
+                    self._count_finished(count)
+                continue
+            done = schedule.collect(run, count)
+            retries: list[Later] = []
+            if self.is_current(epoch):
                 here = finished.setdefault(epoch, [])
-                if outcomes.count(DONE) == len(outcomes):  # nearly always
+                if outcomes.count(DONE) == count:
                     here.extend(done)
                     self._count_finished(len(done))
                 else:
                     retries = self._settle(epoch, done, outcomes, finished=here, consequences=consequences, now=now)
-            if not run.lane.ordered:
-                for record, at in retries:
-                    self._retry_alone(epoch, record, at)
-            if last:
-                self._end(run, retries)
+            schedule.put_back(run, retries, last=last)
         for epoch, records in finished.items():
             self._finish(epoch, list(map(self._offset_of, records)), consequences)
-        consequences.finished = [*finished.items()]
+        consequences.finished.extend(finished.items())
         return consequences
+
+    def _stretch(self, run: Run) -> range | None:
+        """The offsets of this run, if none is missing between them: then they are known without a look at each."""
+        first, last = self._offset_of(run.records[0]), self._offset_of(run.records[-1])
+        # Only where lanes have an order do the offsets of a run ascend.
+        return range(first, last + 1) if run.lane.ordered and last - first == len(run.records) - 1 else None
 
     def _finish(self, epoch: Epoch, offsets: Sequence[int], consequences: Consequences) -> None:
         epoch.tracker.finish_all(offsets)
@@ -306,17 +245,7 @@ class Dispatch:
                 failures = epoch.failures.pop(offset, 0)
                 if failures:
                     consequences.again[epoch, offset] = failures + 1
-        self._ready.extend(epoch.unpark())
-
-    def _end(self, run: Run, retries: Sequence[tuple[AnyRecord, float]]) -> None:
-        """The worker does no more of this run; what it left goes back."""
-        epoch, left = run.epoch, run.records[run.taken :]
-        epoch.running -= 1
-        epoch.in_progress -= len(left)
-        if run.lane.ordered:
-            self._put_back(run.lane, left, retries)
-        elif left and epoch.dispatching:
-            self._lane(epoch, _UNORDERED).waiting.extendleft(reversed(left))
+        self._schedule.wake(epoch.unpark())
 
     def ack(self, place: TopicPartition, offset: int, record: AnyRecord) -> Consequences:
         """The user says that this very record is finished; what was read in another epoch does not count."""
@@ -347,7 +276,7 @@ class Dispatch:
         """The broker has what became of a record; False if that came too late to count."""
         epoch, offset = send.tried.epoch, send.tried.offset
         epoch.sending -= 1
-        if not self._is_current(epoch):
+        if not self.is_current(epoch):
             return False
         epoch.tracker.finish(offset)
         epoch.failures.pop(offset, None)
@@ -357,7 +286,7 @@ class Dispatch:
         self.settled += 1
         if send.failure is None:
             self._count_finished(1)
-        self._ready.extend(epoch.unpark())
+        self._schedule.wake(epoch.unpark())
         return True
 
     def abandon(self, send: Send) -> None:
@@ -369,7 +298,7 @@ class Dispatch:
         tried = send.tried
         tried.epoch.sending -= 1
         consequences = Consequences()
-        if self._is_current(tried.epoch):
+        if self.is_current(tried.epoch):
             self._fail(tried, failure, consequences)
         return consequences
 
@@ -381,6 +310,9 @@ class Dispatch:
         return {e.place: now for e, now in snapshots if now is not None and (known_too or now != e.committed)}
 
     def _snapshot(self, epoch: Epoch) -> tuple[int, str] | None:
+        if epoch.gate is not None:
+            ahead = None if epoch.gate.is_shut else epoch.tracker.ahead()
+            return epoch.committed if ahead is None else (ahead[0], encode(*ahead) or "")
         point = epoch.tracker.commit_point
         if point is None:
             return None
@@ -390,8 +322,28 @@ class Dispatch:
     def committed(self, place: TopicPartition, commit: tuple[int, str]) -> None:
         """The broker accepted this commit."""
         epoch = self._epochs.get(place)
-        if epoch is not None:
-            epoch.committed = commit
+        if epoch is None:
+            return
+        epoch.committed = commit
+        if epoch.gate is not None:
+            self._schedule.deliver(epoch, epoch.gate.accept(commit[0]))
+
+    def committing(self, commits: Mapping[TopicPartition, tuple[int, str]]) -> None:
+        """These commits are on their way; ``committed`` or ``refused`` follows for each."""
+        for epoch in self._epochs.values():
+            if epoch.gate is not None and epoch.place in commits:
+                epoch.gate.ask(commits[epoch.place][0])
+
+    def refused(self, place: TopicPartition) -> None:
+        """The broker did not accept a commit of this partition, as far as is known."""
+        epoch = self._epochs.get(place)
+        if epoch is not None and epoch.gate is not None:
+            epoch.gate.refuse()
+
+    @property
+    def waits_for_commit(self) -> bool:
+        """At most once: whether there are records that can only be handled after the next commit."""
+        return self._ahead and any(epoch.gate and not epoch.gate.is_shut for epoch in self._epochs.values())
 
     def caught_up(self, ends: Mapping[TopicPartition, int]) -> bool:
         """Whether every owned partition is finished up to its end in ``ends``.
@@ -412,7 +364,8 @@ class Dispatch:
         if epoch is not None:
             epoch.rewinding = False
 
-    def _is_current(self, epoch: Epoch) -> bool:
+    def is_current(self, epoch: Epoch) -> bool:
+        """Whether what comes of this epoch still counts."""
         # By identity: the partition may be ours again, but in a new epoch that knows nothing of this one.
         return self._epochs.get(epoch.place) is epoch
 
@@ -425,7 +378,7 @@ class Dispatch:
         finished: list[AnyRecord],
         consequences: Consequences,
         now: float,
-    ) -> list[tuple[AnyRecord, float]]:
+    ) -> list[Later]:
         """Sort outcomes into consequences; returns the records that are to be tried again, each with its time."""
         retries = []
         for record, outcome in zip(records, outcomes, strict=True):
@@ -466,8 +419,11 @@ class Dispatch:
             retry_topics=self._retry_topics,
         )
         if isinstance(decision, TryAgain):
-            tried.epoch.failures[tried.offset] = tried.attempt
-            consequences.retried.append((tried, failure, decision.delay))
+            if failure.wait is None:
+                tried.epoch.failures[tried.offset] = tried.attempt
+                consequences.retried.append((tried, failure, decision.delay))
+            else:  # no attempt was made, so none is counted
+                consequences.blocked.append((tried, failure, decision.delay))
             return decision.delay
         if isinstance(decision, Postpone) and self._retry_record_of is not None:
             outgoing = self._retry_record_of(tried, failure, decision.delay)
@@ -486,35 +442,6 @@ class Dispatch:
     def _send(send: Send, consequences: Consequences) -> None:
         send.tried.epoch.sending += 1
         consequences.sends.append(send)
-
-    def _put_back(self, lane: Lane, left: Sequence[AnyRecord], retries: Sequence[tuple[AnyRecord, float]]) -> None:
-        """The worker is through with this lane; what it left goes back to its head, behind what is tried again."""
-        lane.held = False
-        if not lane.epoch.dispatching:
-            return
-        lane.waiting.extendleft(reversed(left))
-        lane.waiting.extendleft(record for record, _ in reversed(retries))
-        if retries:
-            self._back_off(lane, retries[0][1])
-        else:
-            self._make_ready(lane)
-
-    def _retry_alone(self, epoch: Epoch, record: AnyRecord, at: float) -> None:
-        """A record without an order waits for its next attempt in a lane of its own."""
-        if epoch.dispatching:
-            lane = Lane(epoch, ("retry", self._offset_of(record)), waiting=deque([record]))
-            epoch.lanes[lane.key] = lane
-            self._back_off(lane, at)
-
-    def _back_off(self, lane: Lane, at: float) -> None:
-        lane.held = True
-        heappush(self._backoffs, (at, next(self._numbers), lane))
-
-    def _make_ready(self, lane: Lane) -> None:
-        if lane.waiting:
-            self._ready.append(lane)
-        elif lane.epoch.lanes.get(lane.key) is lane:
-            del lane.epoch.lanes[lane.key]
 
 
 def _has_reached(epoch: Epoch, end: int) -> bool:

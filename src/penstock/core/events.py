@@ -8,6 +8,8 @@ import re
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
+from penstock.core.rebalance import Rebalance
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
@@ -25,6 +27,27 @@ class Started(Event):
     handler: str
     topics: tuple[str, ...]
     lag: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkOpened(Event):
+    """A pipeline will write its rows there, and this is what that sink makes of a batch that is repeated."""
+
+    group: str
+    handler: str
+    sink: str
+    guarantee: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangeRead(Event):
+    """A backfill reads exactly these records of a partition: from ``start`` up to and without ``end``."""
+
+    handler: str
+    topic: str
+    partition: int
+    start: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +91,15 @@ class Lost(Event):
     topic: str
     partition: int
     epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rebalanced(Event):
+    """This member has been through a rebalance, with its phases, its reason and what changed hands."""
+
+    group: str
+    member: str
+    rebalance: Rebalance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,6 +210,24 @@ class Retried(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Blocked(Event):
+    """An attempt could not be made, as something that it needs, such as the schema registry, is away.
+
+    The record holds its lane and is tried again after so many seconds, as often as it takes. Where many records are
+    blocked, one of them is told about once a second.
+    """
+
+    group: str
+    member: str
+    topic: str
+    partition: int
+    offset: int
+    epoch: int
+    reason: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Postponed(Event):
     """An attempt failed, and the broker has the record in a retry topic, where it waits for so many seconds."""
 
@@ -251,7 +301,7 @@ class Resumed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progressed(Event):
-    """The local engine's counts so far in this run, about once a second while they change."""
+    """The counts so far in this run: about once a second while they change, and on Spark after each batch."""
 
     group: str
     handler: str
@@ -263,7 +313,11 @@ class Progressed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchFinished(Event):
-    """Spark finished a micro-batch: its outputs are in Kafka and its end is in the checkpoint."""
+    """Spark finished a micro-batch: its outputs are in Kafka and its end is in the checkpoint.
+
+    ``lag`` is how many offsets were left then, None where Kafka did not say; ``next_size`` is how many a batch may take
+    from now on, where that follows how long batches take.
+    """
 
     group: str
     handler: str
@@ -272,6 +326,33 @@ class BatchFinished(Event):
     written: int
     dead_lettered: int
     skipped: int
+    seconds: float
+    lag: int | None = None
+    next_size: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lagging(Event):
+    """How far one partition is after a batch on Spark: finished below ``offset``, ``lag`` offsets before its end."""
+
+    group: str
+    topic: str
+    partition: int
+    offset: int
+    lag: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restarting(Event):
+    """A query on Spark ended before its time, and starts again in so many seconds, from what is finished.
+
+    ``attempt`` is how many times in a row it has failed without finishing a batch; 0 where it did not fail at all.
+    """
+
+    group: str
+    handler: str
+    attempt: int
+    reason: str
     seconds: float
 
 

@@ -1,10 +1,12 @@
 """Lanes: records that must run in order. And epochs, which own them."""
 
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from penstock.core.ahead import Gate
 from penstock.core.offset_map import MAX_BODY_BYTES
 from penstock.core.outcome import Outcome
 from penstock.core.record import TopicPartition
@@ -31,6 +33,7 @@ class Lane:
     ordered: bool = True
     waiting: deque[AnyRecord] = field(default_factory=deque)
     held: bool = False  # a worker has it, or a retry waits for its time
+    mixed: bool = False  # of several keys: what stands behind a record may overtake it, unless it has its key
 
     def take(self, limit: int) -> list[AnyRecord]:
         if len(self.waiting) <= limit:
@@ -53,6 +56,7 @@ class Run:
     outcomes: list[Outcome] = field(default_factory=list)
     done: bool = False
     taken: int = 0
+    before: "Run | None" = None  # what this one was split from; its worker may still be at the last record of that
 
     @property
     def epoch(self) -> "Epoch":
@@ -62,7 +66,7 @@ class Run:
         """A run of its own for these last records, which nobody has begun."""
         del self.records[len(self.records) - len(tail) :]
         self.epoch.running += 1
-        return Run(self.lane, tail)
+        return Run(self.lane, tail, before=self)
 
 
 @dataclass(eq=False, slots=True)
@@ -78,6 +82,8 @@ class Epoch:
     tracker: Tracker
     committed: tuple[int, str] | None  # offset and metadata, as the broker has them
     lanes: dict[Hashable, Lane] = field(default_factory=dict)  # those with records that wait or run
+    whole: bool = False  # all keys share one mixed lane for now
+    whole_from: int = 0  # and do so again from this offset on at the earliest
     failures: dict[int, int] = field(default_factory=dict)  # attempts that failed, by offset, of what is unfinished
     dispatching: bool = True
     paused: bool = False  # by back-pressure
@@ -96,30 +102,57 @@ class Epoch:
     ranges_counted: bool = False  # just so many, since nothing was finished after they were counted
     parked: list[Lane] = field(default_factory=list)  # lanes that wait because the offset map might not fit
     parked_at: int | None = None  # the commit point when the first of them was parked
+    gate: Gate | None = None  # at most once: where records wait until they are committed
 
     @property
     def drained(self) -> bool:
-        return not self.running and not self.sending and not self.held
+        # What is committed ahead is handled here or nowhere.
+        committed = self.gate is not None and (self.gate or self.lanes)
+        return not self.running and not self.sending and not self.held and not committed
+
+    @property
+    def is_open(self) -> bool:
+        """Whether what is fetched now belongs to it; else that is dropped, and will come again."""
+        return self.dispatching and not self.rewinding and not (self.gate is not None and self.gate.is_shut)
+
+    def stop(self) -> None:
+        """No further record of it starts, but for those that are committed; what is with workers still counts."""
+        if self.gate is not None:
+            self.gate.shut()
+        else:
+            self.end()
+
+    def end(self) -> None:
+        """No further record of it starts."""
+        self.dispatching = False
+        for lane in self.lanes.values():
+            lane.waiting.clear()
+        self.lanes.clear()
+        self.parked.clear()
 
     def attempt_at(self, offset: int) -> int:
         """Which attempt at this record is next, or under way."""
         return self.failures.get(offset, 0) + 1
 
-    def map_room(self, offset: int, wanted: int) -> int:
-        """How many of the ``wanted`` records up to this offset may start, so that each map that can follow fits.
+    def map_room(self, lane: Lane, wanted: int, offset_of: Callable[[AnyRecord], int]) -> int:
+        """How many of the first ``wanted`` records of this lane may start, so that each map that can follow fits.
 
         Either all that is finished or may soon be lies close enough to the commit point for a bitmap, or there are
         few enough ranges: each record that is open can add one.
         """
-        if offset < self.bitmap_end and self.highest_taken < self.bitmap_end:
+        last = offset_of(lane.waiting[wanted - 1])
+        if max(last, self.highest_taken) < self.bitmap_end:
             return wanted
         # The commit point may have moved on since it was looked at; it never goes back.
         point = self.tracker.commit_point
         if point is None:
             return wanted
         self.bitmap_end = point + BITMAP_SPAN
-        if max(offset, self.highest_taken) < self.bitmap_end:
-            return wanted
+        if self.highest_taken < self.bitmap_end:
+            # What was given back lies below the highest taken, and the rest of a lane ascends.
+            near = bisect_left(lane.waiting, self.bitmap_end, hi=wanted, key=offset_of)
+            if near:
+                return near
         return min(wanted, self._range_room(wanted))
 
     def _range_room(self, wanted: int) -> int:
@@ -127,7 +160,7 @@ class Epoch:
         hopeless = open_records >= MAX_RANGES
         if self.ranges + open_records + wanted > MAX_RANGES and not hopeless and not self.ranges_counted:
             # Counting takes a while, so it is done only where the bound says no, and once for each state.
-            self.ranges, self.ranges_counted = len(self.tracker.finished_ranges()), True
+            self.ranges, self.ranges_counted = self.tracker.count_finished_ranges(), True
         return max(0, MAX_RANGES - self.ranges - open_records)
 
     def park(self, lane: Lane) -> None:

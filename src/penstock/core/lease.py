@@ -2,7 +2,8 @@
 
 A broker fences the commits of a member that it has given up, but not its handlers. A process that was stopped for
 longer than its session wakes up with records that are somebody else's by now, and learns that only later. So records
-start only while the last poll is younger than the session; after a longer pause, the broker is asked first.
+start only while the last poll is younger than the session, less the heartbeat that may have been due before it; after a
+longer pause, the broker is asked first.
 """
 
 import math

@@ -38,6 +38,17 @@ class UnreadableMapError(ValueError):
     """The metadata is not an offset map, or a damaged one, or one of another commit."""
 
 
+def joined(*parts: Iterable[Range]) -> list[Range]:
+    """All of these ranges, ascending and apart."""
+    ranges: list[Range] = []
+    for first, end in sorted(each for part in parts for each in part):
+        if ranges and first <= ranges[-1][1]:
+            ranges[-1] = (ranges[-1][0], max(end, ranges[-1][1]))
+        else:
+            ranges.append((first, end))
+    return ranges
+
+
 def encode(point: int, finished: Sequence[Range]) -> str | None:
     """The map as text; empty where nothing above the commit point is finished, None where it would not fit.
 

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from penstock.core.record import Header
 from penstock.core.retry import DEFAULT_RETRY, Retry, RetryPolicy, retry_for
 
+# Only ever longer: asked sooner, what is away is still away.
+_AWAY_JITTER = 0.2
+
 
 class Skip(Exception):  # noqa: N818 - an outcome that a handler chooses, not an error
     """Raise it in a handler: this record is done and has no output."""
@@ -21,6 +24,17 @@ class Reject(Exception):  # noqa: N818 - an outcome that a handler chooses, not 
 
 class Undecodable(Exception):  # noqa: N818 - an outcome of decoding, always turned into a dead letter
     """The record's bytes are not what the handler's type hint asks for; another attempt cannot help."""
+
+
+class Away(Exception):  # noqa: N818 - what holds up an attempt, not something that is wrong with it
+    """Something that every attempt needs, such as a schema registry, cannot be reached; no record is to blame for it.
+
+    ``seconds`` is how long it is useless to ask again.
+    """
+
+    def __init__(self, problem: str, seconds: float) -> None:
+        super().__init__(problem)
+        self.seconds = seconds
 
 
 class WorkerDied(Exception):  # noqa: N818 - what became of a process, not something that it raised
@@ -60,12 +74,19 @@ class Failed:
 
     The error itself stays where it was raised: this travels between processes. So the Retry of its type is chosen there
     too, and comes along.
+
+    ``headers`` are for what becomes of the record, in place of its own of the same names.
+
+    ``wait`` is given where the attempt could not be made, because something that it needs is away. It does not count as
+    an attempt then: the record is tried again after so many seconds, as often as it takes.
     """
 
     error_type: str
     message: str
     final: bool = False
     retry: Retry = DEFAULT_RETRY
+    wait: float | None = None
+    headers: tuple[Header, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +106,8 @@ def failed(error: BaseException, policy: RetryPolicy = DEFAULT_RETRY) -> Failed:
     retry = retry_for(policy, kind)
     final = isinstance(error, Reject | Undecodable) or retry.attempts == 1
     name = kind.__name__ if kind.__module__ in ("builtins", __name__) else f"{kind.__module__}.{kind.__qualname__}"
-    return Failed(name, _message(error), final=final, retry=retry)
+    wait = error.seconds if isinstance(error, Away) else None
+    return Failed(name, _message(error), final=final and wait is None, retry=retry, wait=wait)
 
 
 def _message(error: BaseException) -> str:
@@ -132,7 +154,11 @@ def decide(
 
     ``retry_topics`` are the seconds of each, ascending. A wait that reaches the shortest is spent in the longest that
     is not above it. Its jitter plays no part in that, or it would decide whether a lane is held.
+
+    Where something is away, every record would go the same way; so none goes anywhere, and each holds its lane.
     """
+    if failure.wait is not None:
+        return TryAgain(failure.wait * (1 + _AWAY_JITTER * random()))
     wait = None if failure.final else failure.retry.wait_after(attempt)
     if wait is None:
         return ToDeadLetter() if has_dead_letter else Halt()

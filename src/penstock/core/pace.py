@@ -9,6 +9,11 @@ _BUNDLE_SECONDS = 0.004
 _MOST = 2_000
 _WEIGHT = 0.3  # of the newest observation
 
+# Bundles of this size are of a handler so quick that to sort its records by key takes as long as to handle them, and
+# ones below the other size are not: in between it is left as it was.
+QUICK = 1_000
+NOT_QUICK = 500
+
 
 class Pace:
     """Learns how long a record takes. Until it knows, records go one by one."""
@@ -29,3 +34,8 @@ class Pace:
         if self._seconds_per_record * _MOST <= _BUNDLE_SECONDS:
             return _MOST
         return max(1, int(_BUNDLE_SECONDS / self._seconds_per_record))
+
+
+def queued_ahead(concurrency: int) -> int:
+    """How many works may wait for a worker, so that one that finishes need not wait for the dispatcher."""
+    return max(2, concurrency // 4)

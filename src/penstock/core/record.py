@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
 from penstock.core.origin import Origin, origin_of
 from penstock.errors import ConfigError
@@ -11,21 +11,15 @@ Header = tuple[str, bytes | None]
 TopicPartition = tuple[str, int]
 
 
-class Rest(Protocol):
-    """What few handlers look at and costs much to read, so it is read when somebody does."""
-
-    def headers(self) -> list[Any] | None: ...
-    def timestamp(self) -> tuple[int, int]: ...
-
-
 class Record:
     """One record as it came from Kafka; its bytes are never changed. Equal records are equal by value.
 
     It is written by hand, and not frozen, because one is built for each record that flows; treat it as read-only.
+    ``timestamp_ms`` is when it was written, in milliseconds since 1970; -1 if the broker does not know.
     """
 
     __slots__ = (
-        "_headers", "_on_ack", "_rest", "_timestamp_ms", "attempt", "key", "offset", "partition", "topic", "value"
+        "_on_ack", "attempt", "headers", "key", "offset", "partition", "timestamp_ms", "topic", "value"
     )  # fmt: skip
 
     def __init__(  # noqa: PLR0917 - by position they cost less, and they come in Kafka's own order
@@ -38,32 +32,16 @@ class Record:
         headers: tuple[Header, ...] = (),
         timestamp_ms: int = -1,
         attempt: int = 1,
-        rest: Rest | None = None,
     ) -> None:
         self.topic = topic
         self.partition = partition
         self.offset = offset
         self.key = key
         self.value = value
+        self.headers = headers
+        self.timestamp_ms = timestamp_ms
         self.attempt = attempt
-        self._rest = rest
         self._on_ack: Callable[[], None] | None = None
-        if rest is None:
-            self._headers = headers
-            self._timestamp_ms = timestamp_ms
-
-    @property
-    def headers(self) -> tuple[Header, ...]:
-        if self._rest is not None:
-            self._read_rest(self._rest)
-        return self._headers
-
-    @property
-    def timestamp_ms(self) -> int:
-        """When it was written, in milliseconds since 1970; -1 if the broker does not know."""
-        if self._rest is not None:
-            self._read_rest(self._rest)
-        return self._timestamp_ms
 
     @property
     def timestamp(self) -> datetime | None:
@@ -88,12 +66,6 @@ class Record:
         """The engine's side of ``ack``."""
         self._on_ack = on_ack
         return self
-
-    def _read_rest(self, rest: Rest) -> None:
-        # Two threads may both come here; they write the same values, and the flag only after them.
-        self._headers = tuple(rest.headers() or ())
-        self._timestamp_ms = rest.timestamp()[1]
-        self._rest = None
 
     def _fields(self) -> tuple[Any, ...]:
         where = (self.topic, self.partition, self.offset)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from penstock.core.dead_letter import MAX_MESSAGE_BYTES, MAX_NAME_BYTES, bounded
+from penstock.core.dead_letter import MAX_MESSAGE_BYTES, MAX_NAME_BYTES, bounded, kept_headers
 from penstock.core.duration import Duration, seconds
 from penstock.core.origin import INFIX, PREFIX, number
 from penstock.core.outcome import Failed, Outgoing
@@ -72,7 +72,7 @@ def retry_record(record: Record, failure: Failed, *, topic: str, group: str, att
         "error-type": bounded(failure.error_type, MAX_NAME_BYTES),
         "error-message": bounded(failure.message, MAX_MESSAGE_BYTES),
     }
-    kept = tuple(header for header in record.headers if not header[0].startswith(PREFIX))
+    kept = kept_headers(record, failure, without=(PREFIX,))
     added: tuple[Header, ...] = tuple((PREFIX + name, value.encode()) for name, value in notes.items())
     return Outgoing(topic, record.key, record.value, kept + added)
 

@@ -9,6 +9,7 @@ from penstock.core.offset_map import Range
 
 # Finished offsets are kept until this many can be dropped at once, so that dropping them costs nothing per record.
 _TRIM_AT = 4096
+_FINISHED = b"\x01"
 
 
 class Tracker:
@@ -39,7 +40,7 @@ class Tracker:
         if fresh:
             if (self._next is not None and fresh[0] < self._next) or not _ascend(fresh):
                 raise ValueError(f"offsets {fresh[0]}..{fresh[-1]} do not ascend from {self._next}")
-            self._offsets.extend(fresh)
+            self._offsets.extend(array("q", fresh))  # an array is taken over as it is, a list one by one
             self._marks.extend(bytes(len(fresh)))
             self.unfinished += len(fresh)
         self.reach(offsets[-1] + 1)
@@ -77,11 +78,18 @@ class Tracker:
                 self.finish(offset)
             return
         base = known[0]
-        for offset in offsets:
-            index = offset - base
-            if index < self._head or marks[index]:
-                raise ValueError(f"offset {offset} is finished already, or was not delivered")
-            marks[index] = 1
+        low, high = (offsets[0], offsets[-1]) if isinstance(offsets, range) else (min(offsets), max(offsets))
+        if low < base + self._head or high > known[-1]:
+            raise ValueError(f"of offsets {low}..{high} some were not delivered, or are committed")
+        # Counting marks before and after says what a look at each would, and costs next to nothing.
+        finished = marks.count(1)
+        if isinstance(offsets, range):
+            marks[offsets[0] - base : offsets[-1] + 1 - base] = _FINISHED * len(offsets)
+        else:
+            for offset in offsets:
+                marks[offset - base] = 1
+        if marks.count(1) != finished + len(offsets):
+            raise ValueError(f"of offsets {low}..{high} some are finished already")
         self.unfinished -= len(offsets)
 
     def is_unfinished(self, offset: int) -> bool:
@@ -104,6 +112,12 @@ class Tracker:
             self._head = 0
         return point
 
+    def ahead(self) -> tuple[int, list[Range]] | None:
+        """The position, and what an earlier epoch finished above it; None if nothing is known yet."""
+        if self._next is None:
+            return None
+        return self._next, self._restored[bisect_right(self._restored, self._next, key=_start) :]
+
     @property
     def position(self) -> int | None:
         """The offset that comes next; None if nothing is known yet."""
@@ -121,6 +135,19 @@ class Tracker:
         ends = [*holes[1:], self._next] if holes else []
         ranges = [(hole + 1, end) for hole, end in zip(holes, ends, strict=True) if end > hole + 1]
         return ranges + self._restored[bisect_right(self._restored, self._next, key=_start) :]
+
+    def count_finished_ranges(self) -> int:
+        """How many ``finished_ranges`` there are, without making them."""
+        marks, known = self._marks, self._offsets
+        if (
+            not known
+            or self._next is None
+            or self._restored
+            or self._next - known[self._head] != len(known) - self._head
+        ):
+            return len(self.finished_ranges())
+        # With nothing missing between them, each begins where a finished offset follows one that is not.
+        return marks.count(b"\x00\x01", self._head)
 
     def highest_finished(self) -> int:
         """The highest offset that was delivered and finished, as far as that is still known; -1 if none."""

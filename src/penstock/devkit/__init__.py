@@ -1,6 +1,6 @@
 """A real Kafka on this machine, for development, demos and tests: ``penstock up | status | down``."""
 
-from penstock.devkit.embedded import Embedded, Stopped, default_home, embedded_brokers
+from penstock.devkit.embedded import Embedded, Stopped, default_home, embedded_brokers, embedded_registry
 from penstock.devkit.options import UpOptions
 from penstock.devkit.status import BrokerStatus, RegistryStatus, ServerState, ServerStatus, Status
 
@@ -15,4 +15,5 @@ __all__ = [
     "UpOptions",
     "default_home",
     "embedded_brokers",
+    "embedded_registry",
 ]

@@ -17,7 +17,7 @@ from penstock.devkit.processes import Server, end, find_servers, launch, newest_
 from penstock.devkit.readiness import Startup
 from penstock.devkit.servers import broker_arguments, registry_arguments
 from penstock.devkit.status import Status, take_status
-from penstock.devkit.storage import format_storage, read_cluster, wipe
+from penstock.devkit.storage import format_storage, read_cluster, was_killed, wipe
 from penstock.jvm.coordinates import APICURIO, KAFKA
 from penstock.jvm.filelock import exclusive
 from penstock.jvm.folders import disk_problems_explained
@@ -38,6 +38,12 @@ def default_home() -> Path:
 def embedded_brokers() -> str | None:
     """Return the bootstrap addresses of the default embedded cluster, if any of its brokers runs."""
     return Embedded().bootstrap()
+
+
+def embedded_registry() -> str | None:
+    """Return the URL of the schema registry beside the default embedded cluster, if it runs."""
+    found = Embedded().status().registry
+    return found.url if found is not None and found.pid is not None else None
 
 
 @dataclass(frozen=True)
@@ -150,6 +156,10 @@ class Embedded:
             if launched:
                 progress("Stopping what was started")
             end(server for server in find_servers(self.home) if server.role in launched)
+            for process in launched.values():  # and those that could not be told from others yet
+                if process.poll() is None:
+                    process.kill()
+                    process.wait()
             save_layout(self.home, before)
             raise
 
@@ -158,7 +168,8 @@ class Embedded:
         for node in layout.nodes:
             path = settings_file(self.home, node)
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(render_properties(broker_settings(layout, node)), "ascii")
+            settings = broker_settings(layout, node, was_killed=was_killed(layout.node_data(node)))
+            path.write_text(render_properties(settings), "ascii")
         with disk_problems_explained(Path(layout.data), setting="--data"):
             format_storage(self.home, layout, java=programs.java, jars=programs.kafka)
             if layout.registry_port is not None:

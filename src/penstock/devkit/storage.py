@@ -49,6 +49,11 @@ def read_cluster(data: Path) -> Cluster | None:
         ) from error
 
 
+def was_killed(node_data: Path) -> bool:
+    """Whether the broker of this folder ended without a word the last time."""
+    return (node_data / ".lock").exists() and not (node_data / ".kafka_cleanshutdown").exists()
+
+
 def format_storage(home: Path, layout: Layout, *, java: Path, jars: Iterable[Path]) -> None:
     """Format what is not formatted yet.
 

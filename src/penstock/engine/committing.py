@@ -1,26 +1,45 @@
 """Commits on their way to the broker, on the fetcher's thread."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from penstock.core.record import TopicPartition as Place
+from penstock.engine.keeper import Keeper
 from penstock.engine.messages import Commit, CommitAnswer, Commits, Inbox
+from penstock.engine.transactor import Transactor
 
 # The client joins a rebalance in the background, so its generation may be a moment behind the group's.
 _PASSING_REFUSALS = frozenset(
     {KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS, KafkaError.STALE_MEMBER_EPOCH}
 )
+_TRANSACTION_CHECK_SECONDS = 0.002
 _LAST_COMMIT_WAITS = (0.05, 0.1, 0.2, 0.4, 0.8)
 
 
 class Committer:
-    """The dispatcher asks for one commit at a time, and gets an answer to each, come what may."""
+    """The dispatcher asks for one commit at a time, and gets an answer to each, come what may.
 
-    def __init__(self, inbox: Inbox) -> None:
+    With a ``transactor`` the commits are its own, and it only has to be told as whom. Commits ``ahead`` of the records
+    are waited for, so that each is answered even while a revoke drains. With a ``keeper`` what counts is what it keeps;
+    the group's offsets only follow.
+    """
+
+    def __init__(
+        self,
+        inbox: Inbox,
+        transactor: Transactor | None = None,
+        *,
+        ahead: bool = False,
+        keeper: Keeper | None = None,
+    ) -> None:
         self._inbox = inbox
+        self._keeper = keeper
+        self._not_kept: dict[Place, tuple[tuple[int, str], str]] = {}
+        self.ahead = ahead
+        self._transactor = transactor
         self._under_way: Commits = {}
         self._assignments = 0
         self._since: dict[Place, int] = {}  # which assignment each owned partition came with
@@ -30,9 +49,21 @@ class Committer:
         self._assignments += 1
         self._since.update(dict.fromkeys(places, self._assignments))
 
+    def lost(self) -> None:
+        """As told by a Lost that is on its way to the dispatcher."""
+        if self._transactor is not None:
+            self._transactor.lost()
+
     def gone(self, places: Iterable[Place]) -> None:
+        places = [*places]
         for place in places:
             self._since.pop(place, None)
+        if self._keeper is not None:
+            self._keeper.gone(places)
+
+    def authorize(self, member: Any) -> None:
+        if self._transactor is not None:
+            self._transactor.authorize(member)
 
     def commit(self, consumer: Any, asked: Commit) -> None:
         """In the background; ``on_commit`` gets the answer.
@@ -41,13 +72,20 @@ class Committer:
         again. Brokers look at the member, not at what it owns, so they would take it, and the group would go back.
         """
         never = self._assignments + 1
-        commits = {p: at for p, at in asked.commits.items() if self._since.get(p, never) <= asked.assignments}
+        commits: Commits = {p: at for p, at in asked.commits.items() if self._since.get(p, never) <= asked.assignments}
         if not commits:
             self._inbox.put(CommitAnswer({}, {}))
             return
         self._under_way = commits
+        commits = self._keep(commits)
+        if not commits:
+            self.on_commit(None, [])
+            return
         try:
-            consumer.commit(offsets=_to_commit(commits), asynchronous=True)
+            if self.ahead:
+                self.on_commit(None, consumer.commit(offsets=_to_commit(commits), asynchronous=False))
+            else:
+                consumer.commit(offsets=_to_commit(commits), asynchronous=True)
         except KafkaException as error:
             self.abandon(error.args[0].str())
 
@@ -59,12 +97,29 @@ class Committer:
             if reason is not None:
                 refused[each.topic, each.partition] = reason.str()
         commits = {(each.topic, each.partition): (each.offset, each.metadata or "") for each in partitions}
-        self._under_way = {}
+        self.answered(commits, refused)
+
+    def answered(self, commits: Commits, refused: Mapping[Place, str]) -> None:
+        """With the reasons for what was refused."""
+        commits, refused = dict(commits), dict(refused)
+        for place, (commit, why) in self._not_kept.items():
+            commits[place], refused[place] = commit, why
+        self._under_way, self._not_kept = {}, {}
         self._inbox.put(CommitAnswer(commits, refused))
+
+    def _keep(self, commits: Commits) -> Commits:
+        """Those that may go on to Kafka."""
+        if self._keeper is None:
+            return commits
+        why = self._keeper.save(commits)
+        self._not_kept = {place: (commits[place], reason) for place, reason in why.items()}
+        return {place: commit for place, commit in commits.items() if place not in why}
 
     def abandon(self, reason: str) -> None:
         """No answer will come to what is under way."""
-        commits, self._under_way = self._under_way, {}
+        if self._transactor is not None:
+            self._transactor.abandon()
+        commits, self._under_way, self._not_kept = self._under_way, {}, {}
         if commits:
             self.refuse(commits, reason)
 
@@ -73,7 +128,14 @@ class Committer:
 
     def commit_at_last(self, consumer: Any, commits: Commits) -> None:
         """The last commit of an epoch waits for its answer, and is repeated while a rebalance of others refuses it."""
+        if self._transactor is not None:
+            self._end_transaction(consumer, self._transactor)
+            return
         if not commits:
+            return
+        commits = self._keep(commits)
+        if not commits:
+            self.on_commit(None, [])
             return
         for wait in (*_LAST_COMMIT_WAITS, None):
             try:
@@ -87,6 +149,13 @@ class Committer:
             else:
                 self.on_commit(None, done)
             return
+
+    @staticmethod
+    def _end_transaction(member: Any, transactor: Transactor) -> None:
+        """The dispatcher has sent the last of these partitions to it, and its own time-outs see to an end."""
+        while transactor.is_committing:
+            transactor.authorize(member)
+            time.sleep(_TRANSACTION_CHECK_SECONDS)
 
 
 def _to_commit(commits: Commits) -> list[TopicPartition]:

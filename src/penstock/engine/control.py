@@ -6,6 +6,7 @@ from penstock.app import PartitionProgress
 from penstock.core.record import TopicPartition
 from penstock.engine.member import Member
 from penstock.engine.messages import Owned
+from penstock.engine.share import ShareMember
 from penstock.errors import ConfigError, StateError
 from penstock.kafka import Cluster
 
@@ -13,7 +14,7 @@ from penstock.kafka import Cluster
 class RunningApp:
     """The members of an app, and the cluster to ask for the ends of partitions."""
 
-    def __init__(self, members: Sequence[Member], cluster: Cluster) -> None:
+    def __init__(self, members: Sequence[Member | ShareMember], cluster: Cluster) -> None:
         self._members = members
         self._cluster = cluster
 
@@ -28,7 +29,7 @@ class RunningApp:
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
         owned = [(member, member.survey()) for member in self._members]
-        asked: list[tuple[Member, dict[TopicPartition, int]]] = []
+        asked: list[tuple[Member | ShareMember, dict[TopicPartition, int]]] = []
         for member, places in owned:
             mine = {place: offset for place, offset in offsets.items() if place in places}
             if mine and member.handler.commit != "manual":
@@ -50,7 +51,7 @@ class RunningApp:
                 member.ack_below(mine)
 
 
-def _progress(member: Member, place: TopicPartition, state: Owned, end: int) -> PartitionProgress:
+def _progress(member: Member | ShareMember, place: TopicPartition, state: Owned, end: int) -> PartitionProgress:
     topic, partition = place
     done = state.position if state.committed is None else state.committed
     return PartitionProgress(

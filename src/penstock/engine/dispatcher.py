@@ -3,24 +3,26 @@
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import inf
 from queue import Empty
 
 from penstock.app import Handler, Reading, breaker_error, halt_error
 from penstock.core.breaker import Circuit
-from penstock.core.decisions import Consequences, Result
+from penstock.core.decisions import Consequences, Result, Send
 from penstock.core.dispatch import Dispatch
 from penstock.core.lanes import AnyRecord, Epoch
 from penstock.core.lease import Lease
-from penstock.core.offset_map import Range, UnreadableMapError, decode
-from penstock.core.pace import Pace
+from penstock.core.out_of_range import OutOfRange
+from penstock.core.pace import Pace, queued_ahead
 from penstock.core.record import TopicPartition
+from penstock.core.work import Work
+from penstock.engine.due_commits import DueCommits
 from penstock.engine.health import InProgress
 from penstock.engine.letters import Letters
 from penstock.engine.messages import (
     Acked,
     AckedBelow,
+    Approved,
     Assigned,
     Commit,
     CommitAnswer,
@@ -30,48 +32,43 @@ from penstock.engine.messages import (
     Inbox,
     Left,
     Lost,
-    OutOfRange,
     Owned,
     Pause,
     Refused,
     Resume,
     Revoking,
     Rewound,
-    Seek,
+    StartOver,
     Stop,
     Survey,
     Suspended,
     ToDispatcher,
     Trouble,
     Undeliverable,
+    Undone,
     Worked,
 )
+from penstock.engine.partitions import Partitions
 from penstock.engine.reporter import Reporter
-from penstock.engine.seams import FetcherSide, OutboxSide
+from penstock.engine.seams import FetcherSide, OutboxSide, TransactorSide
 from penstock.engine.siblings import Siblings
+from penstock.engine.vitals import Stopwatches
 from penstock.engine.watch import Watch
-from penstock.engine.work import Work
-from penstock.engine.workers import Workers, queued_ahead
+from penstock.engine.workers import Workers
 from penstock.errors import PenstockError
 
 # The longest wait for a message; timers that are due sooner shorten it.
 _IDLE_SECONDS = 0.1
+# A pause between turns while there is enough to do ahead of the workers.
+_BREATH_SECONDS = 0.001
 _OUTBOX_FULL_SECONDS = 0.02
 _PROGRESS_SECONDS = 0.5
-# How often a member that is about to leave tries to commit what is left.
-_LAST_COMMITS_SECONDS = 0.1
 # How often outcomes are taken from workers that are still in the middle of a run.
 _COLLECT_SECONDS = 0.1
 # A worker that has a bundle for longer than this lets others have the rest of it.
 _STUCK_SECONDS = 0.05
 # Messages handled before timers get their turn again.
 _MESSAGE_BURST = 256
-
-
-@dataclass(slots=True)
-class _Revoke:
-    request: Revoking
-    deadline: float
 
 
 class Dispatcher:
@@ -99,12 +96,12 @@ class Dispatcher:
         self._handler = handler
         self._clock = clock
         self._lease = lease
-        self._confirming: Commits | None = None  # the commit whose answer says whether this member still counts
         self._to_record, self._offset_of = reading.to_record, reading.offset_of
         self._letters = Letters(handler, reading, wall_clock)
         self._circuit = None if handler.breaker is None else Circuit(handler.breaker)
         self._inbox = inbox
         self._tell = reporter
+        self._transactor: TransactorSide | None = None
         self._until = None if until is None else dict(until)
         self._siblings = siblings or Siblings()
         self._dispatch = Dispatch(
@@ -120,23 +117,22 @@ class Dispatcher:
             retry_record_of=self._letters.retry_record,
             retry_topics=sorted({topic.seconds for topic in handler.delayed.values()}),
             circuit=self._circuit,
+            ahead=handler.is_at_most_once,
             random=jitter,
         )
-        self._revokes: list[_Revoke] = []
-        self._next_commit = clock() + handler.commit_every
+        self._enough_ahead = queued_ahead(handler.concurrency) // 2
         self._next_progress = clock() + _PROGRESS_SECONDS
         self._next_collection = clock() + _COLLECT_SECONDS
-        self._commit_after = 1 if handler.commit == "record" else handler.commit_after
-        self._finished_at_commit = 0
         self._works: set[Work] = set()
         self._watch = Watch(reading.offset_of, clock())
+        self.watches = Stopwatches(clock)
         self._results: list[Result] = []
         self._pace = pace or Pace()
-        self._commit_under_way = False
-        self._commit_again = False
-        self._set_back: dict[TopicPartition, OutOfRange] = {}  # logs that begin anew once their old records are through
-        self._unheard: set[TopicPartition] = set()  # of these nothing was fetched yet, not even that they end there
-        self._assignments = 0  # taken so far
+        self._commits = DueCommits(
+            handler, self._dispatch, reporter,
+            lease=lease, watches=self.watches, clock=clock, carry=self._carry_commits,
+        )  # fmt: skip
+        self._partitions = Partitions(self._dispatch, self._commits, reporter)
         self._stopping = False
         self._leaving = False
         self._leave_by = inf
@@ -152,15 +148,33 @@ class Dispatcher:
         in_flight = sum(epoch.tracker.unfinished for epoch in self._dispatch.epochs)
         return (self._clock() - self._watch.finished_at if in_flight else None), in_flight, self._watch.longest
 
-    def attach(self, fetcher: FetcherSide, workers: Workers, outbox: OutboxSide) -> None:
-        """Whom it talks to, from its first turn on."""
-        self._fetcher, self._workers, self._outbox = fetcher, workers, outbox
+    def load(self) -> tuple[int, int, dict[TopicPartition, int]]:
+        """Lanes with records, works that workers have or will have, bytes of offset maps; read from other threads."""
+        epochs = self._dispatch.epochs
+        maps = {epoch.place: len(known[1]) for epoch in epochs if (known := epoch.committed) is not None}
+        return sum(len(epoch.lanes) for epoch in epochs), self._dispatch.busy, maps
+
+    def attach(
+        self, fetcher: FetcherSide, workers: Workers, outbox: OutboxSide, transactor: TransactorSide | None = None
+    ) -> None:
+        """Whom it talks to, from its first turn on; with a ``transactor``, which is the outbox then, exactly-once."""
+        self._fetcher, self._workers, self._outbox, self._transactor = fetcher, workers, outbox, transactor
+        self._partitions.attach(fetcher.ask, transactor)
+
+    def _carry_commits(self, commits: Commits) -> None:
+        if self._transactor is None:
+            self._fetcher.ask(Commit(commits, self._partitions.assignments))
+        else:
+            self._transactor.commit(commits, self._partitions.losses)
 
     def run(self) -> None:
         """Until the member has left its group."""
         started = self._clock()
         while not self.left:
             self.turn(self._wait())
+            if self._dispatch.busy - self._handler.concurrency > self._enough_ahead:
+                # Works wait for workers, so nobody waits for this thread: let more come in, and take it at once.
+                time.sleep(_BREATH_SECONDS)
         self._tell.stopped(self._clock() - started)
 
     def turn(self, wait: float) -> None:
@@ -180,23 +194,22 @@ class Dispatcher:
     def _wait(self) -> float:
         if self._outbox.is_full:
             return _OUTBOX_FULL_SECONDS
-        return max(0.0, min(_IDLE_SECONDS, min(self._next_commit, self.next_due()) - self._clock()))
+        return max(0.0, min(_IDLE_SECONDS, min(self._commits.next, self.next_due()) - self._clock()))
 
     @property
     def next_commit(self) -> float:
         """When what is finished by then is committed."""
-        return self._next_commit
+        return self._commits.next
 
     def next_due(self) -> float:
         """When else there is something to do without a message: a retry, a batch, the last moment of a revoke."""
         work = self._dispatch.next_due()
-        due = [revoke.deadline for revoke in self._revokes]
-        return min(due, default=inf) if work is None else min([work, *due])
+        return min(inf if work is None else work, self._partitions.next_due())
 
     def _take(self, message: ToDispatcher) -> None:  # noqa: C901, PLR0912, PLR0915 - some lines for each kind of message
         match message:
             case Fetched(records, ends):
-                self._unheard.difference_update(records, ends)
+                self._partitions.unheard.difference_update(records, ends)
                 for place, batch in records.items():
                     if place[0] in self._handler.delayed:
                         self._deliver_returned(place, batch)
@@ -207,32 +220,41 @@ class Dispatcher:
             case Worked(work):
                 self._works.discard(work)
                 self._dispatch.release()
-                self._pace.observe(work.attempted, work.seconds)
+                attempted = work.attempted
+                self._pace.observe(attempted, work.seconds)
+                self.watches.worked(attempted, work.seconds)
                 self._results.extend(work.collect())
             case Delivered(sends):
-                for send in sends:
-                    if self._dispatch.acknowledge(send):
-                        self._tell.delivered(send)
+                self._acknowledge(sends)
+            case Approved(send):
+                if self._dispatch.is_current(send.tried.epoch):
+                    self._acknowledge(self._outbox.send([send]))
             case Refused(send, failure):
                 self._carry_out(self._dispatch.refuse(send, failure))
             case Undeliverable(send, error):
                 self._dispatch.abandon(send)
                 self._fail(error)
             case CommitAnswer():
-                self._on_commit_answer(message)
-            case Assigned():
-                self._on_assigned(message)
+                self._commits.answered(message)
+            case Assigned(places):
+                self.watches.rebalance_ended()
+                self._siblings.began(places)
+                self._partitions.assigned(message)
+                if self._stopping:
+                    self._dispatch.stop_dispatching(places)
             case OutOfRange():
-                self._on_out_of_range(message)
-            case Revoking(places, _):
-                self._dispatch.stop_dispatching(places)
+                self._partitions.out_of_range(message)
+            case Revoking():
+                self.watches.rebalance_began()
                 deadline = min(self._clock() + self._handler.drain_timeout, self._leave_by)
-                self._revokes.append(_Revoke(message, deadline))
-                self._trust_again()
+                self._partitions.revoking(message, deadline)
+                self._commits.trust_again()
             case Lost(places):
-                for epoch in self._close(places):
-                    self._tell.lost(epoch)
-                self._trust_again()
+                self.watches.rebalance_began()
+                self._partitions.lost(places)
+                self._commits.trust_again()
+            case Undone(error):
+                self._fetcher.ask(StartOver(error))
             case Trouble(error, fatal):
                 if fatal:
                     self._fail(error)
@@ -240,7 +262,7 @@ class Dispatcher:
                     self._tell.error(error, fatal=False)
             case Suspended(seconds):
                 self._tell.suspended(seconds)
-                self._confirm()
+                self._commits.confirm()
             case Rewound(places):
                 for place in places:
                     self._dispatch.rewound(place)
@@ -249,8 +271,7 @@ class Dispatcher:
             case AckedBelow(offsets):
                 for place, offset in offsets.items():
                     self._carry_out(self._dispatch.ack_below(place, offset))
-                self._commit_again = self._commit_under_way
-                self._commit()
+                self._commits.commit_at_once()
             case Survey(answer):
                 answer.put({epoch.place: _survey(epoch) for epoch in self._dispatch.epochs})
             case Stop(reason):
@@ -265,14 +286,13 @@ class Dispatcher:
         if now >= self._next_collection:
             self._next_collection = now + _COLLECT_SECONDS
             self._look_after_works()
-        if now <= self._lease.until:
+        if now <= self._lease.until and not self._outbox.is_full:
             self._hand_out(now)
         self._balance(now)
-        self._answer_revokes(now)
-        self._begin_anew()
-        if now >= self._next_commit or self._enough_to_commit():
-            self._commit()
-            self._next_commit = now + (_LAST_COMMITS_SECONDS if self._stopping else self._handler.commit_every)
+        self._partitions.answer_revokes(now)
+        if not self._stopping:
+            self._begin_anew()
+        self._commits.keep_up(now)
         if self._stopping and not self._leaving:
             self._leave(now)
         if now >= self._next_progress:
@@ -291,12 +311,31 @@ class Dispatcher:
             self._tell.dispatched(works)
             self._workers.submit(works)
 
+    def _balance(self, now: float) -> None:
+        paused, resumed = self._dispatch.balance(now)
+        if paused:
+            self._fetcher.ask(Pause({pause.epoch.place: pause.rewind_to for pause in paused}))
+        if resumed:
+            self._fetcher.ask(Resume([epoch.place for epoch in resumed]))
+        for pause in paused:
+            self._tell.paused(pause.epoch)
+        for epoch in resumed:
+            self._tell.resumed(epoch)
+
+    def _begin_anew(self) -> None:
+        for found in self._partitions.begin_anew():
+            if self._until is not None:
+                self._until[found.place] = min(self._until.get(found.place, 0), found.high)
+
     def _has_caught_up(self, until: Mapping[TopicPartition, int]) -> bool:
-        if not self._assignments:
+        if not self._partitions.assignments:
             # Others of this process may be through with everything before this one gets anything.
             return bool(until) and self._siblings.have_finished(until)
         # A commit past the end of its log looks like one that has caught up, until the broker says otherwise.
-        if self._unheard or not self._dispatch.caught_up(until):
+        if self._partitions.unheard or not self._dispatch.caught_up(until):
+            return False
+        # What a transaction holds is not done before it is committed: it may be lost, and done again.
+        if self._transactor is not None and (self._commits.is_under_way or self._dispatch.commits()):
             return False
         # A member with nothing to do may still get what another one of this process gives back.
         self._siblings.finished(epoch.place for epoch in self._dispatch.epochs)
@@ -321,14 +360,19 @@ class Dispatcher:
 
     def _carry_out(self, consequences: Consequences) -> None:
         self._tell.settled(consequences)
-        self._outbox.send(consequences.sends)
+        self._acknowledge(self._outbox.send(consequences.sends))
         if consequences.halted is not None:
             tried, failure = consequences.halted
             name, record = self._handler.name, self._to_record(tried.record, tried.attempt)
             if self._circuit is not None and self._circuit.is_open:
                 self._fail(breaker_error(name, record, failure, self._circuit))
             else:
-                self._fail(halt_error(name, record, failure))
+                self._fail(halt_error(name, record, failure, is_committed=self._handler.is_at_most_once))
+
+    def _acknowledge(self, sends: Iterable[Send]) -> None:
+        for send in sends:
+            if self._dispatch.acknowledge(send):
+                self._tell.delivered(send)
 
     def _deliver_returned(self, place: TopicPartition, batch: Sequence[AnyRecord]) -> None:
         """Records of a retry topic: their headers say when they are due."""
@@ -338,104 +382,7 @@ class Dispatcher:
             offset = self._offset_of(damaged[0].record)
             self._tell.damaged_headers(place, offset, len(damaged), damaged[0].said.problem)
 
-    # Partitions come and go.
-
-    def _on_assigned(self, assigned: Assigned) -> None:
-        self._assignments += 1
-        self._siblings.began(assigned.committed)
-        self._unheard.update(assigned.committed)
-        for place, commit in assigned.committed.items():
-            if place in assigned.starts or commit is None:
-                offset = assigned.starts.get(place)
-                epoch = self._begin(place, offset)
-            else:
-                offset, metadata = commit
-                finished = self._read_map(place, offset, metadata)
-                epoch = self._dispatch.assign(place, offset, metadata, finished)
-            if place in assigned.forced:
-                self._tell.forced(epoch, offset, None if commit is None else commit[0])
-            self._tell.assigned(epoch, offset)
-        if self._stopping:
-            self._dispatch.stop_dispatching(assigned.committed)
-
-    def _begin(self, place: TopicPartition, offset: int | None) -> Epoch:
-        """An epoch of which nothing is committed, or nothing that counts: its first commit says where it stands."""
-        epoch = self._dispatch.assign(place, offset)
-        epoch.committed = None
-        return epoch
-
-    def _on_out_of_range(self, found: OutOfRange) -> None:
-        epoch = next((epoch for epoch in self._dispatch.epochs if epoch.place == found.place), None)
-        # One that is on its way back meets the same end of the log there, and reports again.
-        if epoch is None or epoch.rewinding:
-            return
-        if found.moved_to < found.offset:
-            self._set_back[found.place] = found
-            return
-        self._tell.out_of_range(found)
-        self._dispatch.reach(found.place, found.moved_to)
-        self._fetcher.ask(Seek({found.place: found.moved_to}))
-
-    def _begin_anew(self) -> None:
-        """Offsets start again in a log that was made anew, so the old epoch ends; first, what it delivered finishes."""
-        if not self._set_back:
-            return
-        through = {epoch.place for epoch in self._dispatch.epochs if not epoch.tracker.unfinished and epoch.drained}
-        for place, found in [*self._set_back.items()]:
-            if place in through and not self._stopping:
-                for epoch in self._close([place]):
-                    self._tell.revoked(epoch)
-                self._tell.out_of_range(found)
-                self._tell.assigned(self._begin(place, found.moved_to), found.moved_to)
-                if self._until is not None:
-                    self._until[place] = min(self._until.get(place, 0), found.high)
-                self._fetcher.ask(Seek({place: found.moved_to}))
-
-    def _close(self, places: Iterable[TopicPartition]) -> list[Epoch]:
-        places = list(places)
-        self._unheard.difference_update(places)
-        for place in places:
-            self._set_back.pop(place, None)
-        return self._dispatch.close(places)
-
-    def _read_map(self, place: TopicPartition, offset: int, metadata: str) -> list[Range]:
-        try:
-            return decode(offset, metadata)
-        except UnreadableMapError as error:
-            self._tell.ignored_metadata(place, offset, str(error))
-            return []
-
-    def _answer_revokes(self, now: float) -> None:
-        """A revoke that is drained, or has waited long enough, gets its last commit points and ends its epochs."""
-        for revoke in [*self._revokes]:
-            places = set(revoke.request.places)
-            ours = [epoch for epoch in self._dispatch.epochs if epoch.place in places]
-            if now < revoke.deadline and not all(epoch.drained for epoch in ours):
-                continue
-            commits = self._dispatch.commits()
-            for epoch in self._close(places):
-                self._tell.revoked(epoch)
-            self._revokes.remove(revoke)
-            revoke.request.answer.put({place: commit for place, commit in commits.items() if place in places})
-
-    def _trust_again(self) -> None:
-        """The group has spoken to this member, so what it says holds from now on."""
-        if self._confirming is not None:
-            self._trust()
-
-    def _trust(self) -> None:
-        self._confirming = None
-        self._lease.restore(self._clock())
-
-    def _confirm(self) -> None:
-        """Ask the broker whether this member still counts, by a commit, which it takes from members only."""
-        commits = self._dispatch.commits(known_too=True)
-        if commits:
-            self._confirming = commits
-            self._commit_under_way = True
-            self._fetcher.ask(Commit(commits, self._assignments))
-        else:  # nothing was read yet, so nothing can be handled twice
-            self._trust()
+    # The end.
 
     def _fail(self, error: PenstockError) -> None:
         self._tell.error(error, fatal=True)
@@ -450,8 +397,8 @@ class Dispatcher:
         places = [epoch.place for epoch in self._dispatch.epochs]
         self._dispatch.stop_dispatching(places)
         self._fetcher.ask(Pause(dict.fromkeys(places)))
-        self._leave_by = self._next_commit = self._clock()
-        self._leave_by += self._handler.drain_timeout
+        self._leave_by = self._clock() + self._handler.drain_timeout
+        self._commits.hurry()
 
     def _leave(self, now: float) -> None:
         """Leave once all that was in progress is finished and committed, or it has been waited for long enough.
@@ -460,57 +407,11 @@ class Dispatcher:
         gets to the next generation, whose commits are accepted.
         """
         drained = all(epoch.drained for epoch in self._dispatch.epochs) and not self._outbox.is_full
-        done = drained and not self._commit_under_way and not self._dispatch.commits()
+        done = drained and not self._commits.is_under_way and not self._dispatch.commits()
         if done or now >= self._leave_by:
             self._leaving = True
+            self._commits.close()
             self._fetcher.leave()
-
-    # Commits and back-pressure.
-
-    def _commit(self) -> None:
-        # One at a time, so that an older commit can never overtake a newer one.
-        if self._commit_under_way or self._leaving:
-            return
-        if self._confirming is not None:
-            self._confirm()
-            return
-        self._finished_at_commit = self._dispatch.settled
-        commits = self._dispatch.commits()
-        if commits:
-            self._commit_under_way = True
-            self._fetcher.ask(Commit(commits, self._assignments))
-
-    def _enough_to_commit(self) -> bool:
-        """Whether so many records were finished since the last commit that the next one need not wait for its time."""
-        if self._commit_after is None or self._commit_under_way:
-            return False
-        return self._dispatch.settled - self._finished_at_commit >= self._commit_after
-
-    def _on_commit_answer(self, answer: CommitAnswer) -> None:
-        self._commit_under_way = False
-        if not answer.refused and answer.commits == self._confirming:
-            self._trust_again()
-        for place, commit in answer.commits.items():
-            reason = answer.refused.get(place)
-            if reason is None:
-                self._dispatch.committed(place, commit)
-                self._tell.committed(place, commit[0])
-            else:
-                self._tell.commit_failed(place, commit[0], reason)
-        if self._commit_again:
-            self._commit_again = False
-            self._commit()
-
-    def _balance(self, now: float) -> None:
-        paused, resumed = self._dispatch.balance(now)
-        if paused:
-            self._fetcher.ask(Pause({pause.epoch.place: pause.rewind_to for pause in paused}))
-        if resumed:
-            self._fetcher.ask(Resume([epoch.place for epoch in resumed]))
-        for pause in paused:
-            self._tell.paused(pause.epoch)
-        for epoch in resumed:
-            self._tell.resumed(epoch)
 
 
 def _survey(epoch: Epoch) -> Owned:

@@ -2,16 +2,20 @@
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import groupby
 from queue import Empty, SimpleQueue
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from penstock.app import Handler
 from penstock.core.lease import Lease
+from penstock.core.rebalance import Rebalance
 from penstock.core.record import TopicPartition as Place
 from penstock.engine.committing import Committer
+from penstock.engine.keeper import Keeper
 from penstock.engine.membership import Membership
 from penstock.engine.messages import (
     Commit,
@@ -23,20 +27,22 @@ from penstock.engine.messages import (
     Resume,
     Rewound,
     Seek,
+    StartOver,
     Suspended,
     ToFetcher,
     Trouble,
 )
 from penstock.engine.owned_consumer import OwnedConsumer
 from penstock.engine.positions import FirstTimes, find_new_position
-from penstock.errors import PenstockError, ServerError
+from penstock.engine.transactor import Transactor
+from penstock.errors import PenstockError, ServerError, StoreError
 from penstock.kafka import make_consumer, member_settings
 from penstock.kafka.failures import is_final, kafka_error, translate
 
 # How long a poll waits for a first record; commands to the fetcher wait as long.
 _POLL_SECONDS = 0.05
 _FETCH_LIMIT = 4_000
-_PATIENCE_SECONDS = 0.25
+_PATIENCE_SECONDS = 0.5
 _ROOM_CHECK_SECONDS = 0.002
 # How long to wait before a broken consumer is replaced: so long at first, twice as long after each failure.
 _FIRST_REBUILD_SECONDS = 1.0
@@ -51,6 +57,14 @@ _FENCED = tuple(KafkaError(code).str() for code in (KafkaError.FENCED_INSTANCE_I
 _OUT_OF_RANGE_CODES = frozenset(
     {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._LOG_TRUNCATION}  # noqa: SLF001
 )
+
+
+class StartOverError(Exception):
+    """The consumer is to be replaced, and all that it owned taken anew."""
+
+    def __init__(self, error: PenstockError) -> None:
+        super().__init__(str(error))
+        self.error = error
 
 
 class Fetcher:
@@ -70,6 +84,9 @@ class Fetcher:
         lease: Lease,
         first_times: FirstTimes | None = None,
         number: int = 0,
+        transactor: Transactor | None = None,
+        keeper: Keeper | None = None,
+        tell: Callable[[Rebalance], None] | None = None,
     ) -> None:
         self._handler = handler
         self._inbox = inbox
@@ -80,12 +97,17 @@ class Fetcher:
         self._doubted = False
         self._first_times = first_times or FirstTimes()
         self._number = number
+        self._tell = tell or (lambda _: None)
         self._commands: SimpleQueue[ToFetcher] = SimpleQueue()
         self._closing = threading.Event()
+        self._ended = False  # in a way that the dispatcher knows of
         self._delivered = 0
         self._wanted_room = 1
+        topics = {topic for topic, _ in handler.partitions} if handler.partitions else {*handler.consumed_topics}
+        self._only_topic = topics.pop() if len(topics) == 1 else None
         self._rebuild_seconds = _FIRST_REBUILD_SECONDS
-        self._committer = Committer(inbox)
+        self._committer = Committer(inbox, transactor, ahead=handler.is_at_most_once, keeper=keeper)
+        self._keeper = keeper
         # Made here, so that a setting that the client refuses is known before anything starts.
         self._consumer = self._make_consumer()
         self._thread = threading.Thread(target=self._run, name=f"{handler.name}-fetcher", daemon=True)
@@ -115,46 +137,72 @@ class Fetcher:
             while True:
                 try:
                     self._consume()
-                except KafkaException as error:
+                except (KafkaException, StartOverError, StoreError) as error:
                     self._break_off(error)
                 else:
+                    self._ended = True
                     return
                 # Asked to leave meanwhile, there is nothing left to give back.
                 if self._closing.wait(self._rebuild_seconds):
+                    self._ended = True
                     return
                 self._rebuild_seconds = min(2 * self._rebuild_seconds, _MOST_REBUILD_SECONDS)
                 self._consumer = self._make_consumer()
         except Exception as error:  # noqa: BLE001 - whatever ends this thread must be known to the dispatcher
             self._report(error, fatal=True)
+            self._ended = True
         finally:
+            if not self._ended:
+                # The client raises things that are no exceptions; an end by one of them must not look like a clean one.
+                problem = f"The thread that fetches for handler {self._handler.name} broke down."
+                self._inbox.put(Trouble(ServerError(problem, hint="Nothing was lost: start again."), fatal=True))
             self._inbox.put(Left())
 
     def _consume(self) -> None:
         """With one consumer, until it is to leave; raises where that consumer is of no more use."""
         self._consumer.adopt()
-        self._membership = Membership(
-            self._handler,
-            self._inbox,
-            self._consumer,
-            committer=self._committer,
-            first_times=self._first_times,
-            stay_awake=self._renew_lease,
-        )
+        self._membership = self._make_membership()
         self._flow = self._membership.flow
         try:
             self._membership.join()
             while not self._closing.is_set():
                 self._carry_out_commands()
+                self._membership.attend()
                 self._flow.unstick()
                 self._fetch()
             self._membership.leave()
-        except KafkaException:
+        except (KafkaException, StartOverError, StoreError):
             raise
         except BaseException:
             self._membership.break_off()
             raise
 
-    def _break_off(self, error: KafkaException) -> None:
+    def _make_membership(self) -> Membership:
+        parts: dict[str, Any] = {
+            "committer": self._committer,
+            "first_times": self._first_times,
+            "keeper": self._keeper,
+            "stay_awake": self._stay_awake,
+            "tell": self._tell,
+        }
+        if not self._handler.is_open:
+            return Membership(self._handler, self._inbox, self._consumer, **parts)
+        # Imported here because it needs a library that nobody else does.
+        from penstock.engine.open_membership import OpenMembership  # noqa: PLC0415
+
+        return OpenMembership(
+            self._handler, self._inbox, self._consumer, number=self._number, brokers=self._brokers, **parts
+        )
+
+    def _stay_awake(self) -> None:
+        """While a revoke drains."""
+        self._renew_lease()
+        self._committer.authorize(self._membership.commits_as)
+        if self._committer.ahead:
+            # What waits for its commit can only be handled, and drained, after that.
+            self._carry_out_commits()
+
+    def _break_off(self, error: KafkaException | StartOverError | StoreError) -> None:
         """Let go of the consumer and all that it owned; raises where a new one would fare no better."""
         self._membership.break_off()
         self._committer.abandon("the consumer broke before the broker answered")
@@ -184,8 +232,13 @@ class Fetcher:
                 reset="error",
                 on_commit=self._committer.on_commit,
                 on_error=self._on_error,
+                on_statistics=None if handler.is_open or handler.partitions else self._on_statistics,
             )
         )
+
+    def _on_statistics(self, text: str) -> None:
+        """The client's callback."""
+        self._membership.on_statistics(text)
 
     # Fetching.
 
@@ -204,7 +257,7 @@ class Fetcher:
             messages = self._without_errors(messages, ends, troubles)
         # Messages of one partition come in stretches, so they are sorted a stretch at a time.
         for partition, stretch in groupby(messages, Message.partition):
-            for topic, same in groupby(stretch, Message.topic):
+            for topic, same in self._by_topic(stretch):
                 records.setdefault((topic or "", partition or 0), []).extend(same)
         if records or ends:
             self._delivered += len(messages)
@@ -213,6 +266,9 @@ class Fetcher:
         # Told last: what came before a trouble counts before it.
         for message in troubles:
             self._on_trouble(message)
+
+    def _by_topic(self, messages: Iterator[Message]) -> Iterable[tuple[str | None, Iterator[Message]]]:
+        return groupby(messages, Message.topic) if self._only_topic is None else [(self._only_topic, messages)]
 
     def _renew_lease(self) -> None:
         """This thread is awake and so is its client. If it was not for too long, the dispatcher is to know first."""
@@ -247,14 +303,16 @@ class Fetcher:
     def _room(self) -> int:
         """How many records to ask for: none while too many are in flight, until a good part of them is done.
 
-        Pausing throws away what the client has buffered, so handlers get a moment to make room first.
+        Pausing throws away what the client has buffered, and it is about a second before more comes after a resume. So
+        handlers get a moment to make room first: those who would be through with the rest within that second need less.
         """
         deadline = time.monotonic() + _PATIENCE_SECONDS
         # One place is kept back: with no room, a partition that is assigned in this very poll is not paused yet.
         while (room := self._in_flight_room(self._delivered) - 1) < self._wanted_room:
             self._wanted_room = self._handler.max_in_flight // 4
-            if self._flow.is_paused or time.monotonic() >= deadline or not self._commands.empty():
+            if self._flow.is_paused or time.monotonic() >= deadline or self._closing.is_set():
                 return 0
+            self._carry_out_commands()
             time.sleep(_ROOM_CHECK_SECONDS)
         self._wanted_room = 1
         return min(_FETCH_LIMIT, room)
@@ -262,6 +320,7 @@ class Fetcher:
     # Commands.
 
     def _carry_out_commands(self) -> None:
+        self._committer.authorize(self._membership.commits_as)
         while True:
             try:
                 command = self._commands.get_nowait()
@@ -269,17 +328,42 @@ class Fetcher:
                 return
             match command:
                 case Commit():
-                    self._committer.commit(self._consumer, command)
+                    self._committer.commit(self._membership.commits_as, command)
                 case Pause():
                     self._pause(command)
                 case Resume(places):
                     self._flow.speed_up(places)
-                case Seek(offsets):
-                    self._flow.speed_up(offsets)
-                    for place, offset in offsets.items():
-                        self._flow.go_on(place, offset)
+                case Seek():
+                    self._seek(command)
                 case Renew(places):
                     self._renew(places)
+                case StartOver(error):
+                    self._start_over(error)
+
+    def _start_over(self, error: PenstockError) -> None:
+        if not self._membership.start_over(seconds=self._rebuild_seconds):
+            raise StartOverError(error)
+        self._rebuild_seconds = min(2 * self._rebuild_seconds, _MOST_REBUILD_SECONDS)
+        self._report(error, fatal=False)
+
+    def _carry_out_commits(self) -> None:
+        others: list[ToFetcher] = []
+        with suppress(Empty):
+            while True:
+                command = self._commands.get_nowait()
+                if isinstance(command, Commit):
+                    self._committer.commit(self._membership.commits_as, command)
+                else:
+                    others.append(command)
+        for command in others:
+            self._commands.put(command)
+
+    def _seek(self, command: Seek) -> None:
+        if command.anew and self._keeper is not None:
+            self._keeper.forget(command.offsets)
+        self._flow.speed_up(command.offsets)
+        for place, offset in command.offsets.items():
+            self._flow.go_on(place, offset)
 
     def _pause(self, command: Pause) -> None:
         self._flow.slow_down(command.places)
@@ -324,6 +408,8 @@ class Fetcher:
         return _is_final(error)
 
     def _report(self, error: BaseException, *, fatal: bool, doing: str = "") -> None:
+        if isinstance(error, StartOverError):
+            error = error.error
         if not isinstance(error, PenstockError):
             error = translate(error, doing=doing or f"consuming {self._handler.source}", brokers=self._brokers)
         self._inbox.put(Trouble(error, fatal=fatal))

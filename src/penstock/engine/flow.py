@@ -1,6 +1,6 @@
 """Pausing, resuming and moving within the partitions that are owned, on the fetcher's thread."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -10,11 +10,15 @@ from penstock.core.record import TopicPartition as Place
 
 
 class Flow:
-    """``cooperates`` says how the client wants its assignment changed: in parts, or always as a whole."""
+    """``cooperates`` says how the client wants its assignment changed: in parts, or always as a whole.
 
-    def __init__(self, consumer: Any, *, cooperates: bool) -> None:
+    A client that ``only_fetches`` is no member, and has to be told what to stop fetching.
+    """
+
+    def __init__(self, consumer: Any, *, cooperates: bool, only_fetches: bool = False) -> None:
         self._consumer = consumer
-        self._cooperates = cooperates
+        self._cooperates = cooperates or only_fetches
+        self._only_fetches = only_fetches
         self._next: dict[Place, int] = {}  # where fetching is, for each partition that is owned
         self._slow: set[Place] = set()  # paused one by one, by the dispatcher
         self._paused: set[Place] = set()
@@ -42,13 +46,17 @@ class Flow:
         else:
             self._consumer.assign(_at(self._next))
 
-    def remove(self, places: Iterable[Place]) -> None:
-        """They are not ours any more; the client stops to fetch them by itself."""
+    def remove(self, places: Collection[Place]) -> None:
+        """They are not ours any more; a client that is a member stops to fetch them by itself."""
+        self._release(places)
+        if self._only_fetches:
+            # A consumer that broke refuses it; what would still come of these partitions is dropped.
+            with suppress(KafkaException):
+                self._consumer.incremental_unassign(_partitions(place for place in places if place in self._next))
         for place in places:
             self._next.pop(place, None)
             self._stuck.pop(place, None)
             self._slow.discard(place)
-            self._paused.discard(place)
 
     def passed(self, place: Place, offset: int) -> None:
         """Everything below this offset was fetched."""
@@ -88,17 +96,23 @@ class Flow:
             return
         self._next.update(self._stuck)
         try:
+            self._release(self._stuck if self._cooperates else self._next)
             if self._cooperates:
                 with suppress(KafkaException):  # it may be out already, from an attempt before
                     self._consumer.incremental_unassign(_partitions(self._stuck))
                 self._consumer.incremental_assign(_at(self._stuck))
-                self._paused.difference_update(self._stuck)
             else:
                 self._consumer.assign(_at(self._next))
-                self._paused.clear()
         except KafkaException:
             return
         self._stuck.clear()
+
+    def _release(self, places: Iterable[Place]) -> None:
+        """The client keeps a pause for when a partition comes back, which nobody would then know of."""
+        paused = self._paused.intersection(places)
+        with suppress(KafkaException):  # a consumer that broke keeps nothing
+            self._consumer.resume(_partitions(paused))
+        self._paused -= paused
 
 
 def _partitions(places: Iterable[Place]) -> list[TopicPartition]:

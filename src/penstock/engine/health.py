@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from penstock.engine.vitals import Vitals
+
 # A poll comes every moment; one that is so late hangs, or the process does.
 POLL_LIMIT_SECONDS = 60.0
 
@@ -48,9 +50,15 @@ class HealthBoard:
     """Where members of this process can be looked at, from any thread."""
 
     _looks: list[Callable[[], Health]] = field(default_factory=list)
+    _measures: list[Callable[[], Vitals]] = field(default_factory=list)
 
-    def add(self, look: Callable[[], Health]) -> None:
+    def add(self, look: Callable[[], Health], measure: Callable[[], Vitals] | None = None) -> None:
         self._looks.append(look)
+        if measure is not None:
+            self._measures.append(measure)
+
+    def vitals(self) -> list[Vitals]:
+        return [measure() for measure in self._measures]
 
     def report(self, *, stuck_after: float) -> dict[str, Any]:
         members = [look() for look in self._looks]

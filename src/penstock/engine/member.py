@@ -6,11 +6,12 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
+from hashlib import sha256
 from itertools import count
 from queue import Empty, SimpleQueue
-
-from confluent_kafka import Producer
+from typing import Any
 
 from penstock.app import Handler
 from penstock.core.events import Event
@@ -20,24 +21,40 @@ from penstock.engine.acking import acking
 from penstock.engine.dispatcher import Dispatcher
 from penstock.engine.fetcher import Fetcher
 from penstock.engine.health import Health
+from penstock.engine.keeper import make_keeper
 from penstock.engine.messages import AckedBelow, Inbox, Owned, Renew, Stop, Survey
 from penstock.engine.outbox import Outbox
 from penstock.engine.positions import FirstTimes
 from penstock.engine.reporter import Reporter
 from penstock.engine.siblings import Siblings
+from penstock.engine.transactor import Transactor
+from penstock.engine.vitals import Vitals
 from penstock.engine.workers import make_workers
-from penstock.kafka import MESSAGES, make_producer
+from penstock.kafka import MESSAGES, Cluster, make_alone_producer, make_producer
+from penstock.kafka.messages import place_of
+from penstock.kafka.transactions import Transaction, transactional_id
 
 _JOIN_SECONDS = 10.0
 # How long to wait for an answer before looking whether anybody is there to give one.
 _SURVEY_SECONDS = 0.2
 _NUMBERS = count(1)
-_SESSION_TIMEOUT_MS = 45_000  # Kafka's own default
-_MAX_MESSAGE_BYTES = 1_000_000_000  # as much as the client allows
+# Kafka's own defaults.
+_SESSION_TIMEOUT_MS = 45_000
+_HEARTBEAT_MS = {"classic": 3_000, "consumer": 5_000}
+# How much later than it should be a heartbeat may be.
+_LATE_HEARTBEAT_MS = 500
+# A killed member's transaction ends after this long, and until then readers of its outputs wait.
+_TRANSACTION_TIMEOUT_MS = 10_000
 
 
-def _session_seconds(handler: Handler) -> float:
-    return float(handler.settings.get("session.timeout.ms", _SESSION_TIMEOUT_MS)) / 1000
+def lease_seconds(handler: Handler) -> float:
+    """How long a member that hears nothing may take its partitions for its own.
+
+    The broker counts its session from the last heartbeat, which may be an interval older than the last poll.
+    """
+    session = float(handler.settings.get("session.timeout.ms", _SESSION_TIMEOUT_MS))
+    heartbeat = float(handler.settings.get("heartbeat.interval.ms", _HEARTBEAT_MS[handler.protocol]))
+    return max(session / 2, session - heartbeat - _LATE_HEARTBEAT_MS) / 1000
 
 
 @dataclass(frozen=True)
@@ -66,9 +83,13 @@ class Member:
         self.handler = self._handler = handler
         self._inbox: Inbox = SimpleQueue()
         self._reading = acking(MESSAGES, self._inbox) if handler.commit == "manual" else MESSAGES
+        self._keeper = make_keeper(handler)
+        if self._keeper is not None:
+            begin = self._keeper.transactions(place_of, self._reading.offset_of)
+            self._reading = replace(self._reading, begin=begin)
         self._name = f"{socket.gethostname()}-{os.getpid()}-{next(_NUMBERS)}"
         self._reporter = Reporter(handler, emit, member=self._name, reading=self._reading, per_record=per_record)
-        self._lease = Lease(_session_seconds(handler))
+        self._lease = Lease(lease_seconds(handler))
         self._dispatcher = Dispatcher(
             handler,
             self._inbox,
@@ -78,6 +99,12 @@ class Member:
             until=until,
             siblings=crew.siblings,
         )
+        self._transactor = None
+        if handler.is_exactly_once:
+            name = _transactional_id(handler, self._name, number)
+            make, topics = partial(_make_transaction, brokers, name, handler), _written_topics(handler)
+            read_limits = partial(Cluster(brokers, handler.settings).largest_batches, topics)
+            self._transactor = Transactor(make, read_limits, self._inbox, brokers=brokers)
         self._fetcher = Fetcher(
             handler,
             self._inbox,
@@ -86,8 +113,10 @@ class Member:
             lease=self._lease,
             first_times=crew.first_times,
             number=number,
+            transactor=self._transactor,
+            keeper=self._keeper,
+            tell=self._reporter.rebalanced,
         )
-        self._producer = make_producer(brokers, settings=handler.settings)
         self._brokers = brokers
         self._thread = threading.Thread(target=self._run, name=f"{handler.name}-dispatcher", daemon=True)
         self._crash: BaseException | None = None
@@ -137,16 +166,33 @@ class Member:
             longest=longest,
         )
 
+    def vitals(self) -> Vitals:
+        """From any thread."""
+        _, in_flight, longest = self._dispatcher.health()
+        lanes, works, map_bytes = self._dispatcher.load()
+        return Vitals(
+            handler=self._handler.name,
+            group=self._handler.group,
+            in_flight=in_flight,
+            lanes=lanes,
+            works=works,
+            concurrency=self._handler.concurrency,
+            polled_seconds_ago=time.monotonic() - self._fetcher.polled,
+            longest_seconds=max((each.seconds for each in longest), default=0.0),
+            map_bytes=map_bytes,
+            watches=self._dispatcher.watches,
+        )
+
     def _run(self) -> None:
         try:
             with ExitStack() as stack:
+                if self._keeper is not None:
+                    stack.callback(self._keeper.close)
                 workers = make_workers(self._handler, self._inbox, self._reading, self._lease)
                 stack.callback(workers.close)
-                outbox = Outbox(
-                    self._producer, self._inbox, make_alone=self._make_alone_producer, brokers=self._brokers
-                )
+                outbox = self._start_outbox()
                 stack.callback(outbox.close)
-                self._dispatcher.attach(self._fetcher, workers, outbox)
+                self._dispatcher.attach(self._fetcher, workers, outbox, self._transactor)
                 self._fetcher.start()
                 stack.callback(self._fetcher.join, _JOIN_SECONDS)
                 stack.callback(self._fetcher.leave)
@@ -154,10 +200,30 @@ class Member:
         except BaseException as crash:  # noqa: BLE001 - handed to whoever joins; nothing more is committed after it
             self._crash = crash
 
-    def _make_alone_producer(self) -> Producer:
-        """A producer that sends each record by itself, so that the broker's answer is about that one.
+    def _start_outbox(self) -> Outbox | Transactor:
+        if self._transactor is not None:
+            self._transactor.start()
+            return self._transactor
+        producer = make_producer(self._brokers, settings=self._handler.settings)
+        make_alone = partial(make_alone_producer, self._brokers, self._handler.settings)
+        return Outbox(producer, self._inbox, make_alone=make_alone, brokers=self._brokers)
 
-        What came from a broker may be larger than what the client sends by its own default, so the broker decides.
-        """
-        settings = {"message.max.bytes": _MAX_MESSAGE_BYTES, **self._handler.settings, "batch.num.messages": 1}
-        return make_producer(self._brokers, settings=settings)
+
+def _make_transaction(
+    brokers: str, name: str, handler: Handler, purpose: str, settings: Mapping[str, Any]
+) -> Transaction:
+    chosen = {"transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS, **settings, **handler.settings}
+    return Transaction(brokers, f"{name}:{purpose}" if purpose else name, group=None, settings=chosen)
+
+
+def _written_topics(handler: Handler) -> list[str]:
+    return [topic for topic in (handler.to, handler.dead_letter, *handler.delayed) if topic is not None]
+
+
+def _transactional_id(handler: Handler, member: str, number: int) -> str:
+    """Of this member alone. Where that has a lasting name, so has its producer, which ends what its last run left."""
+    if handler.partitions:
+        owned = ",".join(f"{topic}[{partition}]" for topic, partition in sorted(handler.partitions))
+        return transactional_id(handler.group, handler.name, sha256(owned.encode()).hexdigest()[:16])
+    lasting = None if handler.static_id is None else f"{handler.static_id}-{number}"
+    return transactional_id(handler.group, handler.name, lasting or member)

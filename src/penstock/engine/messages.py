@@ -6,9 +6,11 @@ from queue import SimpleQueue
 
 from penstock.core.decisions import Send
 from penstock.core.lanes import AnyRecord
+from penstock.core.offset_map import Range
+from penstock.core.out_of_range import OutOfRange
 from penstock.core.outcome import Failed
 from penstock.core.record import TopicPartition
-from penstock.engine.work import Work
+from penstock.core.work import Work
 from penstock.errors import PenstockError
 
 Offsets = Mapping[TopicPartition, int]
@@ -31,12 +33,15 @@ class Assigned:
     """Partitions that are ours now, with what the group has committed for each, if anything.
 
     ``starts`` has those that begin elsewhere than at their commit: at this offset, or, for None, where the log starts.
-    Those of them that are ``forced`` have a commit that does not count.
+    Those of them that are ``forced`` have a commit that does not count. ``finished`` are ranges that are finished
+    besides what a commit's metadata says. ``behind`` are those that are kept elsewhere and stand otherwise in Kafka.
     """
 
     committed: Mapping[TopicPartition, tuple[int, str] | None]
     starts: Mapping[TopicPartition, int | None] = field(default_factory=dict)
     forced: frozenset[TopicPartition] = frozenset()
+    finished: Mapping[TopicPartition, Sequence[Range]] = field(default_factory=dict)
+    behind: frozenset[TopicPartition] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,23 +60,6 @@ class Lost:
 
 
 @dataclass(frozen=True, slots=True)
-class OutOfRange:
-    """The log does not have the offset that was to be fetched next; fetching waits for a Seek to ``moved_to``."""
-
-    place: TopicPartition
-    offset: int
-    low: int
-    high: int
-    moved_to: int
-
-    @property
-    def skipped(self) -> int:
-        """How many offsets are passed over, of those that were to come or of those that are there instead."""
-        # Above the end, it is another log than before: what counts is how much of this one is left out.
-        return max(0, self.moved_to - (self.low if self.offset > self.high else self.offset))
-
-
-@dataclass(frozen=True, slots=True)
 class Worked:
     """A worker is through with this."""
 
@@ -83,6 +71,13 @@ class Delivered:
     """Outputs and dead letters that the broker has acknowledged."""
 
     sends: Sequence[Send]
+
+
+@dataclass(frozen=True, slots=True)
+class Approved:
+    """What might have been too large is not, in this form: it can be sent."""
+
+    send: Send
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +102,13 @@ class CommitAnswer:
 
     commits: Commits
     refused: Mapping[TopicPartition, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """A transaction is lost, so what was done since the one before does not count."""
+
+    error: PenstockError
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,9 +186,11 @@ ToDispatcher = (
     | OutOfRange
     | Worked
     | Delivered
+    | Approved
     | Refused
     | Undeliverable
     | CommitAnswer
+    | Undone
     | Trouble
     | Rewound
     | Suspended
@@ -223,9 +227,10 @@ class Resume:
 
 @dataclass(frozen=True, slots=True)
 class Seek:
-    """Go on from these offsets with partitions that wait for it."""
+    """Go on from these offsets with partitions that wait for it; ``anew`` where offsets mean other records now."""
 
     offsets: Offsets
+    anew: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,4 +240,11 @@ class Renew:
     places: Sequence[TopicPartition]
 
 
-ToFetcher = Commit | Pause | Resume | Seek | Renew
+@dataclass(frozen=True, slots=True)
+class StartOver:
+    """What was done since the last commit does not count: let everything go, and take it again as it is committed."""
+
+    error: PenstockError
+
+
+ToFetcher = Commit | Pause | Resume | Seek | Renew | StartOver

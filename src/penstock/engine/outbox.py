@@ -2,7 +2,7 @@
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from queue import SimpleQueue
 
@@ -18,7 +18,9 @@ _POLL_SECONDS = 0.1
 _CLOSE_SECONDS = 5.0
 
 # What the record itself is to blame for; anything else is the cluster's trouble.
-_OWN_FAULT = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD, KafkaError.RECORD_LIST_TOO_LARGE})
+OWN_FAULT = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD, KafkaError.RECORD_LIST_TOO_LARGE})
+# Where the client has given up for good, it says this of each record, and what it was once.
+_GIVEN_UP = frozenset({KafkaError._FATAL, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})  # noqa: SLF001
 
 
 class Outbox:
@@ -38,6 +40,8 @@ class Outbox:
         self._acknowledged: list[Send] = []
         self._refused: SimpleQueue[tuple[Send, list[Outgoing]]] = SimpleQueue()
         self._alone: Producer | None = None
+        self._given_up: SimpleQueue[tuple[Send, KafkaError]] = SimpleQueue()
+        self._fatal: KafkaError | None = None
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._collect, name="outbox", daemon=True)
         self._thread.start()
@@ -47,9 +51,10 @@ class Outbox:
         """Whether some wait here because the client's own buffer is full; ``flush`` tries them again."""
         return bool(self._waiting)
 
-    def send(self, sends: Iterable[Send]) -> None:
+    def send(self, sends: Iterable[Send]) -> Sequence[Send]:
         self._waiting.extend(sends)
         self.flush()
+        return ()
 
     def flush(self) -> None:
         while self._waiting:
@@ -68,17 +73,32 @@ class Outbox:
 
     def _collect(self) -> None:
         while not self._closing.is_set():
-            self._producer.poll(_POLL_SECONDS)
+            self._poll(self._producer, _POLL_SECONDS)
             self._send_refused_alone()
+            self._explain()
             if self._acknowledged:
                 # Callbacks run inside poll, on this thread, so nobody else touches the list.
                 self._inbox.put(Delivered(self._acknowledged))
                 self._acknowledged = []
 
+    def _poll(self, producer: Producer, seconds: float) -> None:
+        try:
+            producer.poll(seconds)
+        except KafkaException as error:
+            self._fatal = self._fatal or error.args[0]
+
+    def _explain(self) -> None:
+        """What was given up, with the reason for it, which may have come after."""
+        while not self._given_up.empty():
+            send, error = self._given_up.get()
+            self._give_up(send, self._fatal or error)
+
     def _on_delivery(self, send: Send, error: KafkaError | None, _message: object = None) -> None:
         if error is None:
             self._acknowledged.append(send)
-        elif error.code() in _OWN_FAULT:
+        elif error.code() in _GIVEN_UP:
+            self._given_up.put((send, error))
+        elif error.code() in OWN_FAULT:
             out = send.outgoing
             self._refused.put((send, [out] if send.failure is None else [out, shortened(out)]))
         else:
@@ -98,12 +118,12 @@ class Outbox:
             except KafkaException as error:
                 answer(error.args[0], None)
         if self._alone is not None:
-            self._alone.poll(0)
+            self._poll(self._alone, 0)
 
     def _on_delivery_alone(self, send: Send, other_forms: list[Outgoing], error: KafkaError | None, _: object) -> None:
         if error is None:
             self._acknowledged.append(send)
-        elif error.code() in _OWN_FAULT and other_forms:
+        elif error.code() in OWN_FAULT and other_forms:
             self._refused.put((send, other_forms))
         else:
             self._give_up(send, error)
@@ -120,7 +140,7 @@ def refusal(send: Send, error: KafkaError, *, brokers: str) -> Refused | Undeliv
     """What it means that the broker does not take this, in no form."""
     # A dead letter has nowhere else to go, so its refusal always stops the member.
     is_dead_letter = send.failure is not None and send.delay is None
-    if error.code() in _OWN_FAULT and not is_dead_letter:
+    if error.code() in OWN_FAULT and not is_dead_letter:
         return Refused(send, _why(send, error))
     doing = f"writing to topic {send.outgoing.topic} what became of {_name(send)}"
     return Undeliverable(send, translate(KafkaException(error), doing=doing, brokers=brokers))

@@ -8,8 +8,10 @@ from typing import Any
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, KafkaException, TopicPartition
 
 from penstock.app import Handler, Start
+from penstock.core.out_of_range import OutOfRange
 from penstock.core.record import TopicPartition as Place
-from penstock.engine.messages import Assigned, OutOfRange
+from penstock.engine.keeper import Keeper
+from penstock.engine.messages import Assigned
 
 _ANSWER_SECONDS = 10.0
 
@@ -30,31 +32,39 @@ class FirstTimes:
             self._had.update(places)
 
 
-def find_positions(consumer: Any, handler: Handler, places: Sequence[Place], first_times: FirstTimes) -> Assigned:
-    """Where these partitions stand, asked of the broker."""
+def find_positions(
+    consumer: Any, handler: Handler, places: Sequence[Place], first_times: FirstTimes, keeper: Keeper | None = None
+) -> Assigned:
+    """Where these partitions stand, asked of the broker, and of the keeper where there is one, who knows better."""
     if not places:
         return Assigned({})
     found = _sound(consumer.committed(_partitions(places), timeout=_ANSWER_SECONDS))
     committed = {
         (each.topic, each.partition): (each.offset, each.metadata or "") if each.offset >= 0 else None for each in found
     }
+    kept = {} if keeper is None else keeper.claim(places)
+    saved = {place: (each.offset, each.note) for place, each in kept.items() if each.offset is not None}
+    behind = frozenset(place for place, commit in saved.items() if committed[place] != commit)
+    committed |= saved
     starts = _resolve(consumer, handler.start, [place for place, commit in committed.items() if commit is None])
     forced: dict[Place, int | None] = {}
     if handler.from_ is not None:
         first = first_times.among(places)
         named = handler.from_ if isinstance(handler.from_, Mapping) else first
         forced = _resolve(consumer, handler.from_, [place for place in first if place in named])
+    if keeper is not None and forced:
+        keeper.forget(forced)
+    finished = {place: each.finished for place, each in kept.items() if place not in forced}
     # Only now: where the broker did not answer, it is the first time again.
     first_times.note(places)
-    return Assigned(committed, {**starts, **forced}, frozenset(forced))
+    return Assigned(committed, {**starts, **forced}, frozenset(forced), finished, behind)
 
 
 def find_new_position(consumer: Any, handler: Handler, place: Place, offset: int) -> OutOfRange:
     """Where to go on, as the log does not have this offset."""
     low, high = (_offsets_at(consumer, [place], when)[place] for when in (OFFSET_BEGINNING, OFFSET_END))
     wanted = _resolve(consumer, handler.start, [place])[place]
-    moved_to = wanted if wanted is not None and low <= wanted <= high else low
-    return OutOfRange(place, offset, low, high, moved_to)
+    return OutOfRange.found(place, offset, low=low, high=high, wanted=wanted)
 
 
 def _resolve(consumer: Any, start: Start, places: Sequence[Place]) -> dict[Place, int | None]:

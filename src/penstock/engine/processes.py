@@ -8,6 +8,7 @@ from multiprocessing.connection import Connection
 from typing import Any, cast
 
 from penstock.app import Handler, Reading, attempts, batch_attempts
+from penstock.codecs import RECORDS
 from penstock.core.outcome import Failed, Outcome, WorkerDied, failed
 from penstock.core.record import Record
 from penstock.errors import ConfigError
@@ -18,13 +19,13 @@ _CLOSE_SECONDS = 1.0
 
 
 def check_importable(handler: Handler) -> None:
-    """A child gets its handler by name, so it must have one there."""
+    """A child gets its handler by name, and its decoders too, so they must have one there."""
     try:
-        pickle.dumps(handler.function)
+        pickle.dumps((handler.function, handler.value, handler.key, handler.headers, handler.to_value))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise ConfigError(
             f"Handler {handler.name} cannot run in a worker process: {error}.",
-            hint="Define it at the top level of a module, under its own name.",
+            hint="Define it, and what it decodes and encodes with, at the top level of a module, under its own name.",
         ) from error
 
 
@@ -47,8 +48,8 @@ class Child:
         outcomes = self._ask(records)
         if not isinstance(outcomes, Failed):
             return cast("list[Outcome]", outcomes)
-        if len(records) == 1:
-            return [outcomes]
+        if len(records) == 1 or self._handler.is_at_most_once:
+            return [outcomes] * len(records)
         # One of them took the process along. Alone, each shows whether it was the one.
         return [outcome for record in records for outcome in self._ask_batch([record])]
 
@@ -104,7 +105,9 @@ def _serve(handler: Handler, pipe: Connection) -> None:
     # Ctrl+C reaches the whole group of processes; when to stop is the parent's decision.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     pipe.send("ready")
-    attempt_all, attempt = (batch_attempts(handler), None) if handler.batch else (None, attempts(handler))
+    attempt_all, attempt = (
+        (batch_attempts(handler, RECORDS), None) if handler.batch else (None, attempts(handler, RECORDS))
+    )
     while True:
         try:
             asked = pipe.recv()

@@ -9,10 +9,11 @@ from penstock.core import events
 from penstock.core.counts import Counts
 from penstock.core.decisions import Consequences, Send, Tried
 from penstock.core.lanes import AnyRecord, Epoch
+from penstock.core.out_of_range import OutOfRange
 from penstock.core.outcome import Failed
+from penstock.core.rebalance import Rebalance
 from penstock.core.record import TopicPartition
-from penstock.engine.messages import OutOfRange
-from penstock.engine.work import Work
+from penstock.core.work import Work
 from penstock.errors import PenstockError
 
 
@@ -36,12 +37,17 @@ class Reporter:
         self._per_record = per_record
         self._counts = Counts()
         self._told = 0
+        self._told_blocked = False
 
     def started(self, lag: int, topics: tuple[str, ...]) -> None:
         name = self._handler.name
         self._emit(events.Started(engine="local", group=self._group, handler=name, topics=topics, lag=lag))
 
     # Ownership.
+
+    def rebalanced(self, rebalance: Rebalance) -> None:
+        """From the thread that was through with it first, which is not the dispatcher's."""
+        self._emit(events.Rebalanced(**self._who, rebalance=rebalance))
 
     def assigned(self, epoch: Epoch, offset: int | None) -> None:
         self._emit(events.Assigned(**self._who, **_where(epoch), epoch=epoch.number, offset=offset))
@@ -106,6 +112,15 @@ class Reporter:
                 )
             )
 
+        self._blocked(consequences)
+
+    def _blocked(self, consequences: Consequences) -> None:
+        """One stands for all: where something is away, every lane runs into it."""
+        if consequences.blocked and not self._told_blocked:
+            self._told_blocked = True
+            tried, failure, delay = consequences.blocked[0]
+            self._emit(events.Blocked(**self._who, **_tried(tried), reason=failure.message, seconds=round(delay, 3)))
+
     def delivered(self, send: Send) -> None:
         """The broker has what became of a record, so it is finished here. What waits is counted when it comes back."""
         tried = send.tried
@@ -142,6 +157,7 @@ class Reporter:
         )
 
     def progressed(self) -> None:
+        self._told_blocked = False
         if self._counts.read != self._told:
             self._told = self._counts.read
             self._emit(events.Progressed(group=self._group, handler=self._handler.name, **asdict(self._counts)))

@@ -4,13 +4,16 @@ import threading
 from collections.abc import Callable, Sequence
 
 from penstock.app import App
+from penstock.app.collector import calm_collector
+from penstock.codecs import prepare_formats
 from penstock.core.events import Event
-from penstock.engine.collector import calm_collector
 from penstock.engine.control import RunningApp
 from penstock.engine.health import HealthBoard
 from penstock.engine.lookout import Lookout
 from penstock.engine.member import Member
+from penstock.engine.share import ShareMember
 from penstock.engine.team import Team
+from penstock.errors import ConfigError
 from penstock.kafka import Cluster, prepare_topics
 
 _WATCH_SECONDS = 0.1
@@ -31,7 +34,12 @@ def run(
     ``emit`` is called from several threads. ``per_record`` asks for events of single records too. Members can be
     looked at on the ``health`` board.
     """
-    members: list[Member] = []
+    app.refuse_pipelines(
+        where="the local engine", hint="Run it with --engine spark, or put them into an app of their own."
+    )
+    _check_options(app, until_caught_up=until_caught_up)
+    members: list[Member | ShareMember] = []
+    prepare_formats(app)
     cluster = Cluster(brokers, app.settings)
     with app.controlled_by(RunningApp(members, cluster)), calm_collector():
         prepare_topics(app, cluster, emit)
@@ -42,7 +50,7 @@ def run(
         members.extend(member for team in teams for member in team.members)
         if health is not None:
             for member in members:
-                health.add(member.health)
+                health.add(member.health, member.vitals)
         for team in teams:
             team.start()
         lookout = Lookout(teams)
@@ -54,7 +62,21 @@ def run(
             raise member.error
 
 
-def _watch(members: Sequence[Member], stop: threading.Event) -> None:
+def _check_options(app: App, *, until_caught_up: bool) -> None:
+    for handler in app.handlers:
+        if handler.is_shared and until_caught_up:
+            raise ConfigError(
+                f"Handler {handler.name} consumes as a share group, which is never known to have caught up.",
+                hint="Leave --until-caught-up out, and stop it when its work is done.",
+            )
+        if handler.scale != "partition":
+            raise ConfigError(
+                f"Handler {handler.name} uses scale={handler.scale!r}, which only the Spark engine has.",
+                hint='Use workers="process" to compute on all cores of this machine, or run it with --engine spark.',
+            )
+
+
+def _watch(members: Sequence[Member | ShareMember], stop: threading.Event) -> None:
     """Until all have stopped; one that fails, or a wish to stop, stops the others."""
     asked = False
     running = list(members)

@@ -3,11 +3,11 @@
 The third of them, ``Workers``, stands with its implementations.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from penstock.core.decisions import Send
-from penstock.engine.messages import ToFetcher
+from penstock.engine.messages import Commits, ToFetcher
 
 
 class FetcherSide(Protocol):
@@ -25,7 +25,18 @@ class OutboxSide(Protocol):
     @property
     def is_full(self) -> bool: ...
 
-    def send(self, sends: Iterable[Send]) -> None: ...
+    def send(self, sends: Iterable[Send]) -> Sequence[Send]:
+        """Returns those whose records are finished by that, as the next commit can only count together with them."""
 
     def flush(self) -> None:
         """Try again what waits because it was full."""
+
+
+class TransactorSide(OutboxSide, Protocol):
+    """An outbox that commits as well: what was sent and what is committed count together."""
+
+    def commit(self, commits: Commits, losses: int) -> None:
+        """``losses`` is how often the dispatcher has heard that partitions were lost."""
+
+    def reset(self) -> None:
+        """Nothing that was sent and not committed counts any more; all epochs are over."""

@@ -6,6 +6,7 @@ from penstock.app import Handler
 from penstock.core.events import Event
 from penstock.core.record import TopicPartition
 from penstock.engine.member import Crew, Member
+from penstock.engine.share import ShareMember
 from penstock.engine.voices import Voices
 from penstock.kafka import Cluster, source_lag, source_places
 
@@ -27,10 +28,12 @@ class Team:
         self._ends = cluster.end_offsets(self._places) if until_caught_up else None
         self._crew = Crew()
         self._topic_ids = cluster.topic_ids(self._topics)
-        self._epochs: dict[TopicPartition, tuple[Member, int]] = {}
+        self._epochs: dict[TopicPartition, tuple[Member | ShareMember, int]] = {}
         voices = Voices(emit, handler.members)
-        self.members = [
-            Member(
+        self.members: list[Member | ShareMember] = [
+            ShareMember(handler, brokers=cluster.brokers, emit=voices.of(number), per_record=per_record, number=number)
+            if handler.is_shared
+            else Member(
                 handler,
                 brokers=cluster.brokers,
                 emit=voices.of(number),
@@ -47,7 +50,7 @@ class Team:
         return tuple(dict.fromkeys(topic for topic, _ in self._sources))
 
     def start(self) -> None:
-        lag = source_lag(self._handler, self._cluster, self._places)
+        lag = 0 if self._handler.is_shared else source_lag(self._handler, self._cluster, self._places)
         for member in self.members:
             member.start(lag, self._topics)
 

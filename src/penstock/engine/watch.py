@@ -3,8 +3,8 @@
 from collections.abc import Callable, Collection
 
 from penstock.core.lanes import AnyRecord, Epoch
+from penstock.core.work import Work
 from penstock.engine.health import InProgress
-from penstock.engine.work import Work
 
 # A record that takes this long is reported, once.
 _STALLED_SECONDS = 60.0

@@ -15,8 +15,10 @@ _COORDINATE_PARTS = 3
 _SPARK_PACKAGES = {
     "kafka": "org.apache.spark:spark-sql-kafka-0-10_{scala}:{spark}",
     "avro": "org.apache.spark:spark-avro_{scala}:{spark}",
+    "protobuf": "org.apache.spark:spark-protobuf_{scala}:{spark}",
     "delta": "io.delta:delta-spark_{scala}:4.0.0",
     "iceberg": "org.apache.iceberg:iceberg-spark-runtime-{spark_minor}_{scala}:1.10.1",
+    "postgresql": "org.postgresql:postgresql:42.7.7",
 }
 
 
@@ -77,11 +79,23 @@ APICURIO = Coordinates(
 )
 
 
+def kafka_tools() -> Coordinates:
+    """Return Kafka's own command line tools and checkers, which tests compare with."""
+    return Coordinates(
+        f"Kafka's tools {KAFKA_VERSION}",
+        (
+            Artifact("org.apache.kafka", "kafka-tools", KAFKA_VERSION),
+            Artifact("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4"),
+        ),
+        lock=f"kafka-tools-{KAFKA_VERSION}.sha256",
+    )
+
+
 def spark_packages(names: Iterable[str]) -> Coordinates:
     """Return Spark's packages as one set, so that Ivy settles the versions they share.
 
-    A name is one of ``kafka``, ``avro``, ``delta`` and ``iceberg``, in the version that fits the installed PySpark, or
-    a full Maven coordinate.
+    A name is one of ``kafka``, ``avro``, ``protobuf``, ``delta``, ``iceberg`` and ``postgresql``, in the version that
+    fits the installed PySpark, or a full Maven coordinate.
     """
     spark = _pyspark_version()
     minor = ".".join(spark.split(".")[:2])

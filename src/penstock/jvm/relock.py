@@ -4,7 +4,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from penstock.jvm.coordinates import APICURIO, KAFKA, Coordinates
+from penstock.jvm.coordinates import APICURIO, KAFKA, Coordinates, kafka_tools
 from penstock.jvm.ivy import Request, run_ivy
 from penstock.jvm.ivy_failures import explain
 from penstock.jvm.java import find_java
@@ -28,7 +28,7 @@ def relock(coordinates: Coordinates) -> str:
 
 
 def main() -> None:
-    for coordinates in (KAFKA, APICURIO):
+    for coordinates in (KAFKA, APICURIO, kafka_tools()):
         lock = relock(coordinates)
         Path(__file__).with_name("locks").joinpath(f"{coordinates.lock}").write_text(lock, "ascii")
         sys.stdout.write(f"{coordinates.title}: {len(lock.splitlines())} files\n")

@@ -1,19 +1,29 @@
 """The Kafka client library: everything that talks to a broker, and the translation of its errors."""
 
-from penstock.kafka.clients import CONSUMER_DEFAULTS, PRODUCER_DEFAULTS, make_consumer, make_producer, member_settings
+from penstock.kafka.clients import (
+    CONSUMER_DEFAULTS,
+    PRODUCER_DEFAULTS,
+    make_alone_producer,
+    make_consumer,
+    make_producer,
+    member_settings,
+)
 from penstock.kafka.cluster import Cluster
 from penstock.kafka.messages import MESSAGES, to_record
 from penstock.kafka.preparing import prepare_topics
-from penstock.kafka.sources import source_lag, source_places, source_topics
+from penstock.kafka.sources import forced_positions, positions, source_lag, source_places, source_topics
 
 __all__ = [
     "CONSUMER_DEFAULTS",
     "MESSAGES",
     "PRODUCER_DEFAULTS",
     "Cluster",
+    "forced_positions",
+    "make_alone_producer",
     "make_consumer",
     "make_producer",
     "member_settings",
+    "positions",
     "prepare_topics",
     "source_lag",
     "source_places",

@@ -26,6 +26,9 @@ CONSUMER_DEFAULTS: dict[str, Any] = {
     # Bounds what the client buffers on top of max_in_flight; small records take several times what it counts.
     "queued.max.messages.kbytes": 4_096,
 }
+_MAX_MESSAGE_BYTES = 1_000_000_000  # as much as the client allows
+# How often the client says how it is, where we listen and the user does not.
+_STATISTICS_MS = 1_000
 PRODUCER_DEFAULTS: dict[str, Any] = {
     "linger.ms": 5,
     "compression.type": "lz4",
@@ -34,16 +37,24 @@ PRODUCER_DEFAULTS: dict[str, Any] = {
 }
 
 
+def static_id(handler: Handler, number: int) -> str | None:
+    """Of one of its members; ``number`` tells those of one process apart."""
+    return f"{handler.static_id}-{number}" if handler.static_id and handler.members > 1 else handler.static_id
+
+
 def member_settings(handler: Handler, number: int) -> dict[str, Any]:
     """What makes a consumer this member of its handler's group; ``number`` tells those of one process apart."""
+    if handler.is_open:
+        # The client is no member then, and only fetches.
+        return {} if handler.rack is None else {"client.rack": handler.rack}
     settings: dict[str, Any] = {"group.protocol": handler.protocol}
     if handler.protocol == "classic":
         settings["partition.assignment.strategy"] = handler.assignor or "cooperative-sticky"
     elif handler.assignor is not None:
         settings["group.remote.assignor"] = handler.assignor
-    if handler.static_id is not None:
-        several = handler.members > 1
-        settings["group.instance.id"] = f"{handler.static_id}-{number}" if several else handler.static_id
+    name = static_id(handler, number)
+    if name is not None:
+        settings["group.instance.id"] = name
     if handler.rack is not None:
         settings["client.rack"] = handler.rack
     return settings
@@ -75,6 +86,7 @@ def make_consumer(
     reset: str = "earliest",
     on_commit: Callable[..., None] | None = None,
     on_error: Callable[..., None] | None = None,
+    on_statistics: Callable[[str], None] | None = None,
 ) -> Consumer:
     """``reset`` is what the client does by itself about an offset that the log does not have."""
     config = consumer_config(brokers, group, settings=settings, member=member or {}, reset=reset)
@@ -82,14 +94,24 @@ def make_consumer(
         config["on_commit"] = on_commit
     if on_error is not None:
         config["error_cb"] = on_error
+    if on_statistics is not None and not {"stats_cb", "statistics.interval.ms"} & config.keys():
+        config |= {"stats_cb": on_statistics, "statistics.interval.ms": _STATISTICS_MS}
     try:
         return Consumer(config, logger=LOG)
     except KafkaException as error:
         raise translate(error, doing="creating a consumer", brokers=brokers, settings=settings) from error
 
 
+def _leave_to_answers(_error: object) -> None:
+    pass
+
+
 def make_producer(
-    brokers: str, *, settings: Mapping[str, Any], on_error: Callable[..., None] | None = None
+    brokers: str,
+    *,
+    settings: Mapping[str, Any],
+    transactional_id: str | None = None,
+    on_error: Callable[..., None] | None = None,
 ) -> Producer:
     config: dict[str, Any] = {
         **PRODUCER_DEFAULTS,
@@ -98,9 +120,25 @@ def make_producer(
         "enable.idempotence": True,
         "acks": "all",
     }
+    if transactional_id is not None:
+        # What fails in a transaction fails it as a whole, so single answers need not be waited for.
+        config |= {"transactional.id": transactional_id, "delivery.report.only.error": True}
     if on_error is not None:
         config["error_cb"] = on_error
+    elif transactional_id is None:
+        # Without anybody to hear of it, the client raises a fatal error wherever it is, and as no exception. Records
+        # are refused because of it anyway, each with an answer.
+        config["error_cb"] = _leave_to_answers
     try:
         return Producer(config, logger=LOG)
     except KafkaException as error:
         raise translate(error, doing="creating a producer", brokers=brokers, settings=settings) from error
+
+
+def make_alone_producer(brokers: str, settings: Mapping[str, Any]) -> Producer:
+    """A producer that sends each record by itself, so that the broker's answer is about that one.
+
+    What came from a broker may be larger than what the client sends by its own default, so the broker decides.
+    """
+    alone = {"message.max.bytes": _MAX_MESSAGE_BYTES, **settings, "batch.num.messages": 1}
+    return make_producer(brokers, settings=alone)

@@ -1,35 +1,47 @@
 """Questions and small changes to a cluster: topics, offsets, groups."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypeVar
 
 from confluent_kafka import (
-    ConsumerGroupTopicPartitions,
     KafkaError,
     KafkaException,
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
 
 from penstock.core.record import TopicPartition as Place
-from penstock.errors import TopicError
+from penstock.errors import PenstockError, ServerError, TopicError
 from penstock.kafka.addresses import require_listener
 from penstock.kafka.clients import LOG
+from penstock.kafka.diagnosis import why_silent
 from penstock.kafka.failures import kafka_error, translate
+from penstock.kafka.group_offsets import GroupOffsets
 from penstock.kafka.settings import admin_settings
+
+T = TypeVar("T")
 
 # How long a broker may take to answer a question before it counts as not there.
 ANSWER_SECONDS = 8.0
-_COORDINATOR_RETRY_SECONDS = 0.2
-_NO_COORDINATOR_YET = {
+# After so much of it, the reason of the silence is looked for.
+_FIRST_SECONDS = 1.0
+_SILENCE = {KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN}  # noqa: SLF001 - the client's own codes
+_RETRY_SECONDS = 0.2
+# Mostly over in a moment: a cluster that has just started, a coordinator that moves.
+NO_COORDINATOR_YET = {
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.NOT_COORDINATOR,
 }
+# The same for topics: of a cluster that has just started, no broker may be known yet that could hold one.
+_NO_BROKERS_YET = {KafkaError.INVALID_REPLICATION_FACTOR, KafkaError._TIMED_OUT}  # noqa: SLF001 - the client's own code
+_UNSETTLED_RETRY_SECONDS = 0.02
+_NOT_SETTLED_YET = {*NO_COORDINATOR_YET, KafkaError.UNSTABLE_OFFSET_COMMIT}
 
 
 class Cluster:
@@ -37,6 +49,7 @@ class Cluster:
 
     def __init__(self, brokers: str, settings: Mapping[str, Any] | None = None) -> None:
         self.brokers = brokers
+        self.settings = settings or {}
         require_listener(brokers)
         try:
             self._admin = AdminClient(
@@ -44,6 +57,12 @@ class Cluster:
             )
         except KafkaException as error:
             raise translate(error, doing="connecting", brokers=brokers, settings=settings) from error
+        self._groups: dict[tuple[str, bool], GroupOffsets] = {}
+
+    @property
+    def admin(self) -> AdminClient:
+        """The client itself, for questions that have a file of their own beside this one."""
+        return self._admin
 
     def id(self) -> str:
         """The cluster's own id, which outlives its addresses."""
@@ -72,10 +91,38 @@ class Cluster:
         existing = self.topics()
         for name in names:
             if name not in existing:
+                # Lists leave out what one may not see; asked for by its name, it is denied instead.
+                self.topic_ids([name])
                 nearest = get_close_matches(name, existing, n=1)
                 hint = f"Did you mean {nearest[0]!r}?" if nearest else "Create it, or check its name."
                 raise TopicError(f"Topic {name!r} does not exist at {self.brokers}.", hint=hint)
         return {name: existing[name] for name in names}
+
+    def require_sight(self, kind: str) -> None:
+        """For when no topic or no group is found: where one may see nothing, that is an error.
+
+        Brokers leave out of a list what one may not see, and say nothing about it.
+        """
+        try:
+            found = self._admin.describe_cluster(include_authorized_operations=True, request_timeout=ANSWER_SECONDS)
+            allowed = found.result(timeout=ANSWER_SECONDS * 2).authorized_operations
+        except (KafkaException, TimeoutError) as error:
+            raise translate(error, doing="asking what is allowed", brokers=self.brokers) from error
+        if AclOperation.DESCRIBE not in (allowed or ()):
+            raise ServerError(
+                f"No {kind} can be seen at {self.brokers}: this login may not describe any that there may be.",
+                hint=f"Ask for an ACL: DESCRIBE on the {kind}s, or on the cluster.",
+            )
+
+    def largest_batches(self, names: Iterable[str]) -> dict[str, int]:
+        """What each topic takes at once at most, in bytes; not of topics whose settings may not be read."""
+        asked = {name: ConfigResource(ResourceType.TOPIC, name) for name in names}
+        futures = self._admin.describe_configs([*asked.values()], request_timeout=ANSWER_SECONDS) if asked else {}
+        found = {}
+        for resource, future in futures.items():
+            with suppress(KafkaException):
+                found[resource.name] = int(future.result()["max.message.bytes"].value)
+        return found
 
     def create_topics(
         self, names: Iterable[str], *, partitions: int, config: Mapping[str, str] | None = None
@@ -87,12 +134,22 @@ class Cluster:
             for name in names
             if name not in existing
         ]
-        created = []
-        for name, future in (self._admin.create_topics(wanted) if wanted else {}).items():
-            # Somebody else may have been quicker, and that is fine.
-            if self._wait(future, f"creating topic {name}", ignore=KafkaError.TOPIC_ALREADY_EXISTS):
-                created.append(name)
-        return created
+        deadline = time.monotonic() + ANSWER_SECONDS
+        return [topic.topic for topic in wanted if self._create(topic, deadline)]
+
+    def _create(self, topic: NewTopic, deadline: float) -> bool:
+        """Whether it was created here; somebody else may have been quicker, and that is fine."""
+
+        def ask() -> None:
+            self._admin.create_topics([topic])[topic.topic].result()
+
+        try:
+            _patiently(ask, _NO_BROKERS_YET, deadline)
+        except KafkaException as error:
+            if _code(error) == KafkaError.TOPIC_ALREADY_EXISTS:
+                return False
+            raise self._no_answer(error, f"creating topic {topic.topic}") from error
+        return True
 
     def delete_topics(self, names: Sequence[str]) -> None:
         for name, future in (self._admin.delete_topics(list(names)) if names else {}).items():
@@ -121,30 +178,46 @@ class Cluster:
 
     def members(self, group: str) -> int:
         """How many members the group has right now; none where there is no such group."""
-        deadline = time.monotonic() + ANSWER_SECONDS
-        while True:
-            future = self._admin.describe_consumer_groups([group], request_timeout=ANSWER_SECONDS)[group]
-            try:
-                return len(future.result().members)
-            except KafkaException as error:
-                if _code(error) == KafkaError.GROUP_ID_NOT_FOUND:
-                    return 0
-                # A cluster that has just started looks for a moment as if nobody kept its groups.
-                if _code(error) not in _NO_COORDINATOR_YET or time.monotonic() > deadline:
-                    raise translate(error, doing=f"describing group {group}", brokers=self.brokers) from error
-            time.sleep(_COORDINATOR_RETRY_SECONDS)
+
+        def ask() -> Any:
+            return self._admin.describe_consumer_groups([group], request_timeout=ANSWER_SECONDS)[group].result()
+
+        try:
+            # A cluster that has just started looks for a moment as if nobody kept its groups.
+            return len(_patiently(ask, NO_COORDINATOR_YET, time.monotonic() + ANSWER_SECONDS).members)
+        except KafkaException as error:
+            if _code(error) == KafkaError.GROUP_ID_NOT_FOUND:
+                return 0
+            raise translate(error, doing=f"describing group {group}", brokers=self.brokers) from error
 
     def committed(self, group: str, places: Iterable[Place]) -> dict[Place, int]:
         """The group's committed offsets; partitions without one are left out."""
-        asked = ConsumerGroupTopicPartitions(group, [TopicPartition(*place) for place in places])
-        future = self._admin.list_consumer_group_offsets([asked], request_timeout=ANSWER_SECONDS)[group]
+        return {place: offset for place, (offset, _) in self.commits(group, places).items()}
+
+    def commits(self, group: str, places: Iterable[Place]) -> dict[Place, tuple[int, str]]:
+        """The group's committed offsets, each with its metadata; partitions without one are left out."""
         try:
-            found = future.result().topic_partitions or []
+            found = self._committed(group, places)
         except KafkaException as error:
-            if _code(error) == KafkaError.GROUP_ID_NOT_FOUND:
-                return {}
-            raise translate(error, doing=f"reading the offsets of group {group}", brokers=self.brokers) from error
-        return {(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
+            raise self._no_offsets(group, error) from error
+        return {place: (each.offset, each.metadata or "") for place, each in found.items() if each.offset >= 0}
+
+    def settled(self, group: str, places: Iterable[Place]) -> dict[Place, int]:
+        """The same, once no transaction that is about to end can change it any more; so this may have to wait."""
+        asked = list(places)
+
+        def ask() -> dict[Place, int]:
+            found = self._committed(group, asked, stable=True)
+            error = next((each.error for each in found.values() if each.error is not None), None)
+            if error is not None:
+                raise KafkaException(error)
+            return {place: each.offset for place, each in found.items() if each.offset >= 0}
+
+        try:
+            deadline = time.monotonic() + ANSWER_SECONDS
+            return _patiently(ask, _NOT_SETTLED_YET, deadline, pause=_UNSETTLED_RETRY_SECONDS)
+        except KafkaException as error:
+            raise self._no_offsets(group, error) from error
 
     def lag(self, group: str, topics: Iterable[str], *, start: str = "earliest") -> int:
         """Records between the group's offsets and the topics' ends; ``start`` says where it begins without one."""
@@ -153,20 +226,32 @@ class Cluster:
         fresh = starts if start == "earliest" else ends
         return sum(max(0, ends[place] - max(starts[place], committed.get(place, fresh[place]))) for place in places)
 
-    def commit(self, group: str, offsets: Mapping[Place, int]) -> None:
-        """Set offsets of a group that has no members; the broker refuses where it has some."""
+    def commit(self, group: str, offsets: Mapping[Place, int], metadata: Mapping[Place, str] | None = None) -> None:
+        """Set offsets of a group that has no members; the broker refuses where it has some.
+
+        Metadata that was committed before is gone, but for what is given here.
+        """
         if not offsets:
             return
-        wanted = [TopicPartition(topic, n, offset) for (topic, n), offset in offsets.items()]
-        futures = self._admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, wanted)])
-        doing = f"committing offsets of group {group}"
+        texts = metadata or {}
+        wanted = {place: (offset, texts.get(place, "")) for place, offset in offsets.items()}
         try:
-            answered = futures[group].result(timeout=ANSWER_SECONDS).topic_partitions or []
-        except (KafkaException, TimeoutError) as error:
-            raise translate(error, doing=doing, brokers=self.brokers) from error
-        for each in answered:
-            if each.error is not None:
-                raise translate(KafkaException(each.error), doing=doing, brokers=self.brokers)
+            self._offsets_of(group).write(wanted, seconds=ANSWER_SECONDS)
+        except KafkaException as error:
+            # Its answer may come yet, and would be taken for that of the next commit.
+            self._groups.pop((group, False)).close()
+            raise self._no_answer(error, f"committing offsets of group {group}") from error
+
+    def _offsets_of(self, group: str, *, stable: bool = False) -> GroupOffsets:
+        if (group, stable) not in self._groups:
+            self._groups[group, stable] = GroupOffsets(self.brokers, group, settings=self.settings, stable=stable)
+        return self._groups[group, stable]
+
+    def _committed(self, group: str, places: Iterable[Place], *, stable: bool = False) -> dict[Place, TopicPartition]:
+        return self._offsets_of(group, stable=stable).read(places, seconds=ANSWER_SECONDS)
+
+    def _no_offsets(self, group: str, error: KafkaException) -> PenstockError:
+        return translate(error, doing=f"reading the offsets of group {group}", brokers=self.brokers)
 
     def _offsets(self, places: Iterable[Place], spec: OffsetSpec) -> dict[Place, int]:
         asked = {TopicPartition(*place): spec for place in places}
@@ -181,19 +266,39 @@ class Cluster:
 
     def _metadata(self, doing: str) -> Any:
         try:
-            return self._admin.list_topics(timeout=ANSWER_SECONDS)
+            return self._admin.list_topics(timeout=_FIRST_SECONDS)
         except KafkaException as error:
-            raise translate(error, doing=doing, brokers=self.brokers) from error
+            if _code(error) not in _SILENCE:
+                raise self._no_answer(error, doing) from error
+            reason = why_silent(self.brokers, self.settings)
+            if reason is not None:
+                raise reason from error
+        try:
+            return self._admin.list_topics(timeout=ANSWER_SECONDS - _FIRST_SECONDS)
+        except KafkaException as error:
+            raise self._no_answer(error, doing) from error
 
-    def _wait(self, future: Any, doing: str, *, ignore: int) -> bool:
-        """Whether the change was made; False where it failed with the code to ignore."""
+    def _no_answer(self, error: KafkaException, doing: str) -> PenstockError:
+        return translate(error, doing=doing, brokers=self.brokers, settings=self.settings)
+
+    def _wait(self, future: Any, doing: str, *, ignore: int) -> None:
+        """Wait until the change is made, or need not be: it failed with the code to ignore."""
         try:
             future.result()
         except KafkaException as error:
-            if _code(error) == ignore:
-                return False
-            raise translate(error, doing=doing, brokers=self.brokers) from error
-        return True
+            if _code(error) != ignore:
+                raise translate(error, doing=doing, brokers=self.brokers) from error
+
+
+def _patiently(ask: Callable[[], T], passing: set[int], deadline: float, *, pause: float | None = None) -> T:
+    """The answer; it is asked for again as long as what stands in its way may be over in a moment."""
+    while True:
+        try:
+            return ask()
+        except KafkaException as error:
+            if _code(error) not in passing or time.monotonic() > deadline:
+                raise
+        time.sleep(_RETRY_SECONDS if pause is None else pause)
 
 
 def _code(error: KafkaException) -> int | None:

@@ -66,6 +66,11 @@ _GONE: _Row = (
     "The group's offset is no longer in the log while {doing}: {text}.",
     "Records were deleted before they were read. Set the group's offsets anew, and see the topic's retention.ms.",
 )
+_FENCED: _Row = (
+    ServerError,
+    "Another run of the same work took over while {doing}: {text}.",
+    "Nothing of this one counts. If it stays, see that the app runs only once.",
+)
 _TABLE: dict[int, _Row] = {
     KafkaError._TRANSPORT: _UNREACHABLE,
     KafkaError._ALL_BROKERS_DOWN: _UNREACHABLE,
@@ -91,12 +96,12 @@ _TABLE: dict[int, _Row] = {
     KafkaError.GROUP_AUTHORIZATION_FAILED: (
         ServerError,
         "The broker denied the group while {doing}: {text}.",
-        "Ask for an ACL: READ on the group, or use another with group=.",
+        "Ask for an ACL: READ on the group to consume (DESCRIBE to look, DELETE to delete), or use another group.",
     ),
     KafkaError.CLUSTER_AUTHORIZATION_FAILED: (
         ServerError,
         "The broker denied {doing} as a matter of the whole cluster: {text}.",
-        "Ask for an ACL on the cluster: IDEMPOTENT_WRITE to produce, CREATE to create topics.",
+        "Ask for an ACL: WRITE on the topic to produce (on old brokers IDEMPOTENT_WRITE too), CREATE to create topics.",
     ),
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: (
         ServerError,
@@ -200,12 +205,30 @@ _TABLE: dict[int, _Row] = {
         "The broker takes less metadata with a commit than Penstock writes: {text}.",
         "Set the broker's offset.metadata.max.bytes to 4096, its default.",
     ),
+    # Transactions.
+    KafkaError._FENCED: _FENCED,
+    KafkaError.PRODUCER_FENCED: _FENCED,
+    KafkaError.INVALID_PRODUCER_EPOCH: _FENCED,
+    KafkaError.INVALID_TRANSACTION_TIMEOUT: (
+        ConfigError,
+        "The broker does not let a transaction last as long as transaction.timeout.ms says, while {doing}.",
+        "Set it in settings to at most the broker's transaction.max.timeout.ms.",
+    ),
+    KafkaError.UNSTABLE_OFFSET_COMMIT: (
+        ServerError,
+        "A transaction of somebody else holds offsets of the group while {doing}: {text}.",
+        "See that nobody else commits for this group; an abandoned transaction ends by its transaction.timeout.ms.",
+    ),
     KafkaError._INVALID_ARG: (
         ConfigError,
         "The Kafka client refuses a setting: {text}.",
         "Check the names and values in settings.",
     ),
 }
+_SSL_FILES = (
+    "See that the files of ssl.ca.location, ssl.certificate.location and ssl.key.location are there and hold PEM, and "
+    "that ssl.key.password opens the key."
+)
 _OTHER: _Row = (
     ServerError,
     "Kafka failed while {doing}: {text} ({name}).",
@@ -270,5 +293,7 @@ def translate(
     text = (inner.str() if inner is not None else str(error) or type(error).__name__).strip().rstrip(".")
     kind, problem, hint = _FOREIGN if inner is None else _TABLE.get(inner.code(), _OTHER)
     name = "" if inner is None else inner.name()
+    if kind is ConfigError and text.partition(" failed: error:")[0].rpartition(" ")[2].startswith("ssl."):
+        hint = _SSL_FILES
     filled = problem.format(doing=doing, text=scrubbed(text, settings or {}), brokers=brokers, name=name)
     return kind(filled, hint=hint)

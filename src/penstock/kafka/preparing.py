@@ -29,6 +29,13 @@ def prepare_topics(app: App, cluster: Cluster, emit: Callable[[Event], None]) ->
         for topic in created:
             emit(TopicCreated(topic=topic, partitions=targets[topic]))
         _await_topics(cluster, [topic for topic in created if topic in handler.delayed])
+    for pipeline in app.pipelines:
+        widest = max(cluster.require_topics(pipeline.topics).values())
+        if not app.create_topics:
+            _require_targets(cluster, list(pipeline.target_topics))
+            continue
+        for topic in cluster.create_topics(pipeline.target_topics, partitions=widest):
+            emit(TopicCreated(topic=topic, partitions=widest))
 
 
 def _await_topics(cluster: Cluster, topics: list[str]) -> None:

@@ -8,17 +8,16 @@ from typing import TypeVar
 
 from confluent_kafka import (
     Consumer,
-    ConsumerGroupTopicPartitions,
     KafkaError,
     KafkaException,
     Message,
-    Producer,
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from penstock.errors import ServerError
-from penstock.kafka.clients import LOG
+from penstock.kafka.clients import LOG, make_producer
+from penstock.kafka.group_offsets import GroupOffsets
 
 PROBE_NAME = "__penstock_probe"
 _STEP_SECONDS = 5.0
@@ -72,7 +71,7 @@ def round_trip(brokers: str, *, timeout: float, before_retry: Callable[[], None]
     insist("create a topic", lambda: _create_topic(admin))
     written = insist("write a record", lambda: _write(brokers))
     insist("read the record back", lambda: _read(brokers, written))
-    insist("commit an offset", lambda: _commit(admin, written))
+    insist("commit an offset", lambda: _commit(brokers, written))
     _clean_up(admin)
 
 
@@ -88,10 +87,7 @@ def _create_topic(admin: AdminClient) -> None:
 
 
 def _write(brokers: str) -> TopicPartition:
-    producer = Producer(
-        {**_CLIENT, "bootstrap.servers": brokers, "acks": "all", "message.timeout.ms": int(_STEP_SECONDS * 1000)},
-        logger=LOG,
-    )
+    producer = make_producer(brokers, settings={**_CLIENT, "message.timeout.ms": int(_STEP_SECONDS * 1000)})
     reports: list[KafkaError | TopicPartition] = []
 
     def delivered(error: KafkaError | None, message: Message) -> None:
@@ -117,13 +113,12 @@ def _read(brokers: str, written: TopicPartition) -> None:
             raise KafkaException(failure)
 
 
-def _commit(admin: AdminClient, written: TopicPartition) -> None:
-    # Not by the consumer: its commit has no time limit, and outlasts a broker that died by most of a minute.
-    wish = ConsumerGroupTopicPartitions(PROBE_NAME, [written])
-    answer = admin.alter_consumer_group_offsets([wish], request_timeout=_STEP_SECONDS)[PROBE_NAME]
-    for place in answer.result(_STEP_SECONDS * 2).topic_partitions or []:
-        if place.error is not None:
-            raise KafkaException(place.error)
+def _commit(brokers: str, written: TopicPartition) -> None:
+    writer = GroupOffsets(brokers, PROBE_NAME, settings=_CLIENT)
+    try:
+        writer.write({(written.topic, written.partition): (written.offset, "")}, seconds=_STEP_SECONDS)
+    finally:
+        writer.close()
 
 
 def _clean_up(admin: AdminClient) -> None:

@@ -1,6 +1,6 @@
 """What a handler consumes, as the cluster has it now: by topics, by a pattern or by partitions."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from itertools import combinations
 
@@ -33,10 +33,31 @@ def source_lag(handler: Handler, cluster: Cluster, places: Iterable[TopicPartiti
     """Records between where the handler will begin and the ends of these partitions."""
     places = list(places)
     ends, starts = cluster.end_offsets(places), cluster.start_offsets(places)
-    begin = {**_offsets(handler.start, cluster, places), **cluster.committed(handler.group, places)}
-    if handler.from_ is not None:
-        begin.update(_offsets(handler.from_, cluster, places))
-    return sum(max(0, ends[place] - max(starts[place], begin.get(place, 0))) for place in places)
+    begin = {**positions(handler.start, cluster, places), **cluster.committed(handler.group, places)}
+    begin.update(forced_positions(handler, cluster, places))
+    return sum(max(0, ends[place] - max(starts[place], begin[place] or 0)) for place in places)
+
+
+def positions(start: Start, cluster: Cluster, places: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
+    """The offset that ``start`` means for each partition, or None for where its log starts, whenever it is read."""
+    places = list(places)
+    if start == "earliest":
+        return dict.fromkeys(places)
+    if start == "latest":
+        return {**cluster.end_offsets(places)}
+    if isinstance(start, datetime):
+        return {**cluster.offsets_at(places, start)}
+    return {place: start.get(place) for place in places}
+
+
+def forced_positions(
+    handler: Handler, cluster: Cluster, places: Iterable[TopicPartition]
+) -> dict[TopicPartition, int | None]:
+    """The same for ``from_``; partitions that it leaves alone are left out."""
+    start = handler.from_
+    if start is None:
+        return {}
+    return positions(start, cluster, [place for place in places if not isinstance(start, Mapping) or place in start])
 
 
 def check_sources(app: App, cluster: Cluster) -> None:
@@ -58,13 +79,3 @@ def check_sources(app: App, cluster: Cluster) -> None:
                 f"{handler.name} has chosen itself.",
                 hint='Stop them first, or give this handler a group of its own: @app.consume(..., group="...").',
             )
-
-
-def _offsets(start: Start, cluster: Cluster, places: list[TopicPartition]) -> dict[TopicPartition, int]:
-    if isinstance(start, datetime):
-        return cluster.offsets_at(places, start)
-    if start == "latest":
-        return cluster.end_offsets(places)
-    if start == "earliest":
-        return dict.fromkeys(places, 0)
-    return {place: start[place] for place in places if place in start}

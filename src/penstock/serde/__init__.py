@@ -1,6 +1,40 @@
 """From a record's bytes to what a handler's type hint asks for, and back."""
 
-from penstock.serde.decoding import Decode, decoder_for
-from penstock.serde.encoding import encode
+from penstock.serde.codec import Codec, CodecOf, Field, Headers, no_codecs
+from penstock.serde.decoding import (
+    Decode,
+    accepting_null,
+    converter_for,
+    custom_decoder,
+    decoder_for,
+    make_portable,
+    null_reason,
+    takes_null,
+)
+from penstock.serde.encoding import custom_encoder, encode, to_plain
+from penstock.serde.formats import Avro, Format, JsonSchema, OrNull, Protobuf, Reference
 
-__all__ = ["Decode", "decoder_for", "encode"]
+__all__ = [
+    "Avro",
+    "Codec",
+    "CodecOf",
+    "Decode",
+    "Field",
+    "Format",
+    "Headers",
+    "JsonSchema",
+    "OrNull",
+    "Protobuf",
+    "Reference",
+    "accepting_null",
+    "converter_for",
+    "custom_decoder",
+    "custom_encoder",
+    "decoder_for",
+    "encode",
+    "make_portable",
+    "no_codecs",
+    "null_reason",
+    "takes_null",
+    "to_plain",
+]

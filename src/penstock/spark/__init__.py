@@ -11,6 +11,8 @@ except ImportError as error:
         hint="Run `pip install 'penstock[spark]'`.",
     ) from error
 
+from penstock.spark.conf import parse_conf
 from penstock.spark.running import run
+from penstock.spark.session import fetch_jars
 
-__all__ = ["run"]
+__all__ = ["fetch_jars", "parse_conf", "run"]

@@ -9,9 +9,10 @@ import re
 import shutil
 from pathlib import Path
 
-from penstock.app import Handler
 from penstock.errors import ConfigError
+from penstock.spark.declared import Declared
 from penstock.spark.offsets import Offsets, from_json
+from penstock.spark.places import checkpoint_root
 
 _VERSION_LINE = "v1"
 _ODD_LETTERS = re.compile(r"[^A-Za-z0-9_-]")
@@ -56,6 +57,17 @@ class Checkpoint:
             shutil.rmtree(aside, ignore_errors=True)
             self.folder.rename(aside)
 
+    def forget_unfinished(self) -> None:
+        """Let Spark plan anew what it planned and did not finish: a batch is else repeated exactly as it was planned.
+
+        Only for sinks that take records again in other batches than before.
+        """
+        done = max(self._batches("commits"), default=-1)
+        for batch in self._batches("offsets"):
+            if batch > done:
+                (self.folder / "offsets" / str(batch)).unlink(missing_ok=True)
+                (self.folder / "offsets" / f".{batch}.crc").unlink(missing_ok=True)
+
     def _batches(self, kind: str) -> list[int]:
         return [int(path.name) for path in (self.folder / kind).glob("*") if path.name.isdecimal()]
 
@@ -66,8 +78,24 @@ class Checkpoint:
             return False
 
 
-def checkpoint_of(handler: Handler, root: Path) -> Checkpoint:
+def checkpoint_of(handler: Declared, root: Path) -> Checkpoint:
     return Checkpoint(root / _folder_name(handler.group) / _folder_name(handler.name))
+
+
+def checkpoints_of(group: str, root: Path) -> list[Checkpoint]:
+    """What Spark remembers for the handlers of a group under this root, be it ``default_root`` or of --checkpoint.
+
+    Where a group's offsets are set by hand, its checkpoints have to be set aside with them, while no run of it is
+    alive: a start goes on where the checkpoint or the group stands, whichever is further.
+    """
+    # No handler's folder has a dot in its name.
+    folders = sorted(path for path in (root / _folder_name(group)).glob("*") if path.is_dir() and "." not in path.name)
+    return [Checkpoint(folder) for folder in folders]
+
+
+def default_root(cluster_id: str) -> Path:
+    """Where the checkpoints for a cluster are, unless another place is named."""
+    return checkpoint_root() / cluster_id
 
 
 def checked_root(root: Path | str) -> Path:

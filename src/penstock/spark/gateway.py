@@ -4,7 +4,6 @@ import logging
 import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -12,14 +11,17 @@ from pathlib import Path
 
 import pyspark
 from py4j.java_gateway import JavaGateway
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 
-from penstock.errors import SetupError
+from penstock.errors import ServerError, SetupError
+from penstock.spark.own_code import own_folders
 
 _END_SECONDS = 10.0
+# A cluster's manager may have to find room for the app first.
+_START_SECONDS = 180.0
 
 # Py4J reports on its own what the engine turns into errors; Python prints the reports of a logger without a handler.
 logging.getLogger("py4j").addHandler(logging.NullHandler())
@@ -38,10 +40,25 @@ def start_context(conf: SparkConf, *, log: Path, environment: Mapping[str, str])
         except PySparkRuntimeError as error:
             raise SetupError("Spark's JVM did not start.", hint=f"Its last words are in {log}.") from error
         try:
-            return _keeping_signals(conf, gateway)
+            with _bounded(gateway.proc, conf.get("spark.master", ""), log):
+                return _keeping_signals(conf, gateway)
+        except Py4JJavaError as error:
+            words = str(error)  # which are asked of the JVM, while there is one
+            _end_gateway(gateway)
+            raise Py4JError(words) from None
         except BaseException:
             _end_gateway(gateway)
             raise
+
+
+def is_submitted() -> bool:
+    """Whether spark-submit has started this process; its JVM then waits for us to connect."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def join_submitted() -> SparkContext:
+    """A context in the JVM of spark-submit, with the settings that it was given."""
+    return _keeping_signals(None, launch_gateway())  # type: ignore[no-untyped-call]
 
 
 def end_context(context: SparkContext) -> None:
@@ -50,7 +67,7 @@ def end_context(context: SparkContext) -> None:
     # A JVM that is gone already cannot be told to stop, and need not be.
     with suppress(ConnectionError, Py4JError):
         context.stop()
-    if gateway is not None:
+    if gateway is not None and gateway.proc is not None:  # spark-submit's JVM ends when this process has
         _end_gateway(gateway)
 
 
@@ -71,7 +88,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
         process.wait()
 
 
-def _keeping_signals(conf: SparkConf, gateway: JavaGateway) -> SparkContext:
+def _keeping_signals(conf: SparkConf | None, gateway: JavaGateway) -> SparkContext:
     """PySpark answers a Ctrl+C by cancelling all jobs; here that is the caller's to decide."""
     if threading.current_thread() is not threading.main_thread():
         return SparkContext(conf=conf, gateway=gateway)
@@ -80,6 +97,33 @@ def _keeping_signals(conf: SparkConf, gateway: JavaGateway) -> SparkContext:
         return SparkContext(conf=conf, gateway=gateway)
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _bounded(
+    process: "subprocess.Popen[bytes]", master: str, log: Path, *, seconds: float = _START_SECONDS
+) -> Iterator[None]:
+    """Spark's own patience with a manager that does not answer has no end."""
+    has_run_out = threading.Event()
+
+    def end() -> None:
+        has_run_out.set()
+        process.kill()
+
+    watchdog = threading.Timer(seconds, end)
+    watchdog.daemon = True
+    watchdog.start()
+    try:
+        yield
+    except Exception as error:
+        if has_run_out.is_set():
+            problem = f"Spark did not start on {master!r} within {seconds:g} s."
+            raise ServerError(
+                problem, hint=f"See that the cluster answers and has room; details are in {log}."
+            ) from error
+        raise
+    finally:
+        watchdog.cancel()
 
 
 @contextmanager
@@ -97,7 +141,5 @@ def _environment(changes: Mapping[str, str]) -> Iterator[None]:
 
 
 def python_path() -> str:
-    """What workers need on their path besides what this interpreter brings: where the user's modules are."""
-    ours = tuple({sys.prefix, sys.base_prefix})
-    folders = [str(Path(entry).absolute()) for entry in sys.path]
-    return os.pathsep.join(dict.fromkeys(folder for folder in folders if not folder.startswith(ours)))
+    """What workers on this machine need on their path besides what the interpreter brings: the user's modules."""
+    return os.pathsep.join(map(str, own_folders()))

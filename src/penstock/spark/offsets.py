@@ -1,10 +1,10 @@
 """Offsets by partition: Spark's JSON for them, and where a handler goes on."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
-from penstock.app import Start
+from penstock.core.out_of_range import OutOfRange
 from penstock.core.record import TopicPartition
 
 Offsets = dict[TopicPartition, int]
@@ -43,18 +43,34 @@ class Log:
 
 @dataclass(frozen=True)
 class Resumption:
-    """Where each partition goes on, whether the checkpoint stands exactly there, and what is not as it was."""
+    """Where each partition goes on, whether the checkpoint stands exactly there, and what is not as it was.
+
+    ``offsets`` are in Spark's words, so that EARLIEST stays what it is until Spark reads. ``moved`` are those whose log
+    does not have what was to come next; ``forced`` those that ``from_`` sent elsewhere. Of both, what the group has
+    committed does not count any more.
+    """
 
     offsets: Offsets
     checkpoint_fits: bool
-    surprises: tuple[str, ...]
+    moved: tuple[OutOfRange, ...] = ()
+    forced: frozenset[TopicPartition] = frozenset()
 
-    def left(self, logs: Mapping[TopicPartition, Log]) -> dict[TopicPartition, range]:
-        """The offsets that each partition has left to handle, where there are some."""
-        starts = {
-            place: log.start if self.offsets[place] == EARLIEST else self.offsets[place] for place, log in logs.items()
+    @property
+    def reset(self) -> frozenset[TopicPartition]:
+        return self.forced | {each.place for each in self.moved}
+
+    def begin(self, logs: Mapping[TopicPartition, Log]) -> Offsets:
+        """The offset that each partition goes on with, as its log is now."""
+        return {place: logs[place].start if offset == EARLIEST else offset for place, offset in self.offsets.items()}
+
+    def set_back(self, logs: Mapping[TopicPartition, Log], committed: Mapping[TopicPartition, int]) -> Offsets:
+        """Where the group has to go back to, because a log was made anew and ends before what it has committed."""
+        return {
+            place: self._start(place, log) for place, log in logs.items() if committed.get(place, log.end) > log.end
         }
-        return {place: range(starts[place], log.end) for place, log in logs.items() if starts[place] < log.end}
+
+    def _start(self, place: TopicPartition, log: Log) -> int:
+        return log.start if self.offsets[place] == EARLIEST else self.offsets[place]
 
 
 def resume(
@@ -62,30 +78,40 @@ def resume(
     *,
     finished: Mapping[TopicPartition, int],
     committed: Mapping[TopicPartition, int],
-    start: Start,
+    starts: Mapping[TopicPartition, int | None],
+    forced: Mapping[TopicPartition, int | None] | None = None,
+    renewed: Container[str] = (),
 ) -> Resumption:
     """Go on where the checkpoint or the group stands, whichever is further: both only ever tell of finished records.
 
     The checkpoint is ahead when a driver died before it could commit to the group; the group is ahead when the local
     engine has run since. In that case, and where the topics or their logs have changed, the checkpoint does not fit.
+
+    ``starts`` says where what nobody knows begins (None: where the log does), ``forced`` where to go whatever is known.
+    Offsets of topics that are ``renewed`` (deleted and made anew) are about another log.
     """
-    offsets, surprises = {}, []
+    offsets: Offsets = {}
+    moved: list[OutOfRange] = []
+    forced = forced or {}
     for place, log in logs.items():
         known = max(finished.get(place, -1), committed.get(place, -1))
-        if log.start <= known <= log.end:
-            offsets[place] = known
-            continue
-        if known >= 0:
-            surprises.append(_surprise(place, known, log))
-        # A partition that appears beside known ones was added, and nothing of it has been handled yet.
-        from_end = start == "latest" and (known > log.end or (known < 0 and not finished))
-        offsets[place] = log.end if from_end else EARLIEST
+        if place in forced:
+            offset, wanted = forced[place], starts[place]
+        elif known >= 0:
+            offset, wanted = known, starts[place]
+        else:
+            # A partition that appears beside known ones was added, and nothing of it has been handled yet.
+            offset = wanted = None if finished else starts[place]
+        anew = known >= 0 and place[0] in renewed and place not in forced
+        if offset is not None and (anew or not log.start <= offset <= log.end):
+            found = OutOfRange.found(place, offset, low=log.start, high=log.end, wanted=wanted)
+            moved.append(found)
+            offset = None if found.moved_to == log.start else found.moved_to
+        offsets[place] = EARLIEST if offset is None else offset
     fits = bool(finished) and all(finished.get(place, EARLIEST) == offset for place, offset in offsets.items())
-    return Resumption(offsets, fits and finished.keys() <= logs.keys(), tuple(surprises))
-
-
-def _surprise(place: TopicPartition, known: int, log: Log) -> str:
-    topic, partition = place
-    if known < log.start:
-        return f"Records {known} to {log.start - 1} of {topic}[{partition}] were deleted before they were handled."
-    return f"{topic}[{partition}] ends at {log.end}, but the group stood at {known}: it was cut or made anew."
+    return Resumption(
+        offsets,
+        checkpoint_fits=fits and finished.keys() <= logs.keys(),
+        moved=tuple(moved),
+        forced=frozenset(forced) & logs.keys(),
+    )

@@ -1,122 +1,200 @@
-"""One handler on Spark: a streaming query, the group's offsets behind it, and the events about both."""
+"""One handler on Spark: a streaming query, the group's offsets behind it, and the events about both.
 
+A query that ends before its time, for a reason that another try may mend, is planned anew and starts again.
+"""
+
+import random
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from queue import SimpleQueue
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
-from penstock.app import Handler
 from penstock.core import events
 from penstock.core.counts import Counts
+from penstock.core.restart import Restarts
 from penstock.errors import PenstockError
-from penstock.spark.batches import Batch, Batches
-from penstock.spark.checkpoint import Checkpoint
-from penstock.spark.failures import query_error
-from penstock.spark.group import GroupOffsets
+from penstock.spark.batches import Batches
+from penstock.spark.border import Batch
+from penstock.spark.failures import Failure, planning_failure, query_failure
+from penstock.spark.finished import above
 from penstock.spark.offsets import Offsets
-from penstock.spark.source import read_source, sink_options, source_options
+from penstock.spark.planning import Plan
+from penstock.spark.source import sink_options
+from penstock.spark.stream import Stream
 
-# How often Spark looks for new records when it has caught up.
-_TRIGGER = "200 milliseconds"
-
-
-@dataclass(frozen=True)
-class Plan:
-    """All that is decided about a handler before Spark starts.
-
-    ``stage`` is the handler as it travels to the workers, ``clients`` holds the settings of Spark's Kafka clients;
-    ``targets`` are the ends to reach where the run is to end when it has caught up, and None where it is not.
-    """
-
-    handler: Handler
-    stage: Handler
-    clients: Mapping[str, str]
-    checkpoint: Checkpoint
-    start: Offsets
-    lag: int
-    targets: Offsets | None
-    group: GroupOffsets
+# How often the topics are looked after.
+_LOOK_SECONDS = 1.0
 
 
 class HandlerQuery:
     """Start it, let it ``advance`` until it ``is_over``; ``error`` says whether it ended because of one.
 
-    All of it belongs to one thread, the driver's loop. Spark's stream thread is met only through ``Batches``.
+    All of it belongs to one thread, the driver's loop. Spark's stream thread is met only through ``Batches`` and
+    ``Stream``. ``replan`` plans the same handler once more, for another start.
     """
 
-    def __init__(self, session: SparkSession, plan: Plan, emit: Callable[[events.Event], None]) -> None:
+    def __init__(
+        self, session: SparkSession, plan: Plan, emit: Callable[[events.Event], None], *, replan: Callable[[], Plan]
+    ) -> None:
         self._session = session
         self._plan = plan
+        self._replan = replan
         self._handler = plan.handler
         self._emit = emit
-        self._batches = Batches(session, plan.stage, sink_options(plan.clients))
+        self._restarts = Restarts(plan.handler.restart)
+        self._size = plan.size
         self._unconfirmed: list[Batch] = []
         self._totals = Counts()
         self._reached: Offsets = {}
-        self._query: StreamingQuery | None = None
+        self._batches: Batches | None = None
+        self._stream: Stream | None = None
+        self._due = 0.0
+        self._again: str | None = None
         self._deadline: float | None = None
-        self._began = time.monotonic()
+        self._looked = self._began = time.monotonic()
         self.is_over = False
         self.error: PenstockError | None = None
 
     def start(self) -> None:
-        source = read_source(self._session, source_options(self._handler, self._plan.clients, self._plan.start))
-        writer = source.writeStream.foreachBatch(self._batches.run).trigger(processingTime=_TRIGGER)
-        self._query = writer.option("checkpointLocation", str(self._plan.checkpoint.folder)).start()
+        self._begin(self._plan)
+        topics = tuple(dict.fromkeys(topic for topic, _ in self._plan.begin)) or self._handler.topics
         self._emit(
             events.Started(
                 engine="spark",
                 group=self._handler.group,
                 handler=self._handler.name,
-                topics=self._handler.topics,
+                topics=topics,
                 lag=self._plan.lag,
             )
         )
 
     def advance(self) -> None:
-        """Report and commit what has been finished since the last call, and end what is to end."""
-        if self._query is None or self.is_over:
+        """Report and commit what has been finished since the last call, and end or begin what is to end or begin."""
+        if self.is_over:
+            return
+        if self._stream is None or self._batches is None:
+            self._begin_again()
             return
         # Asked before the finished batches are taken: one that ends in between is then still seen as busy.
         busy = self._batches.busy
-        self._confirm_batches()
-        if not self._query.isActive:
-            self._end()
-        elif self._deadline is None:
-            if self._targets_reached():
-                self.stop("caught up")
+        self._confirm_batches(self._batches)
+        if not self._stream.is_active:
+            self._ended(self._stream, self._batches)
+        elif self._deadline is not None and time.monotonic() > self._deadline:
+            self._cancel(self._stream)
+        elif self._deadline is None and self._again is None:
+            self._look(self._stream, self._batches)
         elif not busy and not self._unconfirmed:
-            self._query.stop()
-            self._end()
-        elif time.monotonic() > self._deadline:
-            self._cancel(self._query)
+            self._stream.stop()
+            self._ended(self._stream, self._batches)
 
     def stop(self, reason: str) -> None:
         """Let the batch that is running be the last one; ``advance`` does the rest."""
         if self._deadline is None and not self.is_over:
             self._emit(events.Stopping(group=self._handler.group, reason=reason))
-            self._batches.close()
+            if self._batches is not None:
+                self._batches.close()
             self._deadline = time.monotonic() + self._handler.drain_timeout
 
-    def _cancel(self, query: StreamingQuery) -> None:
-        reason = (
-            f"The batch that handler {self._handler.name} was running took longer than "
-            f"drain_timeout={self._handler.drain_timeout:g}s. It was cancelled, and its records will come again."
-        )
-        self._emit(events.Error(group=self._handler.group, reason=reason, fatal=False))
-        query.stop()
-        self._batches.failure = None  # which was the cancelling itself
-        self._end()
+    # From one query of Spark to the next.
 
-    def _confirm_batches(self) -> None:
+    def _begin(self, plan: Plan) -> None:
+        self._plan = plan
+        self._reached = dict(plan.begin)
+        self._batches = Batches(self._session, plan.stage, sink_options(plan.clients), exactly_once=plan.exactly_once)
+        self._stream = Stream(self._session, plan, self._batches, self._size)
+
+    def _begin_again(self) -> None:
+        if self._deadline is not None:
+            self._end(None)
+        elif time.monotonic() >= self._due:
+            try:
+                self._begin(self._replan())
+            except PenstockError as error:
+                self._failed(planning_failure(error))
+            except (PySparkException, Py4JError) as error:
+                self._failed(query_failure(error, self._handler))
+
+    def _look(self, stream: Stream, batches: Batches) -> None:
+        """While all is well: has it caught up, and should it rather begin anew?"""
+        if self._targets_reached():
+            self.stop("caught up")
+            return
+        if stream.outgrown:
+            self._again = f"batches of {stream.size.size:,} offsets fit better"
+        elif time.monotonic() - self._looked > _LOOK_SECONDS:
+            self._looked = time.monotonic()
+            renewed = self._plan.lookout.renewed()
+            self._again = f"{', '.join(sorted(renewed))} was made anew" if renewed else None
+        if self._again is not None:
+            batches.close()
+
+    def _ended(self, stream: Stream, batches: Batches) -> None:
+        """The query runs no more, as it was to, or because it failed."""
+        failure = self._find_failure(stream, batches)
+        self._size = stream.size
+        if failure is not None:
+            self._failed(failure)
+        elif self._again is not None and self._deadline is None:
+            self._rest(0.0, attempt=0, reason=self._again)
+        else:
+            self._end(None)
+
+    def _failed(self, failure: Failure) -> None:
+        error = failure.error
+        if self._deadline is not None or not failure.may_pass:
+            self._end(error)
+            return
+        seconds = self._restarts.failed(random.random())  # noqa: S311 - no secret
+        if seconds is None:
+            count = self._restarts.failures
+            problem = f"{error.problem} It failed {count} times in a row, with no batch finished in between."
+            self._end(type(error)(problem, hint=error.hint) if count > 1 else error)
+            return
+        self._size = self._size.after_failure()
+        self._rest(seconds, attempt=self._restarts.failures, reason=error.problem)
+
+    def _rest(self, seconds: float, *, attempt: int, reason: str) -> None:
+        self._emit(
+            events.Restarting(
+                group=self._handler.group,
+                handler=self._handler.name,
+                attempt=attempt,
+                reason=reason,
+                seconds=round(seconds, 3),
+            )
+        )
+        self._stream = self._batches = self._again = None
+        # Spark did not note their end, so they come again.
+        self._unconfirmed.clear()
+        self._due = time.monotonic() + seconds
+
+    def _find_failure(self, stream: Stream, batches: Batches) -> Failure | None:
+        error = batches.failure
+        # Once it was to stop, a query may end by the closed border, which Spark takes for a failure.
+        if error is None and self._deadline is None and self._again is None:
+            error = stream.exception()
+        return None if error is None else query_failure(error, self._handler)
+
+    # Progress.
+
+    def _confirm_batches(self, batches: Batches) -> None:
         """A batch counts once Spark has noted its end: only then will a restart not repeat it."""
-        self._unconfirmed.extend(_take_all(self._batches.done))
-        checkpoint = self._plan.checkpoint
-        while self._unconfirmed and checkpoint.is_finished(self._unconfirmed[0].number):
-            batch = self._unconfirmed.pop(0)
+        self._unconfirmed.extend(_take_all(batches.done))
+        confirmed = []
+        while self._unconfirmed and self._plan.checkpoint.is_finished(self._unconfirmed[0].number):
+            confirmed.append(self._unconfirmed.pop(0))
+        if not confirmed:
+            return
+        self._restarts.progressed()
+        self._reached.update(self._plan.checkpoint.offsets_of(confirmed[-1].number))
+        self._plan.group.advance(self._reached)
+        lag = self._report_lag()
+        for batch in confirmed:
             self._totals += batch.counts
             self._emit(
                 events.BatchFinished(
@@ -124,23 +202,55 @@ class HandlerQuery:
                     handler=self._handler.name,
                     batch=batch.number,
                     seconds=round(batch.seconds, 3),
+                    lag=lag,
+                    next_size=(self._size if self._stream is None else self._stream.size).size,
                     **asdict(batch.counts),
                 )
             )
-            self._reached = checkpoint.offsets_of(batch.number)
-            self._plan.group.advance(self._reached)
+        self._emit(events.Progressed(group=self._handler.group, handler=self._handler.name, **asdict(self._totals)))
+        if self._stream is not None:
+            self._stream.finished = above(self._stream.finished, self._reached)
+
+    def _report_lag(self) -> int | None:
+        ends = self._plan.lookout.ends(self._reached)
+        if ends is None:
+            return None
+        lags = {place: max(0, ends[place] - offset) for place, offset in self._reached.items() if place in ends}
+        for (topic, partition), lag in lags.items():
+            self._emit(
+                events.Lagging(
+                    group=self._handler.group,
+                    topic=topic,
+                    partition=partition,
+                    offset=self._reached[topic, partition],
+                    lag=lag,
+                )
+            )
+        return sum(lags.values())
 
     def _targets_reached(self) -> bool:
         targets = self._plan.targets
         return targets is not None and all(self._reached.get(place, -1) >= end for place, end in targets.items())
 
-    def _end(self) -> None:
+    # The end.
+
+    def _cancel(self, stream: Stream) -> None:
+        reason = (
+            f"The batch that handler {self._handler.name} was running took longer than "
+            f"drain_timeout={self._handler.drain_timeout:g}s. It was cancelled, and its records will come again."
+        )
+        self._emit(events.Error(group=self._handler.group, reason=reason, fatal=False))
+        stream.stop()
+        self._end(None)
+
+    def _end(self, error: PenstockError | None) -> None:
         """The query runs no more: commit the last of it and say how it was."""
-        self.error = self._find_error()
-        if self.error is not None:
-            self._emit(events.Error(group=self._handler.group, reason=str(self.error), fatal=True))
+        self.error = error
+        if error is not None:
+            self._emit(events.Error(group=self._handler.group, reason=str(error), fatal=True))
             self.stop("error")
-        self._confirm_batches()
+        if self._batches is not None:
+            self._confirm_batches(self._batches)
         # Once more from the checkpoint itself, for a commit that was refused on the way.
         self._plan.group.advance(self._plan.checkpoint.finished())
         self._emit(
@@ -152,13 +262,6 @@ class HandlerQuery:
             )
         )
         self.is_over = True
-
-    def _find_error(self) -> PenstockError | None:
-        error = self._batches.failure
-        # Once it was to stop, a query may end by the closed border, which Spark takes for a failure.
-        if error is None and self._deadline is None and self._query is not None:
-            error = self._query.exception()
-        return None if error is None else query_error(error, self._handler)
 
 
 def _take_all(queue: "SimpleQueue[Batch]") -> Iterator[Batch]:

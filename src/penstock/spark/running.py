@@ -3,27 +3,32 @@
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from penstock.app import App, Handler
-from penstock.core.events import Error, Event
+from penstock.app import App, Handler, Pipeline
+from penstock.app.pipelines import Span
+from penstock.codecs import prepare_formats
+from penstock.core.events import Event
 from penstock.errors import ConfigError
 from penstock.kafka import Cluster, prepare_topics
-from penstock.spark.checkpoint import checked_root, checkpoint_of
+from penstock.spark.checkpoint import checked_root, default_root
+from penstock.spark.executors import check_executors
 from penstock.spark.failures import session_error
-from penstock.spark.group import GroupOffsets, refuse_members
-from penstock.spark.offsets import Log, resume
-from penstock.spark.places import checkpoint_root
-from penstock.spark.query import HandlerQuery, Plan
-from penstock.spark.session import DEFAULT_MASTER, spark_session
-from penstock.spark.source import client_options
-from penstock.spark.task import for_workers
+from penstock.spark.masters import is_local
+from penstock.spark.pipelines.backfill import Backfill, plan_backfill
+from penstock.spark.pipelines.planning import plan_pipeline
+from penstock.spark.pipelines.query import PipelineQuery
+from penstock.spark.planning import Planner
+from penstock.spark.query import HandlerQuery
+from penstock.spark.scaling import refuse_processes
+from penstock.spark.session import spark_session
+from penstock.spark.shipping import shipment_of, shipped
 
 _WATCH_SECONDS = 0.05
 
@@ -36,22 +41,43 @@ def run(
     stop: threading.Event,
     until_caught_up: bool = False,
     master: str | None = None,
+    conf: Mapping[str, str] | None = None,
     checkpoint: Path | str | None = None,
     session: SparkSession | None = None,
+    span: Span | None = None,
 ) -> None:
     """Consume for every handler of the app until ``stop`` is set, all have caught up, or one fails.
 
-    ``checkpoint`` is a folder of this machine for what Spark must remember; ``session`` is used as it is, and left
-    running, where one is given.
+    ``checkpoint`` is a folder of this machine for what Spark must remember. ``session`` is used as it is, and left
+    running, where one is given; so is one that runs in this process. Otherwise one is started on ``master`` with
+    Spark's settings of ``conf``. Where its executors are elsewhere, the app's code is sent to them.
+    With a ``span`` the app's pipelines go over it once, and that is all.
     """
     _check_names(app)
     _check_options(app)
+    prepare_formats(app)
     cluster = Cluster(brokers, app.settings)
     prepare_topics(app, cluster, emit)
-    root = checked_root(checkpoint) if checkpoint is not None else checkpoint_root() / cluster.id()
-    plans = [_plan(handler, cluster, root=root, emit=emit, until_caught_up=until_caught_up) for handler in app.handlers]
-    with _session(app, session, master) as spark:
-        queries = [HandlerQuery(spark, plan, emit) for plan in plans]
+    if span is not None:
+        backfills = _plan_backfills(app, cluster, span)
+        with _session(app, session, master, conf) as spark:
+            for backfill in backfills:
+                backfill.run(spark, emit, stop)
+        return
+    root = checked_root(checkpoint) if checkpoint is not None else default_root(cluster.id())
+    planners = [
+        Planner(handler, cluster, root=root, emit=emit, until_caught_up=until_caught_up) for handler in app.handlers
+    ]
+    plans = [planner.plan() for planner in planners]
+    pipelines = [
+        plan_pipeline(pipeline, cluster, root=root, emit=emit, until_caught_up=until_caught_up)
+        for pipeline in app.pipelines
+    ]
+    with _session(app, session, master, conf) as spark:
+        queries: list[HandlerQuery | PipelineQuery] = [
+            HandlerQuery(spark, plan, emit, replan=planner.plan) for planner, plan in zip(planners, plans, strict=True)
+        ]
+        queries += [query for pipeline in pipelines for query in pipeline.queries(spark, emit)]
         for query in queries:
             query.start()
         _watch(queries, stop)
@@ -60,9 +86,20 @@ def run(
             raise query.error
 
 
+def _plan_backfills(app: App, cluster: Cluster, span: Span) -> list[Backfill]:
+    if app.handlers or not app.pipelines:
+        names = ", ".join(handler.name for handler in app.handlers)
+        raise ConfigError(
+            f"A range is for DataFrame pipelines, and app {app.name!r} has handlers ({names}).",
+            hint="Put its pipelines into an app of their own; to handle records again, set the group's offsets back.",
+        )
+    return [plan_backfill(pipeline, cluster, span) for pipeline in app.pipelines]
+
+
 def _check_names(app: App) -> None:
     """A handler's checkpoint goes by its name."""
-    names = Counter((handler.group, handler.name) for handler in app.handlers)
+    declared: list[Handler | Pipeline] = [*app.handlers, *app.pipelines]
+    names = Counter((each.group, each.name) for each in declared)
     for (group, name), count in names.items():
         if count > 1:
             raise ConfigError(
@@ -74,61 +111,45 @@ def _check_names(app: App) -> None:
 def _check_options(app: App) -> None:
     """Options that would go unheard here are refused."""
     for handler in app.handlers:
-        others = {
+        unheard = {
             "on_assigned": handler.on_assigned is not None,
             "on_revoked": handler.on_revoked is not None,
             "on_lost": handler.on_lost is not None,
             "retry_topics": bool(handler.retry_topics),
             'commit="manual"': handler.commit == "manual",
+            'mode="share"': handler.is_shared,
+            "offsets": handler.offsets is not None,
+            'delivery="at-most-once"': handler.is_at_most_once,
         }
         hint = "Run it with --engine local, or leave that option out."
-        handler.refuse(others, where="the Spark engine", hint=hint)
-
-
-def _plan(
-    handler: Handler, cluster: Cluster, *, root: Path, emit: Callable[[Event], None], until_caught_up: bool
-) -> Plan:
-    """Everything that can be found wrong before Spark takes its seconds to start is found here."""
-    stage, clients = for_workers(handler), client_options(cluster.brokers, handler.settings)
-    refuse_members(cluster, handler.group)
-    checkpoint = checkpoint_of(handler, root)
-    places = cluster.places(handler.topics)
-    starts, ends = cluster.start_offsets(places), cluster.end_offsets(places)
-    logs = {place: Log(starts[place], ends[place]) for place in places}
-    finished, committed = checkpoint.finished(), cluster.committed(handler.group, places)
-    resumption = resume(logs, finished=finished, committed=committed, start=handler.start)
-    for surprise in resumption.surprises:
-        emit(Error(group=handler.group, reason=surprise, fatal=False))
-    if not (resumption.checkpoint_fits and checkpoint.is_readable()):
-        checkpoint.set_aside()
-    group = GroupOffsets(cluster, handler.group, committed, emit)
-    group.advance(resumption.offsets)
-    left = resumption.left(logs)
-    return Plan(
-        handler=handler,
-        stage=stage,
-        clients=clients,
-        checkpoint=checkpoint,
-        start=resumption.offsets,
-        lag=sum(map(len, left.values())),
-        targets={place: offsets.stop for place, offsets in left.items()} if until_caught_up else None,
-        group=group,
-    )
+        handler.refuse(unheard, where="the Spark engine", hint=hint)
+        refuse_processes(handler)
+        if handler.is_exactly_once and handler.scale != "partition":
+            raise ConfigError(
+                f'Handler {handler.name} uses delivery="exactly-once" with scale={handler.scale!r}: a transaction '
+                "holds what became of one partition, and such a task has records of several.",
+                hint='Leave scale= out, or use delivery="at-least-once".',
+            )
 
 
 @contextmanager
-def _session(app: App, given: SparkSession | None, master: str | None) -> Iterator[SparkSession]:
-    if given is not None:
-        yield given
-        return
-    with spark_session(app.name, master=master) as session:
+def _session(
+    app: App, given: SparkSession | None, master: str | None, conf: Mapping[str, str] | None
+) -> Iterator[SparkSession]:
+    with ExitStack() as stack:
+        session = given or stack.enter_context(spark_session(app.name, master=master, conf=conf, packages=app.packages))
+        context, chosen = session.sparkContext, str(session.sparkContext.master)
         try:
+            if not is_local(chosen):
+                shipment = shipment_of(app)
+                stack.enter_context(shipped(context, shipment))
+                check_executors(context, shipment)
             yield session
         except (PySparkException, Py4JError, ConnectionError) as error:
-            raise session_error(error, master or DEFAULT_MASTER) from error
+            raise session_error(error, chosen) from error
 
 
-def _watch(queries: Sequence[HandlerQuery], stop: threading.Event) -> None:
+def _watch(queries: Sequence[HandlerQuery | PipelineQuery], stop: threading.Event) -> None:
     """Until all have ended; one that fails, or a wish to stop, ends the others at their next border."""
     while not all(query.is_over for query in queries):
         for query in queries:
@@ -140,6 +161,6 @@ def _watch(queries: Sequence[HandlerQuery], stop: threading.Event) -> None:
         time.sleep(_WATCH_SECONDS)
 
 
-def _stop(queries: Sequence[HandlerQuery], reason: str) -> None:
+def _stop(queries: Sequence[HandlerQuery | PipelineQuery], reason: str) -> None:
     for query in queries:
         query.stop(reason)

@@ -3,51 +3,78 @@
 import os
 import re
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from importlib import resources
 from pathlib import Path
 
 from py4j.protocol import Py4JError
-from pyspark import SparkConf
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from penstock.jvm.coordinates import kafka_connector
+from penstock.errors import ConfigError, SetupError
+from penstock.jvm.coordinates import Coordinates, kafka_connector, spark_packages
 from penstock.jvm.ivy import pyspark_jars
 from penstock.jvm.jars import resolve
 from penstock.jvm.java import find_java
-from penstock.spark.failures import not_a_master, session_error
-from penstock.spark.gateway import end_context, python_path, start_context
+from penstock.jvm.progress import Progress, silent
+from penstock.spark.conf import checked_conf, session_conf
+from penstock.spark.failures import session_error
+from penstock.spark.gateway import end_context, is_submitted, join_submitted, python_path, start_context
+from penstock.spark.masters import DEFAULT_MASTER, LOOPBACK, check_master, is_local, is_on_this_machine
 from penstock.spark.places import log_file
 
-DEFAULT_MASTER = "local[*]"
-_LOOPBACK = "127.0.0.1"
-_MASTER = re.compile(r"local|local\[(\*|\d+)(,\s*\d+)?\]|local-cluster\[.+\]|yarn|(spark|k8s)://.+")
+# Without it Penstock reads Protobuf itself (``pipelines/proto_columns.py``); not every Maven registry has it.
+DISPENSABLE = "protobuf"
+_missing: set[Coordinates] = set()
 
 
 @contextmanager
-def spark_session(name: str, *, master: str | None = None) -> Iterator[SparkSession]:
-    """A session for the block; afterwards its JVM and its Python workers are gone."""
-    session = start_session(name, master=master)
+def spark_session(
+    name: str, *, master: str | None = None, conf: Mapping[str, str] | None = None, packages: Iterable[str] = ()
+) -> Iterator[SparkSession]:
+    """A session for the block: the one that runs in this process, spark-submit's, or a new one.
+
+    One that was there before is left running. A new one is gone afterwards, with its JVM and its Python workers; it has
+    the ``packages`` that sources and sinks need besides Kafka (``avro``, ``delta``, ``postgresql`` and so on).
+    """
+    running = SparkContext._active_spark_context  # noqa: SLF001 - asking for it by getOrCreate would make one
+    if running is not None:
+        _refuse_choices(f"A Spark session runs in this process already, on {running.master!r}", master, conf)
+        yield SparkSession.builder.getOrCreate()
+        return
+    session = start_session(name, master=master, conf=conf, packages=packages)
     try:
         yield session
     finally:
         end_session(session)
 
 
-def start_session(name: str, *, master: str | None = None) -> SparkSession:
-    master = _checked(master or DEFAULT_MASTER)
+def start_session(
+    name: str, *, master: str | None = None, conf: Mapping[str, str] | None = None, packages: Iterable[str] = ()
+) -> SparkSession:
+    if is_submitted():
+        _refuse_choices("spark-submit has chosen the master and settings of this session", master, conf)
+        return SparkSession(join_submitted())
+    master = master or DEFAULT_MASTER
+    check_master(master)
     find_java()
-    log = log_file()
-    conf = SparkConf(loadDefaults=False).setAll(list(_options(name, master).items()))
+    given, log = checked_conf(conf or {}), log_file()
+    packages = tuple(packages)
+    jars = _connector_jars(packages)
+    options = session_conf(name, master, jars=jars, python_path=python_path(), given=given, packages=packages)
     try:
-        context = start_context(conf, log=log, environment=_environment(master, log))
-        try:
-            return SparkSession(context)
-        except BaseException:
-            end_context(context)
-            raise
+        context = start_context(
+            SparkConf(loadDefaults=False).setAll(list(options.items())),
+            log=log,
+            environment=_environment(master, log, given),
+        )
+        with ExitStack() as undo:
+            undo.callback(end_context, context)
+            session = SparkSession(context)
+            undo.pop_all()
+            return session
     except (PySparkException, Py4JError, ConnectionError) as error:
         raise session_error(error, master) from error
 
@@ -56,53 +83,63 @@ def end_session(session: SparkSession) -> None:
     end_context(session.sparkContext)
 
 
-def _checked(master: str) -> str:
-    if not _MASTER.fullmatch(master):
-        raise not_a_master(master)
-    return master
+def _refuse_choices(why: str, master: str | None, conf: Mapping[str, str] | None) -> None:
+    if master or conf:
+        raise ConfigError(
+            f"{why}.", hint="Leave --master and --spark-conf out, and give them where that session is made."
+        )
 
 
-def _options(name: str, master: str) -> dict[str, str]:
-    options = {
-        "spark.master": master,
-        "spark.app.name": f"penstock {name}",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "2",
-        # Hive's would look for a database first.
-        "spark.sql.catalogImplementation": "in-memory",
-        "spark.executorEnv.PYTHONPATH": python_path(),
-    }
-    jars = _connector_jars()
-    if not _is_local(master):
-        return {**options, "spark.jars": ",".join(jars)}
-    # On the class path they are there from the start; as spark.jars each is copied first, for executors elsewhere.
-    return {
-        **options,
-        "spark.driver.extraClassPath": os.pathsep.join(jars),
-        "spark.driver.host": _LOOPBACK,
-        "spark.driver.bindAddress": _LOOPBACK,
-    }
+def fetch_jars(packages: Iterable[str] = (), *, progress: Progress = silent) -> None:
+    """Ahead of a session, so that whoever waits sees what for."""
+    if not is_submitted():  # spark-submit has fetched its own
+        for each in _jar_sets(packages):
+            _resolved(each, progress=progress)
 
 
-def _connector_jars() -> list[str]:
-    """The jars of the Kafka connector that PySpark does not have itself."""
-    brought = {path.name for path in pyspark_jars().iterdir()}
-    return [str(path) for path in resolve(kafka_connector()) if path.name not in brought]
+def _jar_sets(packages: Iterable[str]) -> list[Coordinates]:
+    """Each is a set of its own, so that one more sink does not fetch all of them again."""
+    return [kafka_connector(), *(spark_packages([name]) for name in packages)]
 
 
-def _environment(master: str, log: Path) -> dict[str, str]:
+def _resolved(jars: Coordinates, *, progress: Progress = silent) -> list[Path]:
+    if jars in _missing:
+        return []
+    try:
+        return resolve(jars, progress=progress)
+    except SetupError as error:
+        if jars != spark_packages([DISPENSABLE]):
+            raise
+        _missing.add(jars)
+        progress(f"Protobuf will be read by Python, more slowly than by Spark's own package: {error.problem}")
+        return []
+
+
+def _connector_jars(packages: Iterable[str]) -> list[Path]:
+    """The jars of the Kafka connector and of these packages that PySpark does not have itself."""
+    brought = {_artifact(path) for path in pyspark_jars().iterdir()}
+    jars = [path for each in _jar_sets(packages) for path in _resolved(each) if _artifact(path) not in brought]
+    return list({_artifact(path): path for path in jars}.values())
+
+
+def _artifact(jar: Path) -> str:
+    """The name without the version: another version of what PySpark has would hide PySpark's own."""
+    return re.sub(r"-\d[^-]*(-[^-]*)?\.jar$", "", jar.name)
+
+
+def _environment(master: str, log: Path, given: Mapping[str, str]) -> dict[str, str]:
     """For the JVM, which hands it on to the Python workers."""
     environment = {
-        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": _executors_python(master, given),
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONPATH": python_path(),
         "LOG4J_CONFIGURATION_FILE": str(resources.files("penstock.spark") / "log4j2.xml"),
         "PENSTOCK_SPARK_LOG": str(log),
     }
-    return {**environment, "SPARK_LOCAL_IP": _LOOPBACK} if _is_local(master) else environment
+    return {**environment, "SPARK_LOCAL_IP": LOOPBACK} if is_on_this_machine(master) else environment
 
 
-def _is_local(master: str) -> bool:
-    return master.startswith("local")
+def _executors_python(master: str, given: Mapping[str, str]) -> str:
+    """Spark reads ``spark.pyspark.python`` only for what is submitted; here the variable decides."""
+    elsewhere = None if is_local(master) else os.environ.get("PYSPARK_PYTHON")
+    return given.get("spark.pyspark.python") or elsewhere or sys.executable

@@ -2,8 +2,11 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
+from penstock.core.settings import Settings
 from penstock.errors import ConfigError
+from penstock.spark.private_keys import key_for_java
 
 Read = Callable[[str], str]
 
@@ -55,12 +58,19 @@ _LOGIN_MODULES = {
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
 _LOGIN = ("sasl.username", "sasl.password")
-_PEM_FILES = ("ssl.ca.location", "ssl.certificate.location", "ssl.key.location")
+# Files, and the settings that take their text.
+_PEM_TEXTS = {
+    "ssl.ca.location": "ssl.ca.pem",
+    "ssl.certificate.location": "ssl.certificate.pem",
+    "ssl.key.location": "ssl.key.pem",
+}
 
 
-def java_settings(
-    settings: Mapping[str, object], *, read: Read = lambda path: Path(path).read_text()
-) -> dict[str, str]:
+def _read_file(path: str) -> str:
+    return Path(path).read_text()
+
+
+def java_settings(settings: Mapping[str, object], *, read: Read = _read_file) -> dict[str, str]:
     """The same settings for the Java client. No error of this function shows a value: some of them are secrets.
 
     Certificates and keys are read here and handed over as text, so that executors elsewhere need no files.
@@ -68,7 +78,10 @@ def java_settings(
     texts = {name: _text(name, value) for name, value in settings.items() if name not in _OF_MEMBERS}
     translated = {_RENAMED.get(name, name): value for name, value in texts.items()}
     login = {name: translated.pop(name) for name in _LOGIN if name in translated}
-    pems = {name: _read(name, translated.pop(name), read) for name in _PEM_FILES if name in translated}
+    pems = {
+        **{name: translated.pop(text) for name, text in _PEM_TEXTS.items() if text in translated},
+        **{name: _read(name, translated.pop(name), read) for name in _PEM_TEXTS if name in translated},
+    }
     if translated.get(_IDENTIFICATION) == "none":
         translated[_IDENTIFICATION] = ""  # which is Java's way to say it
     for name in translated:
@@ -77,7 +90,18 @@ def java_settings(
                 f"The setting {name!r} has no counterpart in the Java client that Spark uses.",
                 hint="Leave it out, or run this app on the local engine.",
             )
-    return {**translated, **_jaas(translated.get("sasl.mechanism"), login), **_pem_stores(pems)}
+    stores = _pem_stores(pems, translated.get("ssl.key.password"))
+    if "ssl.keystore.key" in stores:
+        translated.pop("ssl.key.password", None)  # it is open now, and with a password Java would try to open it again
+    return {**translated, **_jaas(translated.get("sasl.mechanism"), login), **stores}
+
+
+def settings_for_workers(settings: Mapping[str, Any], *, read: Read = _read_file) -> Settings:
+    """The same settings for the same client elsewhere: files that it would look for are handed over as text."""
+    return Settings(
+        (_PEM_TEXTS[name], _read(name, value, read)) if name in _PEM_TEXTS else (name, value)
+        for name, value in settings.items()
+    )
 
 
 def _text(name: str, value: object) -> str:
@@ -112,26 +136,21 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-def _pem_stores(pems: Mapping[str, str]) -> dict[str, str]:
+def _pem_stores(pems: Mapping[str, str], password: str | None) -> dict[str, str]:
     stores: dict[str, str] = {}
     if "ssl.ca.location" in pems:
         stores |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": pems["ssl.ca.location"]}
     chain, key = pems.get("ssl.certificate.location"), pems.get("ssl.key.location")
     if (chain is None) != (key is None):
         raise ConfigError(
-            "Of ssl.certificate.location and ssl.key.location only one is set.",
+            "Of ssl.certificate.location and ssl.key.location (or their .pem) only one is set.",
             hint="A client certificate needs its private key, and the other way round.",
         )
     if chain is not None and key is not None:
-        if " RSA PRIVATE KEY" in key or " EC PRIVATE KEY" in key:
-            raise ConfigError(
-                "The key of ssl.key.location is in a form that Java does not read.",
-                hint="Convert it: openssl pkcs8 -topk8 -in OLD.key -out NEW.key",
-            )
         stores |= {
             "ssl.keystore.type": "PEM",
             "ssl.keystore.certificate.chain": chain,
-            "ssl.keystore.key": key,
+            "ssl.keystore.key": key_for_java(key, password),
         }
     return stores
 

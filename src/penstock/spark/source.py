@@ -1,5 +1,6 @@
 """Spark's Kafka source and sink, with the options that the guarantees need."""
 
+import json
 from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
@@ -9,10 +10,6 @@ from penstock.spark.columns import SOURCE_COLUMNS
 from penstock.spark.offsets import Offsets, to_json
 from penstock.spark.settings import java_settings
 
-# A batch is short, so that progress, commits and stops come often, and long enough that the 0.3 s it costs do not show:
-# by default 50,000 records, which a quick handler is through with in a second.
-_BATCH_PER_IN_FLIGHT = 5
-
 
 def client_options(brokers: str, settings: Mapping[str, object]) -> dict[str, str]:
     """The Kafka clients' own settings, as Spark's source and sink take them."""
@@ -20,17 +17,30 @@ def client_options(brokers: str, settings: Mapping[str, object]) -> dict[str, st
     return {f"kafka.{name}": value for name, value in chosen.items()}
 
 
-def source_options(handler: Handler, clients: Mapping[str, str], start: Offsets) -> dict[str, str]:
+def source_options(handler: Handler, clients: Mapping[str, str], start: Offsets, *, size: int) -> dict[str, str]:
+    """``size`` is how many offsets a batch may take at first."""
     return {
         # As the local engine's client has it: records of an aborted transaction do not exist.
         "kafka.isolation.level": "read_committed",
         **clients,
-        "subscribe": ",".join(handler.topics),
+        **_subscription(handler),
         "startingOffsets": to_json(start),
         "includeHeaders": "true",
         "failOnDataLoss": "true",
-        "maxOffsetsPerTrigger": str(_BATCH_PER_IN_FLIGHT * handler.max_in_flight),
+        "maxOffsetsPerTrigger": str(size),
     }
+
+
+def _subscription(handler: Handler) -> dict[str, str]:
+    if handler.pattern is not None:
+        # Over whole names, and never for internal topics, as ``Handler.consumes`` has it.
+        return {"subscribePattern": f"^(?!__)(?:{handler.pattern})$"}
+    if handler.partitions:
+        by_topic: dict[str, list[int]] = {}
+        for topic, partition in handler.partitions:
+            by_topic.setdefault(topic, []).append(partition)
+        return {"assign": json.dumps(by_topic)}
+    return {"subscribe": ",".join(handler.topics)}
 
 
 def read_source(session: SparkSession, options: Mapping[str, str]) -> DataFrame:

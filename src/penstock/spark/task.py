@@ -1,55 +1,69 @@
 """What runs in Spark's Python workers: the handler on every record of a task.
 
-A task is a stretch of one partition. Its records are attempted one after the other, in the order of their offsets; a
-record that waits for its next attempt holds up the rest of its partition, and no other.
+A task is a stretch of one partition (with ``scale="cpu"``, of several). Its records go on lanes and from there to
+workers, as in the local engine; what they led to is yielded as rows for the sink.
 """
 
-import asyncio
 import json
-import random
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import replace
-from functools import cache
-from itertools import islice
 
 import pyarrow as pa
 from pyspark import cloudpickle
 
-from penstock.app import Handler, attempts, attempts_async, batch_attempts, breaker_error, halt_error
-from penstock.core.breaker import Circuit
+from penstock import errors
+from penstock.app import Handler
+from penstock.app.collector import calm_collector
 from penstock.core.counts import Counts
-from penstock.core.dead_letter import dead_letter
-from penstock.core.outcome import Done, Failed, Held, Outcome, Skipped, ToDeadLetter, TryAgain, decide
-from penstock.core.record import Record
-from penstock.errors import ConfigError, HandlerError
-from penstock.spark.columns import SinkColumns, to_records
+from penstock.core.decisions import Result
+from penstock.core.lanes import Epoch
+from penstock.core.pace import Pace
+from penstock.core.record import TopicPartition
+from penstock.core.schedule import Schedule
+from penstock.core.tracker import Tracker
+from penstock.core.work import Work
+from penstock.errors import ConfigError, HandlerError, PenstockError
+from penstock.serde import make_portable
+from penstock.spark.columns import ROWS, Intake
+from penstock.spark.settling import Settlement
+from penstock.spark.workers import Workers, make_workers
+
+# How often outcomes are taken from workers that are still in the middle of a bundle. One that has it for longer than
+# this lets others have the rest of it.
+_COLLECT_SECONDS = 0.05
+# How much of the room for records has to be free before more are taken in, unless workers would have to wait.
+_ROOM_SHARE = 4
 
 
 class HaltedTaskError(Exception):
-    """A HandlerError on its way to the driver.
+    """A PenstockError on its way to the driver.
 
     Of an error in a Python worker, Spark hands the driver only the printed traceback. So the sentences travel in its
     text, as JSON, which keeps them on one line and whole.
     """
 
-    def __init__(self, error: HandlerError) -> None:
-        super().__init__(f"{json.dumps([error.problem, error.hint])} :halted")
+    def __init__(self, error: PenstockError) -> None:
+        super().__init__(f"{json.dumps([type(error).__name__, error.problem, error.hint])} :halted")
 
     @staticmethod
-    def find(text: str) -> HandlerError | None:
+    def find(text: str) -> PenstockError | None:
         """The error that travelled in this text, if one did."""
         found = re.search(rf"{HaltedTaskError.__name__}: (\[.*\]) :halted", text)
         if found is None:
             return None
-        problem, hint = json.loads(found[1])
-        return HandlerError(problem, hint=hint)
+        name, problem, hint = json.loads(found[1])
+        kind: type[PenstockError] = getattr(errors, name)
+        return kind(problem, hint=hint)
 
 
 def for_workers(handler: Handler) -> Handler:
     """The handler as it travels to the workers: without settings, which hold secrets and have no use there."""
     packed = replace(handler, settings={})
+    for hint in (*packed.signature.hints.values(), packed.value, packed.key):
+        make_portable(hint)
     try:
         cloudpickle.dumps(packed)  # type: ignore[no-untyped-call]
     except Exception as error:
@@ -65,128 +79,129 @@ def handle_task(
     batches: Iterable[pa.RecordBatch],
     *,
     count: Callable[[Counts], None],
+    clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[pa.RecordBatch]:
-    """Rows for every output and dead letter of these batches; ``count`` hears how many records led to what."""
-    handle = _handle_async(handler) if handler.signature.is_async else _handle(handler, sleep)
-    circuit = None if handler.breaker is None else Circuit(handler.breaker)
-    for batch in batches:
-        settled = _Settled(handler, circuit)
-        try:
-            handle(to_records(batch), settled)
-        except HandlerError as error:
-            raise HaltedTaskError(error) from None
-        count(settled.counts(read=len(batch)))
-        if settled.outgoing:
-            yield settled.outgoing.to_batch()
+    """Rows for every output and dead letter of these batches; ``count`` hears how many records led to what.
+
+    Whatever ends it early, be it an error or whoever takes the rows, it leaves no record in progress behind.
+    """
+    task = _Task(handler, make_workers(handler, sleep), clock)
+    try:
+        with calm_collector(), closing(task):
+            for rows in task.rows(Intake(batches)):
+                count(task.settled.take_counts())
+                yield rows
+            count(task.settled.take_counts())
+    except HandlerError as error:
+        raise HaltedTaskError(error) from None
 
 
-class _Settled:
-    """What the records of one Arrow batch led to."""
+class _Task:
+    """Moves records from the intake to workers, and what they led to into rows. The rules are those of ``core``."""
 
-    def __init__(self, handler: Handler, circuit: Circuit | None) -> None:
+    def __init__(self, handler: Handler, workers: Workers, clock: Callable[[], float]) -> None:
         self._handler = handler
-        self._circuit = circuit
-        self.outgoing = SinkColumns()
-        self._dead_lettered = 0
-        self._skipped = 0
-
-    def settle(self, record: Record, outcome: Outcome) -> float | None:
-        """Seconds until the next attempt, or None where the record is finished."""
-        if self._circuit is not None and not isinstance(outcome, Failed):
-            self._circuit.finished(1)
-        if isinstance(outcome, Done):
-            if outcome.output is not None:
-                self.outgoing.add(outcome.output)
-            return None
-        if isinstance(outcome, Skipped):
-            self._skipped += 1
-            return None
-        if isinstance(outcome, Held):  # commit="manual" is refused on Spark, whose batches commit as a whole
-            return None
-        dead_letter_topic = self._handler.dead_letter
-        decision = decide(
-            outcome,
-            attempt=record.attempt,
-            has_dead_letter=dead_letter_topic is not None,
-            random=random.random,
+        self._workers = workers
+        self._clock = clock
+        self._schedule = Schedule(
+            order=handler.order,
+            null_keys_in_order=handler.null_keys_in_order,
+            concurrency=workers.width + workers.ahead,
+            batch=handler.batch,
+            linger=handler.linger,
+            offset_of=ROWS.offset_of,
+            key_of=ROWS.key_of,
         )
-        if isinstance(decision, TryAgain):
-            record.attempt += 1
-            return decision.delay
-        if isinstance(decision, ToDeadLetter) and dead_letter_topic is not None:
-            if self._circuit is not None and not self._circuit.lets_through():
-                raise breaker_error(self._handler.name, record, outcome, self._circuit)
-            self._dead_lettered += 1
-            self.outgoing.add(
-                dead_letter(
-                    record,
-                    outcome,
-                    topic=dead_letter_topic,
-                    group=self._handler.group,
-                    attempts=record.attempt,
-                    now=time.time(),
-                )
-            )
-            return None
-        raise halt_error(self._handler.name, record, outcome)
+        self._epochs: dict[TopicPartition, Epoch] = {}
+        self._pace = Pace()
+        self._works: set[Work] = set()
+        self._collect_at = 0.0
+        self._in_flight = 0
+        self.settled = Settlement(handler)
+        # With a breaker nobody knows whether the next dead letter is written, so its lane waits for the decision.
+        self._has_dead_letter = handler.dead_letter is not None and handler.breaker is None
 
-    def counts(self, *, read: int) -> Counts:
-        return Counts(
-            read=read,
-            written=len(self.outgoing) - self._dead_lettered,
-            dead_lettered=self._dead_lettered,
-            skipped=self._skipped,
-        )
+    def rows(self, intake: Intake) -> Iterator[pa.RecordBatch]:
+        outgoing = self.settled.outgoing
+        while True:
+            self._take_in(intake)
+            self._hand_out()
+            if not self._in_flight and intake.is_empty:
+                break
+            self._report(self._workers.wait(self._patience(intake)))
+            if outgoing.is_full:
+                yield outgoing.take_batch()
+        if outgoing:
+            yield outgoing.take_batch()
 
+    def close(self) -> None:
+        """Nothing more begins; what is in progress is awaited for a while, and what it leads to is dropped."""
+        for epoch in self._epochs.values():
+            epoch.stop()
+        self._workers.close(self._handler.drain_timeout)
 
-_Handle = Callable[[Iterator[Record], _Settled], None]
+    def _take_in(self, intake: Intake) -> None:
+        if not self._wants_more(intake):
+            return
+        portion = intake.take(self._handler.max_in_flight - self._in_flight)
+        for place, rows in portion.by_place().items() if portion else ():
+            if place not in self._epochs:
+                # Its tracker is told nothing, as Spark does the committing: so there is no offset map to keep small.
+                self._epochs[place] = Epoch(place, len(self._epochs), Tracker(None), None)
+            self._in_flight += len(rows)
+            self._schedule.deliver(self._epochs[place], rows)
+        if intake.is_empty:
+            self._schedule.stop_lingering()
 
+    def _wants_more(self, intake: Intake) -> bool:
+        room = self._handler.max_in_flight - self._in_flight
+        # A few at a time cost much more to take in than many. And what is not at hand may have to be waited for, which
+        # must not be while there is something to hand out.
+        enough = intake.at_hand and room * _ROOM_SHARE >= self._handler.max_in_flight
+        return room > 0 and (enough or not self._schedule.has_ready) and not intake.is_empty
 
-def _handle(handler: Handler, sleep: Callable[[float], None]) -> _Handle:
-    if handler.batch is not None:
-        return _handle_batches(handler, handler.batch, sleep)
-    attempt = attempts(handler)
+    def _hand_out(self) -> None:
+        clock, size = self._clock, self._pace.size
+        self._schedule.shape(self._epochs.values(), size)
+        bundles = self._schedule.take(clock(), size)
+        works = [Work(runs, has_dead_letter=self._has_dead_letter, clock=clock) for runs in bundles]
+        self._works.update(works)
+        self._workers.submit(works)
 
-    def handle(records: Iterator[Record], settled: _Settled) -> None:
-        settle = settled.settle
-        for record in records:
-            while (wait := settle(record, attempt(record, record.attempt))) is not None:
-                sleep(wait)
+    def _patience(self, intake: Intake) -> float | None:
+        """How long there is nothing to do unless a worker ends something; None is until it does."""
+        if self._wants_more(intake):
+            return 0
+        now = self._clock()
+        due = [at for at in (self._schedule.next_due(), self._collect_at if self._works else None) if at is not None]
+        return max(0.0, min(due) - now) if due else None
 
-    return handle
+    def _report(self, ended: list[Work]) -> None:
+        results: list[Result] = []
+        for work in ended:
+            self._works.discard(work)
+            self._schedule.release()
+            self._pace.observe(work.attempted, work.seconds)
+            results += work.collect()
+        now = self._clock()
+        if self._works and now >= self._collect_at:
+            self._collect_at = now + _COLLECT_SECONDS
+            results += self._collect(now)
+        self._settle(results, now)
 
+    def _collect(self, now: float) -> list[Result]:
+        """What is finished by workers that are still busy, and from stuck ones what they have not begun."""
+        results: list[Result] = []
+        for work in self._works:
+            results += work.collect()
+            if work.began is not None and now - work.began > _COLLECT_SECONDS:
+                results += [(run, (), True) for run in work.take_back()]
+        return results
 
-def _handle_batches(handler: Handler, size: int, sleep: Callable[[float], None]) -> _Handle:
-    attempt = batch_attempts(handler)
-
-    def attempt_alone(record: Record) -> Outcome:
-        (outcome,) = attempt([record], [record.attempt])
-        return outcome
-
-    def handle(records: Iterator[Record], settled: _Settled) -> None:
-        while batch := list(islice(records, size)):
-            for record, outcome in zip(batch, attempt(batch, [1] * len(batch)), strict=True):
-                wait = settled.settle(record, outcome)
-                while wait is not None:
-                    sleep(wait)
-                    wait = settled.settle(record, attempt_alone(record))
-
-    return handle
-
-
-def _handle_async(handler: Handler) -> _Handle:
-    attempt = attempts_async(handler)
-
-    async def handle_all(records: Iterator[Record], settled: _Settled) -> None:
-        for record in records:
-            while (wait := settled.settle(record, await attempt(record, record.attempt))) is not None:  # noqa: ASYNC110 - not polling
-                await asyncio.sleep(wait)
-
-    return lambda records, settled: _event_loop().run(handle_all(records, settled))
-
-
-@cache
-def _event_loop() -> asyncio.Runner:
-    """One loop for the life of the worker process, so that a handler's clients outlive the task that opened them."""
-    return asyncio.Runner()
+    def _settle(self, results: list[Result], now: float) -> None:
+        for run, outcomes, last in results:
+            rows = self._schedule.collect(run, len(outcomes))
+            retries = self.settled.settle(run.epoch, rows, outcomes, now)
+            self._in_flight -= len(rows) - len(retries)
+            self._schedule.put_back(run, retries, last=last)

@@ -1,6 +1,7 @@
 """The real engine on a broker in memory, with a clock that is moved by hand, for your own tests."""
 
+from penstock.testing.assignors import check_assignor
 from penstock.testing.bench import Bench
 from penstock.testing.letters import DeadLetter
 
-__all__ = ["Bench", "DeadLetter"]
+__all__ = ["Bench", "DeadLetter", "check_assignor"]

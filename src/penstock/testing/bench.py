@@ -11,6 +11,7 @@ from penstock.app import App, Handler
 from penstock.core.duration import Duration, seconds
 from penstock.core.events import Event
 from penstock.core.record import Record, TopicPartition
+from penstock.core.settings import Registry, registry_of
 from penstock.errors import ConfigError
 from penstock.serde import decoder_for, encode
 from penstock.testing.broker import Broker
@@ -18,7 +19,7 @@ from penstock.testing.clock import Clock
 from penstock.testing.faults import Faults
 from penstock.testing.letters import DeadLetter, read_letter
 from penstock.testing.loop import HandDrivenLoop
-from penstock.testing.outputs import decoder_of_outputs
+from penstock.testing.outputs import reader_of_outputs
 from penstock.testing.process import Process
 from penstock.testing.world import World
 
@@ -51,15 +52,36 @@ class Bench:
         app: The app, as ``penstock run`` would run it.
         partitions: How many partitions each topic has, or each of those named, while others have one.
         now: The time at the start.
+        registry: A schema registry in place of the app's; ``"mock://any-name"`` is one in memory.
     """
 
-    def __init__(self, app: App, *, partitions: int | Mapping[str, int] = 1, now: datetime = _START) -> None:
+    def __init__(
+        self,
+        app: App,
+        *,
+        partitions: int | Mapping[str, int] = 1,
+        now: datetime = _START,
+        registry: Registry | str | None = None,
+    ) -> None:
+        app.refuse_pipelines(where="the testing kit", hint="Test their functions on DataFrames of your own.")
         if not app.handlers:
             raise ConfigError(f"App {app.name!r} has no handlers.", hint='Declare one with @app.consume("topic").')
         for handler in app.handlers:
             hint = "Test its function on named topics here, and this option on the embedded Kafka (penstock up)."
-            handler.refuse({}, where="the testing kit", hint=hint)
+            unheard = {
+                "pattern": handler.pattern is not None,
+                "partitions": bool(handler.partitions),
+                "from_": handler.from_ is not None,
+                f"start={handler.start!r}": handler.start not in ("earliest", "latest"),
+                'mode="share"': handler.is_shared,
+                "offsets": handler.offsets is not None,
+                'delivery="exactly-once"': handler.is_exactly_once,
+            }
+            handler.refuse(unheard, where="the testing kit", hint=hint)
         self._app = app
+        if registry is not None:
+            chosen = registry_of(registry)
+            self._app = app.variant(app.name, lambda _handler: {"registry": chosen})
         self._clock = Clock(now)
         self._broker = Broker(self._clock.time_ms, partitions)
         self._faults = Faults()
@@ -200,7 +222,9 @@ class Bench:
         self._require(
             topic, {handler.to for handler in self._app.handlers if handler.to is not None}, "writes outputs to"
         )
-        decode = decoder_of_outputs(writers) if kind is None else decoder_for(kind)
+        if kind is None:
+            return list(map(reader_of_outputs(writers), self.records(topic)))
+        decode = decoder_for(kind)
         return [decode(record.value) for record in self.records(topic)]
 
     def records(self, topic: str) -> list[Record]:

@@ -9,6 +9,7 @@ import selectors
 from collections.abc import Callable
 from concurrent.futures import Executor
 from math import inf
+from threading import Thread
 from typing import Any, TypeVar, TypeVarTuple
 
 from penstock.errors import ConfigError
@@ -60,7 +61,21 @@ class HandDrivenLoop(asyncio.SelectorEventLoop):
             task.cancel()
 
     def end(self) -> None:
-        """Give back what the system lent it."""
+        """Give back what the system lent it.
+
+        The garbage collector asks for this at any moment, also while another loop runs on this thread, which forbids to
+        run this one: then it ends on a thread of its own.
+        """
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            self._end()
+            return
+        ending = Thread(target=self._end)
+        ending.start()
+        ending.join()
+
+    def _end(self) -> None:
         self.cancel_all()
         self.settle()
         self._ending = True

@@ -1,6 +1,6 @@
 """Outputs and dead letters on their way to the broker in memory."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from penstock.core.decisions import Send
 from penstock.engine.messages import Delivered, Inbox
@@ -18,7 +18,7 @@ class MemoryOutbox:
         self._broker = world.broker
         self._faults = world.faults
 
-    def send(self, sends: Iterable[Send]) -> None:
+    def send(self, sends: Iterable[Send]) -> Sequence[Send]:
         for send in sends:
             out = send.outgoing
             error = self._faults.produce.get(out.topic)
@@ -27,6 +27,7 @@ class MemoryOutbox:
                 continue
             self._broker.append(out.topic, out.key, out.value, out.headers)
             self._inbox.put(Delivered([send]))
+        return ()
 
     def flush(self) -> None:
         """Nothing ever waits here."""

@@ -1,25 +1,36 @@
 """What an app wrote, as its handlers returned it."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import reduce
-from operator import or_
+from operator import attrgetter, or_
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
-from penstock.app import Handler
+from penstock.app import Handler, reader_by
+from penstock.core.record import Record
 from penstock.errors import ConfigError
-from penstock.serde import Decode, decoder_for
+from penstock.serde import Format
+from penstock.testing.broker import READING
+
+_PLAIN = attrgetter("value")
 
 
-def decoder_of_outputs(handlers: Iterable[Handler]) -> Decode:
-    """From what these handlers say that they return; the bytes as they are where they do not say, or do not agree."""
-    hints = [_returned(handler) for handler in handlers]
-    if not hints or any(hint != hints[0] for hint in hints):
-        return decoder_for(bytes | None)
+def reader_of_outputs(handlers: Iterable[Handler]) -> Callable[[Record], Any]:
+    """From what these handlers say that they return, and how it is encoded.
+
+    The bytes as they are where they do not say, or do not agree.
+    """
+    declared = [(_returned(handler), handler.to_value, handler.registry) for handler in handlers]
+    if not declared or any(each != declared[0] for each in declared):
+        return _PLAIN
+    hint, how, registry = declared[0]
+    if how is not None and not hasattr(how, "decode") and not isinstance(how, Format):
+        return _PLAIN
+    wanted = None if how is not None and hint is bytes else hint | None  # bytes stands for "it does not say"
     try:
-        return decoder_for(hints[0] | None)
+        return reader_by(how, wanted, READING, registry=registry)
     except (ConfigError, TypeError):
-        return decoder_for(bytes | None)
+        return _PLAIN
 
 
 def _returned(handler: Handler) -> Any:

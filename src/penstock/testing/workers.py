@@ -5,12 +5,11 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Protocol
 
-from penstock.app import Handler, Reading, attempts, batch_attempts
+from penstock.app import Handler, Reading, attend_async, attending
 from penstock.core.lease import FOREVER
 from penstock.core.pace import Pace
+from penstock.core.work import Work
 from penstock.engine.messages import Inbox, Worked
-from penstock.engine.work import Work
-from penstock.engine.workers import attend_async, attend_in_batches, attend_one_by_one
 from penstock.testing.loop import HandDrivenLoop
 
 
@@ -44,10 +43,7 @@ class InlineWorkers:
     def __init__(self, handler: Handler, inbox: Inbox, reading: Reading) -> None:
         self._inbox = inbox
         self._works: deque[Work] = deque()
-        if handler.batch:
-            self._attend = attend_in_batches(batch_attempts(handler, reading), reading, FOREVER)
-        else:
-            self._attend = attend_one_by_one(attempts(handler, reading), reading, FOREVER)
+        self._attend = attending(handler, reading, FOREVER)
 
     def submit(self, works: Sequence[Work]) -> None:
         self._works.extend(works)

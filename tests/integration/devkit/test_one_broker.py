@@ -188,8 +188,10 @@ def test_an_interrupted_up_leaves_nothing_running(spare: Embedded) -> None:
         for line in run.stdout:
             if line.startswith("Waiting for the brokers"):
                 break
-        assert find_servers(spare.home) != []
+        # At once: a look at all processes takes as long as the brokers do.
         run.send_signal(signal.SIGINT)
-        assert "KeyboardInterrupt" in run.stdout.read()
+        # In the middle of the client's C code, an interrupt may come out as another error.
+        assert "Stopping what was started" in run.stdout.read()
+    assert run.returncode
     assert find_servers(spare.home) == []
     assert spare.status().brokers == ()

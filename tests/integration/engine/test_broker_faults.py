@@ -37,7 +37,8 @@ class Load:
         self._thread.start()
 
     def _run(self, brokers: str, topic: str) -> None:
-        producer = make_producer(brokers, settings={})
+        # Room for all that a test may write while no broker takes anything.
+        producer = make_producer(brokers, settings={"queue.buffering.max.messages": 1_000_000})
         number = 0
         while not self._stop.wait(0.002):
             producer.produce(
@@ -77,11 +78,18 @@ def kill(kafka: Embedded, broker: int) -> None:
     wait_for(lambda: not psutil.pid_exists(pid), "the broker to be gone")
 
 
+def _is_known(topic: str, broker: str) -> bool:
+    """Whoever makes a topic hears that it is there before all brokers do."""
+    return topic in Cluster(broker).topics()
+
+
 def consume_under_faults(brokers: str, faults: Any) -> tuple[Running, set[int], Counter[int]]:
     """A member works while the faults happen; returns it with what was written and how often each was handled."""
     topic, group = f"topic-{uuid4().hex[:8]}", f"group-{uuid4().hex[:8]}"
     cluster = Cluster(brokers)
     cluster.create_topics([topic], partitions=PARTITIONS)
+    for broker in brokers.split(","):
+        wait_for(partial(_is_known, topic, broker), f"{broker} to hear of the topic")
     app, seen = App(group), Counter[int]()
 
     @app.consume(topic, commit_every="100ms")
@@ -90,7 +98,8 @@ def consume_under_faults(brokers: str, faults: Any) -> tuple[Running, set[int], 
 
     load = Load(brokers, topic)
     with running(app, brokers) as member:
-        wait_for(lambda: len(seen) > 300, "the member to work")
+        wait_for(lambda: len(seen) > 300 or member.error, "the member to work")
+        assert member.error is None
         faults(group)
         before = len(seen)
         wait_for(lambda: len(seen) > before + 300, "the member to work again")

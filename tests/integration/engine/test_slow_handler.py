@@ -1,10 +1,15 @@
 """A handler slower than the poll interval: polling goes on without it, so it costs no membership."""
 
 import threading
+from time import sleep
+
+import pytest
 
 from bed import MakeTopic, committed, of_kind, produce, running, wait_for
 from penstock import App
 from penstock.core import events
+from penstock.engine import fetcher
+from penstock.engine.flow import Flow
 from penstock.kafka import Cluster
 
 # The least that the broker and the client allow.
@@ -30,3 +35,31 @@ def test_a_handler_slower_than_the_poll_interval_costs_no_membership(
         assert not of_kind(member.events, events.CommitFailed)
         assert len(of_kind(member.events, events.Assigned)) == 1
         assert [event.offset for event in of_kind(member.events, events.Finished)] == [0, 1, 2]
+
+
+def test_a_commit_while_there_is_no_room_does_not_pause_the_partitions(
+    brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pausing throws away what the client has fetched, and costs about a second of nothing."""
+    source, held = make_topic(), list[bool]()
+    hold = Flow.hold
+
+    def watch(flow: Flow, *, everything: bool) -> None:
+        if flow.owned:
+            held.append(everything)
+        hold(flow, everything=everything)
+
+    monkeypatch.setattr(Flow, "hold", watch)
+    # The machine may be too busy for handlers to make room in the moment that they get, which is no matter here.
+    monkeypatch.setattr(fetcher, "_PATIENCE_SECONDS", 60)
+    app = App(group)
+
+    @app.consume(source, order="none", concurrency=10, max_in_flight=40, commit_every="10ms")
+    def handle(value: int) -> None:
+        sleep(0.01)
+
+    produce(brokers, source, range(1_000))
+    with running(app, brokers) as member:
+        wait_for(lambda: committed(cluster, group, source) == {0: 1_000}, "all of them")
+        assert len(of_kind(member.events, events.Committed)) > 10
+        assert not any(held)

@@ -52,6 +52,35 @@ def test_the_commit_point_follows_handlers_of_random_speed_and_a_restart_repeats
         assert all(values == sorted(values) for values in by_key.values())
 
 
+def test_a_record_that_is_stuck_among_quick_ones_holds_up_its_own_key_and_no_other(
+    brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic
+) -> None:
+    source, seen, release = make_topic(), Counter[int](), threading.Event()
+    by_key: defaultdict[bytes | None, list[int]] = defaultdict(list)
+    stuck = RECORDS // 2
+    app = App(group)
+
+    @app.consume(source, order="key", concurrency=4, commit_every="100ms")
+    def handle(value: int, record: Record) -> None:
+        if value == stuck:
+            release.wait()
+        seen[value] += 1
+        by_key[record.key].append(value)
+
+    produce_keys(brokers, source)
+    behind = {number for number in range(stuck, RECORDS) if number % 100 == stuck % 100}
+    member = Running(app, brokers)
+    try:
+        wait_for(lambda: len(seen) == RECORDS - len(behind), "all but the stuck one and those behind it")
+        assert not behind & seen.keys()
+    finally:
+        release.set()
+    wait_for(lambda: committed(cluster, group, source) == {0: RECORDS}, "all of them")
+    member.stop()
+    assert seen == Counter(range(RECORDS))
+    assert all(values == sorted(values) for values in by_key.values())
+
+
 def points(member: Running) -> list[int]:
     """The committed offsets, each once."""
     return list(dict.fromkeys(event.offset for event in of_kind(member.events, events.Committed) if event.offset))

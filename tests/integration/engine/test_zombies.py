@@ -16,8 +16,10 @@ from penstock.kafka import make_producer
 PARTITIONS = 4
 
 
-@pytest.fixture
-def fleet(tmp_path: Path, brokers: str, group: str, make_topic: MakeTopic) -> Iterator[Fleet]:
+@pytest.fixture(params=["native", "own"])
+def fleet(
+    request: pytest.FixtureRequest, tmp_path: Path, brokers: str, group: str, make_topic: MakeTopic
+) -> Iterator[Fleet]:
     """Members whose handlers take up to a tenth of a second, and more work than they can do in this test."""
     source = make_topic(PARTITIONS)
     producer = make_producer(brokers, settings={})
@@ -25,7 +27,7 @@ def fleet(tmp_path: Path, brokers: str, group: str, make_topic: MakeTopic) -> It
         producer.produce(source, value=b"%d" % number, key=b"key-%d" % (number % 500))
     assert producer.flush(60) == 0
     environment = {"CHAOS_GROUP": group, "CHAOS_TOPIC": source, "CHAOS_SECONDS": "0.1", "PENSTOCK_BROKERS": brokers}
-    fleet = Fleet(tmp_path, environment)
+    fleet = Fleet(tmp_path, environment, [request.param])
     yield fleet
     fleet.close()
 

@@ -1,7 +1,7 @@
 """Apps on the one Spark session of the test run."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from penstock import App
 from penstock import spark as engine
 from penstock.core.events import Event
+from standalone import StandaloneCluster
 
 CatchUp = Callable[..., list[Event]]
 
@@ -32,3 +33,10 @@ def catch_up(brokers: str, spark: SparkSession) -> CatchUp:
         return seen
 
     return run
+
+
+@pytest.fixture(scope="session")
+def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneCluster]:
+    """A Spark cluster of a master and two workers; started for the first test that asks."""
+    with StandaloneCluster(tmp_path_factory.mktemp("standalone")) as cluster:
+        yield cluster

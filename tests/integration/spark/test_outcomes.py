@@ -136,11 +136,11 @@ def test_two_handlers_run_side_by_side_in_many_batches(
     left, right = make_topic(2), make_topic()
     app = App(group)
 
-    @app.consume(left, to=f"{group}.out", max_in_flight=40)
+    @app.consume(left, to=f"{group}.out", max_micro_batch=200)
     def first(value: bytes) -> bytes:
         return value
 
-    @app.consume(right, max_in_flight=40)
+    @app.consume(right, max_micro_batch=200)
     async def second(value: int) -> None: ...
 
     for partition in range(2):

@@ -1,18 +1,25 @@
 """Where a run goes on: checkpoint, group and logs, in agreement and out of it."""
 
+import threading
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
+from pyspark.sql import SparkSession
 
 from bed import MakeTopic, committed, of_kind, produce, read_values, running, wait_for
 from bed import catch_up as catch_up_locally
 from penstock import App
+from penstock import spark as engine
 from penstock.core import events
+from penstock.core.offset_map import decode
 from penstock.errors import ServerError
 from penstock.kafka import Cluster
+from penstock.spark.checkpoint import checkpoints_of, default_root
 
 CatchUp = Callable[..., list[events.Event]]
 
@@ -94,10 +101,8 @@ def test_records_that_were_deleted_unhandled_are_reported_and_passed(
     admin = AdminClient({"bootstrap.servers": brokers})
     for future in admin.delete_records([TopicPartition(source, 0, 15)]).values():
         future.result()
-    seen = catch_up(echo(group, source))
-    assert [error.reason for error in of_kind(seen, events.Error)] == [
-        f"Records 10 to 14 of {source}[0] were deleted before they were handled."
-    ]
+    (found,) = of_kind(catch_up(echo(group, source)), events.OffsetOutOfRange)
+    assert (found.offset, found.low, found.high, found.moved_to, found.skipped) == (10, 15, 20, 15, 5)
     assert outputs(brokers, group) == [*range(10), *range(15, 20)]
 
 
@@ -109,3 +114,108 @@ def test_a_group_with_active_members_is_refused(
         wait_for(lambda: of_kind(member.events, events.Assigned), "the member to join")
         with pytest.raises(ServerError, match=f"Group '{group}' has 1 active member"):
             catch_up(echo(group, source))
+
+
+def test_start_and_from_take_offsets_and_moments_as_on_the_local_engine(
+    brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, catch_up: CatchUp
+) -> None:
+    source = make_topic(2)
+    for partition in range(2):
+        produce(brokers, source, range(10 * partition, 10 * partition + 5), partition=partition)
+    after = datetime.now(UTC) + timedelta(seconds=30)
+    starts: list[tuple[dict[str, Any], int]] = [
+        ({"start": {(source, 0): 3}}, 2 + 5),
+        ({"start": after}, 0),
+        ({"start": datetime(2020, 1, 1, tzinfo=UTC)}, 10),
+        ({"start": {(source, 1): 99}}, 10),
+    ]
+    for number, (options, expected) in enumerate(starts):
+        assert read(catch_up(echo(f"{group}-{number}", source, **options))) == expected
+    forced = catch_up(echo(f"{group}-0", source, from_={(source, 1): 1}))
+    assert read(forced) == 4, "what it names, and nothing of the others"
+    (event,) = of_kind(forced, events.Forced)
+    assert (event.partition, event.offset, event.committed) == (1, 1, 5)
+    assert committed(cluster, f"{group}-0", source) == {0: 5, 1: 5}
+    (found,) = of_kind(catch_up(echo(f"{group}-4", source, start={(source, 1): 99})), events.OffsetOutOfRange)
+    assert (found.offset, found.moved_to) == (99, 0)
+
+
+def test_a_pattern_takes_what_matches_at_the_start_and_what_appears_later_and_partitions_only_those_named(
+    brokers: str, cluster: Cluster, group: str, spark: SparkSession, catch_up: CatchUp
+) -> None:
+    first, later, other = (f"{group}.{name}" for name in ("in.first", "in.later", "other"))
+    cluster.create_topics([first, other], partitions=2)
+    for topic in (first, other):
+        produce(brokers, topic, range(3), partition=1)
+    app = App(group)
+
+    @app.consume(pattern=rf"{group}\.in\..*", to=f"{group}.out")
+    def handle(value: bytes) -> bytes:
+        return value
+
+    seen: list[events.Event] = []
+    stop = threading.Event()
+    thread = threading.Thread(
+        target=lambda: engine.run(app, brokers=brokers, emit=seen.append, stop=stop, session=spark), daemon=True
+    )
+    thread.start()
+    wait_for(lambda: committed(cluster, group, first) == {0: 0, 1: 3}, "the first topic")
+    cluster.create_topics([later], partitions=1)
+    produce(brokers, later, range(3, 5))
+    wait_for(lambda: committed(cluster, group, later) == {0: 2}, "the topic that came later")
+    stop.set()
+    thread.join(60)
+    assert of_kind(seen, events.Started)[0].topics == (first,)
+    assert outputs(brokers, group) == list(range(5))
+    assert read(catch_up(app)) == 0, "it goes on where it stopped"
+
+    alone = App(f"{group}-alone")
+
+    @alone.consume(partitions=[(first, 1)])
+    def handle_one(value: bytes) -> None: ...
+
+    assert read(catch_up(alone)) == 3
+    assert committed(cluster, f"{group}-alone", first) == {1: 3}
+
+
+def test_what_the_local_engine_finished_ahead_of_its_commit_is_not_repeated(
+    brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, catch_up: CatchUp
+) -> None:
+    source, gate = make_topic(), threading.Event()
+    produce(brokers, source, range(30))
+    app = App(group)
+
+    @app.consume(source, to=f"{group}.out", order="none", concurrency=4, drain_timeout="200ms", commit_every="50ms")
+    def handle(value: bytes) -> bytes:
+        if value in (b"3", b"20"):
+            gate.wait(30)
+        return value
+
+    with running(app, brokers) as member:
+        wait_for(lambda: len(of_kind(member.events, events.Finished)) == 28, "all but the stuck ones")
+    gate.set()
+    commit = cluster.commits(group, [(source, 0)])[source, 0]
+    assert (commit[0], decode(*commit)) == (3, [(4, 20), (21, 30)])
+    # Batches of 10: the second one ends amid what is finished.
+    seen = catch_up(echo(group, source, max_micro_batch=10))
+    assert of_kind(seen, events.Started)[0].lag == read(seen) == 2
+    assert outputs(brokers, group) == list(range(30))
+    assert cluster.commits(group, [(source, 0)]) == {(source, 0): (30, "")}
+    assert next(event.offset for event in of_kind(seen, events.Committed)) == 20
+
+
+def test_a_reset_backwards_counts_once_the_checkpoints_of_the_group_are_set_aside(
+    brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, catch_up: CatchUp
+) -> None:
+    source = make_topic()
+    produce(brokers, source, range(20))
+    catch_up(echo(group, source))
+    cluster.commit(group, {(source, 0): 5})
+    (checkpoint,) = checkpoints_of(group, default_root(cluster.id()))
+    assert checkpoint.finished() == {(source, 0): 20}
+    checkpoint.set_aside()
+    assert read(catch_up(echo(group, source))) == 15
+    # Left where it is, it is the more trusted of the two: a driver may have died before its last commit.
+    cluster.commit(group, {(source, 0): 5})
+    assert read(catch_up(echo(group, source))) == 0
+    assert committed(cluster, group, source) == {0: 20}

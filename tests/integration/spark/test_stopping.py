@@ -23,7 +23,7 @@ from penstock.kafka import Cluster
 CatchUp = Callable[..., list[events.Event]]
 RECORDS = 1_000
 
-# The handler is slow enough that a batch lasts a while, and with 40 in flight a batch is 200 records.
+# The handler is slow enough that a batch lasts a while.
 PROGRAM = """
 import signal, sys, threading, time
 from penstock import App
@@ -33,7 +33,7 @@ from penstock.spark import run
 brokers, group, topic = sys.argv[1:]
 app = App(group)
 
-@app.consume(topic, to=f"{group}.out", max_in_flight=40)
+@app.consume(topic, to=f"{group}.out", max_micro_batch=200)
 def slow(value: str) -> str:
     time.sleep(0.005)
     return value
@@ -48,7 +48,7 @@ def slow_app(group: str, source: str) -> App:
     """The app of the program, for a restart inside the test."""
     app = App(group)
 
-    @app.consume(source, to=f"{group}.out", max_in_flight=40)
+    @app.consume(source, to=f"{group}.out", max_micro_batch=200)
     def slow(value: str) -> str:
         return value
 

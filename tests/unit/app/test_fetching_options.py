@@ -8,6 +8,7 @@ import pytest
 from penstock import App
 from penstock.app import Handler
 from penstock.app.fetching import matches
+from penstock.assign import CooperativeSticky, Sticky
 from penstock.errors import ConfigError, StateError
 from penstock.kafka.clients import consumer_config, member_settings
 
@@ -53,8 +54,14 @@ def test_sources_that_cannot_work_are_refused(options: dict[str, Any], problem: 
     [
         ({"pattern": "b.*"}, "topics and pattern exclude each other"),
         ({"protocol": "new"}, "protocol='new'"),
-        ({"assignor": "sticky"}, "assignor='sticky' does not exist with protocol='classic'"),
-        ({"assignor": "uniform"}, "assignor='uniform' does not exist with protocol='classic'"),
+        ({"assignor": "uniform"}, "no assignor named 'uniform'"),
+        ({"assignor": "stiky"}, "no assignor named 'stiky'"),
+        ({"assignor": ["sticky", "stiky"]}, "no assignor named 'stiky'"),
+        ({"assignor": "sticky", "protocol": "consumer"}, "does not exist with protocol='consumer'"),
+        ({"assignor": Sticky(), "protocol": "consumer"}, "does not exist with protocol='consumer'"),
+        ({"assignor": 5}, "assignor=5 is not an assignor"),
+        ({"assignor": []}, "lists none"),
+        ({"assignor": ["sticky", Sticky()]}, "one twice"),
         ({"assignor": "roundrobin", "protocol": "consumer"}, "does not exist with protocol='consumer'"),
         ({"protocol": "consumer", "settings": {"session.timeout.ms": 9}}, "'session.timeout.ms' is the broker's"),
         ({"protocol": "consumer", "settings": {"heartbeat.interval.ms": 9}}, "'heartbeat.interval.ms' is the broker's"),
@@ -75,6 +82,11 @@ def test_options_that_cannot_work_are_refused(options: dict[str, Any], problem: 
         handler("a", **options)
     assert problem in caught.value.problem
     assert caught.value.hint
+
+
+@pytest.mark.parametrize("assignor", ["sticky", Sticky(), ["lag-balanced", "range"], "range", None])
+def test_exactly_once_goes_with_every_assignor(assignor: Any) -> None:
+    assert handler("a", assignor=assignor, delivery="exactly-once").is_exactly_once
 
 
 def test_all_kinds_of_starts_are_taken() -> None:
@@ -140,6 +152,18 @@ def test_membership_becomes_client_settings() -> None:
         "group.remote.assignor": "uniform",
         "group.instance.id": "x-2",
     }
+
+
+def test_what_the_client_does_not_have_makes_an_open_member_and_the_client_only_fetches() -> None:
+    for native in (None, "range", "roundrobin", "cooperative-sticky", ["range"]):
+        assert not handler("a", assignor=native).is_open
+    for name, cooperates in (("sticky", False), ("lag-balanced", True), (CooperativeSticky(), True)):
+        chosen = handler("a", assignor=name, static_id="x", rack="r1")
+        assert (chosen.is_open, chosen.cooperates) == (True, cooperates)
+        assert member_settings(chosen, 0) == {"client.rack": "r1"}
+    # One that may be outvoted in favour of an eager assignor has to be ready for it.
+    several = handler("a", assignor=["cooperative-sticky", "range"])
+    assert ([each.name for each in several.assignors], several.cooperates) == (["cooperative-sticky", "range"], False)
 
 
 def test_only_what_the_guarantees_do_not_stand_on_can_be_set() -> None:

@@ -233,7 +233,7 @@ def test_half_a_line_at_the_end_is_not_read() -> None:
     whole = f'{{"event":"committed","ts":1.5,{where},"offset":7}}\n'
     (entry,) = read_events("p1", ['{"event":"started","ts":1}\n', whole, whole[:40]])
     assert (entry.kind, entry.ts, entry.place, entry.offset, entry.epoch) == ("committed", 1.5, PLACE, 7, -1)
-    assert (entry.member, entry.index) == ("m", 1)
+    assert (entry.member, entry.index) == ("m", 0)
 
 
 def test_every_rule_is_seen_to_fail_here() -> None:

@@ -85,11 +85,29 @@ def test_the_meter_counts_both_engines_and_several_handlers() -> None:
         meter(events.Progressed(
             group="g", handler=handler, read=read, written=0, dead_lettered=dead_letters, skipped=0
         ))  # fmt: skip
-    meter(events.BatchFinished(
-        group="g", handler="three", batch=0, read=100, written=0, dead_lettered=5, skipped=0, seconds=1
-    ))  # fmt: skip
     (task,) = meter._progress.tasks
-    assert (task.total, task.completed, task.fields["dead_letters"]) == (1_000, 135, 7)
+    assert (task.total, task.completed, task.fields["dead_letters"]) == (1_035, 35, 2)
+    # What Spark has measured counts in place of what was behind at the start.
+    meter(events.BatchFinished(
+        group="g", handler="h", batch=7, read=100, written=0, dead_lettered=5, skipped=0, seconds=1, lag=5_000
+    ))  # fmt: skip
+    meter(events.Progressed(group="g", handler="h", read=100, written=0, dead_lettered=5, skipped=0))
+    (task,) = meter._progress.tasks
+    assert (task.total, task.completed, task.fields["dead_letters"]) == (5_135, 135, 7)
+    assert task.description == "batch 7, 5,000 behind"
+
+
+def test_what_was_skipped_and_what_starts_again_is_told() -> None:
+    text = io.StringIO()
+    narrator = Narrator(Console(file=text, width=200))
+    narrator(events.OffsetOutOfRange(
+        group="g", member="spark", topic="orders", partition=1, offset=4, low=10, high=90, moved_to=10, skipped=6
+    ))  # fmt: skip
+    narrator(events.Restarting(group="g", handler="ship", attempt=1, reason="A Python process died.", seconds=1.5))
+    assert text.getvalue() == (
+        "orders[1]@4: the log has 10 to 90 only; goes on at 10, 6 skipped\n"
+        "ship starts again in 1.5 s: A Python process died.\n"
+    )
 
 
 def test_each_step_is_printed_once() -> None:

@@ -1,6 +1,6 @@
 """The dispatcher's rules, in named cases."""
 
-from dispatching import FAILURE, OUTPUT, POISON, make_dispatch, records, take
+from dispatching import FAILURE, OUTPUT, POISON, keyed, make_dispatch, records, take
 from penstock import Record
 from penstock.core.balance import FULL_SECONDS
 from penstock.core.lanes import BITMAP_SPAN, MAX_RANGES, Run
@@ -146,10 +146,6 @@ def test_what_comes_for_partitions_that_are_gone_is_dropped() -> None:
     assert dispatch.commits() == {}
 
 
-def keyed(place: TopicPartition, *keys: bytes | None, first: int = 0) -> list[Record]:
-    return [Record(*place, first + n, key, b"") for n, key in enumerate(keys)]
-
-
 def test_keys_run_side_by_side_and_each_in_order() -> None:
     dispatch = make_dispatch(order="key", concurrency=10)
     dispatch.assign(("t", 0), 0)
@@ -222,6 +218,24 @@ def test_lanes_wait_rather_than_finish_what_no_commit_could_say() -> None:
             for run in bundle:
                 dispatch.report([(run, [DONE] * len(run.records), True)], now=0.0)
     assert dispatch.commits() == {("t", 0): (total, "")}
+
+
+def test_lanes_that_reach_too_far_for_the_map_go_on_with_what_is_near() -> None:
+    """Each of 100 keys has records all over the partition; if only whole lanes could start, hardly any would."""
+    total = 4 * BITMAP_SPAN
+    dispatch = make_dispatch(order="key", concurrency=1, max_in_flight=2 * total)
+    epoch = dispatch.assign(("t", 0), 0)
+    dispatch.deliver(("t", 0), [Record("t", 0, offset, b"%d" % (offset % 100), b"") for offset in range(total)])
+    bundles = 0
+    while taken := dispatch.take(0.0, 2_000):
+        bundles += 1
+        for run in taken[0]:
+            dispatch.report([(run, [DONE] * len(run.records), True)], now=0.0)
+            ((_, metadata),) = dispatch.commits().values()
+            assert metadata or not epoch.tracker.finished_ranges(), "every map fits"
+        dispatch.release()
+    assert dispatch.commits() == {("t", 0): (total, "")}
+    assert bundles < total / 500
 
 
 def test_one_stuck_record_does_not_stop_what_follows_it_however_far() -> None:

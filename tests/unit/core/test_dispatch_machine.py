@@ -1,6 +1,7 @@
 """The dispatcher's rules, driven through random histories."""
 
 from collections import defaultdict
+from unittest.mock import patch
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -8,10 +9,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from dispatching import FAILURE, OUTPUT, POISON, SLOW_FAILURE, make_dispatch, records
 from penstock import Record
+from penstock.core import dispatch, schedule
 from penstock.core.decisions import Returned, Send
 from penstock.core.lanes import Order, Run
 from penstock.core.offset_map import decode
 from penstock.core.outcome import DONE, Outcome, Skipped
+from penstock.core.pace import QUICK
 from penstock.core.record import TopicPartition
 from penstock.core.retry_topic import Return
 
@@ -27,6 +30,10 @@ class DispatchMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
+        # As offsets do not get far here, and runs are short.
+        self.patches = (patch.object(schedule, "_APART", 10), patch.object(dispatch, "_LONG", 3))
+        for each in self.patches:
+            each.start()
         self.dispatch = make_dispatch(order=self.order, retry_topics=[60.0])
         self.now = 0.0
         self.due: list[float] = []  # of the retry topic's records, by offset
@@ -128,7 +135,7 @@ class DispatchMachine(RuleBasedStateMachine):
                 }
                 self.dispatch.rewound(place)
 
-    @rule(size=st.sampled_from([1, 3, 100]))
+    @rule(size=st.sampled_from([1, 3, 100, QUICK]))
     def take(self, size: int) -> None:
         for bundle in self.dispatch.take(self.now, size):
             assert 1 <= sum(len(run.records) for run in bundle) <= size
@@ -140,7 +147,7 @@ class DispatchMachine(RuleBasedStateMachine):
         assert run.epoch.place not in self.draining
         assert run.epoch in self.dispatch.epochs
         offsets = [record.offset for record in run.records]
-        assert offsets == sorted(offsets)
+        assert offsets == sorted(offsets) or not run.lane.ordered
         assert not self.finished[run.epoch.place] & set(offsets), "what is finished does not run again"
         others = [other for work in self.works for other in work if other is not run and not other.done]
         running = {(o.epoch, r.offset) for o in others for r in o.records[o.taken :]}
@@ -149,16 +156,15 @@ class DispatchMachine(RuleBasedStateMachine):
             return
         assert not any(other.lane is run.lane for other in others), "a lane is with one worker at a time"
         lanes = {self.lane_of(record) for record in run.records}
-        assert len(lanes) == 1
-        # Nothing runs before what precedes it in its lane.
+        assert len(lanes) == 1 or (run.lane.mixed and self.order == "key")
+        # Nothing runs before what precedes it in its lane, or in the same run.
+        known = self.sent(run.epoch) | set(offsets)
         for record in run.records:
-            lane = (run.epoch.number, self.lane_of(record))
             if self.order != "none" and not (self.order == "key" and record.key is None):
-                earlier = [
+                assert not [
                     o for o in self.unfinished[run.epoch.place]
-                    if o < offsets[0] and o not in self.sent(run.epoch) and self.lane_of_offset(o) == lane[1]
+                    if o < record.offset and o not in known and self.lane_of_offset(o) == self.lane_of(record)
                 ]  # fmt: skip
-                assert not earlier
 
     def sent(self, epoch: object) -> set[int]:
         """Attempted, and only the broker's word is missing."""
@@ -185,13 +191,16 @@ class DispatchMachine(RuleBasedStateMachine):
         if stopped:  # a worker does no more of the run
             outcomes = outcomes[: stops[0] + 1]
         last = stopped or len(outcomes) == left or data.draw(st.booleans())
-        done, place = run.records[run.taken : run.taken + len(outcomes)], run.epoch.place
-        current = run.epoch in self.dispatch.epochs
-        consequences = self.dispatch.report([(run, outcomes, last)], now=self.now)
+        self.note(run, outcomes, last=last)
         run.done = last
         if all(each.done for each in bundle):
             self.works.remove(bundle)
             self.dispatch.release()
+
+    def note(self, run: Run, outcomes: list[Outcome], *, last: bool) -> None:
+        done, place = run.records[run.taken : run.taken + len(outcomes)], run.epoch.place
+        current = run.epoch in self.dispatch.epochs
+        consequences = self.dispatch.report([(run, outcomes, last)], now=self.now)
         if not current:
             assert not consequences.sends
             assert not consequences.finished
@@ -200,6 +209,22 @@ class DispatchMachine(RuleBasedStateMachine):
             if outcome in (DONE, Skipped()):
                 self.finish(place, record.offset)
         self.sends.extend(consequences.sends)
+
+    @precondition(lambda self: self.works)
+    @rule(data=st.data())
+    def worker_is_stuck(self, data: st.DataObject) -> None:
+        """It keeps the record it is at, and those before it; what it has not begun is taken back."""
+        bundle = data.draw(st.sampled_from(self.works))
+        run, *pending = [each for each in bundle if not each.done]
+        for each in pending:
+            self.dispatch.report([(each, (), True)], now=self.now)
+            each.done = True
+        if run.lane.mixed or not run.lane.ordered:
+            begun = data.draw(st.integers(run.taken, len(run.records)))
+            # It began the last of them, so it is through with the others.
+            self.note(run, [DONE] * max(0, begun - run.taken - 1), last=False)
+            if begun < len(run.records) or run.lane.mixed:
+                self.dispatch.report([(run.split(run.records[begun:]), (), True)], now=self.now)
 
     def finish(self, place: TopicPartition, offset: int) -> None:
         self.unfinished[place].remove(offset)
@@ -244,6 +269,8 @@ class DispatchMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Whatever happened, what is owned can be finished: nothing is stuck, nothing is forgotten."""
+        for each in self.patches:
+            each.stop()
         for _ in range(1_000):
             self.now += 60
             self.dispatch.balance(self.now)

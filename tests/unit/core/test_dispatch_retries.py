@@ -1,6 +1,6 @@
 """Retry topics and the breaker, in the dispatcher's rules."""
 
-from dispatching import FAILURE, OUTPUT, POISON, SLOW_FAILURE, make_dispatch, records, returned, take
+from dispatching import BLOCKED, FAILURE, OUTPUT, POISON, SLOW_FAILURE, make_dispatch, records, returned, take
 from penstock import Breaker
 from penstock.core.balance import FULL_SECONDS, NAP_SECONDS
 from penstock.core.outcome import DONE, HELD, Done, Skipped
@@ -26,6 +26,27 @@ def test_a_record_that_leaves_for_a_retry_topic_holds_nobody_up_and_counts_once_
     assert not epoch.drained
     assert dispatch.acknowledge(send)
     assert dispatch.commits() == {SOURCE: (3, "")}
+    assert epoch.failures == {}
+
+
+def test_a_record_that_is_blocked_holds_its_lane_and_spends_no_attempt() -> None:
+    dispatch = make_dispatch(order="key", retry_topics=[1.0], breaker=Breaker(share=0.1, window=10))
+    epoch = dispatch.assign(SOURCE, 0)
+    dispatch.deliver(SOURCE, records(SOURCE, 0, 4))  # keys a, b, c, a
+    now = 0.0
+    for _ in range(50):
+        (run,) = (run for run in take(dispatch, now) if run.records[0].offset == 0)
+        consequences = dispatch.report([(run, [BLOCKED], True)], now=now)
+        ((tried, failure, delay),) = consequences.blocked
+        assert (tried.offset, tried.attempt, failure) == (0, 1, BLOCKED)
+        assert not consequences.retried
+        assert not consequences.sends
+        assert consequences.halted is None
+        now += delay
+        assert all(run.records[0].key != b"a" for run in take(dispatch, now - 0.01))
+    (run,) = take(dispatch, now)
+    assert [record.offset for record in run.records] == [0, 3]
+    dispatch.report([(run, [DONE, DONE], True)], now=now)
     assert epoch.failures == {}
 
 

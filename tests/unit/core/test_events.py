@@ -32,9 +32,10 @@ def test_names_are_words_in_lower_case() -> None:
 
 def test_the_list_is_closed_and_known() -> None:
     assert {kind.__name__ for kind in all_events()} == {
-        "Started", "TopicCreated", "Assigned", "Revoked", "Lost", "Forced", "OffsetOutOfRange",
-        "Dispatched", "Stalled", "Finished", "Skipped", "Retried", "Postponed", "DeadLettered",
-        "Committed", "CommitFailed", "Paused", "Resumed", "Progressed", "BatchFinished", "Error", "Stopping", "Stopped",
+        "Started", "SinkOpened", "RangeRead", "TopicCreated", "Assigned", "Revoked", "Lost", "Forced",
+        "OffsetOutOfRange", "Dispatched", "Stalled", "Finished", "Skipped", "Retried", "Postponed", "DeadLettered",
+        "Committed", "CommitFailed", "Paused", "Resumed", "Progressed", "BatchFinished", "Lagging", "Restarting",
+        "Error", "Stopping", "Stopped", "Blocked", "Rebalanced",
     }  # fmt: skip
 
 

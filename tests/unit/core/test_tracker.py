@@ -1,6 +1,6 @@
 """The tracker against a plain model: sets of offsets."""
 
-from itertools import pairwise
+from itertools import count, pairwise
 
 import pytest
 from hypothesis import settings
@@ -68,6 +68,15 @@ class TrackerMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.unfinished)
     @rule(data=st.data())
+    def finish_a_stretch(self, data: st.DataObject) -> None:
+        first = data.draw(st.sampled_from(sorted(self.unfinished)))
+        longest = next(length for length in count(1) if first + length not in self.unfinished)
+        stretch = range(first, first + data.draw(st.integers(1, longest)))
+        self.tracker.finish_all(stretch)
+        self.unfinished.difference_update(stretch)
+
+    @precondition(lambda self: self.unfinished)
+    @rule(data=st.data())
     def retract(self, data: st.DataObject) -> None:
         """Only a tail of which nothing is finished may go back; the model finds where such tails begin."""
         offset = data.draw(st.sampled_from(sorted(self.unfinished)))
@@ -109,6 +118,10 @@ class TrackerMachine(RuleBasedStateMachine):
             assert offset < point or successor._is_restored(offset)
         for offset in self.tracker._offsets:
             assert offset < point or successor._is_restored(offset) == (offset not in self.unfinished)
+
+    @invariant()
+    def ranges_are_counted_as_they_are(self) -> None:
+        assert self.tracker.count_finished_ranges() == len(self.tracker.finished_ranges())
 
     @invariant()
     def the_highest_finished_is_known(self) -> None:
@@ -196,10 +209,23 @@ def test_finishing_twice_or_what_was_never_delivered_is_a_bug_and_said_so() -> N
     dense.deliver([5, 6, 7])
     dense.finish_all([7, 5])
     for wrong in (7, 4):
-        with pytest.raises(ValueError, match=f"offset {wrong} is finished already, or was not delivered"):
+        with pytest.raises(ValueError, match="finished already" if wrong == 7 else "not delivered"):
             dense.finish_all([wrong])
-    with pytest.raises(IndexError):
+    with pytest.raises(ValueError, match="not delivered"):
         dense.finish_all([8])
+    with pytest.raises(ValueError, match="finished already"):
+        dense.finish_all([6, 6])
+
+
+@pytest.mark.parametrize("wrong", [range(4, 7), range(7, 10)])
+def test_a_stretch_that_was_not_delivered_or_is_finished_is_a_bug_and_said_so(wrong: range) -> None:
+    tracker = Tracker(5)
+    tracker.deliver([5, 6, 7, 8])
+    with pytest.raises(ValueError, match="not delivered"):
+        tracker.finish_all(wrong)
+    tracker.finish_all(range(6, 8))
+    with pytest.raises(ValueError, match="finished already"):
+        tracker.finish_all(range(5, 7))
 
 
 def test_what_was_restored_is_dropped_even_after_a_commit_behind_it() -> None:

@@ -27,9 +27,18 @@ def test_all_nodes_are_voters_and_nothing_listens_beyond_this_machine() -> None:
     made = settings(3)
     assert made["controller.quorum.voters"] == "1@127.0.0.1:20001,2@127.0.0.1:20002,3@127.0.0.1:20003"
     assert made["listeners"] == "PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:20001"
+    assert made["broker.rack"] == "rack-1"
     assert made["log.dirs"] == Path("/data/node-1")
     assert made["auto.create.topics.enable"] == "false"
 
 
 def test_properties_are_ascii_with_javas_escapes() -> None:
     assert render_properties({"a": 1, "b": "C:\\dä/😀"}) == "a=1\nb=C:\\\\d\\u00e4/\\ud83d\\ude00\n"
+
+
+@pytest.mark.parametrize(("was_killed", "session"), [(False, 18_000), (True, 3_000)])
+def test_one_that_was_killed_is_back_soon_and_one_that_was_not_may_stand_still_for_a_while(
+    *, was_killed: bool, session: int
+) -> None:
+    made = broker_settings(Layout("id", "/data", "512m", NODES[:1]), NODES[0], was_killed=was_killed)
+    assert made["broker.session.timeout.ms"] == session

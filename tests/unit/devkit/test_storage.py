@@ -3,7 +3,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from penstock.devkit.storage import MARKER, Cluster, new_cluster_id, read_cluster, wipe
+from penstock.devkit.storage import MARKER, Cluster, new_cluster_id, read_cluster, was_killed, wipe
 from penstock.errors import SetupError
 
 
@@ -51,3 +51,11 @@ def test_wiping_all_removes_the_folder(tmp_path: Path) -> None:
     mark(data)
     assert wipe(data)
     assert not data.exists()
+
+
+def test_a_broker_that_ran_and_did_not_say_that_it_stopped_was_killed(tmp_path: Path) -> None:
+    assert not was_killed(tmp_path), "it never ran"
+    (tmp_path / ".lock").touch()
+    assert was_killed(tmp_path)
+    (tmp_path / ".kafka_cleanshutdown").touch()
+    assert not was_killed(tmp_path)

@@ -9,7 +9,9 @@ from penstock import App, Record
 from penstock.app import RECORDS, Handler
 from penstock.core import events
 from penstock.core.lease import FOREVER
+from penstock.core.out_of_range import OutOfRange
 from penstock.core.outcome import DONE
+from penstock.core.work import Work
 from penstock.engine.dispatcher import Dispatcher
 from penstock.engine.messages import (
     AckedBelow,
@@ -19,7 +21,6 @@ from penstock.engine.messages import (
     Fetched,
     Inbox,
     Lost,
-    OutOfRange,
     Owned,
     Revoking,
     Seek,
@@ -29,7 +30,6 @@ from penstock.engine.messages import (
 )
 from penstock.engine.reporter import Reporter
 from penstock.engine.siblings import Siblings
-from penstock.engine.work import Work
 
 PLACE = ("orders", 0)
 
@@ -53,8 +53,9 @@ class Edges:
     def submit(self, works: list[Work]) -> None:
         self.works.extend(works)
 
-    def send(self, sends: list[Any]) -> None:
+    def send(self, sends: list[Any]) -> list[Any]:
         assert not sends
+        return []
 
 
 class Bench:
@@ -78,7 +79,7 @@ class Bench:
             clock=lambda: self.now,
         )
         edges: Any = self.edges
-        self.dispatcher._fetcher = self.dispatcher._workers = self.dispatcher._outbox = edges
+        self.dispatcher.attach(edges, edges, edges)
 
     def tell(self, *messages: ToDispatcher) -> None:
         for message in messages:
@@ -135,7 +136,7 @@ def test_a_log_that_begins_anew_gets_a_new_epoch_when_its_old_records_are_throug
     bench.tell(Assigned({PLACE: (5, "")}), fetched(5, 6), OutOfRange(PLACE, 7, low=0, high=3, moved_to=0))
     assert bench.edges.asked == []
     bench.finish()
-    assert bench.edges.asked == [Seek({PLACE: 0})]
+    assert bench.edges.asked == [Seek({PLACE: 0}, anew=True)]
     assert [event.offset for event in bench.told(events.Assigned)] == [5, 0]
     assert [event.unfinished for event in bench.told(events.Revoked)] == [0]
     bench.tell(fetched(0, 1, 2))

@@ -30,7 +30,7 @@ def test_spark_packages_follow_the_installed_pyspark(monkeypatch: pytest.MonkeyP
 def test_unknown_spark_package_names_the_known_ones() -> None:
     with pytest.raises(ConfigError, match="'hudi'") as caught:
         spark_packages(["hudi"])
-    assert "kafka, avro, delta, iceberg" in caught.value.hint
+    assert "kafka, avro, protobuf, delta, iceberg" in caught.value.hint
 
 
 def test_without_pyspark_the_hint_is_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,3 +82,12 @@ def test_what_trying_again_does_not_mend_stops_the_app() -> None:
 def test_what_is_not_the_client_s_own_is_told_as_it_is() -> None:
     error = translate(TimeoutError(), doing="committing", brokers="b")
     assert str(error) == "Kafka failed while committing: TimeoutError."
+
+
+def test_a_file_that_the_client_cannot_read_is_told_from_a_wrong_setting() -> None:
+    unread = translated(
+        KafkaError._INVALID_ARG, "Failed to create consumer: ssl.key.location failed: error:0A08:PEM lib"
+    )
+    assert "ssl.key.location failed" in unread.problem
+    assert "ssl.key.password opens the key" in unread.hint
+    assert "names and values" in translated(KafkaError._INVALID_ARG, "No such configuration property").hint

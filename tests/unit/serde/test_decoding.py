@@ -93,6 +93,32 @@ def test_what_cannot_be_decoded_says_where_and_why(hint: Any, value: bytes, reas
         decoder_for(hint)(value)
 
 
+@pytest.mark.parametrize("hint", [str, int, dict, Order, Typed, Model, Any])
+@pytest.mark.parametrize(
+    ("start", "repeated", "end"), [(b"", b"\xff", b""), (b"", b"[", b""), (b'{"id":[', b"0,", b"0]}")]
+)
+def test_fifty_megabytes_are_read_or_refused_with_a_short_reason(
+    hint: Any, start: bytes, repeated: bytes, end: bytes
+) -> None:
+    data = start + repeated * (50_000_000 // len(repeated)) + end
+    reason = "read"
+    try:
+        decoder_for(hint)(data)
+    except Undecodable as error:
+        reason = str(error)
+    assert 0 < len(reason) < 200
+
+
+def test_a_model_tells_a_few_of_its_faults_and_counts_the_others() -> None:
+    faults = [f'"t{n}"' if n % 2 else "5" for n in range(100)]
+    with pytest.raises(Undecodable) as caught:
+        decoder_for(Model)(f'{{"id":1,"tags":[{",".join(faults)}]}}'.encode())
+    assert str(caught.value).startswith("tags.0: Input should be a valid string; tags.2: ")
+    assert str(caught.value).endswith("; and 45 more")
+    with pytest.raises(Undecodable, match=r"it is not a Model: 2,000 of its parts are wrong"):
+        decoder_for(Model)(b'{"id":1,"tags":[' + b",".join([b"5"] * 2000) + b"]}")
+
+
 @given(st.binary(max_size=200))
 def test_any_bytes_lead_to_a_value_or_a_reason(value: bytes) -> None:
     for hint in (str, int, dict, Order, Typed, Model):

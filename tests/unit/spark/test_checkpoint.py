@@ -6,7 +6,7 @@ import pytest
 
 from penstock import App
 from penstock.errors import ConfigError
-from penstock.spark.checkpoint import Checkpoint, checked_root, checkpoint_of
+from penstock.spark.checkpoint import Checkpoint, checked_root, checkpoint_of, checkpoints_of
 
 COMMIT = 'v1\n{"nextBatchWatermarkMs":0}'
 
@@ -79,6 +79,36 @@ def test_a_damaged_commit_makes_it_unreadable(checkpoint: Checkpoint) -> None:
     finish(checkpoint, 0, "")
     assert checkpoint.finished() == {("orders", 0): 10}
     assert not checkpoint.is_readable()
+
+
+def test_what_was_planned_and_not_finished_can_be_planned_anew(checkpoint: Checkpoint) -> None:
+    plan(checkpoint, 0, 10)
+    finish(checkpoint, 0)
+    plan(checkpoint, 1, 500, "v1\n")
+    assert not checkpoint.is_readable()
+    checkpoint.forget_unfinished()
+    assert checkpoint.offsets_of(1) == {}
+    assert checkpoint.finished() == {("orders", 0): 10}
+    assert checkpoint.is_readable()
+    assert {path.name for path in (checkpoint.folder / "offsets").iterdir()} == {"0", ".0.crc"}
+
+
+def test_all_checkpoints_of_a_group_are_found_and_those_set_aside_are_not(tmp_path: Path) -> None:
+    app = App("shop/eu")
+
+    @app.consume("orders")
+    def ship(value: bytes) -> None: ...
+
+    @app.consume("returns")
+    def refund(value: bytes) -> None: ...
+
+    for handler in app.handlers:
+        plan(checkpoint_of(handler, tmp_path), 0, 10)
+    (refunding, shipping) = checkpoints_of("shop/eu", tmp_path)
+    assert [refunding.folder, shipping.folder] == [checkpoint_of(each, tmp_path).folder for each in app.handlers[::-1]]
+    shipping.set_aside()
+    assert [each.folder for each in checkpoints_of("shop/eu", tmp_path)] == [refunding.folder]
+    assert checkpoints_of("shop", tmp_path) == []
 
 
 def test_only_the_last_one_set_aside_is_kept(checkpoint: Checkpoint) -> None:

@@ -1,11 +1,13 @@
 """Spark's stack traces, cut down to sentences. The texts are what Spark 4.0 really said, shortened."""
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from penstock import App
 from penstock.app import Handler
 from penstock.errors import ConfigError, HandlerError, PenstockError, ServerError, TopicError
-from penstock.spark.failures import query_error, session_error
+from penstock.kafka.failures import translate
+from penstock.spark.failures import executors_error, planning_failure, query_failure, session_error
 from penstock.spark.places import log_file
 from penstock.spark.session import start_session
 from penstock.spark.task import HaltedTaskError
@@ -107,21 +109,79 @@ def handler() -> Handler:
 def test_the_first_cause_is_found_and_said_in_one_line(
     handler: Handler, text: str, kind: type[PenstockError], said: str
 ) -> None:
-    error = query_error(RuntimeError(text), handler)
+    error = query_failure(RuntimeError(text), handler).error
     assert type(error) is kind
     assert said in error.problem
     assert "\n" not in str(error)
 
 
+@pytest.mark.parametrize(
+    ("text", "may_pass"),
+    [
+        (JOB.format(cause="org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)."), True),
+        (JOB.format(cause="org.apache.kafka.common.errors.TimeoutException: Expiring 2 record(s) for a-0:1 ms"), True),
+        (JOB.format(cause="ExecutorLostFailure (executor 1 exited caused by one of the running tasks)"), True),
+        (QUERY.format(cause="org.apache.kafka.common.errors.UnknownTopicOrPartitionException: no such"), True),
+        (QUERY.format(cause="Some data may have been lost because\nReason: Partition orders-1 was gone"), True),
+        (QUERY.format(cause="org.apache.kafka.common.errors.TimeoutException: Timed out waiting for a node"), True),
+        (
+            QUERY.format(
+                cause="org.apache.kafka.common.errors.TopicAuthorizationException: Not authorized to access topics: "
+                "[Topic authorization failed.]"
+            ),
+            False,
+        ),
+        (QUERY.format(cause="org.apache.kafka.common.errors.SaslAuthenticationException: wrong password"), False),
+        (JOB.format(cause="org.apache.kafka.common.errors.RecordTooLargeException: The message is large"), False),
+        (JOB.format(cause="java.lang.OutOfMemoryError: Java heap space"), False),
+        (WORKER.format(cause="ModuleNotFoundError: No module named 'warehouse'"), False),
+        (WORKER.format(cause="AttributeError: Can't get attribute 'ship' on <module 'shop'>"), False),
+        (JOB.format(cause="java.io.IOException: Connection reset by peer"), True),
+    ],
+)
+def test_another_try_is_made_only_where_it_may_help(handler: Handler, text: str, *, may_pass: bool) -> None:
+    assert query_failure(RuntimeError(text), handler).may_pass == may_pass
+
+
+def test_a_halted_handler_and_what_is_denied_are_not_tried_again(handler: Handler) -> None:
+    halted = HaltedTaskError(HandlerError("Handler ship failed.", hint="Mend it."))
+    text = JOB.format(cause="x") + WORKER.format(cause=f"penstock.spark.task.HaltedTaskError: {halted}")
+    assert not query_failure(RuntimeError(text), handler).may_pass
+
+
+def planning_error(code: int) -> PenstockError:
+    """As the cluster's methods raise it."""
+    try:
+        raise translate(KafkaException(KafkaError(code)), doing="planning", brokers="x:1") from KafkaException(
+            KafkaError(code)
+        )
+    except PenstockError as error:
+        return error
+
+
+@pytest.mark.parametrize(
+    ("error", "may_pass"),
+    [
+        (planning_error(KafkaError._TRANSPORT), True),
+        (planning_error(KafkaError.GROUP_AUTHORIZATION_FAILED), False),
+        (planning_error(KafkaError.UNKNOWN_TOPIC_OR_PART), True),
+        (TopicError("Topic 'orders' does not exist."), True),
+        (ConfigError("Handlers share a topic."), False),
+    ],
+)
+def test_a_plan_is_tried_again_where_the_cluster_may_come_back(error: PenstockError, *, may_pass: bool) -> None:
+    assert planning_failure(error).may_pass == may_pass
+
+
 def test_a_halt_arrives_as_the_error_that_it_was(handler: Handler) -> None:
     halted = HandlerError("Handler ship failed on orders[0]@3: ValueError: RecordTooLargeException", hint="Mend it.")
     text = WORKER.format(cause=f"penstock.spark.task.HaltedTaskError: {HaltedTaskError(halted)}")
-    error = query_error(RuntimeError(text), handler)
+    error = query_failure(RuntimeError(text), handler).error
     assert (type(error), error.problem, error.hint) == (HandlerError, halted.problem, halted.hint)
 
 
 def test_what_is_not_recognised_names_the_log(handler: Handler) -> None:
-    assert str(log_file()) in query_error(RuntimeError("who knows"), handler).hint
+    assert str(log_file()) in query_failure(RuntimeError("who knows"), handler).error.hint
 
 
 def test_a_session_that_does_not_start_says_why() -> None:
@@ -129,6 +189,14 @@ def test_a_session_that_does_not_start_says_why() -> None:
     assert session_error(RuntimeError(text), "spark://moon:1").problem == "No Spark master answers at 'spark://moon:1'."
     gone = session_error(ConnectionRefusedError(111, "Connection refused"), "local[*]")
     assert gone.problem == "Spark on 'local[*]' is gone: its JVM ended."
+    pods = (
+        ": org.apache.spark.SparkException: External scheduler cannot be instantiated\nCaused by: "
+        "io.fabric8.kubernetes.client.KubernetesClientException: An error has occurred.\nCaused by: "
+        "java.net.ConnectException: Connection refused"
+    )
+    assert session_error(RuntimeError(pods), "k8s://x").problem.startswith(
+        "The Kubernetes at 'k8s://x' does not answer"
+    )
     other = session_error(RuntimeError(": java.lang.Error: no\n\tat x"), "local[2]")
     assert other.problem == "Spark did not start on 'local[2]': java.lang.Error: no"
 
@@ -137,3 +205,38 @@ def test_a_session_that_does_not_start_says_why() -> None:
 def test_a_wrong_master_is_named_before_anything_starts(master: str) -> None:
     with pytest.raises(ConfigError, match="is not a Spark master"):
         start_session("test", master=master or " ")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            JOB.format(
+                cause="org.apache.spark.api.python.PythonException: Traceback (most recent call last):\n"
+                "pyspark.errors.exceptions.base.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has "
+                "different version: 3.12 than that in driver: 3.11, PySpark cannot run with different minor versions."
+            ),
+            "Executors run Python 3.12, and this is Python 3.11; Spark needs the same on both sides.",
+        ),
+        (
+            JOB.format(
+                cause='java.io.IOException: Cannot run program "./environment/bin/python": error=2, No such file'
+            ),
+            "Executors have no Python at './environment/bin/python'.",
+        ),
+        (
+            JOB.format(cause="java.lang.Error: no"),
+            "The executors of 'spark://moon:1' run no Python: java.lang.Error: no",
+        ),
+    ],
+)
+def test_executors_that_cannot_run_python_are_told_by_their_reason(text: str, said: str) -> None:
+    assert executors_error(RuntimeError(text), "spark://moon:1").problem == said
+
+
+def test_a_java_error_whose_jvm_is_gone_is_told_as_just_that() -> None:
+    class SpeechlessError(Exception):
+        def __str__(self) -> str:
+            raise ConnectionRefusedError(111, "Connection refused")
+
+    assert session_error(SpeechlessError(), "local[*]").problem == "Spark on 'local[*]' is gone: its JVM ended."

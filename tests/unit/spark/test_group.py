@@ -1,10 +1,11 @@
 """The group's offsets follow, and never go back."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import pytest
 
-from penstock.core.events import CommitFailed, Committed, Event
+from penstock.core.events import CommitFailed, Committed, Error, Event
+from penstock.core.offset_map import decode
 from penstock.core.record import TopicPartition
 from penstock.errors import ServerError
 from penstock.spark.group import GroupOffsets, refuse_members
@@ -18,16 +19,26 @@ class FakeCluster:
 
     def __init__(self, members: int = 0) -> None:
         self.commits: list[dict[TopicPartition, int]] = []
+        self.metadata: list[dict[TopicPartition, str]] = []
         self.refuses = False
-        self._members = members
+        self.count = members
+        self.by_others: dict[TopicPartition, int] = {}
 
-    def commit(self, _group: str, offsets: Mapping[TopicPartition, int]) -> None:
-        if self.refuses:
-            raise ServerError("The group has members.")
+    def commit(
+        self, _group: str, offsets: Mapping[TopicPartition, int], metadata: Mapping[TopicPartition, str]
+    ) -> None:
+        if not offsets:
+            return
+        if self.refuses or self.count:
+            raise ServerError("The commit was refused.")
         self.commits.append(dict(offsets))
+        self.metadata.append(dict(metadata))
+
+    def committed(self, _group: str, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return {place: self.by_others[place] for place in places if place in self.by_others}
 
     def members(self, _group: str) -> int:
-        return self._members
+        return self.count
 
 
 def test_only_what_moved_forward_is_committed_and_reported() -> None:
@@ -51,7 +62,44 @@ def test_a_refused_commit_is_reported_and_carried_by_the_next() -> None:
     group.advance({A: 6, B: 7})
     assert cluster.commits == [{A: 6, B: 7}]
     assert [type(event) for event in events] == [CommitFailed, CommitFailed, Committed, Committed]
-    assert "members" in getattr(events[0], "reason", "")
+    assert getattr(events[0], "reason", "") == "The commit was refused."
+
+
+def test_members_that_join_later_are_reported_once_and_commits_wait_until_they_are_gone() -> None:
+    cluster, events = FakeCluster(), list[Event]()
+    group = GroupOffsets(cluster, "shop", {}, events.append)  # type: ignore[arg-type]
+    group.advance({A: 5})
+    cluster.count = 1
+    group.advance({A: 6, B: 6})
+    group.advance({A: 7, B: 7})
+    (warning,) = events[1:]
+    assert isinstance(warning, Error)
+    assert not warning.fatal
+    assert warning.reason.startswith("Group 'shop' has members now")
+    # They were ahead of us in one partition and behind in the other.
+    cluster.count, cluster.by_others = 0, {A: 100, B: 2}
+    group.advance({A: 8, B: 8})
+    assert cluster.commits == [{A: 5}, {B: 8}]
+    assert [type(event) for event in events[2:]] == [Error, Committed]
+    group.advance({A: 101, B: 8})
+    assert cluster.commits[-1] == {A: 101}
+
+
+def test_what_was_finished_ahead_is_told_with_each_commit_until_it_is_passed() -> None:
+    cluster, events = FakeCluster(), list[Event]()
+    ahead = {A: [(20, 30), (40, 45)]}
+    group = GroupOffsets(cluster, "shop", {A: 10}, events.append, finished=ahead)  # type: ignore[arg-type]
+    group.advance({A: 15, B: 5})
+    group.advance({A: 25, B: 5})
+    group.advance({A: 44, B: 5})
+    assert cluster.commits == [{A: 15, B: 5}, {A: 30}, {A: 45}]
+    assert [
+        decode(points[A], maps.get(A, "")) for points, maps in zip(cluster.commits, cluster.metadata, strict=True)
+    ] == [
+        [(20, 30), (40, 45)],
+        [(40, 45)],
+        [],
+    ]
 
 
 @pytest.mark.parametrize(("members", "said"), [(1, "1 active member,"), (3, "3 active members,")])

@@ -1,7 +1,6 @@
 """Options that would go unheard on Spark are refused before it starts."""
 
 import threading
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -14,12 +13,10 @@ from penstock.spark.running import run
 @pytest.mark.parametrize(
     "options",
     [
-        {"pattern": "a.*"},
-        {"partitions": [("a", 0)]},
-        {"topics": ["a"], "from_": "earliest"},
-        {"topics": ["a"], "start": datetime(2025, 1, 31, tzinfo=UTC)},
-        {"topics": ["a"], "start": {("a", 0): 5}},
+        {"topics": ["a"], "retry_topics": ["1m"]},
         {"topics": ["a"], "on_assigned": print},
+        {"topics": ["a"], "on_revoked": print},
+        {"topics": ["a"], "on_lost": print},
     ],
 )
 def test_the_option_and_the_engine_that_has_it_are_named(options: dict[str, Any]) -> None:
@@ -28,3 +25,11 @@ def test_the_option_and_the_engine_that_has_it_are_named(options: dict[str, Any]
     with pytest.raises(ConfigError, match="which the Spark engine does not have") as caught:
         run(app, brokers="127.0.0.1:1", emit=lambda _: None, stop=threading.Event())
     assert "--engine local" in caught.value.hint
+
+
+def test_processes_are_refused_with_a_word_on_what_spark_has_instead() -> None:
+    app = App("shop")
+    app.consume("a", workers="process")(lambda _: None)
+    with pytest.raises(ConfigError, match='workers="process", which the Spark engine does not have') as caught:
+        run(app, brokers="127.0.0.1:1", emit=lambda _: None, stop=threading.Event())
+    assert 'scale="cpu"' in caught.value.hint

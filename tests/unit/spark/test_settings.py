@@ -1,9 +1,22 @@
 """From librdkafka's settings to the Java client's."""
 
-import pytest
+import pickle
+import sys
 
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    KeySerializationEncryption,
+    NoEncryption,
+    PrivateFormat,
+)
+
+from penstock.core.settings import client_settings
 from penstock.errors import ConfigError
-from penstock.spark.settings import java_settings
+from penstock.spark.settings import java_settings, settings_for_workers
+from penstock.spark.transaction import Transactions
 
 FILES = {"ca.pem": "CA", "client.pem": "CHAIN", "client.key": "-----BEGIN PRIVATE KEY-----"}
 
@@ -62,8 +75,20 @@ def test_pem_files_are_handed_over_as_text() -> None:
         "ssl.keystore.type": "PEM",
         "ssl.keystore.certificate.chain": "CHAIN",
         "ssl.keystore.key": "-----BEGIN PRIVATE KEY-----",
-        "ssl.key.password": "secret",
         "ssl.endpoint.identification.algorithm": "",
+    }
+
+
+def test_certificates_that_are_given_as_text_pass_as_they_are() -> None:
+    given = client_settings(
+        {"ssl.truststore.certificates": "CA", "ssl.certificate.pem": "CHAIN", "ssl.keystore.key": FILES["client.key"]}
+    )
+    assert java_settings(given, read=read) == {
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.certificates": "CA",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.certificate.chain": "CHAIN",
+        "ssl.keystore.key": "-----BEGIN PRIVATE KEY-----",
     }
 
 
@@ -88,8 +113,78 @@ def test_what_cannot_be_translated_is_named_and_no_secret_is(settings: dict[str,
 
 
 def test_a_key_that_java_cannot_read_is_refused_with_the_way_to_convert_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(FILES, "client.key", "-----BEGIN RSA PRIVATE KEY-----\nhush")
+    hush = "-----BEGIN RSA PRIVATE KEY-----\nhush\n-----END RSA PRIVATE KEY-----"
+    monkeypatch.setitem(FILES, "client.key", hush)
     with pytest.raises(ConfigError) as caught:
         java_settings({"ssl.certificate.location": "client.pem", "ssl.key.location": "client.key"}, read=read)
     assert "openssl pkcs8" in caught.value.hint
     assert "hush" not in str(caught.value)
+
+
+PASSWORD = "opens it"
+ENCRYPTED = BestAvailableEncryption(PASSWORD.encode())
+
+
+@pytest.mark.parametrize(
+    ("form", "encryption"),
+    [
+        (PrivateFormat.PKCS8, ENCRYPTED),
+        (PrivateFormat.TraditionalOpenSSL, ENCRYPTED),
+        (PrivateFormat.TraditionalOpenSSL, NoEncryption()),
+    ],
+)
+def test_a_key_of_any_form_reaches_java_in_the_one_that_it_reads(
+    monkeypatch: pytest.MonkeyPatch, form: PrivateFormat, encryption: KeySerializationEncryption
+) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    monkeypatch.setitem(FILES, "client.key", key.private_bytes(Encoding.PEM, form, encryption).decode() + "CHAIN")
+    given = {
+        "ssl.certificate.location": "client.pem",
+        "ssl.key.location": "client.key",
+        "ssl.key.password": PASSWORD,
+    }
+    found = java_settings(given, read=read)
+    plain = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+    assert (found["ssl.keystore.key"], "ssl.key.password" in found) == (plain, False)
+    if encryption is ENCRYPTED:
+        with pytest.raises(ConfigError, match=r"cannot be opened") as caught:
+            java_settings({**given, "ssl.key.password": "does not"}, read=read)
+        assert "does not" not in str(caught.value)
+
+
+def test_without_the_library_that_opens_keys_one_is_told_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives", None)
+    monkeypatch.setitem(FILES, "client.key", "-----BEGIN RSA PRIVATE KEY-----\n-----END RSA PRIVATE KEY-----")
+    with pytest.raises(ConfigError, match="a form that Java does not read") as caught:
+        java_settings({"ssl.certificate.location": "client.pem", "ssl.key.location": "client.key"}, read=read)
+    assert "pip install cryptography" in caught.value.hint
+
+
+def test_workers_elsewhere_get_the_text_of_files_that_they_do_not_have() -> None:
+    given = {
+        "ssl.ca.location": "ca.pem",
+        "ssl.certificate.location": "client.pem",
+        "ssl.key.location": "client.key",
+        "sasl.password": "hunter2",
+        "linger.ms": 7,
+    }
+    assert settings_for_workers(given, read=read) == {
+        "ssl.ca.pem": "CA",
+        "ssl.certificate.pem": "CHAIN",
+        "ssl.key.pem": FILES["client.key"],
+        "sasl.password": "hunter2",
+        "linger.ms": 7,
+    }
+    with pytest.raises(ConfigError, match=r"cannot be read: gone\.pem"):
+        settings_for_workers({"ssl.ca.location": "gone.pem"}, read=read)
+
+
+def test_what_travels_to_workers_prints_no_secret() -> None:
+    settings = settings_for_workers({"sasl.password": "hunter2", "ssl.key.location": "client.key"}, read=read)
+    shown = repr(Transactions("localhost:9092", "shop", settings))
+    assert "linger.ms" not in shown
+    assert "hunter2" not in shown
+    assert "PRIVATE KEY" not in shown
+    copied = pickle.loads(pickle.dumps(Transactions("localhost:9092", "shop", settings)))
+    assert copied.settings["sasl.password"] == "hunter2"
+    assert "hunter2" not in repr(copied)

@@ -2,58 +2,23 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypedDict
 
 import pyarrow as pa
 import pytest
+from pyspark import cloudpickle
 
-from penstock import NO_RETRY, App, Breaker, Record, Reject, Retry, Skip
-from penstock.app import Handler
+from penstock import NO_RETRY, App, Avro, Breaker, Record, Reject, Retry, Skip
 from penstock.core.counts import Counts
 from penstock.core.dead_letter import PREFIX
-from penstock.errors import ConfigError
+from penstock.core.outcome import Away
+from penstock.errors import ConfigError, ServerError, StateError
 from penstock.spark import run
-from penstock.spark.task import HaltedTaskError, handle_task
-
-HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-Row = dict[str, Any]
-
-
-def source(*values: bytes | None, first: int = 0, key: bytes | None = b"k", headers: Any = None) -> pa.RecordBatch:
-    """A stretch of orders[2] in the columns of Spark's Kafka source."""
-    count = len(values)
-    return pa.RecordBatch.from_pydict(
-        {
-            "topic": pa.array(["orders"] * count, pa.string()),
-            "partition": pa.array([2] * count, pa.int32()),
-            "offset": pa.array(range(first, first + count), pa.int64()),
-            "key": pa.array([key] * count, pa.binary()),
-            "value": pa.array(values, pa.binary()),
-            "headers": pa.array([headers] * count, HEADERS),
-            "timestamp": pa.array([1_700_000_000_123_000] * count, pa.timestamp("us", "UTC")),
-        }
-    )
-
-
-def declare(function: Callable[..., Any], **options: Any) -> Handler:
-    app = App("shop")
-    app.consume("orders", **{"retry": Retry(attempts=1), **options})(function)
-    return app.handlers[0]
-
-
-class Task:
-    """Runs a task at once, and remembers what it counted and how long it slept."""
-
-    def __init__(self, handler: Handler, *batches: pa.RecordBatch) -> None:
-        self.counts = Counts()
-        self.slept: list[float] = []
-        self.rows: list[Row] = []
-        for made in handle_task(handler, batches, count=self._count, sleep=self.slept.append):
-            self.rows += made.to_pylist()
-
-    def _count(self, counts: Counts) -> None:
-        self.counts += counts
+from penstock.spark.columns import ROWS
+from penstock.spark.task import HaltedTaskError, for_workers
+from spark_tasks import RealTask, Row, Task, declare, source
 
 
 def header_values(row: Row) -> dict[str, bytes | None]:
@@ -222,8 +187,8 @@ def test_an_async_handler_runs_in_order_on_one_loop_for_all_tasks() -> None:
         return value
 
     handler = declare(handle, to="out", retry=Retry(attempts=2, first="1ms"))
-    first = Task(handler, source(b"1", b"2"), source(b"3"))
-    Task(handler, source(b"4"))
+    first = RealTask(handler, source(b"1", b"2"), source(b"3", first=2))
+    RealTask(handler, source(b"4"))
     assert attempts == [(1, 1), (1, 2), (2, 1), (3, 1), (4, 1)]
     assert [row["value"] for row in first.rows] == [b"1", b"2", b"3"]
     assert len(loops) == 1
@@ -238,3 +203,72 @@ def test_retry_topics_are_refused_with_a_word_on_what_to_do() -> None:
     with pytest.raises(ConfigError, match="handle uses retry_topics") as caught:
         run(app, brokers="localhost:1", emit=print, stop=threading.Event())
     assert "--engine local" in caught.value.hint
+
+
+def test_an_error_of_any_kind_reaches_the_driver_as_what_it_was() -> None:
+    for error in (ServerError("No broker.", hint="Start it."), StateError('A "line"\n] :halted', hint="")):
+        found = HaltedTaskError.find(
+            f"Traceback\npenstock.spark.task.HaltedTaskError: {HaltedTaskError(error)}\n\tat x\n"
+        )
+        assert type(found) is type(error)
+        assert str(found) == str(error)
+
+
+def test_while_a_registry_is_away_a_task_waits_and_spends_no_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Codec:
+        left = 50
+
+        def decode(self, data: bytes, _headers: Any) -> bytes:
+            self.left -= 1
+            if self.left >= 0:
+                raise Away("the registry is away", 3.0)
+            return data
+
+        def reader(self, raw_of: Any, headers_of: Any, **_options: Any) -> Any:
+            return lambda record: self.decode(raw_of(record), headers_of(record))
+
+    codec = Codec()
+    rows = replace(ROWS, codec_of=lambda _format, **_: codec)  # type: ignore[arg-type]
+    monkeypatch.setattr("penstock.spark.workers.ROWS", rows)
+
+    def handle(value: Any, record: Record) -> int:
+        return record.attempt
+
+    task = Task(declare(handle, value=Avro(), to="out", dead_letter="dlq", retry=NO_RETRY), source(b"x"))
+    assert [row["value"] for row in task.rows] == [b"1"]
+    assert len(task.slept) == 50
+    assert all(3.0 <= seconds <= 3.6 for seconds in task.slept)
+
+
+def test_records_are_decoded_by_formats_in_the_task_and_encoded_with_their_headers() -> None:
+    schema = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "int"}]}
+    app = App("shop", registry="mock://spark-task")
+
+    @app.consume(
+        "orders", value=Avro(schema, schema_id=None), key=str, to="out", dead_letter="dlq",
+        to_value=Avro(schema, register=True, schema_id="headers"),
+    )  # fmt: skip
+    def handle(order: dict[str, int], key: str) -> dict[str, int]:
+        return {"id": order["id"] + len(key)}
+
+    done, dead = Task(app.handlers[0], source(b"\x0e", b"")).rows
+    assert (done["topic"], done["value"]) == ("out", b"\x10")
+    assert header_values(done)["__value_schema_id"] is not None
+    assert (dead["topic"], dead["value"]) == ("dlq", b"")
+    assert header_values(dead)[f"{PREFIX}error-message"] == b"expected int, but the value ends there - at `$.id`"
+
+
+def test_classes_that_have_no_module_travel_to_workers() -> None:
+    @dataclass
+    class Item:
+        sku: str
+
+    class Order(TypedDict):
+        items: list[Item]
+
+    def handle(order: Order, key: Item) -> None: ...
+
+    handle.__annotations__.update(order=Order, key=Item)
+    packed = for_workers(declare(handle))
+    there = cloudpickle.loads(cloudpickle.dumps(packed))  # type: ignore[no-untyped-call]
+    assert there.signature.parts == ("value", "key")

@@ -198,6 +198,24 @@ def test_a_bench_that_nobody_closes_leaves_nothing_open() -> None:
     gc.collect()
 
 
+def test_a_bench_that_nobody_closes_may_be_collected_while_another_loop_runs() -> None:
+    app = App("shop")
+
+    @app.consume("orders")
+    async def handle(value: int) -> None:
+        await asyncio.Event().wait()
+
+    benches = [Bench(app)]
+    benches[0].produce("orders", 1)
+    benches[0].run_until_idle()
+
+    async def collect() -> None:
+        benches.clear()
+        gc.collect()
+
+    asyncio.run(collect())
+
+
 def test_inside_another_event_loop_it_says_what_to_do() -> None:
     app = App("shop")
 

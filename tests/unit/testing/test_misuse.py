@@ -115,7 +115,20 @@ def test_a_failed_assertion_of_pytest_in_a_handler_fails_the_test() -> None:
 
 
 def test_the_public_names_are_these_and_cost_no_spark() -> None:
-    assert penstock.testing.__all__ == ["Bench", "DeadLetter"]
+    assert penstock.testing.__all__ == ["Bench", "DeadLetter", "check_assignor"]
     program = "import sys, penstock.testing; print([m for m in ('pyspark', 'rich', 'typer') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_exactly_once_needs_a_broker_and_is_refused_with_a_word_on_where_to_test_it() -> None:
+    app = App("shop")
+
+    @app.consume("orders", delivery="exactly-once")
+    def handle(value: int) -> None: ...
+
+    with pytest.raises(
+        ConfigError, match='uses delivery="exactly-once", which the testing kit does not have'
+    ) as caught:
+        Bench(app)
+    assert "penstock up" in caught.value.hint

@@ -66,6 +66,7 @@ def configured(app: App, sources: Sequence[Sequence[Given]]) -> Configured:
             _apply(part, handler_options(), _for_handler(source, handler.name))
         parts.append(part)
         _declare(twin, handler, parts)
+    _blaming([of_app], lambda: twin.take_pipelines_of(app))
     return Configured(twin, of_app, [_as_seen(part, each) for part, each in zip(parts, twin.handlers, strict=True)])
 
 

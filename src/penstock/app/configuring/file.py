@@ -14,8 +14,11 @@ DEFAULT_FILE = "penstock.toml"
 _HANDLERS = "handlers"
 
 
-def from_file(path: Path | None, handlers: Sequence[str]) -> list[Given]:
-    """What the file says; without a path, ``penstock.toml`` in the current folder if there is one."""
+def from_file(path: Path | None, handlers: Sequence[str] | None) -> list[Given]:
+    """What the file says; without a path, ``penstock.toml`` in the current folder if there is one.
+
+    ``handlers`` are those of the app; None where there is no app to know them by, and any name will do.
+    """
     chosen = path or Path(DEFAULT_FILE)
     if path is None and not chosen.exists():
         return []
@@ -37,7 +40,7 @@ def _text(path: Path) -> str:
         raise ConfigError(f"{path} cannot be read: it is not UTF-8.", hint="TOML files are UTF-8.") from error
 
 
-def _given(content: Mapping[str, Any], path: Path, text: str, handlers: Sequence[str]) -> Iterator[Given]:
+def _given(content: Mapping[str, Any], path: Path, text: str, handlers: Sequence[str] | None) -> Iterator[Given]:
     for key, value in content.items():
         if key == _HANDLERS:
             continue
@@ -51,7 +54,7 @@ def _given(content: Mapping[str, Any], path: Path, text: str, handlers: Sequence
         raise ConfigError(f"{_origin(path, text, _HANDLERS)}: handlers is not a table.", hint="Write [handlers.NAME].")
     for handler, options in named.items():
         origin = _origin(path, text, _HANDLERS, handler)
-        require_handler(handler, handlers, origin)
+        require_handler(handler, named if handlers is None else handlers, origin)
         if not isinstance(options, Mapping):
             raise ConfigError(f"{origin}: handlers.{handler} is not a table.", hint=f"Write [handlers.{handler}].")
         for key, value in options.items():

@@ -1,6 +1,6 @@
 """What was given outside of code: one value for one option, and where it came from."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -32,7 +32,7 @@ def read_given(handler: str | None, path: Sequence[str], value: Any, origin: str
     return [Given(handler, (name, *inner), leaf, origin) for inner, leaf in _read(option, name, rest, value, origin)]
 
 
-def require_handler(name: str, handlers: Sequence[str], origin: str) -> None:
+def require_handler(name: str, handlers: Collection[str], origin: str) -> None:
     if name in handlers or name == ALL:
         return
     nearest = get_close_matches(name, handlers, n=1)

@@ -42,6 +42,8 @@ def _single(hint: Any) -> tuple[int, Reader | None]:
     if origin in _LISTS or hint in _LISTS:
         inner = [each for each in get_args(hint) if each is not ...] or [str]
         return _RANK[list], list_reader(inner, fixed=origin is tuple and ... not in get_args(hint))
+    if hasattr(hint, "from_text"):  # an option with parts that one text can stand for
+        return _RANK[Literal], hint.from_text
     reader = _SCALARS.get(hint) if isinstance(hint, type) else None
     return _RANK.get(hint, len(_RANK)), reader
 

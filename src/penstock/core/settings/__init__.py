@@ -1,18 +1,21 @@
 """Client settings by their Kafka names: which there are, what they take, which are secret."""
 
 from penstock.core.settings.checking import WRITABLE, Translated, client_settings, require_known, translated
+from penstock.core.settings.registry import Registry, registry_of
 from penstock.core.settings.secrets import HIDDEN, Settings, hide_passwords, is_secret, scrubbed, shown_setting
 from penstock.core.settings.sides import for_side
 
 __all__ = [
     "HIDDEN",
     "WRITABLE",
+    "Registry",
     "Settings",
     "Translated",
     "client_settings",
     "for_side",
     "hide_passwords",
     "is_secret",
+    "registry_of",
     "require_known",
     "scrubbed",
     "shown_setting",

@@ -34,7 +34,8 @@ _REFRESH = "The client renews logins by itself, in good time."
 _VALIDATION = "It is for brokers, which check tokens; a client only fetches them."
 _PARTITIONER = 'Use partitioner; Penstock\'s default, "murmur2_random", puts keys where Java does.'
 _BROKER = "It is a broker's setting; set it there."
-_REGISTRY = "The type hint of the handler's parameter decides how a record is decoded."
+_REGISTRY = "Give it to the app: App(..., registry=...)."
+_READER = "The type hint of the handler's parameter says what a value becomes."
 
 # No counterpart: why, and what to use.
 ABSENT = {
@@ -86,7 +87,7 @@ ABSENT = {
     "security.providers": _OPENSSL,
     "share.acquire.mode": "Handlers are members of consumer groups, not of share groups.",
     "socket.connection.setup.timeout.max.ms": "Use socket.connection.setup.timeout.ms.",
-    "specific.avro.reader": _REGISTRY,
+    "specific.avro.reader": _READER,
     "ssl.enabled.protocols": _OPENSSL,
     "ssl.engine.factory.class": _OPENSSL,
     "ssl.keymanager.algorithm": _OPENSSL,

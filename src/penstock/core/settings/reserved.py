@@ -6,6 +6,8 @@ _DECODING = "The type hint of the handler's parameter decides how a record is de
 _ENCODING = "What a handler returns is encoded by its type."
 _EVENTS = "Errors, commits and rebalances are events; see --events."
 _OUTBOX = "An output counts once the broker has acknowledged it, so Penstock listens to every answer."
+_IDEMPOTENT = "Every producer is idempotent: else what it sends again could be there twice, or out of order."
+_ACKS = "Every record is acknowledged by all replicas that are in sync: else a broker that dies could take it along."
 _CLIENT = "It is for programs that make the client themselves; Penstock makes it for you."
 
 RESERVED = {
@@ -15,7 +17,7 @@ RESERVED = {
     "group.instance.id": "Use static_id=.",
     "group.protocol": "Use protocol=.",
     "group.remote.assignor": "Use assignor=.",
-    "partition.assignment.strategy": 'Use assignor=: "cooperative-sticky", "range" or "roundrobin".',
+    "partition.assignment.strategy": 'Use assignor=: "cooperative-sticky", "range", "roundrobin" or another.',
     "auto.offset.reset": "Use start=.",
     "enable.auto.commit": _COMMITS,
     "auto.commit.enable": _COMMITS,
@@ -30,9 +32,9 @@ RESERVED = {
     "value.deserializer": _DECODING,
     "key.serializer": "An output has the key of the record it came from, byte by byte.",
     "value.serializer": _ENCODING,
-    "enable.idempotence": "Every producer is idempotent.",
-    "acks": "Every output is acknowledged by all replicas.",
-    "request.required.acks": "Every output is acknowledged by all replicas.",
+    "enable.idempotence": _IDEMPOTENT,
+    "acks": _ACKS,
+    "request.required.acks": _ACKS,
     "transactional.id": "Penstock names its own transactions.",
     "transaction.two.phase.commit.enable": "Penstock makes its own transactions.",
     "delivery.report.only.error": _OUTBOX,

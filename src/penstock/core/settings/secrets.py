@@ -7,7 +7,7 @@ from typing import Any
 HIDDEN = "***"
 
 _SECRET_NAME = re.compile(
-    r"(password|passphrase|secret|token|jaas\.config|oauthbearer\.(config|extensions)|key\.pem|keystore\.key|ssl_key)$"
+    r"(password|passphrase|secret|token|basic[._]auth[._]user[._]info|jaas\.config|oauthbearer\.(config|extensions)|key\.pem|keystore\.key|ssl_key)$"
 )
 _URL_PASSWORD = re.compile(r"(\w://[^/\s:@]*:)[^/\s@]+@")
 # From this length on a secret is looked for inside of words too.

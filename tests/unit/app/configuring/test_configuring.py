@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pytest
 
 import penstock
-from penstock import App, Retry
+from penstock import App, Registry, Retry
 from penstock.app.configuring import Configured, configured, from_environment, from_file, from_flags
 from penstock.app.configuring.environment import OTHERS
 from penstock.app.configuring.options import app_options, handler_options
@@ -149,13 +149,31 @@ def test_the_environment_goes_over_the_file_and_the_command_line_over_all(folder
     }
 
 
+def test_the_registry_comes_whole_or_in_parts_and_reaches_every_handler(folder: Path) -> None:
+    config = configure(
+        file='[registry]\nurl = "https://file"\nssl_ca_location = "/ca.pem"\ntimeout = 2',
+        environment={"PENSTOCK_REGISTRY_BASIC_AUTH_USER_INFO": "ann:hush"},
+        flags=["registry.max_retries=3"],
+    )
+    expected = Registry(
+        url="https://file", ssl_ca_location="/ca.pem", timeout=2.0, basic_auth_user_info="ann:hush", max_retries=3
+    )
+    assert config.app.registry == expected
+    assert {handler.registry for handler in config.app.handlers} == {expected}
+    Path("penstock.toml").unlink()
+    whole = configure(environment={"PENSTOCK_REGISTRY": "http://env", "PENSTOCK_REGISTRY_PROXY": "http://p"})
+    assert whole.app.registry == Registry(url="http://env", proxy="http://p")
+    with pytest.raises(ConfigError, match="PENSTOCK_REGISTRY_PROXY: registry has no URL"):
+        configure(environment={"PENSTOCK_REGISTRY_PROXY": "http://p"})
+
+
 @pytest.mark.parametrize(
     ("file", "problem", "hint"),
     [
         ("brokers = ", "penstock.toml is not TOML: Invalid value (at end of document)", "quotes"),
         ("brokers = 5", "penstock.toml line 1: brokers=5 is wrong", "It takes text"),
         ("\nbroker = 'b'", "penstock.toml line 2: the app has no option 'broker'", "Did you mean 'brokers'?"),
-        ("zzzzzz = 1", "the app has no option 'zzzzzz'", "There are: brokers, create_topics, settings, handlers"),
+        ("zzzzzz = 1", "the app has no option 'zzzzzz'", "There are: brokers, registry, create_topics, settings"),
         ("concurrency = 5", "line 1: 'concurrency' is an option of handlers", '[handlers."*"]'),
         ("settings = 5", "line 1: settings is not a table", "[settings]"),
         ("handlers = 5", "line 1: handlers is not a table", "[handlers.NAME]"),
@@ -317,4 +335,4 @@ def test_every_variable_that_penstock_reads_is_known_here() -> None:
     read = {
         name for path in sources for name in re.findall(r'"(PENSTOCK_[A-Z]+(?:_[A-Z]+)*)"', path.read_text("utf-8"))
     }
-    assert read - {"PENSTOCK_BROKERS"} == set(OTHERS)
+    assert read - {"PENSTOCK_BROKERS", "PENSTOCK_REGISTRY"} == set(OTHERS)

@@ -110,7 +110,7 @@ OF_THE_CHAPTER: dict[str, tuple[Any, str]] = {
     "receive.buffer.bytes": (-1, ""),
     "send.buffer.bytes": (-1, ""),
     "offsets.retention.minutes": (5, "broker"),
-    "schema.registry.url": ("http://r", "type hint"),
+    "schema.registry.url": ("http://r", "registry=..."),
     "specific.avro.reader": ("true", "type hint"),
 }
 

@@ -1,0 +1,59 @@
+"""What benchmarks share: a broker, records to consume, and how results are shown."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from penstock.devkit import Embedded, UpOptions, embedded_brokers
+from penstock.kafka import Cluster, make_producer
+
+KEYS = [b"key-%d" % number for number in range(1_000)]
+_VALUE = b"x" * 100
+
+
+@contextmanager
+def broker(brokers: str | None) -> Iterator[str]:
+    """The one that was named, or the embedded one; where that does not run, it is started, and stopped again."""
+    brokers = brokers or embedded_brokers()
+    if brokers is not None:
+        yield brokers
+        return
+    kafka = Embedded()
+    try:
+        yield str(kafka.up(UpOptions(port=0)).bootstrap)
+    finally:
+        kafka.down()
+
+
+def fill(
+    brokers: str, topic: str, records: int, partitions: int, value_of: Callable[[int], bytes] = lambda _: _VALUE
+) -> None:
+    """A new topic with records of 1,000 keys; of 100 bytes, where nothing else is said."""
+    Cluster(brokers).create_topics([topic], partitions=partitions)
+    producer = make_producer(brokers, settings={"linger.ms": 50})
+    for number in range(records):
+        key, value = KEYS[number % 1_000], value_of(number)
+        while True:
+            try:
+                producer.produce(topic, value=value, key=key, partition=number % partitions)
+                break
+            except BufferError:
+                producer.poll(0.1)
+        if number % 10_000 == 0:
+            producer.poll(0)
+    producer.flush(60)
+
+
+def show(results: Sequence[Mapping[str, Any]], *, title: str, as_json: bool, caption: str | None = None) -> None:
+    if as_json:
+        print(json.dumps(results, indent=2))
+        return
+    table = Table("what", "seconds", "records/s", "ratio", title=title, caption=caption)
+    for row in results:
+        ratio = row["ratio"] if isinstance(row["ratio"], str) else f"{row['ratio']:.2f}"
+        table.add_row(row["what"], f"{row['seconds']:.2f}", f"{row['records'] / row['seconds']:,.0f}", ratio)
+    Console().print(table)

@@ -1,0 +1,130 @@
+"""What is promised to a handler's records, and which options can go with each promise."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal, get_args
+
+from penstock.app.offset_store import check_offsets, takes_transactions
+from penstock.core.retry import NO_RETRY
+from penstock.errors import ConfigError
+
+if TYPE_CHECKING:
+    from penstock.app.handler import Handler
+
+Delivery = Literal["at-least-once", "at-most-once", "exactly-once"]
+Mode = Literal["group", "share"]
+Wrong = Callable[[str, str], ConfigError]
+
+
+def check_guarantees(handler: "Handler", wrong: Wrong) -> None:
+    if handler.delivery not in get_args(Delivery):
+        guarantees = '"at-least-once", "at-most-once" or "exactly-once"'
+        raise wrong(f"delivery={handler.delivery!r} is not a guarantee.", f"Use {guarantees}.")
+    _check_exactly_once(handler, wrong)
+    _check_at_most_once(handler, wrong)
+    _check_offsets(handler, wrong)
+    _check_mode(handler, wrong)
+
+
+def _check_exactly_once(handler: "Handler", wrong: Wrong) -> None:
+    if handler.is_exactly_once and handler.settings.get("isolation.level") == "read_uncommitted":
+        # The client then reads the group's offsets that way too: a new owner would not see a commit that is decided.
+        raise wrong(
+            'with delivery="exactly-once" a partition goes on from what is committed for good, and '
+            "isolation.level=read_uncommitted does not wait for that.",
+            "Leave that setting out.",
+        )
+
+
+def _check_at_most_once(handler: "Handler", wrong: Wrong) -> None:
+    if not handler.is_at_most_once:
+        return
+    again = {
+        "retry=": handler.retry != NO_RETRY,
+        "retry_topics=": bool(handler.retry_topics),
+        f"commit={handler.commit!r}": handler.commit != "auto",
+        "commit_after=": handler.commit_after is not None,
+    }
+    for option, is_used in again.items():
+        if is_used:
+            raise wrong(
+                f'with delivery="at-most-once" a record is committed before it is handled, once; {option} has no '
+                "place there.",
+                'Leave it out, or use delivery="at-least-once".',
+            )
+
+
+def _check_mode(handler: "Handler", wrong: Wrong) -> None:
+    if handler.mode not in get_args(Mode):
+        raise wrong(f"mode={handler.mode!r} is not a way to consume.", 'Use "group" or "share".')
+    if not handler.is_shared:
+        return
+    if handler.order != "none":
+        raise wrong("a share group keeps no order.", 'Say so with order="none", or leave mode= out.')
+    if handler.dead_letter is None:
+        raise wrong(
+            "the brokers drop a record of a share group that was delivered too often.",
+            "Name a topic for such records with dead_letter=...",
+        )
+    if handler.start not in ("earliest", "latest"):
+        raise wrong("a share group starts at an end of the log.", 'Use start="earliest" or "latest".')
+    unheard = {
+        "pattern": handler.pattern is not None,
+        "partitions": bool(handler.partitions),
+        f"delivery={handler.delivery!r}": handler.delivery != "at-least-once",
+        f"commit={handler.commit!r}": handler.commit != "auto",
+        "commit_after": handler.commit_after is not None,
+        "retry_topics": bool(handler.retry_topics),
+        "breaker": handler.breaker is not None,
+        "batch": handler.batch is not None,
+        f"workers={handler.workers!r}": handler.workers != "auto",
+        "from_": handler.from_ is not None,
+        "offsets": handler.offsets is not None,
+        f"protocol={handler.protocol!r}": handler.protocol != "classic",
+        "assignor": handler.assignor is not None,
+        "static_id": handler.static_id is not None,
+        "on_assigned, on_revoked or on_lost": any((handler.on_assigned, handler.on_revoked, handler.on_lost)),
+    }
+    handler.refuse(unheard, where="a share group", hint="Leave it out, or leave mode= out.")
+
+
+def _check_offsets(handler: "Handler", wrong: Wrong) -> None:
+    takes_transaction = handler.signature.takes_transaction
+    if handler.offsets is None:
+        if takes_transaction:
+            raise wrong(
+                "it takes tx, the transaction that its progress is kept in, but offsets= names no database.",
+                'Use offsets="postgresql://..." or "sqlite:///...", or call that parameter something else.',
+            )
+        return
+    try:
+        check_offsets(handler.offsets)
+    except ConfigError as error:
+        raise wrong(error.problem, error.hint) from error
+    if handler.delivery != "at-least-once":
+        raise wrong(
+            f"delivery={handler.delivery!r} keeps its progress in Kafka, and offsets= elsewhere.",
+            "Leave one of them out: with tx, what a handler writes in its transaction is there once anyway.",
+        )
+    if takes_transaction:
+        _check_transaction(handler, wrong)
+
+
+def _check_transaction(handler: "Handler", wrong: Wrong) -> None:
+    if not takes_transactions(handler.offsets):
+        raise wrong("it takes tx, but offsets= names no database.", "Leave tx out, or name a database.")
+    refused = {
+        "async def": handler.signature.is_async,
+        'workers="process"': handler.workers == "process",
+        'commit="manual"': handler.commit == "manual",
+    }
+    for option, is_used in refused.items():
+        if is_used:
+            raise wrong(
+                f"it takes tx, which {option} does not go with: transactions belong to threads.",
+                'Use def, workers="auto" and commit="auto".',
+            )
+    if handler.to is not None:
+        raise wrong(
+            "it takes tx and has to=: no transaction holds both a database and Kafka, so an output could be lost.",
+            "Write the output to a table in the same transaction, and send it from there; or leave tx out.",
+        )

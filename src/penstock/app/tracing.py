@@ -1,0 +1,139 @@
+"""Spans of OpenTelemetry around attempts, with ``tracing=True``: they continue the trace in a record's headers.
+
+What an attempt leads to carries its span's context on: outputs, dead letters, and records that wait in retry topics.
+OpenTelemetry is imported only here, and only where it was asked for.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from penstock._version import __version__
+from penstock.app.handler import Handler
+from penstock.app.reading import Reading
+from penstock.core.outcome import Done, Failed, Outcome
+from penstock.core.record import Header, Record
+
+
+def traced(handler: Handler, reading: Reading, attempt: Callable[[Any, int], Outcome]) -> Callable[[Any, int], Outcome]:
+    tracing = _Tracing(handler, reading)
+
+    def attempt_traced(record: Any, number: int) -> Outcome:
+        with tracing.span([record], [number]) as span:
+            return tracing.close(span, attempt(record, number))
+
+    return attempt_traced
+
+
+def traced_async(
+    handler: Handler, reading: Reading, attempt: Callable[[Any, int], Awaitable[Outcome]]
+) -> Callable[[Any, int], Awaitable[Outcome]]:
+    tracing = _Tracing(handler, reading)
+
+    async def attempt_traced(record: Any, number: int) -> Outcome:
+        with tracing.span([record], [number]) as span:
+            return tracing.close(span, await attempt(record, number))
+
+    return attempt_traced
+
+
+def traced_batch(
+    handler: Handler, reading: Reading, attempt: Callable[[list[Any], list[int]], list[Outcome]]
+) -> Callable[[list[Any], list[int]], list[Outcome]]:
+    tracing = _Tracing(handler, reading)
+
+    def attempt_traced(records: list[Any], numbers: list[int]) -> list[Outcome]:
+        with tracing.span(records, numbers) as span:
+            return [tracing.close(span, outcome) for outcome in attempt(records, numbers)]
+
+    return attempt_traced
+
+
+def traced_batch_async(
+    handler: Handler, reading: Reading, attempt: Callable[[list[Any], list[int]], Awaitable[list[Outcome]]]
+) -> Callable[[list[Any], list[int]], Awaitable[list[Outcome]]]:
+    tracing = _Tracing(handler, reading)
+
+    async def attempt_traced(records: list[Any], numbers: list[int]) -> list[Outcome]:
+        with tracing.span(records, numbers) as span:
+            return [tracing.close(span, outcome) for outcome in await attempt(records, numbers)]
+
+    return attempt_traced
+
+
+class _Tracing:
+    """The spans of one handler. A batch has one span for all of it, with a link to the trace of each record."""
+
+    def __init__(self, handler: Handler, reading: Reading) -> None:
+        # Here, as only those who ask for it have the package; that they do was seen to when the handler was declared.
+        from opentelemetry import context, propagate, trace  # noqa: PLC0415
+
+        self._contexts, self._propagate, self._trace = context, propagate, trace
+        self._tracer = trace.get_tracer("penstock", __version__)
+        self._handler = handler
+        self._to_record = reading.to_record
+
+    @contextmanager
+    def span(self, records: Sequence[Any], numbers: Sequence[int]) -> Iterator[Any]:
+        trace = self._trace
+        read = [self._to_record(*each) for each in zip(records, numbers, strict=True)]
+        contexts = [self._context(record) for record in read]
+        alone = len(read) == 1
+        found = [trace.get_current_span(context).get_span_context() for context in contexts]
+        # In a batch there are many to continue, so it continues none. What else a context holds comes along as well.
+        before = self._contexts.attach(contexts[0] if alone else self._contexts.Context())
+        try:
+            with self._tracer.start_as_current_span(
+                f"process {read[0].topic}",
+                kind=trace.SpanKind.CONSUMER,
+                attributes=self._attributes(read),
+                links=[] if alone else [trace.Link(context) for context in found if context.is_valid],
+            ) as span:
+                yield span
+        finally:
+            self._contexts.detach(before)
+
+    def close(self, span: Any, outcome: Outcome) -> Outcome:
+        """The same outcome, so that what it leads to carries this span on."""
+        trace = self._trace
+        if isinstance(outcome, Done):
+            if outcome.output is not None:
+                outcome.output.headers = (*outcome.output.headers, *self._headers())
+        elif isinstance(outcome, Failed):
+            span.set_attribute("error.type", outcome.error_type)
+            span.set_status(trace.Status(trace.StatusCode.ERROR, f"{outcome.error_type}: {outcome.message}"))
+            return replace(outcome, headers=self._headers())
+        return outcome
+
+    def _context(self, record: Record) -> Any:
+        carrier = {name: (value or b"").decode(errors="replace") for name, value in record.headers}
+        return self._propagate.extract(carrier, context=self._contexts.Context())
+
+    def _headers(self) -> tuple[Header, ...]:
+        """The context of the span that is current, as headers."""
+        carrier: dict[str, str] = {}
+        self._propagate.inject(carrier)
+        return tuple((name, value.encode()) for name, value in carrier.items())
+
+    def _attributes(self, records: Sequence[Record]) -> dict[str, str | int]:
+        """By OpenTelemetry's conventions for messaging."""
+        first = records[0]
+        found: dict[str, str | int] = {
+            "messaging.system": "kafka",
+            "messaging.operation.name": "process",
+            "messaging.operation.type": "process",
+            "messaging.destination.name": first.topic,
+            "messaging.consumer.group.name": self._handler.group,
+            "penstock.handler": self._handler.name,
+        }
+        if len(records) > 1:
+            return {**found, "messaging.batch.message_count": len(records)}
+        if first.key is not None:
+            found["messaging.kafka.message.key"] = first.key.decode(errors="backslashreplace")
+        return {
+            **found,
+            "messaging.destination.partition.id": str(first.partition),
+            "messaging.kafka.offset": first.offset,
+            "penstock.attempt": first.attempt,
+        }

@@ -1,0 +1,177 @@
+"""A group as an assignor sees it, and what an assignor answers."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, repeat
+from typing import Protocol, Self, runtime_checkable
+
+from penstock.core.record import TopicPartition
+from penstock.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One member of the group, as it describes itself when it joins.
+
+    ``owned`` and ``generation`` say what it had, and since when; ``user_data`` is what its assignor wrote for the
+    leader's (the eager ``sticky`` keeps both of them there). ``weight`` is how much it can take, compared with others.
+    ``client`` is its client id, for people: no assignor looks at it.
+    """
+
+    id: str
+    topics: tuple[str, ...] = ()
+    static_id: str | None = None
+    rack: str | None = None
+    owned: tuple[TopicPartition, ...] = ()
+    generation: int | None = None
+    weight: float = 1.0
+    user_data: bytes | None = None
+    client: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.id, str) or not self.id:
+            raise ConfigError(
+                f"A member's id is {self.id!r}.", hint="It is a text that no other member of the group has."
+            )
+        object.__setattr__(self, "topics", _names(self.id, self.topics))
+        object.__setattr__(self, "owned", _places(self.id, self.owned))
+        if self.generation is not None and self.generation < 0:
+            # How the protocol writes "none".
+            object.__setattr__(self, "generation", None)
+        if not (isinstance(self.weight, int | float) and math.isfinite(self.weight) and self.weight > 0):
+            raise ConfigError(
+                f"Member {self.id!r} has the weight {self.weight!r}.",
+                hint="A weight is a number above 0: one with weight 2 takes twice as much as one with weight 1.",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic's partitions, by number: how many, and what is known of each.
+
+    ``racks`` are those of each partition's replicas, ``lag`` the records that wait in it, ``rate`` how many come in
+    each second, ``cost`` how much work it is (in any unit). Each is empty, or has an entry for every partition.
+    """
+
+    partitions: int
+    racks: tuple[frozenset[str], ...] = ()
+    lag: tuple[int, ...] = ()
+    cost: tuple[float, ...] = ()
+    rate: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        if isinstance(self.partitions, bool) or not isinstance(self.partitions, int) or self.partitions < 0:
+            raise ConfigError(f"A topic has {self.partitions!r} partitions.", hint="Give their number, such as 12.")
+        object.__setattr__(self, "racks", tuple(_racks(self.racks)))
+        object.__setattr__(self, "lag", tuple(self.lag))
+        object.__setattr__(self, "cost", tuple(self.cost))
+        object.__setattr__(self, "rate", tuple(self.rate))
+        figures_of = {"lag": self.lag, "cost": self.cost, "rate": self.rate}
+        for name, known in {"racks": self.racks, **figures_of}.items():
+            if known and len(known) != self.partitions:
+                raise ConfigError(
+                    f"A topic of {self.partitions} partitions has {len(known)} entries in {name}.",
+                    hint="Give one for each partition, by its number, or none at all.",
+                )
+        for name, figures in figures_of.items():
+            if any(not (math.isfinite(figure) and figure >= 0) for figure in figures):
+                raise ConfigError(f"A topic's {name} holds a number below 0.", hint=f"A {name} is 0 or more.")
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Members in the order in which the coordinator lists them, and the topics that exist."""
+
+    members: tuple[Member, ...]
+    topics: Mapping[str, Topic] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "members", tuple(self.members))
+        for name, topic in self.topics.items():
+            if not isinstance(topic, Topic):
+                raise ConfigError(f"Topic {name!r} is {topic!r}.", hint="Give a Topic, or use Group.of for numbers.")
+        _refuse_twins("id", [member.id for member in self.members])
+        _refuse_twins("static id", [member.static_id for member in self.members if member.static_id is not None])
+
+    @classmethod
+    def of(cls, members: Iterable[Member], topics: Mapping[str, Topic | int]) -> Self:
+        """A group whose topics may be given by their number of partitions alone."""
+        known = {name: Topic(topic) if isinstance(topic, int) else topic for name, topic in topics.items()}
+        return cls(tuple(members), known)
+
+    def places(self) -> list[TopicPartition]:
+        """Every partition that has to be assigned: of the topics that exist and that some member subscribes to."""
+        wanted = set(chain.from_iterable(member.topics for member in self.members))
+        existing = sorted(name for name in wanted if name in self.topics)
+        return [place for name in existing for place in zip(repeat(name), range(self.topics[name].partitions))]
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Which member gets which partitions, each member's in order of topic and number.
+
+    ``pending`` are partitions that go to a member only after another has given them up: under the cooperative protocol
+    that is the next rebalance, until when nobody is assigned them.
+    """
+
+    partitions: Mapping[str, Sequence[TopicPartition]]
+    pending: Mapping[TopicPartition, str] = field(default_factory=dict)
+
+    def owners(self) -> dict[TopicPartition, str]:
+        return {place: member for member, places in self.partitions.items() for place in places}
+
+    def settled(self) -> "Assignment":
+        """What it comes to when everything pending has been given up and taken over."""
+        if not self.pending:
+            return self
+        partitions = {member: list(places) for member, places in self.partitions.items()}
+        for place, member in self.pending.items():
+            partitions[member].append(place)
+        return Assignment({member: sorted(places) for member, places in partitions.items()})
+
+
+@runtime_checkable
+class Assignor(Protocol):
+    """Decides who gets which partition: a name that all members know it by, and a pure function.
+
+    It must answer the same for the same group, whatever process it runs in: any member may be asked. Every member of
+    the group is in the answer, every partition of ``group.places()`` goes to exactly one member that subscribes to its
+    topic (or is pending for one), and nothing else is assigned. ``penstock.testing.check_assignor`` checks this.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def assign(self, group: Group) -> Assignment: ...
+
+
+def _names(member: str, topics: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(topics, str):
+        raise ConfigError(f"The topics of member {member!r} are one text.", hint=f"Give a list: [{topics!r}].")
+    return tuple(dict.fromkeys(topics))
+
+
+def _places(member: str, owned: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
+    places = tuple(owned)
+    # In bulk, since a large group owns a million of them.
+    if places and not (set(map(type, places)) <= {tuple} and set(map(len, places)) == {2}):
+        raise ConfigError(
+            f"Member {member!r} owns something that is not a partition.", hint='Write each as ("orders", 0).'
+        )
+    return places
+
+
+def _racks(racks: Iterable[Iterable[str]]) -> Iterable[frozenset[str]]:
+    for of_partition in racks:
+        if isinstance(of_partition, str):
+            raise ConfigError(
+                f"The racks of a partition are the text {of_partition!r}.", hint=f"Give a set: {{{of_partition!r}}}."
+            )
+        yield frozenset(of_partition)
+
+
+def _refuse_twins(what: str, names: list[str]) -> None:
+    if len(set(names)) < len(names):
+        twin = next(name for name in names if names.count(name) > 1)
+        raise ConfigError(f"Two members have the {what} {twin!r}.", hint="Each member of a group has its own.")

@@ -1,0 +1,208 @@
+"""What an assignor would do to a group: what moves and why, how even it gets, and what stops meanwhile."""
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from penstock.assign.model import Assignor, Group, Member
+from penstock.assign.sticky.user_data import write_sticky
+from penstock.core.record import TopicPartition
+
+Reason = Literal["new", "owner left", "unsubscribed", "nearer", "balance", "exchange"]
+"""Why a partition gets another owner.
+
+It had none; its owner is gone, or has no use for it; the new one is in a rack of its replicas, and the old one is not;
+the old one had more partitions than it is to have; or none of these: it had no more than now, and gets others instead.
+"""
+
+HEARTBEAT_SECONDS = 3.0
+"""How often a member asks by default, and so how late it may learn of a rebalance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    place: TopicPartition
+    source: str | None
+    target: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How evenly something is spread over the members."""
+
+    least: float
+    most: float
+    mean: float
+    deviation: float
+
+    @classmethod
+    def of(cls, figures: Sequence[float]) -> "Spread":
+        if not figures:
+            return cls(0, 0, 0.0, 0.0)
+        mean = math.fsum(figures) / len(figures)
+        deviation = math.sqrt(math.fsum((figure - mean) ** 2 for figure in figures) / len(figures))
+        return cls(min(figures), max(figures), mean, deviation)
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """How many partitions stand still while the group rebalances, and in how many rebalances.
+
+    ``seconds`` is the longest that one of them waits until all members have heard of it, and ``records`` how many come
+    in for them meanwhile. What a handler takes to finish is on top of that.
+    """
+
+    partitions: int
+    rebalances: int
+    seconds: float = 0.0
+    records: float = 0.0
+
+
+@dataclass(frozen=True)
+class Side:
+    """The group before or after: each member's partitions, the records that wait there, and how many come in a second.
+
+    ``far`` counts partitions that are read across racks: both racks are known, and no replica is in the member's.
+    """
+
+    partitions: Mapping[str, tuple[TopicPartition, ...]]
+    lags: Mapping[str, float]
+    rates: Mapping[str, float]
+    far: int
+
+    @property
+    def spread(self) -> Spread:
+        return Spread.of([len(places) for places in self.partitions.values()])
+
+    @property
+    def lag(self) -> Spread:
+        return Spread.of(list(self.lags.values()))
+
+    @property
+    def rate(self) -> Spread:
+        return Spread.of(list(self.rates.values()))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """``eager`` and ``cooperative`` say what the change would stop under each of the two protocols.
+
+    ``beyond_need`` counts moves that the new numbers of partitions do not demand: the price of an assignor that
+    remembers nothing, or looks at more than numbers.
+    """
+
+    assignor: str
+    before: Side
+    after: Side
+    moves: tuple[Move, ...]
+    beyond_need: int
+    eager: Pause
+    cooperative: Pause
+
+
+def plan(
+    group: Group, assignor: Assignor, *, changed: Group | None = None, heartbeat: float = HEARTBEAT_SECONDS
+) -> Plan:
+    """What the assignor would do to the group as it is, or as it would be after a change (see ``what_if``)."""
+    target = remembering(group if changed is None else changed)
+    after = assignor.assign(target).settled()
+    owners = {place: member.id for member in group.members for place in member.owned}
+    moves = tuple(_moves(owners, after.owners(), target))
+    there = {member.id for member in target.members}
+    changes = bool(moves) or there != {member.id for member in group.members}
+    taken = [move.place for move in moves if move.source is not None]
+    given_up = any(move.source in there for move in moves)
+    return Plan(
+        assignor=assignor.name,
+        before=_side(group, {member.id: member.owned for member in group.members}),
+        after=_side(target, after.partitions),
+        moves=moves,
+        beyond_need=_beyond_need(moves, owners, after.partitions),
+        eager=_pause(group, owners if changes else (), int(changes), heartbeat),
+        # What has to be given up first is handed on in a second rebalance.
+        cooperative=_pause(group, taken, int(changes) + given_up, heartbeat),
+    )
+
+
+def _pause(group: Group, places: Collection[TopicPartition], rebalances: int, heartbeat: float) -> Pause:
+    seconds = heartbeat if places else 0.0
+    waiting = math.fsum(_figure(group, place, "rate") for place in places) * seconds
+    return Pause(len(places), rebalances, seconds, waiting)
+
+
+def _beyond_need(
+    moves: Sequence[Move],
+    owners: Mapping[TopicPartition, str],
+    after: Mapping[str, Sequence[TopicPartition]],
+) -> int:
+    """Moves between members that stay, less those by which their numbers have to go down."""
+    before = Counter(owners.values())
+    between = Counter(move.source for move in moves if move.reason in {"nearer", "balance", "exchange"})
+    return sum(
+        max(0, count - max(0, before[source] - len(after[source])))
+        for source, count in between.items()
+        if source is not None
+    )
+
+
+def remembering(group: Group) -> Group:
+    """The group with what its members own in their user data too, where the eager ``sticky`` looks for it."""
+    return Group(tuple(_remembering(member) for member in group.members), group.topics)
+
+
+def _remembering(member: Member) -> Member:
+    if member.user_data is not None or not member.owned:
+        return member
+    return replace(member, user_data=write_sticky(member.owned, member.generation or 0))
+
+
+def _moves(before: Mapping[TopicPartition, str], after: Mapping[TopicPartition, str], group: Group) -> Iterable[Move]:
+    members = {member.id: member for member in group.members}
+    had, gets = Counter(before.values()), Counter(after.values())
+    for place, target in sorted(after.items()):
+        source = before.get(place)
+        if source is None:
+            yield Move(place, None, target, "new")
+        elif source not in members:
+            yield Move(place, source, target, "owner left")
+        elif source != target:
+            reason = _reason(group, place, members[source], members[target])
+            yield Move(place, source, target, reason or ("balance" if had[source] > gets[source] else "exchange"))
+
+
+def _reason(group: Group, place: TopicPartition, source: Member, target: Member) -> Reason | None:
+    if place[0] not in source.topics:
+        return "unsubscribed"
+    nearer = _is_far(group, source, place) and target.rack is not None and not _is_far(group, target, place)
+    return "nearer" if nearer else None
+
+
+def _side(group: Group, partitions: Mapping[str, Sequence[TopicPartition]]) -> Side:
+    def sums(figure: Literal["lag", "rate"]) -> dict[str, float]:
+        return {
+            member: math.fsum(_figure(group, place, figure) for place in places)
+            for member, places in partitions.items()
+        }
+
+    return Side(
+        partitions={member: tuple(places) for member, places in partitions.items()},
+        lags=sums("lag"),
+        rates=sums("rate"),
+        far=sum(_is_far(group, member, place) for member in group.members for place in partitions.get(member.id, ())),
+    )
+
+
+def _figure(group: Group, place: TopicPartition, name: Literal["lag", "rate"]) -> float:
+    """Nothing where it is not known."""
+    topic = group.topics.get(place[0])
+    known: Sequence[float] = () if topic is None else topic.lag if name == "lag" else topic.rate
+    return known[place[1]] if place[1] < len(known) else 0.0
+
+
+def _is_far(group: Group, member: Member, place: TopicPartition) -> bool:
+    topic = group.topics.get(place[0])
+    racks = topic.racks[place[1]] if topic and place[1] < len(topic.racks) else frozenset()
+    return bool(member.rack and racks) and member.rack not in racks

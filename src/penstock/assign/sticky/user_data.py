@@ -1,0 +1,70 @@
+"""What the sticky assignors of Kafka write into a member's user data, for the leader to read."""
+
+from collections.abc import Iterable
+from itertools import repeat
+from struct import Struct, error, pack, unpack_from
+
+from penstock.core.record import TopicPartition
+
+_INT16 = Struct(">h")
+_INT32 = Struct(">i")
+UNREADABLE_GENERATION = -1
+
+
+def write_sticky(owned: Iterable[TopicPartition], generation: int) -> bytes:
+    """What a member with the eager ``sticky`` had, and since which generation."""
+    by_topic: dict[str, list[int]] = {}
+    for topic, number in owned:
+        by_topic.setdefault(topic, []).append(number)
+    parts = [_INT32.pack(len(by_topic))]
+    for topic, numbers in by_topic.items():
+        name = topic.encode()
+        parts += [_INT16.pack(len(name)), name, pack(f">i{len(numbers)}i", len(numbers), *numbers)]
+    return b"".join([*parts, _INT32.pack(generation)])
+
+
+def read_sticky(data: bytes | None) -> tuple[list[TopicPartition], int | None]:
+    """What the member had, and its generation, if it says one; nothing where it cannot be read."""
+    if not data:
+        return [], None
+    try:
+        owned, end = _read_owned(data)
+    except (error, ValueError):
+        return [], UNREADABLE_GENERATION
+    # The oldest members write no generation.
+    return owned, _INT32.unpack_from(data, end)[0] if end + _INT32.size <= len(data) else None
+
+
+def _read_owned(data: bytes) -> tuple[list[TopicPartition], int]:
+    """What is listed, and where the list ends. A length that the data cannot hold is refused before it is used."""
+    size = len(data)
+    (topics,) = _INT32.unpack_from(data, 0)
+    at = _INT32.size
+    if not 0 <= topics <= size - at:
+        raise ValueError(topics)
+    owned: list[TopicPartition] = []
+    for _ in range(topics):
+        (length,) = _INT16.unpack_from(data, at)
+        at += _INT16.size
+        if not 0 <= length <= size - at:
+            raise ValueError(length)
+        name = data[at : at + length].decode("utf-8", "replace")
+        at += length
+        (numbers,) = _INT32.unpack_from(data, at)
+        at += _INT32.size
+        if not 0 <= numbers <= size - at:
+            raise ValueError(numbers)
+        owned.extend(zip(repeat(name), unpack_from(f">{numbers}i", data, at)))
+        at += numbers * _INT32.size
+    return owned, at
+
+
+def write_cooperative(generation: int) -> bytes:
+    """The generation of a member with ``cooperative-sticky``, for leaders too old to see it elsewhere."""
+    return _INT32.pack(generation)
+
+
+def read_cooperative(data: bytes | None) -> int | None:
+    if data is None:
+        return None
+    return _INT32.unpack_from(data)[0] if len(data) >= _INT32.size else UNREADABLE_GENERATION

@@ -1,0 +1,16 @@
+"""The one question before something is changed."""
+
+import sys
+
+import typer
+
+from penstock.errors import ConfigError
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Go on only if somebody agrees, or agreed beforehand with --yes."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise ConfigError("Nobody is there to confirm it.", hint="Add --yes to go on without a question.")
+    typer.confirm(question, abort=True, err=True)

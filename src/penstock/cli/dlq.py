@@ -1,0 +1,391 @@
+"""``penstock dlq``."""
+
+import json
+import re
+import shlex
+import sys
+import threading
+import time
+from dataclasses import replace
+from enum import StrEnum
+from itertools import islice
+from typing import Annotated, Any
+
+import typer
+from rich.columns import Columns
+from rich.panel import Panel
+from rich.progress import Progress
+from rich.text import Text
+
+from penstock.cli.asking import confirm
+from penstock.cli.connecting import ClientSettings, ConfigFile, connect
+from penstock.cli.decoding import KeyAs, OfApp, RegistryUrl, ValueAs, lens_for
+from penstock.cli.editing import edit_letter
+from penstock.cli.lag import PANEL
+from penstock.cli.options import Brokers, Json
+from penstock.cli.screen import err, out
+from penstock.cli.signals import stop_on_signals
+from penstock.cli.tables import moment, print_json, print_table
+from penstock.core.expression import Expression
+from penstock.core.letter_notes import returns_of
+from penstock.core.moment import moment_or_ago
+from penstock.core.readable import as_plain, as_text, readable
+from penstock.errors import ConfigError, TopicError
+from penstock.ops.audit import Audit
+from penstock.ops.dead_letters import Choice, Letter, chosen_letters, dead_letter_topics, piles
+from penstock.ops.looking import LensFor, Seen
+from penstock.ops.replay import PARKED, Replay, ReplayPlan, Wish
+
+_LS_EXAMPLES = """
+[bold]Examples[/]
+
+  penstock dlq ls                                  topics that look like dead letters
+  penstock dlq ls orders.dlq                       by source, group and reason
+  penstock dlq ls orders.dlq --by hour --since 1d
+"""
+_SHOW_EXAMPLES = """
+[bold]Examples[/]
+
+  penstock dlq show orders.dlq --reason ValueError --limit 3
+  penstock dlq show orders.dlq --at 0:17
+  penstock dlq show orders.dlq --where 'value["amount"] > 100' --json
+  penstock dlq show orders.dlq --value-as avro
+  penstock dlq show orders.dlq --app shop:app      as the handler that failed would decode it
+"""
+_REPLAY_EXAMPLES = """
+[bold]Examples[/]
+
+  penstock dlq replay orders.dlq                             shows what would go where
+  penstock dlq replay orders.dlq --execute                   to where each came from, each once
+  penstock dlq replay orders.dlq --reason Timeout --since 2h --rate 50 --execute --yes
+  penstock dlq replay orders.dlq --to orders.fixed --execute
+  penstock dlq replay orders.dlq --at 0:17 --edit --execute  one letter, through your editor
+"""
+_PREVIEW = 60
+_SPOT = re.compile(r"(\d{1,10}):(\d{1,19})")
+
+
+class By(StrEnum):
+    reason = "reason"
+    source = "source"
+    group = "group"
+    hour = "hour"
+
+
+Reason = Annotated[str, typer.Option(metavar="TEXT", help="Only where the error or its message has this in it.")]
+Source = Annotated[str, typer.Option(metavar="TOPIC", help="Only records that came from this topic.")]
+OfGroup = Annotated[str, typer.Option("--group", metavar="GROUP", help="Only records that failed in this group.")]
+Since = Annotated[str | None, typer.Option(metavar="TIME", help="Only what died since: 2h, or 2030-01-31T12:00:00.")]
+Until = Annotated[str | None, typer.Option(metavar="TIME", help="Only what died before: 2h, or 2030-01-31T12:00:00.")]
+Key = Annotated[str | None, typer.Option(metavar="TEXT", help="Only records with this key.")]
+Where = Annotated[
+    str | None, typer.Option(metavar="EXPR", help="Only where a Python expression is true of the record.")
+]
+At = Annotated[list[str] | None, typer.Option("--at", metavar="P:OFFSET", help="Only this letter. May be repeated.")]
+
+
+def register(app: typer.Typer) -> None:
+    dlq = typer.Typer(help="Dead letters: list, show, replay.", no_args_is_help=True)
+    dlq.command("ls", epilog=_LS_EXAMPLES)(ls)
+    dlq.command("show", epilog=_SHOW_EXAMPLES)(show)
+    dlq.command("replay", epilog=_REPLAY_EXAMPLES)(replay)
+    app.add_typer(dlq, name="dlq", rich_help_panel=PANEL)
+
+
+def ls(
+    topic: Annotated[str | None, typer.Argument(metavar="[TOPIC]")] = None,
+    *,
+    by: Annotated[By, typer.Option(help="What letters of a line have in common.")] = By.reason,
+    reason: Reason = "",
+    source: Source = "",
+    group: OfGroup = "",
+    since: Since = None,
+    until: Until = None,
+    key: Key = None,
+    where: Where = None,
+    brokers: Brokers = None,
+    config: ConfigFile = None,
+    settings: ClientSettings = None,
+    as_json: Json = False,
+) -> None:
+    """How many dead letters there are, and why; without a topic, which topics look like they hold some."""
+    choice = _choice(reason=reason, source=source, group=group, since=since, until=until, key=key, where=where)
+    cluster = connect(brokers, config, settings)
+    if topic is None:
+        topics = dead_letter_topics(cluster)
+        if as_json:
+            print_json({"topics": [{"topic": name, "letters": count} for name, count in topics.items()]})
+        elif topics:
+            print_table(
+                ("TOPIC", "LETTERS"), [(name, f"{count:,}") for name, count in topics.items()], right=("LETTERS",)
+            )
+        else:
+            err.print("No topic looks like one of dead letters.")
+        return
+    found = piles(chosen_letters(cluster, topic, choice), by=by)
+    names = ("source", "group", "reason") if by is By.reason else (by.value,)
+    _tell_misses(choice)
+    if as_json:
+        print_json(
+            {
+                "topic": topic,
+                "piles": [
+                    {
+                        **dict(zip(names, common, strict=True)),
+                        "count": pile.count,
+                        "first": pile.first,
+                        "last": pile.last,
+                        "message": pile.message,
+                    }
+                    for common, pile in found.items()
+                ],
+            }
+        )
+        return
+    rows = [
+        (
+            *(moment(float(common[0])) if by is By.hour else each for each in common),
+            f"{pile.count:,}",
+            moment(pile.first),
+            moment(pile.last),
+            as_text(pile.message.encode(), limit=_PREVIEW),
+        )
+        for common, pile in found.items()
+    ]
+    columns = (*(name.upper() for name in names), "LETTERS", "FIRST", "LAST", "MESSAGE")
+    print_table(columns, rows, right=("LETTERS",)) if rows else err.print("No letters.")
+
+
+def show(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    *,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many.")] = 10,
+    at: At = None,
+    reason: Reason = "",
+    source: Source = "",
+    group: OfGroup = "",
+    since: Since = None,
+    until: Until = None,
+    key: Key = None,
+    where: Where = None,
+    value_as: ValueAs = None,
+    key_as: KeyAs = None,
+    app: OfApp = None,
+    registry: RegistryUrl = None,
+    brokers: Brokers = None,
+    config: ConfigFile = None,
+    settings: ClientSettings = None,
+    as_json: Json = False,
+) -> None:
+    """Dead letters one by one: the record, and beside it why it is here."""
+    choice = _choice(reason=reason, source=source, group=group, since=since, until=until, key=key, where=where, at=at)
+    lens = lens_for(value_as=value_as, key_as=key_as, app=app, registry=registry, config=config)
+    choice = replace(choice, values=lambda letter: letter.values(_seen(letter, lens)))
+    cluster = connect(brokers, config, settings)
+    letters = list(islice(chosen_letters(cluster, topic, choice), limit))
+    _tell_misses(choice)
+    if as_json:
+        print_json({"topic": topic, "letters": [_letter_json(each, _seen(each, lens)) for each in letters]})
+        return
+    for each in letters:
+        out.print(Columns([_record_panel(each, _seen(each, lens)), _note_panel(each)], expand=True))
+    if not letters:
+        err.print("No letters.")
+
+
+def replay(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    *,
+    to: Annotated[str | None, typer.Option(metavar="TOPIC", help="All of them there; else each to its source.")] = None,
+    rate: Annotated[float | None, typer.Option(min=0.001, metavar="N", help="At most so many a second.")] = None,
+    returns: Annotated[
+        int, typer.Option("--max-returns", min=1, metavar="N", help=f"One replayed so often goes to TOPIC{PARKED}.")
+    ] = 3,
+    again: Annotated[bool, typer.Option("--again", help="Also what was replayed before.")] = False,
+    edit: Annotated[bool, typer.Option("--edit", help="Change the one letter of --at in your editor first.")] = False,
+    at: At = None,
+    reason: Reason = "",
+    source: Source = "",
+    group: OfGroup = "",
+    since: Since = None,
+    until: Until = None,
+    key: Key = None,
+    where: Where = None,
+    execute: Annotated[bool, typer.Option("--execute", help="Do it; without this it is only shown.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="With --execute: do not ask.")] = False,
+    brokers: Brokers = None,
+    config: ConfigFile = None,
+    settings: ClientSettings = None,
+    as_json: Json = False,
+) -> None:
+    """Send dead letters back to where they came from, each once, however often this is interrupted.
+
+    It only shows what would happen, until --execute. The same command goes on where the last one stopped.
+    """
+    if edit and len(at or ()) != 1:
+        raise ConfigError(
+            "--edit is for one letter.", hint="Name it with --at PARTITION:OFFSET; `dlq show` lists them."
+        )
+    choice = _choice(reason=reason, source=source, group=group, since=since, until=until, key=key, where=where, at=at)
+    cluster = connect(brokers, config, settings)
+    job = Replay(cluster, Wish(topic, choice, to=to, returns=returns, rate=rate, again=again))
+    plan = job.plan()
+    _tell_misses(choice)
+    if not as_json:
+        _show_plan(topic, plan)
+    if at and not plan.total and not plan.done_before:
+        raise TopicError(f"No such letter in {topic}, or none that can be replayed.", hint="`dlq show` lists them.")
+    sent = 0
+    stop = threading.Event()
+    if execute and plan.total:
+        confirm(f"Replay {plan.total:,} letters?", yes=yes)
+        audit = Audit(cluster.id(), command=shlex.join(sys.argv))
+        with (
+            Progress(console=err, disable=as_json or not err.is_terminal, transient=True) as bar,
+            stop_on_signals(stop, lambda line: err.print(line, style="bold")),
+        ):
+            task = bar.add_task("letters", total=plan.total)
+            sent = job.carry_out(
+                plan,
+                audit=audit,
+                stop=stop,
+                progress=lambda count: bar.update(task, completed=count),
+                edit=edit_letter if edit else None,
+            )
+    if as_json:
+        print_json(_plan_json(plan, sent=sent, executed=execute))
+    elif not execute:
+        err.print("Nothing was changed: this is what --execute would do.", style="bold")
+    else:
+        out.print(f"{sent:,} of {plan.total:,} letters are replayed.", markup=False)
+    # Fewer than planned without a stop: a replay that this one took over from had sent them meanwhile.
+    if stop.is_set() and sent < plan.total:
+        err.print("The same command sends the rest.", style="yellow")
+        raise typer.Exit(1)
+
+
+def _choice(
+    *,
+    reason: str,
+    source: str,
+    group: str,
+    since: str | None,
+    until: str | None,
+    key: str | None,
+    where: str | None,
+    at: list[str] | None = None,
+) -> Choice:
+    now = time.time()
+    return Choice(
+        reason=reason,
+        source=source,
+        group=group,
+        key=None if key is None else key.encode(),
+        since=None if since is None else moment_or_ago(since, now=now, name="--since"),
+        until=None if until is None else moment_or_ago(until, now=now, name="--until"),
+        where=None if where is None else Expression(where),
+        at=frozenset(_spot(each) for each in at or ()),
+    )
+
+
+def _spot(text: str) -> tuple[int, int]:
+    match = _SPOT.fullmatch(text)
+    if match is None:
+        raise ConfigError(f"--at {text!r} is no place in a topic.", hint="Write PARTITION:OFFSET, such as 0:17.")
+    return int(match[1]), int(match[2])
+
+
+def _tell_misses(choice: Choice) -> None:
+    where = choice.where
+    if where is not None and where.misses:
+        err.print(
+            f"--where could not be told of {where.misses:,} records, which count as no match: {where.example}",
+            style="yellow",
+            markup=False,
+        )
+
+
+def _show_plan(topic: str, plan: ReplayPlan) -> None:
+    rows = [(target, reason, f"{count:,}") for (target, reason), count in plan.going.most_common()]
+    if plan.parked:
+        rows.append((topic + PARKED, "came back too often", f"{plan.parked:,}"))
+    if rows:
+        print_table(("TO", "REASON", "LETTERS"), rows, right=("LETTERS",))
+    left = {
+        "replayed before": plan.done_before,
+        "not chosen": plan.left_out,
+        "of no known source (use --to)": plan.homeless,
+    }
+    for why, count in left.items():
+        if count:
+            err.print(f"{count:,} stay: {why}.", markup=False)
+    if not rows:
+        err.print("Nothing to replay.")
+
+
+def _plan_json(plan: ReplayPlan, *, sent: int, executed: bool) -> dict[str, Any]:
+    return {
+        "executed": executed,
+        "sent": sent,
+        "going": [{"to": target, "reason": reason, "letters": count} for (target, reason), count in plan.going.items()],
+        "parked": plan.parked,
+        "replayed_before": plan.done_before,
+        "not_chosen": plan.left_out,
+        "no_known_source": plan.homeless,
+    }
+
+
+def _seen(letter: Letter, lens: LensFor) -> Seen:
+    """As whoever failed on it would have seen it."""
+    return lens(letter.note.topic, letter.note.group).see(letter.record)
+
+
+def _letter_json(letter: Letter, seen: Seen) -> dict[str, Any]:
+    record, note = letter.record, letter.note
+    return {
+        "partition": record.partition,
+        "offset": record.offset,
+        **seen.as_json(),
+        "headers": {name: as_plain(readable(value)) for name, value in record.headers},
+        "style": note.style,
+        "source": {
+            "topic": note.topic,
+            "partition": note.partition,
+            "offset": note.offset,
+            "timestamp_ms": note.timestamp_ms,
+        },
+        "group": note.group,
+        "attempts": note.attempts,
+        "error_type": note.error_type,
+        "message": note.message,
+        "died_at": letter.died_at,
+        "returns": returns_of(record.headers),
+    }
+
+
+def _record_panel(letter: Letter, seen: Seen) -> Panel:
+    record, value = letter.record, seen.value
+    is_whole = isinstance(value, dict | list) and seen.value_problem is None and not _is_hex(value)
+    shown = json.dumps(value, indent=2, ensure_ascii=False) if is_whole else seen.value_text(record)
+    lines = [f"key    {seen.key_text(record)}", "", shown]
+    return Panel(Text("\n".join(lines)), title=Text(str(record)), title_align="left")
+
+
+def _is_hex(value: Any) -> bool:
+    return isinstance(value, dict) and set(value) == {"hex"}
+
+
+def _note_panel(letter: Letter) -> Panel:
+    note = letter.note
+    source = f"{note.topic}[{note.partition}]@{note.offset}" if note.topic else "unknown"
+    facts = {
+        "source": source,
+        "group": note.group,
+        "attempts": note.attempts,
+        "returns": returns_of(letter.record.headers) or None,
+        "died": moment(letter.died_at),
+        "error": note.error_type,
+        "message": as_text(note.message.encode()) if note.message else None,
+    }
+    lines = [f"{name:<9}{value}" for name, value in facts.items() if value not in (None, "")]
+    return Panel(Text("\n".join(lines)), title=Text(note.style or "no notes"), title_align="left")

@@ -1,0 +1,120 @@
+"""``penstock groups history``: the rebalances of a group, as its members on this machine tell of them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from penstock.cli.options import Json
+from penstock.cli.tables import moment, print_json, print_table
+from penstock.core.readable import as_text
+from penstock.core.rebalance import Handover, Rebalance, Voter
+from penstock.core.record import TopicPartition as Place
+from penstock.errors import StateError
+from penstock.ops.history import GroupRound, read_history, rounds
+from penstock.ops.runs import runs_folder
+
+EXAMPLES = """
+[bold]Examples[/]
+
+  penstock groups history shipping                the latest rebalances, the newest last
+  penstock groups history shipping --last 100 --json
+"""
+_SEVERAL = 3
+
+
+def history(
+    group: Annotated[str, typer.Argument(metavar="GROUP")],
+    *,
+    last: Annotated[int, typer.Option(min=1, help="How many rebalances to show.")] = 10,
+    as_json: Json = False,
+) -> None:
+    """Rebalances of a group: why, in which phases, who led, what changed hands, and how long nobody had it.
+
+    Told by the `penstock run` processes of this machine, also those that have ended. Members with assignors of
+    Penstock's know all of it; of the client's own, only what it lets them know.
+    """
+    found = rounds(read_history(runs_folder(), group))[-last:]
+    if not found:
+        raise StateError(
+            f"No run of this machine has told of a rebalance of group {group!r}.",
+            hint="Look on the machines where its members run; `penstock stop` lists the runs of this one.",
+        )
+    if as_json:
+        print_json({"group": group, "rebalances": [_as_json(each) for each in found]})
+        return
+    for number, each in enumerate(found):
+        if number:
+            typer.echo("")
+        _show(each)
+
+
+def _show(each: GroupRound) -> None:
+    its = each.first.rebalance
+    generation = "" if its.generation is None else f" generation {its.generation},"
+    _say(f"{moment(each.began)}{generation} {its.strategy or 'strategy unknown'}: {each.reason}")
+    if its.coordinator is not None:
+        _say(f"  coordinator: {its.coordinator.explained()}")
+    if its.leader is not None:
+        _say(f"  leader: {its.leader}")
+    if its.members is not None:
+        columns = ("  MEMBER", "INSTANCE-ID", "RACK", "VOTES", "HAD", "GETS")
+        print_table(columns, [_voter_row(voter) for voter in its.members], right=columns[4:])
+    rows = [_told_row(told.member, told.rebalance) for told in each.told]
+    print_table(("  TOLD BY", "PHASES", "GAVE UP", "TOOK", "LOST"), rows)
+    if each.handovers:
+        _say(f"  without an owner: {_gaps(each.handovers)}")
+
+
+def _voter_row(voter: Voter) -> tuple[object, ...]:
+    votes = "unknown" if voter.votes is None else ", ".join(voter.votes)
+    return f"  {voter.id}", voter.static_id, voter.rack, votes, voter.owned, voter.assigned
+
+
+def _told_row(member: str, its: Rebalance) -> tuple[object, ...]:
+    phases = ", ".join(f"{phase.name} {_seconds(phase.seconds)}" for phase in its.phases)
+    return f"  {member} ({its.membership})", phases, _places(its.given_up), _places(its.taken), _places(its.lost)
+
+
+def _places(places: Iterable[Place]) -> str:
+    by_topic: dict[str, list[str]] = {}
+    for topic, partition in places:
+        by_topic.setdefault(topic, []).append(str(partition))
+    return ";".join(f"{topic}:{','.join(numbers)}" for topic, numbers in by_topic.items())
+
+
+def _gaps(handovers: Sequence[Handover]) -> str:
+    known = [(each.seconds, each.place) for each in handovers if each.seconds is not None]
+    unknown = len(handovers) - len(known)
+    longest = [f"{topic}[{number}] {_seconds(seconds)}" for seconds, (topic, number) in sorted(known, reverse=True)]
+    parts = longest[:_SEVERAL]
+    parts += [f"{len(longest) - _SEVERAL} more for less"] * (len(longest) > _SEVERAL)
+    parts += [f"{unknown} for an unknown time"] * bool(unknown)
+    return ", ".join(parts)
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds * 1000:.0f}ms" if seconds < 1 else f"{seconds:.1f}s"
+
+
+def _say(line: str) -> None:
+    typer.echo(as_text(line.encode(errors="replace")))
+
+
+def _as_json(each: GroupRound) -> dict[str, Any]:
+    its = each.first.rebalance
+    return {
+        "began": each.began,
+        "reason": each.reason,
+        "generation": its.generation,
+        "strategy": its.strategy,
+        "coordinator": None if its.coordinator is None else asdict(its.coordinator),
+        "leader": its.leader,
+        "members": None if its.members is None else [asdict(voter) for voter in its.members],
+        "told": [{"member": told.member, **asdict(told.rebalance)} for told in each.told],
+        "without_owner": [
+            {"topic": one.place[0], "partition": one.place[1], "owner": one.owner, "seconds": one.seconds}
+            for one in each.handovers
+        ],
+    }

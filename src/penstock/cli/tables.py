@@ -1,0 +1,110 @@
+"""How results look: plain tables on standard output, numbers and times as people read them, or JSON."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import typer
+from rich.cells import cell_len
+from rich.style import Style
+
+from penstock.cli.screen import out
+from penstock.core.readable import as_text
+
+_TICKS = "▁▂▃▄▅▆▇█"
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_KIBI = 1024
+
+
+@dataclass(frozen=True)
+class Styled:
+    """A cell in a colour of its own, where there is a terminal."""
+
+    text: str
+    style: str
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Iterable[str] = ()) -> None:
+    """Columns named in ``right`` are aligned there, as numbers are. Rows are never cut: lines may be long."""
+    for line in table_lines(columns, rows, right=right):
+        typer.echo(line)
+
+
+def table_lines(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Iterable[str] = ()) -> list[str]:
+    """Laid out by hand: a table of ten thousand groups must not take longer than asking for them."""
+    numbers = [column in set(right) for column in columns]
+    cells: list[list[Styled | str]] = [[Styled(each, "bold") for each in columns]]
+    cells += [[each if isinstance(each, Styled) else _plain(each) for each in row] for row in rows]
+    widths = [max(_width(row[at]) for row in cells) for at in range(len(columns))]
+    return [
+        " ".join(
+            _placed(cell, width, to_the_right=number) for cell, width, number in zip(row, widths, numbers, strict=True)
+        ).rstrip()
+        for row in cells
+    ]
+
+
+def _width(cell: Styled | str) -> int:
+    return cell_len(cell.text if isinstance(cell, Styled) else cell)
+
+
+def _placed(cell: Styled | str, width: int, *, to_the_right: bool) -> str:
+    text = cell.text if isinstance(cell, Styled) else cell
+    space = " " * (width - cell_len(text))
+    shown = Style.parse(cell.style).render(text) if isinstance(cell, Styled) and out.is_terminal else text
+    return space + shown if to_the_right else shown + space
+
+
+def print_json(value: Any) -> None:
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+
+
+def duration(seconds: float | None) -> str:
+    """Two units at most: 1d 3h, 4m 05s, 12s."""
+    if seconds is None:
+        return "-"
+    whole = int(seconds)
+    if whole < _MINUTE:
+        return f"{whole}s"
+    if whole < _HOUR:
+        return f"{whole // _MINUTE}m {whole % _MINUTE:02}s"
+    if whole < _DAY:
+        return f"{whole // _HOUR}h {whole % _HOUR // _MINUTE:02}m"
+    return f"{whole // _DAY}d {whole % _DAY // _HOUR}h"
+
+
+def rate(per_second: float | None) -> str:
+    if per_second is None:
+        return "-"
+    return f"{per_second:.1f}/s" if per_second < 100 else f"{per_second:,.0f}/s"  # noqa: PLR2004 - a matter of taste
+
+
+def size(count: int | None) -> str:
+    """Bytes, in the unit in which they are easily read."""
+    if count is None:
+        return "-"
+    value, units = float(count), iter(("B", "KiB", "MiB", "GiB", "TiB"))
+    unit = next(units)
+    while value >= _KIBI and (larger := next(units, None)) is not None:
+        value, unit = value / _KIBI, larger
+    return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+
+
+def moment(seconds: float | None) -> str:
+    """In UTC, as Kafka's tools read it back."""
+    if seconds is None:
+        return "-"
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def sparkline(values: Sequence[float], width: int = 20) -> str:
+    shown = list(values)[-width:]
+    top = max(shown, default=0)
+    return "".join(_TICKS[round(each / top * (len(_TICKS) - 1))] if top else _TICKS[0] for each in shown)
+
+
+def _plain(cell: object) -> str:
+    """In one line and harmless: names and messages come from others, and terminals obey control characters."""
+    return "-" if cell is None or cell == "" else as_text(str(cell).encode(errors="replace"))

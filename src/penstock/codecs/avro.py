@@ -1,0 +1,171 @@
+"""Avro at work, by fastavro."""
+
+import json
+from collections.abc import Mapping
+from io import BytesIO
+from typing import Any
+
+from confluent_kafka.schema_registry import Schema
+from fastavro import schemaless_reader, schemaless_writer
+from fastavro.repository import AbstractSchemaRepository
+from fastavro.schema import SchemaParseException, UnknownType, load_schema, parse_schema
+from fastavro.types import Schema as Parsed
+
+from penstock.codecs.avro_faults import refuse_deep, refuse_unbounded, why_not, why_unwritable
+from penstock.codecs.avro_schemas import as_json, is_recursive, names_of
+from penstock.codecs.base import Decode, SchemaCodec, Writer, as_references, require_type
+from penstock.codecs.registry import RegistryDesk
+from penstock.core.outcome import Undecodable
+from penstock.core.record import Header
+from penstock.errors import ConfigError
+from penstock.serde import Avro, Field, to_plain
+
+AVRO = "AVRO"
+
+# fastavro's reader does not look after its stack: a value that is nested deeply ends the process. Up to this length
+# none can be nested deeply enough.
+_SAFE_LENGTH = 1000
+
+
+class AvroCodec(SchemaCodec):
+    _format: Avro
+
+    def __init__(self, format_: Avro, desk: RegistryDesk | None, *, field: Field, topic: str | None) -> None:
+        super().__init__(format_, desk, field=field, topic=topic)
+        self._text = None if format_.schema is None else str(format_.schema)
+        self._schema: Parsed | None = None
+        if self._text is not None and not format_.references:
+            self._schema = _checked(self._text)
+        if self._schema is None and topic is not None and self._text is None:
+            raise ConfigError("Avro() has no schema to write with.", hint="Write to_value=Avro(schema).")
+
+    def own_schema(self) -> Parsed:
+        """The schema that it writes with."""
+        schema = self._own()
+        if schema is None:
+            raise ConfigError("Avro() has no schema to write with.", hint="Name one.")
+        return schema
+
+    def _own(self) -> Parsed | None:
+        """The schema of the format; where it refers to others, they are asked for when it is first needed."""
+        text, desk = self._text, self._desk
+        if self._schema is None and text is not None and desk is not None:
+            schema = Schema(text, AVRO, as_references(self._format.references))
+            self._schema = desk.declared("Avro", lambda: _parsed(text, _referred(schema, desk)))
+        return self._schema
+
+    def _decoder(self, desk: RegistryDesk, writer: Schema, stamp: bytes) -> Decode:  # noqa: ARG002 - others need it
+        require_type(writer, AVRO)
+        return _decode_by(_parsed(str(writer.schema_str), _referred(writer, desk)), self._own())
+
+    def _writer(self, desk: RegistryDesk, writer: Schema, stamp: bytes) -> Writer:  # noqa: ARG002 - others need it
+        require_type(writer, AVRO)
+        parsed = _parsed(str(writer.schema_str), _referred(writer, desk))
+        refuse_unbounded(parsed)
+        if is_recursive(parsed):
+            raise Undecodable("its schema refers to itself, for which Spark has no columns: read it in a handler")
+        return Writer(as_json(parsed))
+
+    def reader_schema(self) -> str:
+        """The format's own schema, with all that it refers to inside of it."""
+        schema = self._own()
+        if is_recursive(schema):
+            raise ConfigError(
+                "Avro: the schema refers to itself, for which Spark has no columns.", hint="Read it in a handler."
+            )
+        return as_json(schema)
+
+    def _bare_decoder(self) -> Decode:
+        return _decode_by(self._own(), None)
+
+    def _encoded(self, value: Any) -> bytes:
+        schema = self._own()
+        plain = value if isinstance(value, dict) else to_plain(value)
+        if _is_bytes(schema):
+            return bytes(plain)
+        stream = BytesIO()
+        try:
+            schemaless_writer(stream, schema, plain)  # type: ignore[arg-type] # without a schema there is no encoding
+        except Exception as error:
+            raise ValueError(why_unwritable(plain, schema, error)) from error
+        return stream.getvalue()
+
+    def _register(self, desk: RegistryDesk) -> tuple[bytes, tuple[Header, ...]]:
+        schema = self._own()
+        name = str(schema["name"]) if isinstance(schema, Mapping) and "name" in schema else str(schema)
+        written = Schema(str(self._text), AVRO, as_references(self._format.references))
+        return self._stamped(desk, self._subject(name), written)
+
+
+def _decode_by(writer: Any, reader: Any) -> Decode:
+    if _is_bytes(writer):
+        return lambda data, start: data[start:]
+    refuse_unbounded(writer)
+    recursive, reader = is_recursive(writer), None if reader == writer else reader
+
+    def decode(data: bytes, start: int) -> Any:
+        if recursive and len(data) > _SAFE_LENGTH:
+            refuse_deep(data, start, writer)
+        stream = BytesIO(data)
+        if start:
+            stream.seek(start)
+        try:
+            value = schemaless_reader(stream, writer, reader, False)  # noqa: FBT003 - by position it costs less
+        except Exception as error:
+            raise Undecodable(why_not(data, start, writer, reader, error)) from error
+        if stream.tell() != len(data):
+            left = len(data) - stream.tell()
+            raise Undecodable(f"{left:,} of its {len(data):,} bytes are left over: it was written with another schema")
+        return value
+
+    return decode
+
+
+def _is_bytes(schema: Any) -> bool:
+    """Confluent's serializers write bytes on their own as they are, without the length that Avro puts in front."""
+    return schema == "bytes" or (isinstance(schema, Mapping) and schema.get("type") == "bytes")
+
+
+def _checked(text: str) -> Parsed:
+    try:
+        return _parsed(text, {})
+    except (SchemaParseException, UnknownType, TypeError, ValueError, KeyError, AttributeError) as error:
+        reason = f"it does not know the type {error}" if isinstance(error, UnknownType) else str(error)
+        raise ConfigError(
+            f"Avro: the schema cannot be used: {reason}.",
+            hint="Types of other schemas are named with references=(Reference(name, subject, version), ...).",
+        ) from error
+
+
+class _Repository(AbstractSchemaRepository):
+    """Where fastavro finds the schemas that one refers to."""
+
+    def __init__(self, schemas: Mapping[str, Any]) -> None:
+        self._schemas = schemas
+
+    def load(self, name: str) -> Any:
+        found = self._schemas.get(name)
+        if found is None:
+            raise SchemaParseException(f"it refers to {name}, which is not known")
+        return found
+
+
+def _parsed(text: str, referred: Mapping[str, Any]) -> Parsed:
+    if not referred:
+        return parse_schema(json.loads(text))
+    return load_schema("$root", repo=_Repository({**referred, "$root": json.loads(text)}))
+
+
+def _referred(schema: Schema, desk: RegistryDesk) -> dict[str, Any]:
+    """All that a schema refers to, by name; each is fetched once."""
+    found: dict[str, Any] = {}
+    open_references = list(schema.references or ())
+    while open_references:
+        reference = open_references.pop()
+        if reference.name in found:
+            continue
+        inner = desk.version(str(reference.subject), int(reference.version or 0))
+        content = found[str(reference.name)] = json.loads(str(inner.schema_str))
+        found.update(dict.fromkeys(names_of(content), content))
+        open_references += inner.references or ()
+    return found

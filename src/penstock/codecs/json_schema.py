@@ -1,0 +1,148 @@
+"""JSON with JSON Schema at work, by msgspec and jsonschema."""
+
+import json
+from typing import Any
+
+import msgspec
+from confluent_kafka.schema_registry import Schema
+from jsonschema.exceptions import SchemaError, best_match
+from jsonschema.protocols import Validator
+from jsonschema.validators import validator_for
+from referencing import Registry, Resource
+from referencing.jsonschema import DRAFT7
+
+from penstock.codecs.base import Decode, SchemaCodec, Writer, as_references, require_type
+from penstock.codecs.registry import RegistryDesk
+from penstock.core.outcome import Undecodable
+from penstock.core.record import Header
+from penstock.errors import ConfigError
+from penstock.serde import Field, JsonSchema
+
+JSON = "JSON"
+
+# A message quotes what it complains about, and that may be all of a large value.
+_SHOWN = 200
+
+
+class JsonSchemaCodec(SchemaCodec):
+    _format: JsonSchema
+
+    def __init__(self, format_: JsonSchema, desk: RegistryDesk | None, *, field: Field, topic: str | None) -> None:
+        super().__init__(format_, desk, field=field, topic=topic)
+        self._text = None if format_.schema is None else str(format_.schema)
+        self._validator: Validator | None = None
+        if self._text is not None and not format_.references:
+            self._validator = _checked(self._text)
+        if topic is not None:
+            self._title = _title(self._text, format_)
+
+    def _own(self) -> Validator | None:
+        """What the format checks by; where its schema refers to others, they are asked for when it is first needed."""
+        text, desk = self._text, self._desk
+        if self._validator is None and text is not None and desk is not None:
+            self._validator = desk.declared("JsonSchema", lambda: _validator(self._written(text), desk))
+        return self._validator
+
+    def _written(self, text: str) -> Schema:
+        return Schema(text, JSON, as_references(self._format.references))
+
+    def _decoder(self, desk: RegistryDesk, writer: Schema, stamp: bytes) -> Decode:  # noqa: ARG002 - others need it
+        require_type(writer, JSON)
+        return _decode_by(self._own() or _validator(writer, desk))
+
+    def _writer(self, desk: RegistryDesk, writer: Schema, stamp: bytes) -> Writer:  # noqa: ARG002 - others need it
+        require_type(writer, JSON)
+        return Writer()
+
+    def _bare_decoder(self) -> Decode:
+        return _decode_by(self._own())
+
+    def _encoded(self, value: Any) -> bytes:
+        dump = getattr(value, "model_dump", None)
+        plain = dump(mode="json") if dump is not None else msgspec.to_builtins(value, str_keys=True)
+        validator = self._own()
+        fault = None if validator is None else _fault(validator, plain)
+        if fault is not None:
+            raise ValueError(fault)
+        return msgspec.json.encode(plain)
+
+    def _register(self, desk: RegistryDesk) -> tuple[bytes, tuple[Header, ...]]:
+        return self._stamped(desk, self._subject(self._title), self._written(str(self._text)))
+
+
+def _title(text: str | None, format_: JsonSchema) -> str:
+    """The name of what is written, by which subjects may go."""
+    if text is None:
+        raise ConfigError("JsonSchema() has no schema to write with.", hint="Write to_value=JsonSchema(schema).")
+    content = json.loads(text)
+    title = content.get("title") if isinstance(content, dict) else None
+    if title is None and format_.subject != "topic":
+        raise ConfigError(
+            f'JsonSchema: subject="{format_.subject}" goes by the title of the schema, and it has none.',
+            hint='Give the schema a "title".',
+        )
+    return str(title)
+
+
+def _decode_by(validator: Validator | None) -> Decode:
+    parse = msgspec.json.Decoder().decode
+
+    def decode(data: bytes, start: int) -> Any:
+        try:
+            value = parse(memoryview(data)[start:] if start else data)
+            fault = None if validator is None else _fault(validator, value)
+        except RecursionError as error:
+            raise Undecodable("it is nested too deeply") from error
+        except Exception as error:
+            raise Undecodable(str(error) or type(error).__name__) from error
+        if fault is not None:
+            raise Undecodable(fault)
+        return value
+
+    return decode
+
+
+def _fault(validator: Validator, value: Any) -> str | None:
+    """What is wrong and where. Only the first fault, as a large value may have millions."""
+    first = next(validator.iter_errors(value), None)
+    if first is None:
+        return None
+    closest = best_match([first]) or first
+    return f"{closest.message[:_SHOWN]} - at `{closest.json_path}`"
+
+
+def _checked(text: str) -> Validator:
+    try:
+        return _validator_of(json.loads(text), Registry())
+    except SchemaError as error:
+        raise ConfigError(
+            f"JsonSchema: the schema is none: {error.message[:_SHOWN]} - at {error.json_path}.",
+            hint="See https://json-schema.org for what a schema is made of.",
+        ) from error
+
+
+def _validator(schema: Schema, desk: RegistryDesk) -> Validator:
+    return _validator_of(json.loads(str(schema.schema_str)), _referred(schema, desk))
+
+
+def _validator_of(content: Any, registry: "Registry[Any]") -> Validator:
+    kind = validator_for(content)
+    kind.check_schema(content)
+    return kind(content, registry=registry)
+
+
+def _referred(schema: Schema, desk: RegistryDesk) -> "Registry[Any]":
+    """All that a schema refers to, by name. Nothing else is fetched, wherever a ``$ref`` may point."""
+    found: Registry[Any] = Registry()
+    seen = set()
+    open_references = list(schema.references or ())
+    while open_references:
+        reference = open_references.pop()
+        if reference.name in seen:
+            continue
+        seen.add(reference.name)
+        inner = desk.version(str(reference.subject), int(reference.version or 0))
+        content = json.loads(str(inner.schema_str))
+        found = found.with_resource(str(reference.name), Resource.from_contents(content, default_specification=DRAFT7))
+        open_references += inner.references or ()
+    return found

@@ -1,0 +1,266 @@
+"""Protocol Buffers at work."""
+
+import base64
+from collections.abc import Callable
+from typing import Any
+
+from confluent_kafka.schema_registry import Schema, SchemaReference
+from google.protobuf.descriptor import Descriptor, FileDescriptor
+from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
+from google.protobuf.message import DecodeError, Message
+
+from penstock.codecs.base import Decode, SchemaCodec, Writer, require_type
+from penstock.codecs.proto_faults import why_not
+from penstock.codecs.proto_text import Messages, name_at, place_of, read_messages
+from penstock.codecs.registry import RegistryDesk
+from penstock.codecs.wire import ID_LENGTH, stamp_length
+from penstock.core.outcome import Undecodable
+from penstock.core.record import Header
+from penstock.serde import Field, Headers, Protobuf
+
+PROTOBUF = "PROTOBUF"
+
+# Every reader brings these along, so that no registry needs to have them.
+_BUILT_IN = ("google/protobuf/", "google/type/", "confluent/")
+# More levels than that no schema has.
+_DEEPEST = 100
+_LONGEST_VARINT = 10
+
+
+class ProtobufCodec(SchemaCodec):
+    """Reads into the one message class of the format. Fields that it does not know are kept, as Protobuf does."""
+
+    _format: Protobuf
+
+    def __init__(self, format_: Protobuf, desk: RegistryDesk | None, *, field: Field, topic: str | None) -> None:
+        super().__init__(format_, desk, field=field, topic=topic)
+        self._message: type[Message] = format_.message
+        self._descriptor: Descriptor = format_.message.DESCRIPTOR
+        self._parse = _parser(format_.message)
+        # What usually stands in front of a value: its stamp and the place of the message, all of one length.
+        self._leads: set[bytes] = set()
+        self._reach = 0
+
+    def _decoder(self, desk: RegistryDesk, writer: Schema, stamp: bytes) -> Decode:
+        require_type(writer, PROTOBUF)
+        messages, wanted, parse = _messages_of(str(writer.schema_str)), _name_within(self._descriptor), self._parse
+        indexes = place_of(messages, wanted)
+        usual = b"" if indexes is None else _write_indexes(indexes)
+        # Where a header says the schema, it says the message as well.
+        if len(stamp) > stamp_length(stamp):
+            _require_message(messages, _read_indexes(stamp, stamp_length(stamp))[0], wanted)
+
+        begins_usually = ID_LENGTH + len(usual)
+        if usual and len(stamp) == ID_LENGTH:
+            self._note_lead(stamp + usual, desk.capacity)
+
+        def decode(data: bytes, start: int) -> Any:
+            if start == 0:
+                return parse(data, 0)
+            if usual and data.startswith(usual, ID_LENGTH):
+                return parse(data, begins_usually)
+            indexes, begins = _read_indexes(data, start)
+            _require_message(messages, indexes, wanted)
+            return parse(data, begins)
+
+        return decode
+
+    def _note_lead(self, lead: bytes, capacity: int) -> None:
+        if not self._leads:
+            self._reach = len(lead)
+        if len(self._leads) >= capacity:
+            self._leads.clear()
+        if len(lead) == self._reach:
+            self._leads.add(lead)
+
+    def reader(
+        self,
+        raw_of: Callable[[Any], bytes | None],
+        headers_of: Callable[[Any], Headers],
+        *,
+        null: Callable[[], Any],
+        convert: Callable[[Any], Any] | None,
+    ) -> Callable[[Any], Any]:
+        usual = super().reader(raw_of, headers_of, null=null, convert=convert)
+        if self._desk is None or convert is not None or _has_required(self._descriptor, set()):
+            return usual
+        leads, parse, reach = self._leads, self._message.FromString, self._reach
+        last = b"\xff"  # no lead begins so
+
+        # Parsing a message takes no longer than a few calls of Python. So what stands in front of most is told at once.
+        def read(record: Any) -> Any:
+            nonlocal last, reach
+            try:
+                raw: Any = raw_of(record)
+                rest = raw.removeprefix(last)
+                if rest is not raw and not headers_of(record):
+                    return parse(rest)
+                lead = raw[:reach]
+                if lead in leads and not headers_of(record):
+                    last = lead
+                    return parse(raw[len(lead) :])
+            except Exception:  # noqa: BLE001, S110 - whatever it is, and be it no value, the usual way says what to do
+                pass
+            found = usual(record)
+            reach = self._reach
+            return found
+
+        return read
+
+    def _writer(self, desk: RegistryDesk, writer: Schema, stamp: bytes) -> Writer:  # noqa: ARG002 - others need it
+        require_type(writer, PROTOBUF)
+        messages, wanted = _messages_of(str(writer.schema_str)), _name_within(self._descriptor)
+        if len(stamp) > stamp_length(stamp):
+            _require_message(messages, _read_indexes(stamp, stamp_length(stamp))[0], wanted)
+            return Writer()
+        indexes = place_of(messages, wanted)
+        if indexes is None:
+            raise Undecodable(f"its schema has no message {wanted}")
+        # The first message has a short form and a long one.
+        long = b"".join(map(_varint, [len(indexes), *indexes]))
+        return Writer(leads=tuple(dict.fromkeys((_write_indexes(indexes), long))))
+
+    def file_set(self) -> bytes:
+        """The message's file and all that it imports, as ``protoc`` writes them for other programs."""
+        files: dict[str, FileDescriptor] = {}
+        _collect(self._descriptor.file, files)
+        protos = []
+        for each in files.values():
+            protos.append(FileDescriptorProto())
+            each.CopyToProto(protos[-1])
+        return bytes(FileDescriptorSet(file=protos).SerializeToString())
+
+    def _bare_decoder(self) -> Decode:
+        return self._parse
+
+    def _encoded(self, value: Any) -> bytes:
+        if not isinstance(value, self._message):
+            raise TypeError(f"expected a {self._descriptor.full_name}, got {type(value).__name__}")
+        return bytes(value.SerializeToString())
+
+    def _register(self, desk: RegistryDesk) -> tuple[bytes, tuple[Header, ...]]:
+        schema = self._schema_of(desk, self._descriptor.file)
+        return self._stamped(
+            desk, self._subject(self._descriptor.full_name), schema, _write_indexes(_indexes_of(self._descriptor))
+        )
+
+    def _schema_of(self, desk: RegistryDesk, file: FileDescriptor) -> Schema:
+        """The file as a schema, with references to those that it imports; each of them is a subject by its path."""
+        references = []
+        for imported in file.dependencies:
+            if imported.name.startswith(_BUILT_IN):
+                continue
+            inner = self._schema_of(desk, imported)
+            registered = desk.registered(imported.name, inner, register=self._format.register)
+            version = registered.version or desk.registered(imported.name, inner, register=False).version
+            references.append(SchemaReference(imported.name, imported.name, version))
+        return Schema(base64.b64encode(file.serialized_pb).decode(), PROTOBUF, references)
+
+
+def _collect(file: FileDescriptor, found: dict[str, FileDescriptor]) -> None:
+    """What it imports stands before it."""
+    for imported in file.dependencies:
+        _collect(imported, found)
+    found.setdefault(file.name, file)
+
+
+def _parser(message: Any) -> Decode:
+    read, descriptor, demands = message.FromString, message.DESCRIPTOR, _has_required(message.DESCRIPTOR, set())
+
+    def parse(data: bytes, start: int) -> Any:
+        try:
+            found = read(data[start:] if start else data)
+        except (DecodeError, RecursionError, MemoryError, ValueError) as error:
+            raise Undecodable(why_not(data[start:], descriptor, error)) from error
+        if demands and not found.IsInitialized():
+            missing = ", ".join(f"`$.{each}`" for each in found.FindInitializationErrors())
+            raise Undecodable(f"its required fields are missing: {missing}")
+        return found
+
+    return parse
+
+
+def _has_required(descriptor: Descriptor, seen: set[str]) -> bool:
+    """Whether it, or a message inside of it, has fields that must not be missing, as older files may say."""
+    if descriptor.full_name in seen:
+        return False
+    seen.add(descriptor.full_name)
+    inner = [field.message_type for field in descriptor.fields if field.message_type is not None]
+    return any(_is_required(field) for field in descriptor.fields) or any(_has_required(each, seen) for each in inner)
+
+
+def _is_required(field: Any) -> bool:
+    said = getattr(field, "is_required", None)
+    return bool(field.label == field.LABEL_REQUIRED if said is None else said)
+
+
+def _require_message(messages: Messages, indexes: list[int], wanted: str) -> None:
+    found = name_at(messages, indexes)
+    if found is None:
+        raise Undecodable(f"it says to be message {indexes} of its schema, which has no such message")
+    if found != wanted:
+        raise Undecodable(f"it is the message {found}, not {wanted}")
+
+
+def _messages_of(text: str) -> Messages:
+    """Registries hand out the file as text, or as it was registered: its descriptor in base64."""
+    try:
+        file = FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
+    except (ValueError, DecodeError):
+        return read_messages(text)
+    return [(each.name, _nested(each)) for each in file.message_type]
+
+
+def _nested(message: Any) -> Messages:
+    return [(each.name, _nested(each)) for each in message.nested_type]
+
+
+def _name_within(descriptor: Descriptor) -> str:
+    """Its name inside of its file: packages may be called otherwise elsewhere."""
+    names = [descriptor.name]
+    while (descriptor := descriptor.containing_type) is not None:
+        names.insert(0, descriptor.name)
+    return ".".join(names)
+
+
+def _indexes_of(descriptor: Descriptor) -> list[int]:
+    around = descriptor.containing_type
+    if around is None:
+        return [list(descriptor.file.message_types_by_name).index(descriptor.name)]
+    return [*_indexes_of(around), [each.name for each in around.nested_types].index(descriptor.name)]
+
+
+def _write_indexes(indexes: list[int]) -> bytes:
+    if indexes == [0]:
+        return b"\x00"
+    return b"".join(map(_varint, [len(indexes), *indexes]))
+
+
+def _varint(number: int) -> bytes:
+    number <<= 1  # as signed ones are written; none of these is negative
+    out = bytearray()
+    while number > 0x7F:  # noqa: PLR2004 - seven bits a byte
+        out.append((number & 0x7F) | 0x80)
+        number >>= 7
+    return bytes([*out, number])
+
+
+def _read_indexes(data: bytes, at: int) -> tuple[list[int], int]:
+    """Which message it is, and where it begins."""
+    count, at = _read_varint(data, at)
+    if not 0 <= count <= _DEEPEST:
+        raise Undecodable(f"it says to be {count:,} messages deep in its schema")
+    indexes = []
+    for _ in range(count):
+        index, at = _read_varint(data, at)
+        indexes.append(index)
+    return indexes or [0], at
+
+
+def _read_varint(data: bytes, at: int) -> tuple[int, int]:
+    number = 0
+    for place, byte in enumerate(data[at : at + _LONGEST_VARINT]):
+        number |= (byte & 0x7F) << (7 * place)
+        if byte < 0x80:  # noqa: PLR2004 - the bit that says that more follows
+            return (number >> 1) ^ -(number & 1), at + place + 1
+    raise Undecodable("it ends before it says which message of its schema it is")

@@ -1,0 +1,61 @@
+"""Offsets as lines of text, in the form of Kafka's own tool: ``topic,partition,offset``, or with the group in front."""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+
+from penstock.core.record import TopicPartition
+from penstock.errors import ConfigError
+
+Plan = dict[str, dict[TopicPartition, int]]
+
+_PLAIN, _WITH_GROUP = 3, 4
+_FORM = "Each line is topic,partition,offset, or group,topic,partition,offset."
+_MAX_INT32, _MAX_INT64 = 2**31 - 1, 2**63 - 1
+
+
+def write_offsets(plan: Mapping[str, Mapping[TopicPartition, int]]) -> str:
+    """Three columns for one group, four for several."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    for group, offsets in plan.items():
+        for (topic, partition), offset in sorted(offsets.items()):
+            writer.writerow([*([group] if len(plan) > 1 else []), topic, partition, offset])
+    return out.getvalue()
+
+
+def read_offsets(text: str, *, groups: Sequence[str], name: str) -> Plan:
+    """What the file says for these groups; ``name`` is that of the file. Three columns need one group, and only one."""
+    plan: Plan = {}
+    for number, row in enumerate(csv.reader(io.StringIO(text)), start=1):
+        if not row:
+            continue
+        where = f"{name} line {number}"
+        group, rest = _split(row, groups, where)
+        topic, partition, offset = rest
+        place = (topic, _number(partition, _MAX_INT32, where))
+        if place in plan.get(group, {}):
+            raise ConfigError(f"{where}: {topic}-{partition} is named twice.", hint="Keep one line for each partition.")
+        plan.setdefault(group, {})[place] = _number(offset, _MAX_INT64, where)
+    if not plan:
+        raise ConfigError(f"{name} names no offsets.", hint=_FORM)
+    return plan
+
+
+def _split(row: Sequence[str], groups: Sequence[str], where: str) -> tuple[str, Sequence[str]]:
+    fields = [each.strip() for each in row]
+    if len(fields) == _WITH_GROUP:
+        return fields[0], fields[1:]
+    if len(fields) != _PLAIN:
+        raise ConfigError(f"{where} has {len(fields)} columns.", hint=_FORM)
+    if len(groups) != 1:
+        raise ConfigError(
+            f"{where} does not say of which group it is.", hint="Name one group, or use lines with the group in front."
+        )
+    return groups[0], fields
+
+
+def _number(text: str, most: int, where: str) -> int:
+    if text.isdecimal() and text.isascii() and len(text) <= len(str(most)) and int(text) <= most:
+        return int(text)
+    raise ConfigError(f"{where}: {text!r} is not a whole number from 0 on.", hint=_FORM)

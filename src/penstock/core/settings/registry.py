@@ -1,0 +1,103 @@
+"""Where a schema registry is, and how to log in to it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from typing import Any
+
+from penstock.core.settings.secrets import HIDDEN, hide_passwords, is_secret
+from penstock.errors import ConfigError
+
+_HINT = (
+    'Use a URL such as "https://registry:8081", or a mapping: {"url": ..., "basic.auth.user.info": "user:password"}.'
+)
+_PREFIX = "schema.registry."
+
+
+@dataclass(frozen=True, repr=False)
+class Registry:
+    """Settings of the registry's client, under its own names with ``_`` for ``.``; printed, they show no secret.
+
+    Three are other than the client's own: a request takes 5 seconds at most, and is not repeated by the client, as
+    records wait in their lanes instead; and ``cache_capacity`` counts the schemas that a codec remembers.
+    """
+
+    url: str = ""
+    basic_auth_user_info: str | None = None
+    ssl_ca_location: str | None = None
+    ssl_certificate_location: str | None = None
+    ssl_key_location: str | None = None
+    ssl_key_password: str | None = None
+    bearer_auth_credentials_source: str | None = None
+    bearer_auth_token: str | None = None
+    bearer_auth_issuer_endpoint_url: str | None = None
+    bearer_auth_client_id: str | None = None
+    bearer_auth_client_secret: str | None = None
+    bearer_auth_scope: str | None = None
+    bearer_auth_logical_cluster: str | None = None
+    bearer_auth_identity_pool_id: str | None = None
+    proxy: str | None = None
+    timeout: float = 5.0
+    max_retries: int = 0
+    retries_wait_ms: int | None = None
+    retries_max_wait_ms: int | None = None
+    cache_capacity: int = 1000
+
+    @classmethod
+    def from_text(cls, value: Any) -> "Registry":
+        """What a file or a variable gives for the whole of it: its URL."""
+        if not isinstance(value, str):
+            raise ValueError("a URL")  # noqa: TRY004 - readers of options speak with one kind of error
+        return cls(url=value)
+
+    def client_settings(self) -> dict[str, Any]:
+        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name.replace("_", "."): value for name, value in given.items() if value is not None}
+
+    def scrubbed(self, text: str) -> str:
+        """A foreign text without the secrets among these settings."""
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if is_secret(each.name) and value:
+                text = text.replace(str(value), HIDDEN)
+        return str(hide_passwords(text))
+
+    def __str__(self) -> str:
+        return str(hide_passwords(self.url))
+
+    def __repr__(self) -> str:
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        given = {each.name: values[each.name] for each in fields(self) if values[each.name] != each.default}
+        shown = (
+            f"{name}={HIDDEN if is_secret(name) else hide_passwords(repr(value))}" for name, value in given.items()
+        )
+        return f"Registry({', '.join(shown)})"
+
+
+def registry_of(given: object) -> Registry | None:
+    """A Registry out of a URL, a mapping of the client's settings, or one that is one already."""
+    if given is None:
+        return None
+    if isinstance(given, str):
+        given = Registry(url=given)
+    elif isinstance(given, Mapping):
+        given = _from_mapping(given)
+    if not isinstance(given, Registry):
+        raise ConfigError(f"registry is a {type(given).__name__}, which says nothing about a registry.", hint=_HINT)
+    if not given.url.startswith(("http://", "https://", "mock://")):
+        what = f"has the URL {str(given)!r}" if given.url else "has no URL"
+        raise ConfigError(f"registry {what}.", hint=_HINT)
+    if not isinstance(given.cache_capacity, int) or given.cache_capacity < 1:
+        raise ConfigError(f"registry: cache_capacity={given.cache_capacity!r} is not a count.", hint="Use 1 or more.")
+    return given
+
+
+def _from_mapping(given: Mapping[Any, Any]) -> Registry:
+    known = {each.name for each in fields(Registry)}
+    names = {name: str(name).removeprefix(_PREFIX).replace(".", "_") for name in given}
+    for written, name in names.items():
+        if name not in known:
+            nearest = get_close_matches(name, known, n=1)
+            hint = f"Did you mean {nearest[0].replace('_', '.')!r}?" if nearest else _HINT
+            raise ConfigError(f"A schema registry's client has no setting {written!r}.", hint=hint)
+    return Registry(**{name: given[written] for written, name in names.items()})

@@ -1,0 +1,38 @@
+"""An event loop in a thread of its own, for handlers that are ``async def``."""
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from typing import Any
+
+_CLOSE_SECONDS = 1.0
+
+
+class OnEventLoop:
+    """Whoever works on one. From other threads it is reached with ``self._loop.call_soon_threadsafe``."""
+
+    def __init__(self, name: str) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._thread = threading.Thread(target=self._run_loop, name=f"{name}-event-loop", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """What is in progress is cancelled."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(timeout=_CLOSE_SECONDS)
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """On the loop's thread. The loop itself holds tasks only weakly."""
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _run_loop(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+        for task in self._tasks:
+            task.cancel()
+        self._loop.run_until_complete(asyncio.gather(*self._tasks, return_exceptions=True))
+        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        self._loop.close()

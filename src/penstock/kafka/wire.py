@@ -1,0 +1,72 @@
+"""What is used of kafka-python, in one place: it comes with an extra, and few of these parts are its public ones."""
+
+import logging
+import warnings
+
+from penstock.errors import ConfigError
+from penstock.kafka import schemas
+
+try:
+    with warnings.catch_warnings():
+        # Of Python's old way to read a package's files, as it loads its schemas.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        import kafka.errors
+        from kafka.admin import KafkaAdminClient
+        from kafka.net.manager import KafkaConnectionManager
+        from kafka.net.selector import NetworkSelector
+        from kafka.protocol.admin import ListGroupsRequest
+        from kafka.protocol.api_message import ApiMessage
+        from kafka.protocol.consumer import (
+            HeartbeatRequest,
+            JoinGroupRequest,
+            LeaveGroupRequest,
+            OffsetCommitRequest,
+            SyncGroupRequest,
+        )
+        from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+        from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest, MetadataRequest
+
+        # What it does not have, by descriptions of ours. Answers are found by the number that they have in common.
+
+        class ShareGroupDescribeRequest(ApiMessage, load_json=schemas.__name__):  # type: ignore[call-arg, misc]
+            pass
+
+        class ShareGroupDescribeResponse(ApiMessage, load_json=schemas.__name__):  # type: ignore[call-arg, misc]
+            pass
+
+        class DescribeShareGroupOffsetsRequest(ApiMessage, load_json=schemas.__name__):  # type: ignore[call-arg, misc]
+            pass
+
+        class DescribeShareGroupOffsetsResponse(ApiMessage, load_json=schemas.__name__):  # type: ignore[call-arg, misc]
+            pass
+except ImportError as missing:
+    raise ConfigError(
+        "Share groups, and assignors that the Kafka client does not have, need kafka-python, which is not installed.",
+        hint="Install it: pip install 'penstock[assignors]'.",
+    ) from missing
+
+foreign = kafka.errors
+# What it says of lost connections we say in our own words; whoever configures logging still gets its own.
+logging.getLogger("kafka").addHandler(logging.NullHandler())
+
+__all__ = [
+    "ConsumerProtocolAssignment",
+    "ConsumerProtocolSubscription",
+    "CoordinatorType",
+    "DescribeShareGroupOffsetsRequest",
+    "DescribeShareGroupOffsetsResponse",
+    "FindCoordinatorRequest",
+    "HeartbeatRequest",
+    "JoinGroupRequest",
+    "KafkaAdminClient",
+    "KafkaConnectionManager",
+    "LeaveGroupRequest",
+    "ListGroupsRequest",
+    "MetadataRequest",
+    "NetworkSelector",
+    "OffsetCommitRequest",
+    "ShareGroupDescribeRequest",
+    "ShareGroupDescribeResponse",
+    "SyncGroupRequest",
+    "foreign",
+]

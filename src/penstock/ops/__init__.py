@@ -1,0 +1,1 @@
+"""Operating it: any consumer group's lag and offsets, dead letters, topics."""

@@ -1,0 +1,196 @@
+"""Dead letters of any style: read, chosen, counted."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.core.expression import Expression
+from penstock.core.letter_notes import Note, read_note
+from penstock.core.readable import readable
+from penstock.core.record import Record
+from penstock.core.record import TopicPartition as Place
+from penstock.errors import PenstockError, TopicError
+from penstock.kafka.cluster import Cluster
+from penstock.kafka.logs import Bounds, Found, Logs
+from penstock.kafka.reading import read_span
+from penstock.ops.looking import Seen
+
+_LOOKS_DEAD = ("dlq", "dlt", "dead", "parked")
+
+
+@dataclass(frozen=True)
+class Letter:
+    record: Record
+    note: Note
+
+    @property
+    def died_at(self) -> float:
+        """When it became a dead letter, in seconds since 1970."""
+        failed = self.note.failed_at_ms
+        return (self.record.timestamp_ms if failed is None else failed) / 1000
+
+    def values(self, seen: Seen | None = None) -> dict[str, Any]:
+        """What an expression may look at."""
+        return {**record_values(self.record, seen), **note_values(self.note)}
+
+
+def record_values(record: Record, seen: Seen | None = None) -> dict[str, Any]:
+    """As ``seen`` by a lens, or as its bytes look."""
+    return {
+        "key": readable(record.key) if seen is None else seen.key,
+        "value": readable(record.value) if seen is None else seen.value,
+        "headers": {name: readable(value) for name, value in record.headers},
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp": record.timestamp_ms / 1000,
+    }
+
+
+def note_values(note: Note) -> dict[str, Any]:
+    return {"reason": note.reason, "message": note.message, "source": note.topic, "group": note.group}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which letters: all that fit everything that is given. Times are in seconds since 1970."""
+
+    reason: str = ""
+    source: str = ""
+    group: str = ""
+    key: bytes | None = None
+    since: float | None = None
+    until: float | None = None
+    where: Expression | None = None
+    at: frozenset[tuple[int, int]] = field(default_factory=frozenset)
+    """Partitions and offsets, in the dead-letter topic itself."""
+    values: Callable[[Letter], Mapping[str, Any]] = Letter.values
+    """What ``where`` may look at."""
+
+    def fits(self, letter: Letter) -> bool:
+        note, record = letter.note, letter.record
+        return (
+            (not self.at or (record.partition, record.offset) in self.at)
+            and (not self.reason or _mentions(note, self.reason))
+            and (not self.source or note.topic == self.source)
+            and (not self.group or note.group == self.group)
+            and (self.key is None or record.key == self.key)
+            and (self.since is None or letter.died_at >= self.since)
+            and (self.until is None or letter.died_at < self.until)
+            and (self.where is None or self.where.matches(self.values(letter)))
+        )
+
+
+def _mentions(note: Note, text: str) -> bool:
+    wanted = text.lower()
+    return wanted in note.error_type.lower() or wanted in note.message.lower() or wanted == note.reason.lower()
+
+
+def bounds_of(cluster: Cluster, topic: str) -> dict[Place, Bounds]:
+    found = {}
+    for place, each in Logs(cluster).bounds(cluster.places([topic])).items():
+        if isinstance(each, PenstockError):
+            raise each
+        found[place] = each
+    return found
+
+
+def read_letters(
+    cluster: Cluster, bounds: Mapping[Place, Bounds], *, starts: Mapping[Place, int] | None = None
+) -> Iterator[Letter]:
+    """All of the topic's letters in these bounds, or from ``starts`` on."""
+    begin = {place: max(each.start, (starts or {}).get(place, each.start)) for place, each in bounds.items()}
+    for record in read_span(cluster, begin, {place: each.end for place, each in bounds.items()}):
+        yield Letter(record, read_note(record.headers))
+
+
+def chosen_letters(cluster: Cluster, topic: str, choice: Choice) -> Iterator[Letter]:
+    """Those that fit, read from as far on as the choice allows."""
+    bounds = bounds_of(cluster, topic)
+    starts = {place: each.start for place, each in bounds.items()}
+    if choice.at:
+        bounds = _around(bounds, choice.at, topic)
+        starts = {place: each.start for place, each in bounds.items()}
+    if choice.since is not None:
+        starts |= _since(cluster, starts, choice.since)
+    for letter in read_letters(cluster, bounds, starts=starts):
+        if choice.fits(letter):
+            yield letter
+
+
+def _around(bounds: Mapping[Place, Bounds], spots: Collection[tuple[int, int]], topic: str) -> dict[Place, Bounds]:
+    """As little of the topic as holds these partitions and offsets."""
+    found: dict[Place, Bounds] = {}
+    for partition in {partition for partition, _ in spots}:
+        if (topic, partition) not in bounds:
+            raise TopicError(
+                f"Topic {topic!r} has no partition {partition}.",
+                hint=f"It has {len(bounds)}, from 0 to {len(bounds) - 1}.",
+            )
+        offsets = [offset for number, offset in spots if number == partition]
+        whole = bounds[topic, partition]
+        found[topic, partition] = Bounds(max(whole.start, min(offsets)), min(whole.end, max(offsets) + 1))
+    return found
+
+
+def _since(cluster: Cluster, starts: Mapping[Place, int], since: float) -> dict[Place, int]:
+    """A letter is written when it dies or a moment later, so those before cannot have died since."""
+    found = Logs(cluster).at_times((place, since - 60) for place in starts)
+    return {
+        place: max(starts[place], answer.offset)
+        for (place, _), answer in found.items()
+        if isinstance(answer, Found) and answer.offset is not None
+    }
+
+
+@dataclass
+class Pile:
+    """Letters that have something in common."""
+
+    count: int = 0
+    first: float = float("inf")
+    last: float = 0.0
+    message: str = ""
+
+    def add(self, letter: Letter) -> None:
+        self.count += 1
+        self.first, self.last = min(self.first, letter.died_at), max(self.last, letter.died_at)
+        self.message = self.message or letter.note.message
+
+
+def piles(letters: Iterator[Letter], *, by: str) -> dict[tuple[str, ...], Pile]:
+    """``by`` is reason, source, group or hour; the largest first."""
+    found: dict[tuple[str, ...], Pile] = {}
+    for letter in letters:
+        found.setdefault(_common(letter, by), Pile()).add(letter)
+    return dict(sorted(found.items(), key=lambda each: -each[1].count))
+
+
+def _common(letter: Letter, by: str) -> tuple[str, ...]:
+    note = letter.note
+    if by == "hour":
+        return (str(int(letter.died_at // 3600 * 3600)),)
+    if by == "source":
+        return (note.topic,)
+    if by == "group":
+        return (note.group,)
+    return note.topic, note.group, note.reason
+
+
+def dead_letter_topics(cluster: Cluster) -> dict[str, int]:
+    """Topics whose names look like those of dead letters, with how many records each has at most."""
+    existing = cluster.topics()
+    if not existing:
+        cluster.require_sight("topic")
+    names = [name for name in existing if looks_dead(name)]
+    found = {}
+    for name in names:
+        bounds = Logs(cluster).bounds(cluster.places([name])).values()
+        found[name] = sum(each.end - each.start for each in bounds if isinstance(each, Bounds))
+    return found
+
+
+def looks_dead(topic: str) -> bool:
+    words = topic.lower().replace("-", ".").replace("_", ".").split(".")
+    ends_dead = words[-1] in _LOOKS_DEAD or words[-2:] in (["dead", "letter"], ["dead", "letters"])
+    return ends_dead and not topic.startswith("__")

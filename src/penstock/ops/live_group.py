@@ -1,0 +1,201 @@
+"""A group as it is at this moment, in the form in which an assignor sees it."""
+
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import KafkaException
+
+from penstock.assign import Group, Member, Topic
+from penstock.core.record import TopicPartition as Place
+from penstock.core.subscriptions import Subscription
+from penstock.errors import PenstockError
+from penstock.kafka.cluster import ANSWER_SECONDS, Cluster
+from penstock.kafka.failures import translate
+from penstock.kafka.groups import Commit, GroupDescription, Groups
+from penstock.kafka.logs import Bounds, Found, Logs
+from penstock.ops.subscriptions import subscriptions
+
+RATE_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class LiveGroup:
+    """``notes`` say what could not be known, and what was taken in its place."""
+
+    description: GroupDescription
+    group: Group
+    notes: tuple[str, ...] = ()
+
+
+def look(cluster: Cluster, name: str, *, topics: Iterable[str] = (), measure: float | None = None) -> LiveGroup:
+    """The group with its members, what they have, and lag and rate of every partition; ``topics`` are looked at too.
+
+    The rate is that of the last minute by the times of the records, or, with ``measure``, of so many seconds from now.
+    """
+    description = _described(cluster, name)
+    told = subscriptions(cluster, description)
+    commits = _committed(cluster, name)
+    notes = [*_state_notes(description)]
+    assumed = _assumed(description, told, commits)
+    notes += _unknown_notes(description, told, assumed)
+    members = [_member(each, told.get(each.id), assumed) for each in description.members]
+    subscribed = {topic for member in members for topic in member.topics} or set(assumed)
+    metadata = _metadata(cluster)
+    wanted = sorted(each for each in (subscribed | set(topics)) if each in metadata)
+    notes += [f"Topic {each!r} is subscribed to and does not exist." for each in sorted(subscribed - set(wanted))]
+    found = _Figures(cluster, {each: len(metadata[each].partitions) for each in wanted}, commits, measure)
+    notes += found.notes
+    racks = _racks(cluster)
+    known = {each: found.topic(each, _racks_of(metadata[each], racks)) for each in wanted}
+    return LiveGroup(description, Group(tuple(members), known), tuple(notes))
+
+
+def _described(cluster: Cluster, name: str) -> GroupDescription:
+    described = Groups(cluster).describe([name])[name]
+    if isinstance(described, PenstockError):
+        raise described
+    return described
+
+
+def _committed(cluster: Cluster, name: str) -> Mapping[Place, Commit]:
+    commits = Groups(cluster).committed([name])[name]
+    if isinstance(commits, PenstockError):
+        raise commits
+    return commits
+
+
+def _assumed(
+    description: GroupDescription, told: Mapping[str, Subscription], commits: Collection[Place]
+) -> tuple[str, ...]:
+    """What members of whom nothing is known may subscribe to: all that others do, own, or have committed."""
+    seen = {topic for each in told.values() for topic in each.topics}
+    seen |= {topic for member in description.members for topic, _ in member.partitions}
+    return tuple(sorted(seen or {topic for topic, _ in commits}))
+
+
+def _member(each: Any, told: Subscription | None, assumed: tuple[str, ...]) -> Member:
+    return Member(
+        id=each.id,
+        topics=assumed if told is None else told.topics,
+        static_id=each.static_id,
+        rack=None if told is None else told.rack,
+        owned=each.partitions,
+        client=each.client or None,
+    )
+
+
+def _state_notes(description: GroupDescription) -> Iterable[str]:
+    if not description.members:
+        yield "The group has no members at this moment: what it has committed says which topics it reads."
+    elif description.state != "Stable":
+        yield f"The group is not stable ({description.state}): what its members have is about to change."
+    elif any(set(member.target) != set(member.partitions) for member in description.members):
+        yield "The broker is moving partitions at this moment: what members have is not yet what they are to have."
+
+
+def _unknown_notes(
+    description: GroupDescription, told: Mapping[str, Subscription], assumed: Sequence[str]
+) -> Iterable[str]:
+    silent = sum(member.id not in told for member in description.members)
+    if silent:
+        everyone = "all members" if silent == len(description.members) else f"{silent} members"
+        yield (
+            f"What {everyone} subscribe to and where they run cannot be read from the group; "
+            f"they are taken to subscribe to {', '.join(assumed) or 'nothing'}, and their racks are unknown."
+        )
+
+
+class _Figures:
+    """Lag and rate of all partitions of these topics, asked for at once."""
+
+    def __init__(
+        self, cluster: Cluster, counts: Mapping[str, int], commits: Mapping[Place, Commit], measure: float | None
+    ) -> None:
+        self._counts = counts
+        self._commits = commits
+        self.notes: list[str] = []
+        places = [(topic, number) for topic, count in counts.items() for number in range(count)]
+        logs, began = Logs(cluster), time.time()
+        self._bounds = {place: each for place, each in logs.bounds(places).items() if isinstance(each, Bounds)}
+        if measure is None:
+            self._rates = self._of_the_past(logs, began - RATE_SECONDS)
+        else:
+            time.sleep(measure)
+            self._rates = self._of_now(logs, began)
+        self._note_gaps(places)
+
+    def topic(self, name: str, racks: tuple[frozenset[str], ...]) -> Topic:
+        places = [(name, number) for number in range(self._counts[name])]
+        return Topic(
+            len(places),
+            racks=racks,
+            lag=tuple(self._lag(place) for place in places),
+            rate=tuple(self._rates.get(place, 0.0) for place in places),
+        )
+
+    def _lag(self, place: Place) -> int:
+        """Without a commit, all that is in the log: where it would begin is known to the members alone."""
+        bounds, commit = self._bounds.get(place), self._commits.get(place)
+        if bounds is None:
+            return 0
+        return max(0, bounds.end - max(bounds.start, 0 if commit is None else commit.offset))
+
+    def _of_the_past(self, logs: Logs, since: float) -> dict[Place, float]:
+        rates = {}
+        for (place, _), then in logs.at_times((place, since) for place in self._bounds).items():
+            if isinstance(then, Found):
+                end = self._bounds[place].end
+                rates[place] = (end - (end if then.offset is None else then.offset)) / RATE_SECONDS
+        return rates
+
+    def _of_now(self, logs: Logs, began: float) -> dict[Place, float]:
+        later = logs.bounds(self._bounds)
+        seconds = time.time() - began
+        return {
+            place: max(0, each.end - self._bounds[place].end) / seconds
+            for place, each in later.items()
+            if isinstance(each, Bounds)
+        }
+
+    def _note_gaps(self, places: Sequence[Place]) -> None:
+        dead = [place for place in places if place not in self._bounds]
+        if dead:
+            self.notes.append(f"{_named(dead)} cannot be reached; lag and rate are taken as 0.")
+        fresh = [place for place in self._bounds if place not in self._commits and self._lag(place)]
+        if fresh:
+            self.notes.append(f"Nothing is committed for {_named(fresh)}; the lag is all that is in the log.")
+
+
+def _named(places: Sequence[Place]) -> str:
+    shown = ", ".join(f"{topic}-{number}" for topic, number in places[:5])
+    return shown if len(places) <= 5 else f"{shown} and {len(places) - 5} more"  # noqa: PLR2004 - a matter of taste
+
+
+def _metadata(cluster: Cluster) -> Mapping[str, Any]:
+    try:
+        found = cluster.admin.list_topics(timeout=ANSWER_SECONDS).topics
+    except KafkaException as error:
+        raise translate(error, doing="listing topics", brokers=cluster.brokers, settings=cluster.settings) from error
+    return {name: topic for name, topic in found.items() if topic.error is None}
+
+
+def _racks(cluster: Cluster) -> dict[int, str]:
+    """Of those brokers that have one."""
+    try:
+        nodes = cluster.admin.describe_cluster(request_timeout=ANSWER_SECONDS).result(ANSWER_SECONDS * 2).nodes
+    except (KafkaException, TimeoutError) as error:
+        raise translate(
+            error, doing="describing the cluster", brokers=cluster.brokers, settings=cluster.settings
+        ) from error
+    return {node.id: node.rack for node in nodes if node.rack}
+
+
+def _racks_of(topic: Any, racks: Mapping[int, str]) -> tuple[frozenset[str], ...]:
+    if not racks:
+        return ()
+    return tuple(
+        frozenset(racks[replica] for replica in part.replicas if replica in racks)
+        for _, part in sorted(topic.partitions.items())
+    )

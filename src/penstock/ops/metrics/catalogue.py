@@ -1,0 +1,116 @@
+"""Every metric there is: its name, its kind, its labels and what it means. docs/metrics.md lists the same."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["counter", "gauge", "histogram"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    name: str
+    kind: Kind
+    labels: tuple[str, ...]
+    help: str
+
+
+_PARTITION = ("cluster_name", "group", "topic", "partition")
+_HANDLER = ("group", "handler")
+_TOPIC = ("group", "topic")
+
+METRICS = {
+    metric.name: metric
+    for metric in (
+        # Under the names of the common lag exporters, so that their dashboards and alerts work.
+        Metric("kafka_consumergroup_group_offset", "gauge", _PARTITION, "The group's committed offset."),
+        Metric("kafka_consumergroup_group_lag", "gauge", _PARTITION, "Records between the commit and the log's end."),
+        Metric(
+            "kafka_consumergroup_group_lag_seconds",
+            "gauge",
+            _PARTITION,
+            "How long the first record that is not committed has been waiting.",
+        ),
+        Metric(
+            "kafka_consumergroup_group_max_lag",
+            "gauge",
+            ("cluster_name", "group"),
+            "The largest lag of a partition of this process.",
+        ),
+        Metric(
+            "kafka_consumergroup_group_max_lag_seconds",
+            "gauge",
+            ("cluster_name", "group"),
+            "The longest lag of a partition of this process, in seconds.",
+        ),
+        Metric(
+            "kafka_consumergroup_group_sum_lag",
+            "gauge",
+            ("cluster_name", "group"),
+            "The lag of all partitions of this process.",
+        ),
+        Metric(
+            "kafka_consumergroup_group_topic_sum_lag",
+            "gauge",
+            ("cluster_name", "group", "topic"),
+            "The lag of all partitions of this process in one topic.",
+        ),
+        Metric(
+            "kafka_partition_latest_offset",
+            "gauge",
+            ("cluster_name", "topic", "partition"),
+            "The offset that the next record of the partition will get.",
+        ),
+        Metric(
+            "kafka_partition_earliest_offset",
+            "gauge",
+            ("cluster_name", "topic", "partition"),
+            "The first offset that the log still has.",
+        ),
+        Metric("penstock_lag_age_seconds", "gauge", (), "How long ago the lag was looked at."),
+        # Both engines.
+        Metric("penstock_build_info", "gauge", ("version",), "Always 1; the version is its label."),
+        Metric(
+            "penstock_finished_records_total", "counter", _HANDLER, "Records that are finished, however they ended."
+        ),
+        Metric("penstock_outputs_total", "counter", _HANDLER, "Outputs that Kafka has acknowledged."),
+        Metric("penstock_skipped_records_total", "counter", _HANDLER, "Records for which the handler raised Skip."),
+        Metric("penstock_dead_letters_total", "counter", _HANDLER, "Dead letters that Kafka has acknowledged."),
+        Metric("penstock_commit_failures_total", "counter", _TOPIC, "Commits of a partition that the broker refused."),
+        Metric(
+            "penstock_lost_offsets_total",
+            "counter",
+            _TOPIC,
+            "Offsets passed over because the log no longer had them: retention was quicker, or it was made anew.",
+        ),
+        Metric("penstock_errors_total", "counter", ("group", "fatal"), "Trouble outside of handlers."),
+        Metric("penstock_running_handlers", "gauge", ("group", "engine"), "Handlers and pipelines that run."),
+        # The local engine.
+        Metric("penstock_retries_total", "counter", _TOPIC, "Failed attempts that another attempt follows in memory."),
+        Metric("penstock_postponed_records_total", "counter", _TOPIC, "Records that went to a retry topic."),
+        Metric("penstock_stalled_records_total", "counter", _TOPIC, "Records that were in progress for a minute."),
+        Metric("penstock_lost_partitions_total", "counter", _TOPIC, "Partitions lost without a chance to commit."),
+        Metric("penstock_owned_partitions", "gauge", _TOPIC, "Partitions that this process owns."),
+        Metric(
+            "penstock_paused_partitions", "gauge", _TOPIC, "Partitions that are not fetched, as enough is in flight."
+        ),
+        Metric("penstock_in_flight", "gauge", _HANDLER, "Records that were fetched and are not finished."),
+        Metric("penstock_lanes", "gauge", _HANDLER, "Lanes with records that wait or run."),
+        Metric("penstock_works", "gauge", _HANDLER, "Bundles of records that workers have, or have waiting."),
+        Metric("penstock_concurrency", "gauge", _HANDLER, "How many workers there may be."),
+        Metric("penstock_longest_record_seconds", "gauge", _HANDLER, "How long the slowest record is in progress."),
+        Metric("penstock_poll_age_seconds", "gauge", _HANDLER, "How long ago the consumer was last polled."),
+        Metric("penstock_offset_map_bytes", "gauge", (*_TOPIC, "partition"), "The offset map of the last commit."),
+        Metric("penstock_handler_seconds", "histogram", _HANDLER, "How long an attempt at a record takes."),
+        Metric("penstock_commit_seconds", "histogram", _HANDLER, "How long the broker takes to accept a commit."),
+        Metric(
+            "penstock_rebalance_seconds",
+            "histogram",
+            _HANDLER,
+            "From a start, a revoke or a loss to the assignment that follows.",
+        ),
+        # Spark.
+        Metric("penstock_batch_seconds", "histogram", _HANDLER, "How long a micro-batch takes."),
+        Metric("penstock_next_batch_records", "gauge", _HANDLER, "How many records the next micro-batch may take."),
+        Metric("penstock_restarts_total", "counter", _HANDLER, "Queries that ended before their time and start again."),
+    )
+}

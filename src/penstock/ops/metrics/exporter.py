@@ -1,0 +1,130 @@
+"""All that is measured, in Prometheus' own form, put together at each scrape."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from itertools import accumulate
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.registry import Collector
+
+from penstock import __version__
+from penstock.core.histogram import Histogram
+from penstock.engine.vitals import Vitals
+from penstock.ops.metrics.catalogue import METRICS, Metric
+from penstock.ops.metrics.lag_watch import LagWatch
+from penstock.ops.metrics.tally import Labels, Tally
+
+_Family = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily
+_Values = Mapping[Labels, float]
+
+
+def make_registry(tally: Tally, watch: LagWatch, vitals: Callable[[], list[Vitals]]) -> CollectorRegistry:
+    """What a server has to answer with; also how much memory and processor the process takes."""
+    registry = CollectorRegistry()
+    registry.register(Exporter(tally, watch, vitals))
+    ProcessCollector(registry=registry)
+    return registry
+
+
+class Exporter(Collector):
+    def __init__(self, tally: Tally, watch: LagWatch, vitals: Callable[[], list[Vitals]]) -> None:
+        self._tally = tally
+        self._watch = watch
+        self._vitals = vitals
+
+    def describe(self) -> Iterator[_Family]:
+        """Asked once, at the start, so that nothing need be measured then."""
+        return (_family(metric) for metric in METRICS.values())
+
+    def collect(self) -> Iterator[_Family]:
+        """Every metric of the catalogue, also those that have nothing to say yet."""
+        vitals = self._vitals()
+        values: dict[str, _Values] = {
+            **self._tally.values(),
+            **_of_members(vitals),
+            **self._of_lag(),
+            "penstock_build_info": {(__version__,): 1},
+        }
+        histograms = {**_watches(vitals), "penstock_batch_seconds": self._tally.batches()}
+        for name, metric in METRICS.items():
+            family = _family(metric)
+            if isinstance(family, HistogramMetricFamily):
+                for labels, histogram in sorted(histograms.get(name, {}).items()):
+                    family.add_metric(labels, _buckets(histogram), histogram.total)
+            else:
+                for labels, value in sorted(values.get(name, {}).items()):
+                    family.add_metric(labels, value)
+            yield family
+
+    def _of_lag(self) -> dict[str, _Values]:
+        values: defaultdict[str, dict[Labels, float]] = defaultdict(dict)
+        cluster, group_prefix = self._watch.cluster_name, "kafka_consumergroup_group_"
+        totals: defaultdict[tuple[str, Labels], float] = defaultdict(float)
+        # What has moved since the last look is told by its new owner.
+        owned = self._tally.positions()
+        lags = {spot: lag for spot, lag in self._watch.lags.items() if spot in owned}
+        for (group, topic, partition), each in lags.items():
+            place: Labels = (cluster, group, topic, str(partition))
+            values["kafka_partition_latest_offset"][cluster, topic, str(partition)] = each.end or 0
+            values["kafka_partition_earliest_offset"][cluster, topic, str(partition)] = each.start or 0
+            values[f"{group_prefix}offset"][place] = each.committed or 0
+            lag = values[f"{group_prefix}lag"][place] = each.lag or 0
+            for total, labels in (("sum_lag", place[:2]), ("topic_sum_lag", place[:3])):
+                totals[f"{group_prefix}{total}", labels] += lag
+            most = totals[f"{group_prefix}max_lag", place[:2]]
+            totals[f"{group_prefix}max_lag", place[:2]] = max(most, lag)
+            if each.lag_seconds is not None:
+                values[f"{group_prefix}lag_seconds"][place] = each.lag_seconds
+                longest = totals[f"{group_prefix}max_lag_seconds", place[:2]]
+                totals[f"{group_prefix}max_lag_seconds", place[:2]] = max(longest, each.lag_seconds)
+        for (name, labels), value in totals.items():
+            values[name][labels] = value
+        age = self._watch.age
+        return {**values, "penstock_lag_age_seconds": {} if age is None else {(): age}}
+
+
+def _family(metric: Metric) -> _Family:
+    if metric.kind == "counter":
+        return CounterMetricFamily(metric.name, metric.help, labels=metric.labels)
+    if metric.kind == "gauge":
+        return GaugeMetricFamily(metric.name, metric.help, labels=metric.labels)
+    return HistogramMetricFamily(metric.name, metric.help, labels=metric.labels)
+
+
+def _of_members(vitals: list[Vitals]) -> dict[str, _Values]:
+    """The members of one handler in one sum, or as the worst of them."""
+    values: defaultdict[str, defaultdict[Labels, float]] = defaultdict(lambda: defaultdict(float))
+    for each in vitals:
+        who = (each.group, each.handler)
+        values["penstock_in_flight"][who] += each.in_flight
+        values["penstock_lanes"][who] += each.lanes
+        values["penstock_works"][who] += each.works
+        values["penstock_concurrency"][who] += each.concurrency
+        for name, seconds in (
+            ("penstock_longest_record_seconds", each.longest_seconds),
+            ("penstock_poll_age_seconds", each.polled_seconds_ago),
+        ):
+            values[name][who] = max(values[name][who], seconds)
+        for (topic, partition), size in each.map_bytes.items():
+            values["penstock_offset_map_bytes"][each.group, topic, str(partition)] = size
+    return {name: dict(each) for name, each in values.items()}
+
+
+def _watches(vitals: list[Vitals]) -> dict[str, dict[Labels, Histogram]]:
+    found: defaultdict[str, dict[Labels, Histogram]] = defaultdict(dict)
+    for each in vitals:
+        who = (each.group, each.handler)
+        for name, histogram in (
+            ("penstock_handler_seconds", each.watches.handler),
+            ("penstock_commit_seconds", each.watches.commit),
+            ("penstock_rebalance_seconds", each.watches.rebalance),
+        ):
+            known = found[name].get(who, Histogram(histogram.bounds))
+            found[name][who] = known + histogram
+    return found
+
+
+def _buckets(histogram: Histogram) -> list[tuple[str, float]]:
+    bounds = [*map(str, histogram.bounds), "+Inf"]
+    return list(zip(bounds, accumulate(histogram.counts), strict=True))

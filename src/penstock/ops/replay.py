@@ -1,0 +1,257 @@
+"""Sending dead letters back: each once, however often it is interrupted.
+
+What was replayed is remembered in Kafka, as a consumer group remembers what it has finished: a commit point and an
+offset map for the dead-letter topic. Copies and memory change in one transaction, so a kill at any moment leaves both
+or neither; the next run fences the last one before it asks where that stood.
+"""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from confluent_kafka import KafkaError
+
+from penstock.core.letter_notes import REPLAY, RETURNS, returns_of, without_notes
+from penstock.core.offset_map import encode
+from penstock.core.outcome import Outgoing
+from penstock.core.record import TopicPartition as Place
+from penstock.core.tracker import Tracker
+from penstock.errors import ConfigError, PenstockError, StateError
+from penstock.kafka.cluster import Cluster
+from penstock.kafka.failures import kafka_error
+from penstock.kafka.groups import Commit, Groups
+from penstock.kafka.logs import Bounds
+from penstock.kafka.transactions import Transaction, group_metadata, transactional_id
+from penstock.ops.audit import Audit
+from penstock.ops.dead_letters import Choice, Letter, bounds_of, read_letters
+from penstock.ops.lag import offset_map_of
+
+PARKED = ".parked"
+_BATCH = 200
+_FENCED = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)  # noqa: SLF001 - its public name
+_TIMEOUT = "transaction.timeout.ms"
+# A batch takes moments; one of a process that was killed should not hold up readers for long.
+_TRANSACTION_MS = 60_000
+
+Edit = Callable[[Letter, Outgoing], Outgoing]
+
+
+@dataclass(frozen=True)
+class Wish:
+    """``to`` is where all of it goes, else each letter goes to its source; ``again`` forgets what was replayed."""
+
+    topic: str
+    choice: Choice
+    to: str | None = None
+    returns: int = 3
+    rate: float | None = None
+    again: bool = False
+
+    @property
+    def memory(self) -> str:
+        """The group that remembers, and the transactional id that fences."""
+        return f"penstock-replay.{self.topic}" + (f".to.{self.to}" if self.to else "")
+
+
+@dataclass
+class ReplayPlan:
+    """How many letters of the topic go where, and why the others do not."""
+
+    bounds: Mapping[Place, Bounds]
+    going: Counter[tuple[str, str]] = field(default_factory=Counter)
+    parked: int = 0
+    homeless: int = 0
+    done_before: int = 0
+    left_out: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.going.total() + self.parked
+
+
+class Replay:
+    def __init__(self, cluster: Cluster, wish: Wish) -> None:
+        self._cluster = cluster
+        self.wish = wish
+        self._targets = set(cluster.topics())
+        cluster.require_topics([wish.topic, *([wish.to] if wish.to else [])])
+        if wish.to == wish.topic:
+            raise ConfigError("A dead letter cannot be replayed into its own topic.", hint="Name another with --to.")
+
+    def plan(self) -> ReplayPlan:
+        """What would be done now. Nothing is changed, and nobody else's replay is disturbed."""
+        bounds = bounds_of(self._cluster, self.wish.topic)
+        plan = ReplayPlan(bounds)
+        memory = self._memory(bounds)
+        starts = self._starts(bounds, memory)
+        if not self.wish.again:
+            plan.done_before = sum(starts[place] - each.start for place, each in bounds.items())
+        for letter in read_letters(self._cluster, bounds, starts=starts):
+            place = (letter.record.topic, letter.record.partition)
+            if not self.wish.again and not memory[place].deliver([letter.record.offset]):
+                plan.done_before += 1
+            elif not self.wish.choice.fits(letter):
+                plan.left_out += 1
+            elif (target := self._target(letter)) is None:
+                plan.homeless += 1
+            elif self._is_parked(letter):
+                plan.parked += 1
+            else:
+                plan.going[target, letter.note.reason] += 1
+        return plan
+
+    def carry_out(
+        self,
+        plan: ReplayPlan,
+        *,
+        audit: Audit,
+        stop: threading.Event,
+        progress: Callable[[int], None],
+        edit: Edit | None = None,
+    ) -> int:
+        """Send them, batch by batch; returns how many. Ends early, and cleanly, when ``stop`` is set."""
+        if plan.parked:
+            self._cluster.create_topics([self.wish.topic + PARKED], partitions=len(plan.bounds))
+        brokers, settings = self._cluster.brokers, self._cluster.settings
+        group = group_metadata(brokers, self.wish.memory, settings=settings)
+        name = transactional_id(self.wish.memory)
+        with Transaction(brokers, name, group=group, settings={_TIMEOUT: _TRANSACTION_MS, **settings}) as transaction:
+            # First, so that a replay that was killed is over before it is asked how far it came.
+            transaction.fence()
+            memory = self._memory(plan.bounds, stable=True)
+            sender = _Sender(transaction, memory=None if self.wish.again else memory)
+            return self._send(plan, sender, memory, audit=audit, stop=stop, progress=progress, edit=edit)
+
+    def _send(
+        self,
+        plan: ReplayPlan,
+        sender: "_Sender",
+        memory: Mapping[Place, Tracker],
+        *,
+        audit: Audit,
+        stop: threading.Event,
+        progress: Callable[[int], None],
+        edit: Edit | None,
+    ) -> int:
+        sent = 0
+        for batch in self._batches(plan, memory):
+            if stop.is_set():
+                break
+            began = time.monotonic()
+            outgoing = [self._outgoing(letter, edit) for letter in batch]
+            audit.sending([_line(letter, each) for letter, each in zip(batch, outgoing, strict=True)])
+            sender.send(batch, outgoing)
+            audit.sent()
+            sent += len(batch)
+            progress(sent)
+            if self.wish.rate is not None:
+                stop.wait(max(0.0, len(batch) / self.wish.rate - (time.monotonic() - began)))
+        return sent
+
+    def _batches(self, plan: ReplayPlan, memory: Mapping[Place, Tracker]) -> Iterator[list[Letter]]:
+        size = _BATCH if self.wish.rate is None else max(1, min(_BATCH, int(self.wish.rate)))
+        batch: list[Letter] = []
+        for letter in read_letters(self._cluster, plan.bounds, starts=self._starts(plan.bounds, memory)):
+            place = (letter.record.topic, letter.record.partition)
+            fresh = self.wish.again or bool(memory[place].deliver([letter.record.offset]))
+            if fresh and self.wish.choice.fits(letter) and self._target(letter) is not None:
+                batch.append(letter)
+                if len(batch) == size:
+                    yield batch
+                    batch = []
+        if batch:
+            yield batch
+
+    def _memory(self, bounds: Mapping[Place, Bounds], *, stable: bool = False) -> dict[Place, Tracker]:
+        commits = Groups(self._cluster).committed([self.wish.memory], stable=stable)[self.wish.memory]
+        if isinstance(commits, PenstockError):
+            raise commits
+        return {place: _tracker(commits.get(place), each) for place, each in bounds.items()}
+
+    def _starts(self, bounds: Mapping[Place, Bounds], memory: Mapping[Place, Tracker]) -> dict[Place, int]:
+        if self.wish.again:
+            return {place: each.start for place, each in bounds.items()}
+        return {place: max(each.start, memory[place].position or 0) for place, each in bounds.items()}
+
+    def _target(self, letter: Letter) -> str | None:
+        """None where nobody knows it: no header names a topic, or one that there is, or it is nobody's to write to."""
+        if self.wish.to is not None:
+            return self.wish.to
+        named = letter.note.topic
+        usable = named in self._targets and named != self.wish.topic and not named.startswith("__")
+        return named if usable else None
+
+    def _is_parked(self, letter: Letter) -> bool:
+        return returns_of(letter.record.headers) >= self.wish.returns
+
+    def _outgoing(self, letter: Letter, edit: Edit | None) -> Outgoing:
+        record = letter.record
+        if self._is_parked(letter):
+            return Outgoing(self.wish.topic + PARKED, record.key, record.value, record.headers)
+        notes = {
+            RETURNS: str(returns_of(record.headers) + 1),
+            f"{REPLAY}from": str(record),
+            f"{REPLAY}at": str(round(time.time() * 1000)),
+        }
+        added = tuple((name, value.encode()) for name, value in notes.items())
+        headers = (*without_notes(record.headers), *added)
+        outgoing = Outgoing(self._target(letter) or "", record.key, record.value, headers)
+        return outgoing if edit is None else edit(letter, outgoing)
+
+
+class _Sender:
+    """One transaction for each batch: the copies, and the memory of them."""
+
+    def __init__(self, transaction: Transaction, *, memory: Mapping[Place, Tracker] | None) -> None:
+        self._transaction = transaction
+        self._memory = memory
+
+    def send(self, letters: Sequence[Letter], outgoing: Sequence[Outgoing]) -> None:
+        commits = self._remember(letters)
+        try:
+            with self._transaction:
+                self._transaction.write((each.topic, each.key, each.value, list(each.headers)) for each in outgoing)
+                self._transaction.commit(commits)
+        except PenstockError as error:
+            cause = kafka_error(error.__cause__) if error.__cause__ is not None else None
+            if cause is not None and cause.code() in _FENCED:
+                raise StateError(
+                    "Another replay of this topic has taken over.",
+                    hint="Let that one finish; what this one sent is remembered.",
+                ) from error
+            raise
+
+    def _remember(self, letters: Sequence[Letter]) -> dict[Place, tuple[int, str]]:
+        if self._memory is None:
+            return {}
+        touched: dict[Place, Tracker] = {}
+        for letter in letters:
+            place = (letter.record.topic, letter.record.partition)
+            touched[place] = self._memory[place]
+            touched[place].finish(letter.record.offset)
+        return {place: _commit(place, tracker) for place, tracker in touched.items()}
+
+
+def _commit(place: Place, tracker: Tracker) -> tuple[int, str]:
+    point = tracker.commit_point or 0
+    text = encode(point, tracker.finished_ranges())
+    if text is None:
+        raise StateError(
+            f"{place[0]}-{place[1]}: what is replayed lies too scattered among what is not to be remembered.",
+            hint="All before this is sent and remembered. Replay the rest in pieces that lie together (--since, "
+            "--until), or all of it.",
+        )
+    return point, text
+
+
+def _tracker(commit: Commit | None, bounds: Bounds) -> Tracker:
+    if commit is None or commit.offset < bounds.start:
+        finished = [] if commit is None else [each for each in offset_map_of(commit) if each[1] > bounds.start]
+        return Tracker(bounds.start, finished)
+    return Tracker(commit.offset, offset_map_of(commit))
+
+
+def _line(letter: Letter, outgoing: Outgoing) -> dict[str, object]:
+    return {"from": str(letter.record), "to": outgoing.topic, "reason": letter.note.reason}

@@ -1,0 +1,172 @@
+"""Which apps this machine runs, and how those that ended did.
+
+Each ``penstock run`` keeps a file about itself. A process id alone may be a stranger's after a while, so the file has
+the moment as well at which the system made the process; a file of a process that is not there any more means nothing.
+"""
+
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+import psutil
+from platformdirs import user_state_path
+
+from penstock.core.counts import Counts
+from penstock.core.events import Event, Rebalanced, Stopped, Stopping
+from penstock.errors import PenstockError
+from penstock.jvm.folders import write_durably
+from penstock.ops.history import SUFFIX, HistoryFile
+
+# How far the system's word on a process's birth may be off when its clock is set.
+_SAME_BIRTH_SECONDS = 2.0
+
+# How long the last words of a run are kept, for whoever waits for them.
+_KEPT_SECONDS = 3600.0
+# How long nothing may have happened to a group before its members' histories are forgotten.
+_HISTORY_KEPT_SECONDS = 7 * 24 * 3600.0
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a run ended by itself; ``problem`` is None where all was well."""
+
+    at: float
+    problem: str | None
+    counts: Counts
+
+
+@dataclass(frozen=True)
+class Run:
+    """An app that a process of this machine runs, or ran until a moment ago."""
+
+    pid: int
+    born: float
+    host: str
+    app: str
+    engine: str
+    groups: tuple[str, ...]
+    stopping: bool = False
+    ending: Ending | None = None
+
+    def answers_to(self, name: str) -> bool:
+        """Runs go by their app, their groups and their process."""
+        return name in (self.app, str(self.pid)) or name in self.groups
+
+    @property
+    def process(self) -> psutil.Process | None:
+        """The process, if it is still that one."""
+        try:
+            process = psutil.Process(self.pid)
+            same = abs(process.create_time() - self.born) < _SAME_BIRTH_SECONDS
+            return process if same and process.status() != psutil.STATUS_ZOMBIE else None
+        except psutil.NoSuchProcess:
+            return None
+
+
+class _Entry:
+    """A run's own side of its file."""
+
+    def __init__(self, path: Path, run: Run) -> None:
+        self._path = path
+        self._run = run
+        self._history = HistoryFile(path.with_name(f"{run.pid}-{run.born:.0f}{SUFFIX}"))
+        self._counts = Counts()
+
+    def write(self) -> None:
+        write_durably(self._path, msgspec.json.encode(self._run))
+
+    def hear(self, event: Event) -> None:
+        if isinstance(event, Stopping) and not self._run.stopping:
+            self._run = replace(self._run, stopping=True)
+            with suppress(OSError):
+                self.write()
+        elif isinstance(event, Stopped):
+            self._counts += Counts(event.read, event.written, event.dead_lettered, event.skipped)
+        elif isinstance(event, Rebalanced):
+            with suppress(OSError):
+                self._history.add(event)
+
+    def end(self, problem: str | None) -> None:
+        self._run = replace(self._run, ending=Ending(time.time(), problem, self._counts))
+        with suppress(OSError):
+            self.write()
+
+
+def runs_folder() -> Path:
+    """``PENSTOCK_HOME`` moves it."""
+    home = os.environ.get("PENSTOCK_HOME")
+    return (Path(home).expanduser().resolve() if home else user_state_path("penstock")) / "runs"
+
+
+@contextmanager
+def registered(
+    app: str, *, engine: str, groups: Sequence[str], warn: Callable[[str], None]
+) -> Iterator[Callable[[Event], None]]:
+    """While inside, others find this run; what is yielded is to hear its events.
+
+    A place that cannot be written is no reason not to run: ``warn`` hears of it.
+    """
+    folder, process = runs_folder(), psutil.Process()
+    run = Run(process.pid, process.create_time(), platform.node(), app, engine, tuple(dict.fromkeys(groups)))
+    entry = _Entry(folder / f"{run.pid}.json", run)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _clean(folder)
+        entry.write()
+    except OSError as error:
+        warn(f"`penstock stop` will not find this run: {error.filename or folder}: {error.strerror}.")
+    problem: str | None = "It ended unexpectedly."
+    try:
+        yield entry.hear
+        problem = None
+    except PenstockError as error:
+        problem = error.problem
+        raise
+    finally:
+        entry.end(problem)
+
+
+def alive(name: str | None = None, *, engine: str | None = None) -> list[Run]:
+    """The runs of this machine, or those of an app, a group or a process; the longest running first."""
+    found = [
+        run
+        for run, _ in _read_all(runs_folder())
+        if run.ending is None
+        and run.process is not None
+        and (name is None or run.answers_to(name))
+        and (engine is None or run.engine == engine)
+    ]
+    return sorted(found, key=lambda run: run.born)
+
+
+def look_again(run: Run) -> Run:
+    """The same run as its file has it now; without an ending where it said no last words."""
+    same = [each for each, _ in _read_all(runs_folder()) if (each.pid, each.born) == (run.pid, run.born)]
+    return same[0] if same else run
+
+
+def _read_all(folder: Path) -> Iterator[tuple[Run, Path]]:
+    for path in sorted(folder.glob("*.json")):
+        # It may be gone since, or be something else.
+        with suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError):
+            run = msgspec.json.decode(path.read_bytes(), type=Run)
+            if run.host == platform.node():
+                yield run, path
+
+
+def _clean(folder: Path) -> None:
+    """Forget those that were killed, and those that ended long ago."""
+    for run, path in _read_all(folder):
+        ended_at = run.ending.at if run.ending else 0.0
+        if run.process is None and time.time() - ended_at > _KEPT_SECONDS:
+            path.unlink(missing_ok=True)
+    for path in folder.glob(f"*{SUFFIX}"):
+        # A killed member's history is of interest too, so its own age counts.
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime > _HISTORY_KEPT_SECONDS:
+                path.unlink()

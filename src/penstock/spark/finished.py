@@ -1,0 +1,70 @@
+"""What the local engine has finished ahead of the group's offsets, and Spark need not repeat."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from penstock.core.offset_map import Range, UnreadableMapError, decode
+from penstock.core.record import TopicPartition
+
+Finished = Mapping[TopicPartition, Sequence[Range]]
+"""Ranges of finished offsets by partition, ascending and apart."""
+
+
+def read_maps(
+    commits: Mapping[TopicPartition, tuple[int, str]], warn: Callable[[str], None]
+) -> dict[TopicPartition, list[Range]]:
+    """The offset maps in the metadata of the group's commits; ``warn`` hears of those that cannot be read."""
+    found = {}
+    for (topic, partition), (offset, metadata) in commits.items():
+        try:
+            ranges = decode(offset, metadata)
+        except UnreadableMapError as error:
+            warn(
+                f"The metadata of the commit {topic}[{partition}]@{offset} is ignored: {error}. "
+                "Records that it says are finished may be repeated."
+            )
+            continue
+        if ranges:
+            found[topic, partition] = ranges
+    return found
+
+
+def above(finished: Finished, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, list[Range]]:
+    """What of it lies at these offsets or above."""
+    cut = {
+        place: [(max(start, offsets.get(place, 0)), end) for start, end in ranges if end > offsets.get(place, 0)]
+        for place, ranges in finished.items()
+    }
+    return {place: ranges for place, ranges in cut.items() if ranges}
+
+
+def count(finished: Finished) -> int:
+    return sum(end - start for ranges in finished.values() for start, end in ranges)
+
+
+def without(source: DataFrame, finished: Finished) -> DataFrame:
+    """The records that are not finished, in their order and their partitions."""
+    if not finished:
+        return source
+    rows = [(*place, *each) for place, ranges in finished.items() for each in ranges]
+    topics, partitions, starts, ends = zip(*rows, strict=True)
+    table = pa.table(
+        {
+            "topic": pa.array(topics, pa.string()),
+            "partition": pa.array(partitions, pa.int32()),
+            "begin": pa.array(starts, pa.int64()),
+            "end": pa.array(ends, pa.int64()),
+        }
+    )
+    # Sent to every task, so that the records themselves stay where they are.
+    ahead = f.broadcast(source.sparkSession.createDataFrame(table))
+    is_ahead = (
+        (source["topic"] == ahead["topic"])
+        & (source["partition"] == ahead["partition"])
+        & (source["offset"] >= ahead["begin"])
+        & (source["offset"] < ahead["end"])
+    )
+    return source.join(ahead, is_ahead, "left_anti")

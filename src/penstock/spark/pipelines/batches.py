@@ -1,0 +1,211 @@
+"""A pipeline's batches: rows into the sinks, and what could not be read into the dead letters."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from penstock.app import Pipeline, Topic
+from penstock.core.counts import Counts
+from penstock.core.events import Event, SinkOpened
+from penstock.core.rate import BatchSize
+from penstock.core.record import TopicPartition
+from penstock.spark.border import Border
+from penstock.spark.limit import set_limit
+from penstock.spark.offsets import EARLIEST, Log, Offsets
+from penstock.spark.pipelines.checkpoint import PipelineCheckpoint
+from penstock.spark.pipelines.dead_letters import dead_letters
+from penstock.spark.pipelines.decoding import decoded
+from penstock.spark.pipelines.exactly_once import GUARANTEE, ExactlyOnce
+from penstock.spark.pipelines.formats import new_stamps, tells_of_new_schemas
+from penstock.spark.pipelines.observing import Seen, as_batch, counted, execution_of, seen_by
+from penstock.spark.pipelines.reading import of_each_source, of_source, read_range
+from penstock.spark.pipelines.reasons import reason_column
+from penstock.spark.pipelines.schemas import NewSchemasError, Schemas
+from penstock.spark.pipelines.sinks import BatchId, writer_for
+from penstock.spark.pipelines.sinks.kafka import kafka_rows
+from penstock.spark.pipelines.task_ranges import task_ranges
+from penstock.spark.source import sink_options
+
+Range = tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]]
+"""From each start up to and without each end."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """What events call it, and how long a stop waits for it."""
+
+    name: str
+    group: str
+    topics: tuple[str, ...]
+    drain_timeout: float
+
+    @property
+    def source(self) -> str:
+        return ", ".join(self.topics)
+
+
+@dataclass(frozen=True)
+class Outlet:
+    """One output of a pipeline, with all that it takes to write a batch of it."""
+
+    pipeline: Pipeline
+    output: str
+    sources: Sequence[str]
+    clients: Mapping[str, str]
+    schemas: Mapping[str, Schemas] = field(default_factory=dict)
+    """What is known of the schemas of its sources; it grows while the pipeline runs."""
+    exactly_once: ExactlyOnce | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.pipeline.name}.{self.output}" if self.output else self.pipeline.name
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """All topics of its sources, each once."""
+        sources = self.pipeline.sources
+        return tuple(dict.fromkeys(topic for name in self.sources for topic in sources[name].topics))
+
+    @property
+    def declared(self) -> "Output":
+        return Output(self.name, self.pipeline.group, self.topics, self.pipeline.drain_timeout)
+
+    def announce(self, emit: Callable[[Event], None]) -> None:
+        """Say where rows will go, and what that is worth."""
+        for sink in self.pipeline.outputs[self.output]:
+            group, name = self.pipeline.group, self.name
+            guarantee = sink.guarantee if self.exactly_once is None else GUARANTEE
+            emit(SinkOpened(group=group, handler=name, sink=str(sink), guarantee=guarantee))
+
+    def write(self, rows: DataFrame, batch: BatchId, *, execution: Callable[[], Any], within: Range) -> Counts:
+        """Rows into every sink, then dead letters; ``execution`` has the counts once the rows were made."""
+        try:
+            return self._write(rows, batch, execution=execution, within=within)
+        except Exception as error:
+            if tells_of_new_schemas(error) and (found := self._new_schemas(rows.sparkSession, within)):
+                raise NewSchemasError(found) from error
+            raise
+
+    def _write(self, rows: DataFrame, batch: BatchId, *, execution: Callable[[], Any], within: Range) -> Counts:
+        if self.exactly_once is None:
+            self._write_rows(rows, batch)
+        else:
+            (topic,) = self.pipeline.outputs[self.output]
+            assert isinstance(topic, Topic)  # noqa: S101 - as Pipeline has it with this delivery
+            self.exactly_once.rows.write(kafka_rows(rows, topic), task_ranges(execution(), self.pipeline.name))
+        seen = seen_by(execution(), self.sources)
+        dead = 0
+        if self.pipeline.dead_letter is not None:
+            unsure = [name for name in self.sources if self._may_have_unreadable(name, seen, within)]
+            dead = sum(self._write_dead_letters(rows.sparkSession, name, within) for name in unsure)
+            if self.exactly_once is not None and not unsure:
+                self.exactly_once.letters.set(dict(within[1]))
+        return Counts(read=sum(seen.read.values()), written=seen.rows, dead_lettered=dead)
+
+    def make_good(self, session: SparkSession, start: Offsets, logs: Mapping[TopicPartition, Log]) -> None:
+        """Write the dead letters of a run that ended between its rows and them; ``start`` is how far rows count."""
+        if self.exactly_once is None or self.pipeline.dead_letter is None:
+            return
+        letters = self.exactly_once.letters
+        begin = {place: logs[place].start if offset == EARLIEST else offset for place, offset in start.items()}
+        there = letters.settle(begin)
+        due = {
+            place: (max(there[place], logs[place].start), offset)
+            for place, offset in begin.items()
+            if there.get(place, offset) < offset
+        }
+        for name in self.sources:
+            within = tuple({place: each[side] for place, each in due.items()} for side in (0, 1))
+            if of_source(self.pipeline.sources[name], within[1]):
+                self._write_dead_letters(session, name, (within[0], within[1]))
+        letters.set({place: offset for place, offset in begin.items() if place not in due})
+
+    def _write_rows(self, rows: DataFrame, batch: BatchId) -> None:
+        options = sink_options(self.clients)
+        writers = [writer_for(sink, options) for sink in self.pipeline.outputs[self.output]]
+        keep = len(writers) > 1 or any(writer.reads_twice for writer in writers)
+        if keep:
+            rows = rows.persist()
+        try:
+            for writer in writers:
+                writer.write(rows, batch)
+        finally:
+            if keep:
+                rows.unpersist()
+
+    def _may_have_unreadable(self, name: str, seen: Seen, within: Range) -> bool:
+        """Where not every record was looked at (a sink that had the batch already, a limit), nobody knows."""
+        start, end = (of_source(self.pipeline.sources[name], each) for each in within)
+        length = sum(offset - max(0, start.get(place, 0)) for place, offset in end.items())
+        return seen.unreadable.get(name, 0) > 0 or seen.read.get(name, 0) < length
+
+    def _write_dead_letters(self, session: SparkSession, name: str, within: Range) -> int:
+        """Read the batch once more for them: they are few, and batches that have some are few as well."""
+        pipeline, source = self.pipeline, self.pipeline.sources[name]
+        rows = decoded(self._read_again(session, name, within), source, self.schemas.get(name))
+        reason = reason_column(source, pipeline.registry)
+        letters = dead_letters(rows, topic=str(pipeline.dead_letter), group=pipeline.group, reason=reason)
+        if self.exactly_once is not None:
+            made, execution = as_batch(counted(letters))
+            self.exactly_once.letters.write(made, task_ranges(execution, pipeline.name))
+            return seen_by(execution, ()).rows
+        letters = letters.persist()
+        try:
+            letters.write.format("kafka").options(**sink_options(self.clients)).save()
+            return letters.count()
+        finally:
+            letters.unpersist()
+
+    def _new_schemas(self, session: SparkSession, within: Range) -> dict[str, list[bytes]]:
+        """All of the batch at once, as each that is met by itself would have the batch repeated."""
+        return {
+            name: stamps
+            for name in self.sources
+            if (schemas := self.schemas.get(name)) is not None
+            and (stamps := new_stamps(self._read_again(session, name, within), schemas))
+        }
+
+    def _read_again(self, session: SparkSession, name: str, within: Range) -> DataFrame:
+        start, end = (of_source(self.pipeline.sources[name], each) for each in within)
+        start = {place: start.get(place, EARLIEST) for place in end}
+        return read_range(session, clients=self.clients, start=start, end=end)
+
+
+class PipelineBatches(Border):
+    """``size`` is how large batches are to be, as they turn out; Spark's stream thread alone changes it."""
+
+    def __init__(self, outlet: Outlet, checkpoint: PipelineCheckpoint, size: BatchSize) -> None:
+        super().__init__()
+        self._outlet = outlet
+        self._checkpoint = checkpoint
+        self.size = size
+        self._query: StreamingQuery | None = None
+        self._known = threading.Event()
+
+    def attach(self, query: StreamingQuery) -> None:
+        """Spark may begin the first batch before it has said which query it is of."""
+        self._query = query
+        self._known.set()
+
+    def write(self, rows: DataFrame, number: int) -> Counts:
+        self._known.wait()
+        began = time.monotonic()
+        checkpoint = self._checkpoint
+        start, end = checkpoint.start_of(number), checkpoint.offsets_of(number)
+        counts = self._outlet.write(
+            rows,
+            BatchId(f"{self._outlet.pipeline.group}/{self._outlet.name}", checkpoint.id(), number),
+            execution=lambda: execution_of(self._query),  # type: ignore[arg-type] # which is known by now
+            within=(start, end),
+        )
+        offsets = sum(max(0, offset - max(0, start.get(place, 0))) for place, offset in end.items())
+        self.size = self.size.after(offsets, time.monotonic() - began)
+        # Here, because Spark plans the next batch as soon as this one is over, and only its stream thread may do this.
+        # Where this Spark does not let us, batches stay as large as the first.
+        set_limit(self._query, of_each_source(self._outlet.pipeline, self.size.size))  # type: ignore[arg-type]
+        return counts

@@ -1,0 +1,66 @@
+"""A pipeline's checkpoint: it is not simply begun anew, as a sink may have its last batch, or a state may need it."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+from penstock.spark.checkpoint import Checkpoint, checkpoint_of
+from penstock.spark.declared import Declared
+from penstock.spark.offsets import Offsets, from_json
+
+_VERSION_LINE = "v1"
+_NOT_BEGUN = "-"
+
+
+class PipelineCheckpoint(Checkpoint):
+    def finished(self) -> Offsets:
+        """The end of the last finished batch; where none is finished, the start of the first one."""
+        return super().finished() or self._start()
+
+    def offsets_of(self, batch: int) -> Offsets:
+        """A pipeline may have several sources: a line for each."""
+        try:
+            version, _, *sources = (self.folder / "offsets" / str(batch)).read_text("utf-8").split("\n")
+            return _lowest(sources) if version == _VERSION_LINE else {}
+        except (OSError, ValueError):
+            return {}
+
+    def start_of(self, batch: int) -> Offsets:
+        """Where this batch begins: partitions that are not named begin at their earliest record."""
+        return self.offsets_of(batch - 1) if batch > 0 else self._start()
+
+    def is_readable(self) -> bool:
+        """A first batch that was not finished will do: Spark repeats it."""
+        return super().is_readable() or bool(not self._batches("commits") and self._start() and self._is_planned())
+
+    def has_state(self) -> bool:
+        return any((self.folder / "state").glob("*/*/*"))
+
+    def id(self) -> str:
+        """Spark's name for this checkpoint, which no other has."""
+        return str(json.loads((self.folder / "metadata").read_text("utf-8"))["id"])
+
+    def _is_planned(self) -> bool:
+        planned = self._batches("offsets")
+        return bool(planned and self.offsets_of(max(planned)))
+
+    def _start(self) -> Offsets:
+        """Where each source began, which Spark notes once: a zero byte, a line with a version, offsets."""
+        try:
+            texts = [path.read_text("utf-8") for path in sorted((self.folder / "sources").glob("*/0"))]
+            return _lowest(text.split("\n", 1)[1] for text in texts)
+        except (OSError, ValueError, IndexError):
+            return {}
+
+
+def pipeline_checkpoint(output: Declared, root: Path) -> PipelineCheckpoint:
+    return PipelineCheckpoint(checkpoint_of(output, root).folder)
+
+
+def _lowest(sources: Iterable[str]) -> Offsets:
+    """The offsets of all sources of a query; where two read one topic, those of the slower one."""
+    found: Offsets = {}
+    for text in sources:
+        for place, offset in ({} if text == _NOT_BEGUN else from_json(text)).items():
+            found[place] = min(offset, found.get(place, offset))
+    return found

@@ -1,0 +1,39 @@
+"""Rows into Delta Lake."""
+
+from pyspark.sql import DataFrame
+
+from penstock.app import Table
+from penstock.spark.pipelines.sinks.places import Files, table_folder
+from penstock.spark.pipelines.sinks.writing import BatchId, merge_sql, newest, quoted
+
+_VIEW = "penstock_rows"
+
+
+class DeltaWriter:
+    """Appends name their batch to Delta, which takes each once; merges are the same when repeated."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._folder = table_folder(str(table.path), table.name)
+        self.reads_twice = table.mode == "upsert"
+
+    def write(self, rows: DataFrame, batch: BatchId) -> bool:
+        if self._table.mode == "upsert":
+            self._merge(rows)
+            return True
+        (
+            rows.write.format("delta")
+            .mode("append")
+            .partitionBy(*self._table.partition_by)
+            .option("txnAppId", batch.incarnation)
+            .option("txnVersion", batch.number)
+            .save(self._folder)
+        )
+        return True
+
+    def _merge(self, rows: DataFrame) -> None:
+        session, table = rows.sparkSession, self._table
+        if not Files(session, self._folder).exists(f"{self._folder}/_delta_log"):
+            rows.limit(0).write.format("delta").partitionBy(*table.partition_by).save(self._folder)
+        newest(rows, keys=table.keys, order_by=table.order_by, where=table).createOrReplaceTempView(_VIEW)
+        session.sql(merge_sql(table, f"delta.{quoted(self._folder)}", _VIEW, rows.columns))

@@ -1,0 +1,87 @@
+"""What the records of a task led to: rows for the sink, counts, attempts to come, or the end of the task."""
+
+import random
+import time
+from collections.abc import Sequence
+from typing import cast
+
+from penstock.app import Handler, breaker_error, halt_error
+from penstock.core.breaker import Circuit
+from penstock.core.counts import Counts
+from penstock.core.dead_letter import dead_letter
+from penstock.core.lanes import Epoch
+from penstock.core.outcome import Done, Failed, Outcome, Skipped, ToDeadLetter, TryAgain, decide
+from penstock.core.schedule import Later
+from penstock.spark.columns import ROWS, Row, SinkColumns
+
+_ONLY_DONE = {Done}
+
+
+class Settlement:
+    """Outcomes go in; ``outgoing`` and what is counted come out, until they are taken and begin anew."""
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+        self._circuit = None if handler.breaker is None else Circuit(handler.breaker)
+        self.outgoing = SinkColumns()
+        self._counts = Counts()
+
+    def settle(self, epoch: Epoch, rows: Sequence[Row], outcomes: Sequence[Outcome], now: float) -> list[Later]:
+        """Returns what is to be tried again; raises where the task cannot go on."""
+        if _ONLY_DONE.issuperset(map(type, outcomes)):  # nearly always, and then all at once
+            self._finish(cast("Sequence[Done]", outcomes))
+            if epoch.failures:
+                for row in rows:
+                    epoch.failures.pop(ROWS.offset_of(row), None)
+            return []
+        retries: list[Later] = []
+        for row, outcome in zip(rows, outcomes, strict=True):
+            if isinstance(outcome, Failed):
+                wait = self._fail(epoch, row, outcome)
+                if wait is not None:
+                    retries.append((row, now + wait))
+                    continue
+            elif isinstance(outcome, Skipped):
+                self._count_finished(1)
+                self._counts.skipped += 1
+            elif isinstance(outcome, Done):  # and nothing else: commit="manual" is refused on Spark
+                self._finish([outcome])
+            epoch.failures.pop(ROWS.offset_of(row), None)
+        return retries
+
+    def _finish(self, done: Sequence[Done]) -> None:
+        outputs = [each.output for each in done if each.output is not None]
+        self._counts.written += len(outputs)
+        self.outgoing.extend(outputs)
+        self._count_finished(len(done))
+
+    def _count_finished(self, count: int) -> None:
+        self._counts.read += count
+        if self._circuit is not None:
+            self._circuit.finished(count)
+
+    def _fail(self, epoch: Epoch, row: Row, failure: Failed) -> float | None:
+        """Seconds until the next attempt, or None where it became a dead letter."""
+        handler, circuit = self._handler, self._circuit
+        topic, offset = handler.dead_letter, ROWS.offset_of(row)
+        attempt = epoch.attempt_at(offset)
+        decision = decide(failure, attempt=attempt, has_dead_letter=topic is not None, random=random.random)
+        if isinstance(decision, TryAgain):
+            if failure.wait is None:  # otherwise no attempt was made
+                epoch.failures[offset] = attempt
+            return decision.delay
+        record = ROWS.to_record(row, attempt)
+        if not isinstance(decision, ToDeadLetter) or topic is None:
+            raise halt_error(handler.name, record, failure)
+        if circuit is not None and not circuit.lets_through():
+            raise breaker_error(handler.name, record, failure, circuit)
+        letter = dead_letter(record, failure, topic=topic, group=handler.group, attempts=attempt, now=time.time())
+        self.outgoing.extend([letter])
+        self._counts.read += 1
+        self._counts.dead_lettered += 1
+        return None
+
+    def take_counts(self) -> Counts:
+        """How many records came to an end since the last time, and which."""
+        counts, self._counts = self._counts, Counts()
+        return counts

@@ -1,0 +1,60 @@
+"""Random groups to our assignors and to Java's, and a comparison of the answers."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from random import Random
+
+from assignors.cases import Chain, Shape
+from assignors.judge import is_odd, is_sound, same
+from assignors.reference import ask, java_program
+from assignors.wire import Answer, answers, question
+from penstock.assign import Assignor, CooperativeSticky, Group, Range, RoundRobin, Sticky, faults
+
+KAFKAS: tuple[Assignor, ...] = (Range(), RoundRobin(), Sticky(), CooperativeSticky())
+_BATCH = 100
+_SHAPES = (Shape(), Shape(), Shape(members=4, topics=3, partitions=4), Shape(members=40, topics=12, partitions=20))
+
+
+@dataclass
+class Tally:
+    """How many cases came out how."""
+
+    cases: int = 0
+    same: int = 0
+    unsound: int = 0
+    swayed: int = 0
+    differing: list[str] = field(default_factory=list)
+
+
+def cases(random: Random, assignor: Assignor) -> Iterator[Group]:
+    while True:
+        yield from Chain(random, assignor, random.choice(_SHAPES)).groups()
+
+
+def fuzz(assignor: Assignor, *, count: int, seed: int, orders: int = 1, tell: Callable[[int], None]) -> Tally:
+    """Ask both about this many groups; ``orders`` is in how many other orders Java gets the members too."""
+    tally = Tally()
+    source = cases(Random(seed), assignor)
+    with java_program("Assignors") as process:
+        while tally.cases < count:
+            groups = [next(source) for _ in range(min(_BATCH, count - tally.cases))]
+            lines = ask(process, [question(group, [assignor.name], orders) for group in groups])
+            for group, line in zip(groups, lines, strict=True):
+                _compare(assignor, group, answers(line)[assignor.name], tally)
+            tell(tally.cases)
+    return tally
+
+
+def _compare(assignor: Assignor, group: Group, java: Answer, tally: Tally) -> None:
+    tally.cases += 1
+    tally.swayed += java.swayed
+    ours = assignor.assign(group)
+    wrong = faults(group, ours)
+    if not is_sound(group, java, ours) and is_odd(group):
+        tally.unsound += 1
+    elif same(ours, java):
+        tally.same += 1
+    else:
+        wrong.append(f"Java answers {java.partitions}")
+    if wrong:
+        tally.differing.append(f"{assignor.name} on {group} answers {dict(ours.partitions)}: {'; '.join(wrong)}")

@@ -1,0 +1,17 @@
+"""An assignor as a user would write it, for members that run it in a live group."""
+
+from penstock.assign import Assignment, Group
+from penstock.core.record import TopicPartition
+
+
+class Dealt:
+    """Partitions are dealt out in turns, to those who subscribe."""
+
+    name = "dealt"
+
+    def assign(self, group: Group) -> Assignment:
+        shares: dict[str, list[TopicPartition]] = {member.id: [] for member in group.members}
+        for number, (topic, partition) in enumerate(group.places()):
+            readers = sorted(member.id for member in group.members if topic in member.topics)
+            shares[readers[number % len(readers)]].append((topic, partition))
+        return Assignment(shares)

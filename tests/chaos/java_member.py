@@ -1,0 +1,93 @@
+"""Kafka's own VerifiableConsumer as a member of a chaos run, and what it tells, in our words."""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from chaos.history import Entry
+from penstock.jvm.coordinates import kafka_tools
+from penstock.jvm.jars import resolve
+from penstock.jvm.java import find_java
+
+_CONSUMER = "org.apache.kafka.tools.VerifiableConsumer"
+_STRATEGIES = {
+    "range": "org.apache.kafka.clients.consumer.RangeAssignor",
+    "roundrobin": "org.apache.kafka.clients.consumer.RoundRobinAssignor",
+    "sticky": "org.apache.kafka.clients.consumer.StickyAssignor",
+    "cooperative-sticky": "org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
+}
+_ASKED_TO_END = 143  # how a JVM ends on SIGTERM, after a clean close
+
+
+def start_java_member(environment: Mapping[str, str], folder: Path, name: str, out: Path) -> "subprocess.Popen[bytes]":
+    config = folder / f"{name}.properties"
+    # Its own commits are not tried again where a rebalance refuses them, and its last ones would be missing.
+    config.write_text("heartbeat.interval.ms=1000\nauto.commit.interval.ms=500\n")
+    arguments = {
+        "--bootstrap-server": environment["PENSTOCK_BROKERS"],
+        "--topic": environment["CHAOS_TOPIC"],
+        "--group-id": environment["CHAOS_GROUP"],
+        "--session-timeout": "6000",
+        "--assignment-strategy": _STRATEGIES[environment["CHAOS_STRATEGY"]],
+        "--command-config": str(config),
+    }
+    words = [word for pair in arguments.items() for word in pair]
+    with out.open("w") as told, (folder / f"{name}.err").open("w") as errors:
+        return subprocess.Popen(
+            [
+                find_java(),
+                "-Xmx128m",
+                "-XX:+UseSerialGC",
+                "-XX:TieredStopAtLevel=1",
+                _CONSUMER,
+                "--verbose",
+                "--enable-autocommit",
+                *words,
+            ],
+            cwd=folder,
+            env={**os.environ, "CLASSPATH": os.pathsep.join(map(str, resolve(kafka_tools())))},
+            stdin=subprocess.DEVNULL,
+            stdout=told,
+            stderr=errors,
+        )
+
+
+def ended_well(code: int) -> bool:
+    return code in {0, _ASKED_TO_END}
+
+
+def read_java_events(process: str, lines: Iterable[str]) -> list[Entry]:
+    """It handles a record when it gets it, and ownership of a partition from one assignment on is an epoch."""
+    entries: list[Entry] = []
+    epochs: dict[tuple[str, int], int] = {}
+    for line in lines:
+        if line.endswith("\n") and line.startswith("{"):
+            entries += _entries(process, len(entries), json.loads(line), epochs)
+    return entries
+
+
+def _entries(process: str, index: int, told: Mapping[str, Any], epochs: dict[tuple[str, int], int]) -> Iterator[Entry]:
+    kinds = {
+        "partitions_assigned": ["assigned"],
+        "partitions_revoked": ["revoked"],
+        "record_data": ["dispatched", "finished"],
+    }.get(told["name"], [])
+    for each in told.get("partitions", [told]):
+        for kind in kinds:
+            place = each["topic"], each["partition"]
+            epochs[place] = epochs.get(place, 0) + (kind == "assigned")
+            yield Entry(
+                kind=kind,
+                ts=told["timestamp"] / 1000,
+                process=process,
+                index=index,
+                member=process,
+                place=place,
+                offset=each.get("offset", -1),
+                epoch=epochs[place],
+                key=each.get("key"),
+            )
+            index += 1

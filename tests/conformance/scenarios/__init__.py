@@ -1,0 +1,33 @@
+"""What must hold on every engine. A subject, a file; each scenario is played on all engines but those named below."""
+
+from typing import Literal
+
+from conformance.scenarios import exactly_once, ordering, outcomes, reset, resuming  # declares them
+from conformance.scenarios.declaring import SCENARIOS, Scenario
+
+Engine = Literal["kit", "local", "open", "spark"]
+
+LEFT_OUT: dict[Engine, dict[Scenario, str]] = {
+    "kit": {
+        resuming.partitions_that_were_added_are_consumed_from_their_start: "a bench has the partitions it was given",
+        exactly_once.outputs_of_a_run_that_broke_off_are_there_once: "a bench has no transactions",
+        reset.a_reset_backwards_repeats_and_one_forwards_skips: "offsets of a bench are its own",
+    },
+    "local": {},
+    "open": {
+        exactly_once.outputs_of_a_run_that_broke_off_are_there_once: "transactions need a native member",
+    },
+    "spark": {
+        resuming.a_record_is_finished_when_it_is_acknowledged_and_not_before: 'commit="manual" is refused there',
+        resuming.what_is_finished_above_a_waiting_record_is_not_repeated: "there a batch is committed as a whole",
+        ordering.a_key_meets_the_partition_that_its_hash_says: "it is the producer of the scenario that is looked at",
+    },
+}
+"""What an engine does not have, and why. Callbacks and retry topics, which Spark refuses too, have no scenario here."""
+
+
+def scenarios_on(engine: Engine) -> list[Scenario]:
+    return [play for play in SCENARIOS if play not in LEFT_OUT[engine]]
+
+
+__all__ = ["LEFT_OUT", "SCENARIOS", "Engine", "Scenario", "outcomes", "scenarios_on"]

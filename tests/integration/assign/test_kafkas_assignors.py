@@ -1,0 +1,16 @@
+"""Our form of Kafka's assignors against Kafka's own. `make fuzz-assignors` asks for far more."""
+
+import pytest
+
+from assignors.fuzz import KAFKAS, fuzz
+from penstock.assign import Assignor
+
+CASES = 2_000
+
+
+@pytest.mark.parametrize("assignor", KAFKAS, ids=lambda assignor: assignor.name)
+def test_random_groups_get_the_answer_that_java_gives(assignor: Assignor) -> None:
+    tally = fuzz(assignor, count=CASES, seed=7, tell=lambda _: None)
+    assert not tally.differing, min(tally.differing, key=len)
+    assert tally.same + tally.unsound == CASES
+    assert tally.same > 0.97 * CASES

@@ -1,0 +1,203 @@
+"""Members that are Penstock's own: assignors of all kinds in live groups, votes, fencing, and what is told of it."""
+
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import NewPartitions
+
+from bed import MakeTopic, Running, committed, of_kind, produce, running, wait_for
+from ops_bed import Penstock
+from penstock import App, Record
+from penstock.assign import Assignment, CooperativeSticky, Group
+from penstock.core import events
+from penstock.core.rebalance import JOINED, LEFT, PARTITIONS_CHANGED, TOPICS_CHANGED, Rebalance
+from penstock.core.record import TopicPartition
+from penstock.errors import ConfigError
+from penstock.kafka import Cluster
+from penstock.kafka.coordinator import Identity, Network
+from penstock.kafka.open_settings import open_settings
+from penstock.ops.runs import registered
+
+QUICK = {"heartbeat.interval.ms": 300, "session.timeout.ms": 6_000, "topic.metadata.refresh.interval.ms": 500}
+Seen = Counter[tuple[str, int, int]]
+
+
+def make_app(group: str, *topics: str, seen: Seen | None = None, **options: Any) -> App:
+    app = App(group)
+    counted = Seen() if seen is None else seen
+
+    @app.consume(*topics, settings=QUICK, **options)
+    def handle(value: bytes, record: Record) -> None:
+        counted[record.topic, record.partition, record.offset] += 1
+
+    return app
+
+
+def rebalances(member: Running) -> list[Rebalance]:
+    return [event.rebalance for event in of_kind(member.events, events.Rebalanced)]
+
+
+def owned(member: Running) -> set[TopicPartition]:
+    places: set[TopicPartition] = set()
+    for event in list(member.events):
+        if isinstance(event, events.Assigned):
+            places.add((event.topic, event.partition))
+        elif isinstance(event, events.Revoked | events.Lost):
+            places.discard((event.topic, event.partition))
+    return places
+
+
+class FastFirst:
+    """A user's own: members that call themselves fast get everything, and it remembers what it was told."""
+
+    name = "fast-first"
+    needs_lag = True
+
+    def __init__(self, *, fast: bool) -> None:
+        self._fast = fast
+        self.told: list[set[tuple[bytes | None, str | None]]] = []
+        self.lags: list[list[tuple[int, ...]]] = []
+
+    def user_data(self, _owned: Sequence[TopicPartition], _generation: int) -> bytes:
+        return b"fast" if self._fast else b"slow"
+
+    def assign(self, group: Group) -> Assignment:
+        self.told.append({(member.user_data, member.rack) for member in group.members})
+        self.lags.append([topic.lag for topic in group.topics.values()])
+        fast = [member for member in group.members if member.user_data == b"fast"] or list(group.members)
+        shares: dict[str, list[TopicPartition]] = {member.id: [] for member in group.members}
+        for number, place in enumerate(group.places()):
+            shares[fast[number % len(fast)].id].append(place)
+        return Assignment(shares)
+
+
+def test_a_users_assignor_sees_the_lag_the_racks_and_the_data_that_members_write_for_it(
+    brokers: str, group: str, make_topic: MakeTopic
+) -> None:
+    source, slow, fast = make_topic(4), FastFirst(fast=False), FastFirst(fast=True)
+    produce(brokers, source, range(3), partition=1)
+    with running(make_app(group, source, assignor=slow, rack="r1"), brokers) as first:
+        wait_for(lambda: len(owned(first)) == 4, "all to be the first one's")
+        with running(make_app(group, source, assignor=fast, rack="r2"), brokers) as second:
+            wait_for(lambda: len(owned(second)) == 4 and not owned(first), "all to move to the fast one")
+    assert {(b"slow", "r1"), (b"fast", "r2")} in slow.told
+    assert slow.lags[0] == [(0, 3, 0, 0)]
+    assert not of_kind([*first.events, *second.events], events.Error)
+
+
+def test_members_with_different_lists_vote_and_new_topics_and_partitions_are_noticed(
+    brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic
+) -> None:
+    source, seen = make_topic(4), Seen()
+    one = make_app(group, pattern=f"{source}.*", seen=seen, assignor=["lag-balanced", "topic-spread"])
+    other = make_app(group, source, seen=seen, assignor=["topic-spread", "consistent-hash"])
+    with running(one, brokers) as first:
+        wait_for(lambda: len(owned(first)) == 4, "the first assignment")
+        assert rebalances(first)[0].strategy == "lag-balanced", "alone, its first vote counts"
+        with running(other, brokers) as second:
+            wait_for(lambda: len(owned(second)) == 2, "its share")
+            told = next(each for each in rebalances(first) if each.members is not None and len(each.members) == 2)
+            assert told.strategy == "topic-spread", "the only one that both know"
+            assert {voter.votes for voter in told.members or ()} == {
+                ("lag-balanced", "topic-spread"),
+                ("topic-spread", "consistent-hash"),
+            }
+            cluster.create_topics([f"{source}.new"], partitions=1)
+            produce(brokers, f"{source}.new", range(3))
+            wait_for(lambda: sum(topic == f"{source}.new" for topic, _, _ in seen) == 3, "the new topic's records")
+            cluster.admin.create_partitions([NewPartitions(source, 6)])[source].result()
+            wait_for(lambda: len(owned(first) | owned(second)) == 7, "the new partitions")
+    reasons = {each.reason for each in rebalances(first)}
+    assert {JOINED, TOPICS_CHANGED, PARTITIONS_CHANGED, LEFT} <= reasons
+    assert not of_kind([*first.events, *second.events], events.Error)
+
+
+def test_a_member_that_the_coordinator_gave_up_loses_its_records_commits_nothing_and_joins_again(
+    brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic
+) -> None:
+    source, gate, waiting, seen = make_topic(), threading.Event(), threading.Event(), Counter[int]()
+    app = App(group)
+
+    @app.consume(source, assignor=CooperativeSticky(), settings=QUICK, commit_every="100ms")
+    def handle(value: int) -> None:
+        seen[value] += 1
+        if value == 5 and not gate.is_set():
+            waiting.set()
+            assert gate.wait(60)
+
+    produce(brokers, source, range(10))
+    with running(app, brokers) as member:
+        assert waiting.wait(60)
+        wait_for(lambda: committed(cluster, group, source) == {0: 5}, "what is finished to be committed")
+        network = Network(open_settings(brokers, {}))
+        name = rebalances(member)[0].member_id or ""
+        network.line(group).leave(Identity(group, name, -1, None), "a test throws it out")
+        network.close()
+        wait_for(lambda: of_kind(member.events, events.Lost), "the member to learn of it")
+        gate.set()
+        wait_for(lambda: committed(cluster, group, source) == {0: 10}, "the rest")
+    assert seen == {**dict.fromkeys(range(10), 1), 5: 2}, "what was in progress is delivered again, and nothing else"
+    lost = next(at for at, event in enumerate(member.events) if isinstance(event, events.Lost))
+    anew = next(at for at, event in enumerate(member.events) if isinstance(event, events.Assigned) and at > lost)
+    assert not of_kind(member.events[lost:anew], events.Committed)
+    again = next(each for each in rebalances(member) if each.lost)
+    assert again.reason == "this member was given up by the coordinator"
+    assert again.lost == again.taken == ((source, 0),)
+
+
+def test_an_assignor_that_fails_stops_the_app_with_a_reason(brokers: str, group: str, make_topic: MakeTopic) -> None:
+    class Broken:
+        name = "broken"
+
+        def assign(self, _group: Group) -> Assignment:
+            raise ZeroDivisionError("x / 0")
+
+    member = Running(make_app(group, make_topic(), assignor=Broken()), brokers)
+    member.join()
+    assert isinstance(member.error, ConfigError)
+    assert "Assignor 'broken' raised ZeroDivisionError: x / 0" in str(member.error)
+
+
+def test_the_history_of_a_group_is_put_together_from_what_its_members_tell(
+    brokers: str,
+    group: str,
+    make_topic: MakeTopic,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    source = make_topic(4)
+    with running(make_app(group, source, assignor=CooperativeSticky()), brokers) as first:
+        wait_for(lambda: len(owned(first)) == 4, "all to be the first one's")
+        with running(make_app(group, source), brokers) as second:
+            wait_for(lambda: len(owned(first)) == len(owned(second)) == 2, "both to have their share")
+        wait_for(lambda: len(owned(first)) == 4, "all to be back")
+    monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path))
+    penstock = Penstock(brokers, monkeypatch, capsys)
+    assert "No run of this machine" in penstock("groups", "history", group, ok=False).err
+    with registered("shop", engine="local", groups=[group], warn=pytest.fail) as hear:
+        for event in [*first.events, *second.events]:
+            hear(event)
+    told = penstock.json("groups", "history", group)["rebalances"]
+    leader = next(each for each in told if each["members"] is not None and len(each["members"]) == 2)
+    assert leader["reason"].startswith("joined: ")
+    assert leader["strategy"] == "cooperative-sticky"
+    assert {tuple(each["votes"] or ()) for each in leader["members"]} == {("cooperative-sticky",), ()}
+    found = leader["coordinator"]
+    assert found["partition"] == found["hash"] % found["offsets_partitions"]
+    (mine,) = leader["told"]
+    assert [phase["name"] for phase in mine["phases"]] == ["joined", "assigned", "synced", "taken over", "given up"]
+    moved = {place for _, place in mine["given_up"]}
+    assert len(moved) == 2
+    native = [each for each in told for one in each["told"] if one["membership"] == "native"]
+    assert {each["reason"] for each in native} >= {JOINED, LEFT}
+    taken = [gap for each in native for gap in each["without_owner"]]
+    assert {gap["partition"] for gap in taken} == moved
+    assert all(gap["seconds"] > 0 for gap in taken), "from the one's last word to the other's first"
+    shown = penstock("groups", "history", group, "--last", "100").out
+    for text in ("leads __consumer_offsets[", "this member joined", "this member left", "left: rdkafka", "unknown"):
+        assert text in shown

@@ -1,0 +1,30 @@
+"""penstock.Producer on a real broker."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from bed import MakeTopic, read_records
+from penstock import PenstockError, Producer
+from penstock.core.partitioner import partition_for
+
+
+def test_records_are_acknowledged_where_javas_clients_would_put_them_and_refusals_are_raised(
+    brokers: str, make_topic: MakeTopic
+) -> None:
+    topic, small = make_topic(5), make_topic(**{"max.message.bytes": "1000"})
+    moment = datetime(2026, 1, 2, tzinfo=UTC)
+    with Producer(brokers) as producer:
+        sent = [producer.send(topic, {"n": n}, key=f"key-{n}") for n in range(50)]
+        assert {delivery.result(30).partition for delivery in sent} == {
+            partition_for(b"key-%d" % n, 5) for n in range(50)
+        }
+        assert all(delivery.result().partition == partition_for(b"key-%d" % n, 5) for n, delivery in enumerate(sent))
+        producer.send(topic, None, key="gone", partition=2, headers={"why": "test"}, timestamp=moment).result(30)
+    (last,) = [record for record in read_records(brokers, topic) if record.key == b"gone"]
+    assert (last.value, last.partition, last.headers) == (None, 2, (("why", b"test"),))
+    assert last.timestamp_ms == moment.timestamp() * 1000
+    producer = Producer(brokers, settings={"compression.type": "none"})
+    producer.send(small, b"x" * 5_000)
+    with pytest.raises(PenstockError, match=small):
+        producer.close()

@@ -1,0 +1,20 @@
+"""What the tests of operating share."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from group_tool import GroupTools, group_tools
+from ops_bed import Penstock
+
+
+@pytest.fixture(scope="package")
+def kafkas_tools(brokers: str) -> Iterator[GroupTools]:
+    """Kafka's own, in a JVM for all tests of this folder."""
+    with group_tools(brokers) as started:
+        yield started
+
+
+@pytest.fixture
+def penstock(brokers: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Penstock:
+    return Penstock(brokers, monkeypatch, capsys)

@@ -1,0 +1,160 @@
+"""Without permission every command says so in a line, ends with an exit code, and shows no password."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bed import produce, wait_for
+from guarded import LOOKER, NOBODY, PASSWORD, READER, guarded_broker, login
+from ops_bed import Penstock, Sharing, set_offsets
+from penstock.kafka import Cluster
+from penstock.ops.any_group import all_groups
+
+# What one may not even look at.
+HIDDEN = [
+    (["groups", "ls"], "No group can be seen"),
+    (["groups", "ls", "--others"], "No group can be seen"),
+    (["groups", "describe", "g"], "denied the group"),
+    (["groups", "describe", "g", "--members"], "denied the group"),
+    (["groups", "describe", "g", "--state"], "denied the group"),
+    (["groups", "rm", "g", "--yes"], "denied the group"),
+    (["groups", "ls", "--type", "share"], "No group can be seen"),
+    (["groups", "describe", "shared"], "denied the group"),
+    (["groups", "describe", "shared", "--members"], "denied the group"),
+    (["groups", "rm", "shared", "--yes"], "denied the group"),
+    (["lag", "shared"], "denied the group"),
+    (["lag"], "No group can be seen"),
+    (["lag", "g"], "denied the group"),
+    (["lag", "g", "--watch"], "denied the group"),
+    (["offsets", "reset", "g", "--topic", "t", "--to-earliest"], "denied the group"),
+    (["offsets", "export", "g"], "denied the group"),
+    (["dlq", "ls"], "No topic can be seen"),
+    (["dlq", "ls", "t"], "denied describing topic t"),
+    (["dlq", "show", "t"], "denied describing topic t"),
+    (["dlq", "replay", "t"], "denied describing topic t"),
+    (["topics", "ls"], "No topic can be seen"),
+    (["topics", "describe", "t"], "denied describing topic t"),
+    (["topics", "create", "new"], "denied creating topic new"),
+    (["topics", "keys", "t"], "denied describing topic t"),
+    (["tail", "t"], "denied describing topic t"),
+    (["produce", "t", "--generate", "1"], "denied describing topic t"),
+]
+# What one may look at, and not change or read.
+SEEN = [
+    (["groups", "rm", "g", "--yes"], "denied the group"),
+    (["groups", "rm", "shared", "--yes"], "denied the group"),
+    (["offsets", "reset", "g", "--topic", "t", "--to-earliest", "--execute", "--yes"], "denied"),
+    (["dlq", "ls", "t"], "denied"),
+    (["dlq", "show", "t"], "denied"),
+    (["topics", "create", "new"], "denied creating topic new"),
+    (["topics", "keys", "t"], "denied"),
+    (["tail", "t"], "denied"),
+    (["produce", "t", "--generate", "1"], "denied"),
+]
+ALLOWED = [
+    ["groups", "ls"],
+    ["groups", "describe", "g"],
+    ["groups", "describe", "shared"],
+    ["groups", "describe", "shared", "--members"],
+    ["groups", "describe", "shared", "--state"],
+    ["lag", "g"],
+    ["lag", "shared"],
+    ["topics", "ls"],
+    ["topics", "describe", "t"],
+    ["offsets", "export", "g"],
+    ["offsets", "reset", "g", "--topic", "t", "--to-earliest"],
+]
+APP = """
+from penstock import App
+app = App("g")
+
+@app.consume("t", to="out")
+def handle(value: int) -> int:
+    return value
+"""
+
+
+@pytest.fixture(scope="module")
+def listener(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Where logins are asked for, of a broker with a topic ``t``, a group ``g`` and a share group ``shared``."""
+    with guarded_broker(tmp_path_factory.mktemp("guarded")) as (everything, guarded):
+        cluster = Cluster(everything)
+        cluster.create_topics(["t", "out"], partitions=1)
+        produce(everything, "t", range(5))
+        set_offsets(cluster, "g", {("t", 0): 2})
+        member = Sharing(everything, "shared", "t")
+        wait_for(lambda: [each.state for each in all_groups(cluster)[0] if each.name == "shared"] == ["Stable"], "it")
+        member.close()
+        yield guarded
+
+
+@pytest.fixture
+def penstock(
+    listener: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Penstock:
+    monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path))
+    return Penstock(listener, monkeypatch, capsys)
+
+
+def check_refused(penstock: Penstock, command: list[str], user: str, reason: str) -> None:
+    refused = penstock(*command, *login(user), ok=False)
+    assert refused.code == 3, refused
+    # What it is about to do may be told before.
+    problem, hint = refused.err.strip().splitlines()[-2:]
+    assert problem.startswith("error: ")
+    assert reason in problem
+    assert "ACL" in hint
+    assert PASSWORD not in refused.out + refused.err
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize(
+    ("command", "reason"), HIDDEN, ids=lambda value: " ".join(value) if isinstance(value, list) else ""
+)
+def test_who_may_see_nothing_is_told_so(penstock: Penstock, command: list[str], reason: str) -> None:
+    check_refused(penstock, command, NOBODY, reason)
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize(
+    ("command", "reason"), SEEN, ids=lambda value: " ".join(value) if isinstance(value, list) else ""
+)
+def test_who_may_only_look_can_neither_read_nor_change(penstock: Penstock, command: list[str], reason: str) -> None:
+    check_refused(penstock, command, LOOKER, reason)
+
+
+@pytest.mark.timeout(30)
+def test_who_may_look_can(penstock: Penstock) -> None:
+    for command in ALLOWED:
+        penstock(*command, *login(LOOKER))
+
+
+@pytest.mark.timeout(30)
+def test_a_wrong_password_is_told_and_not_shown(penstock: Penstock) -> None:
+    refused = penstock("lag", *login(NOBODY), "--set", "sasl.password=a wrong one", ok=False)
+    assert refused.code == 3
+    assert "a wrong one" not in refused.out + refused.err
+    told = penstock.json("topics", "describe", "t", *login(NOBODY), ok=False)
+    assert "denied describing topic t" in told["error"]["problem"]
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    ("user", "reason"),
+    [(NOBODY, "denied describing topic t"), (LOOKER, "denied the group"), (READER, "denied writing")],
+)
+def test_an_app_stops_with_the_reason(
+    penstock: Penstock, user: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"shop_of_{user}"
+    (tmp_path / f"{name}.py").write_text(APP)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    settings = [
+        word.replace("sasl.", "settings.sasl.").replace("security.", "settings.security.") for word in login(user)
+    ]
+    refused = penstock("run", f"{name}:app", *settings, ok=False)
+    assert refused.code == 3
+    assert f"error: The broker {reason}" in refused.err
+    assert PASSWORD not in refused.out + refused.err

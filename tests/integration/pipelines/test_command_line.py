@@ -1,0 +1,51 @@
+"""Pipelines by `penstock run`: a session of its own with what the sinks need, and ranges as flags."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from bed import MakeTopic, produce
+
+Rows = Callable[[DataFrame], list[dict[str, Any]]]
+
+MODULE = """
+from penstock import App, Table
+app = App("{group}")
+
+@app.pipeline("{topic}", value="id bigint NOT NULL", key=str, to=Table("ids", path="{lake}", format="iceberg"))
+def ids(records):
+    return records.select("id", "_key", "_offset")
+"""
+
+
+def test_a_range_on_the_command_line_is_read_once_and_told(
+    brokers: str, group: str, make_topic: MakeTopic, spark: SparkSession, rows: Rows, tmp_path: Path
+) -> None:
+    topic = make_topic()
+    produce(brokers, topic, [json.dumps({"id": number}) for number in range(10)], key=b"k")
+    (tmp_path / "lake.py").write_text(MODULE.format(group=group, topic=topic, lake=tmp_path))
+    command = [sys.executable, "-m", "penstock", "run", "lake:app", "--engine", "spark", "-b", brokers]
+    done = subprocess.run(
+        [*command, "--from", f"{topic}:0=3", "--to", "latest"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"ids: {topic}[0] from 3 up to 10: 7 records" in done.stderr
+    assert "ids: into iceberg table ids, exactly-once" in done.stderr
+    assert "7 read, 7 written" in done.stderr
+    found = rows(spark.read.format("iceberg").load(f"{tmp_path}/ids"))
+    assert sorted((row["id"], row["_key"], row["_offset"]) for row in found) == [(n, "k", n) for n in range(3, 10)]
+    refused = subprocess.run(
+        [*command[:-4], "--from", "earliest"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert refused.returncode == 2
+    assert "--engine spark" in refused.stderr

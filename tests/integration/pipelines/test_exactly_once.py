@@ -1,0 +1,125 @@
+"""Exactly once into a topic: a task's rows and its partition's offset are one transaction."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame
+
+from bed import MakeTopic, committed, of_kind, produce, read_values
+from penstock import App
+from penstock.app.pipelines import Span
+from penstock.core import events
+from penstock.errors import ConfigError, ServerError
+from penstock.kafka import Cluster
+from penstock.spark.pipelines.batches import Outlet
+
+CatchUp = Callable[..., list[events.Event]]
+
+
+@dataclass
+class Order:
+    id: int
+
+
+def fill(brokers: str, source: str, numbers: Iterable[int]) -> None:
+    """Even ones into partition 0, odd ones into 1, every tenth unreadable."""
+    texts = {number: json.dumps({"id": number if number % 10 else "none"}) for number in numbers}
+    for partition in (0, 1):
+        produce(
+            brokers, source, [text for number, text in texts.items() if number % 2 == partition], partition=partition
+        )
+
+
+def copying(group: str, source: str, broken: Path) -> App:
+    """The task of partition 1 fails where the file is, when that of partition 0 may have committed already."""
+    app = App(group)
+    flag = str(broken)
+
+    def fail_once(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if any(each.as_py() % 2 for each in batch.column("id")) and Path(flag).exists():
+                Path(flag).unlink()
+                raise OSError("the disk is away")
+            yield batch
+
+    @app.pipeline(
+        source,
+        value=Order,
+        to=f"{group}.out",
+        dead_letter=f"{group}.dlq",
+        delivery="exactly-once",
+        max_micro_batch=20,
+    )
+    def copy(orders: DataFrame) -> DataFrame:
+        return orders.select("id").where("id <> 7").mapInArrow(fail_once, "id long")
+
+    return app
+
+
+def outputs(brokers: str, group: str) -> Counter[int]:
+    return Counter(json.loads(value or b"")["id"] for value in read_values(brokers, f"{group}.out"))
+
+
+def test_rows_and_dead_letters_are_there_once_whatever_is_repeated(
+    brokers: str,
+    cluster: Cluster,
+    group: str,
+    make_topic: MakeTopic,
+    catch_up: CatchUp,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source, broken, checkpoints = make_topic(2), tmp_path / "broken", tmp_path / "checkpoints"
+    app = copying(group, source, broken)
+    fill(brokers, source, range(60))
+    broken.touch()
+    with pytest.raises(ServerError, match="the disk is away"):
+        catch_up(app, checkpoint=checkpoints)
+    seen = catch_up(app, checkpoint=checkpoints)
+    assert outputs(brokers, group) == Counter(number for number in range(60) if number % 10 and number != 7)
+    assert len(read_values(brokers, f"{group}.dlq")) == 6
+    assert committed(cluster, group, source) == {0: 30, 1: 30}
+    (opened,) = of_kind(seen, events.SinkOpened)
+    assert opened.guarantee.startswith("exactly-once")
+
+    # It ends between a batch's rows and its dead letters, and has lost its checkpoint when it comes back.
+    fill(brokers, source, range(60, 80))
+    with monkeypatch.context() as patch:
+        patch.setattr(Outlet, "_write_dead_letters", _fail)
+        with pytest.raises(ServerError):
+            catch_up(app, checkpoint=checkpoints)
+    fill(brokers, source, range(80, 100))
+    catch_up(app, checkpoint=tmp_path / "fresh")
+    assert outputs(brokers, group) == Counter(number for number in range(100) if number % 10 and number != 7)
+    assert len(read_values(brokers, f"{group}.dlq")) == 10
+    assert committed(cluster, group, source) == {0: 50, 1: 50}
+
+    # A backfill writes its range once more, and moves nobody.
+    catch_up(app, checkpoint=checkpoints, span=Span({(source, 0): 0, (source, 1): 0}, {(source, 0): 5, (source, 1): 5}))
+    assert sum(outputs(brokers, group).values()) == 89 + 8
+    assert committed(cluster, group, source) == {0: 50, 1: 50}
+
+
+def _fail(*_: object) -> int:
+    raise ServerError("The broker is away.", hint="")
+
+
+def test_rows_that_change_tasks_are_refused_before_any_is_written(
+    brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, catch_up: CatchUp
+) -> None:
+    source = make_topic(2)
+    fill(brokers, source, range(1, 9))
+    app = App(group)
+
+    @app.pipeline(source, value=Order, to=f"{group}.out", delivery="exactly-once")
+    def spread(orders: DataFrame) -> DataFrame:
+        return orders.repartition(4, "id")
+
+    with pytest.raises(ConfigError, match="moves rows between tasks"):
+        catch_up(app)
+    assert not committed(cluster, group, source)

@@ -1,0 +1,23 @@
+"""The short form of `make chaos-spark`: an executor and a driver are killed on every test run."""
+
+import secrets
+from pathlib import Path
+
+import pytest
+
+from chaos_spark.bout import Bout, Options
+from standalone import StandaloneCluster
+
+
+# Its own waits are bounded by less.
+@pytest.mark.timeout(700)
+def test_each_output_is_there_once_though_an_executor_and_a_driver_were_killed(
+    brokers: str, standalone: StandaloneCluster, tmp_path: Path
+) -> None:
+    seed = secrets.randbelow(1_000_000)
+    options = Options(records=20_000, executor_kills=1, driver_kills=1, seconds=600, seed=seed)
+    outcome = Bout(brokers, standalone, tmp_path, options, tell=lambda _text, _committed: None).run()
+    assert not outcome.problems, f"seed {seed}: {outcome.problems}"
+    # A run without these would have shown nothing.
+    assert (outcome.figures["outputs"], outcome.figures["records"]) == (20_000, 20_000)
+    assert (outcome.figures["executors killed"], outcome.figures["drivers killed"]) == (1, 1)

@@ -1,0 +1,53 @@
+"""What is known of an app on Spark: metrics from its driver, and traces that pass through its workers."""
+
+from collections.abc import Callable
+
+from confluent_kafka import Producer
+from prometheus_client import generate_latest
+
+from bed import MakeTopic, read_records
+from penstock import App
+from penstock.core.events import Event
+from penstock.kafka import Cluster
+from penstock.ops.metrics import LagWatch, Tally
+from penstock.ops.metrics.exporter import make_registry
+from prometheus_text import problems_of
+from spans import Spans, carried, ids
+
+CatchUp = Callable[..., list[Event]]
+
+
+def test_the_driver_counts_batches_and_a_trace_passes_through(
+    brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, catch_up: CatchUp
+) -> None:
+    orders = make_topic(1)
+    app, spans, tally = App(group), Spans(), Tally()
+
+    @app.consume(orders, to=f"{group}.out", dead_letter=f"{group}.dlq", tracing=True)
+    def bill(value: int) -> int:
+        return value * 2
+
+    producer = Producer({"bootstrap.servers": brokers})
+    for value in (b"1", b"none"):
+        spans.produce(lambda carrier, value=value: producer.produce(orders, value, headers=dict(carrier)))  # type: ignore[misc]
+    assert producer.flush(30) == 0
+    for event in catch_up(app):
+        tally(event)
+    watch = LagWatch(lambda: cluster, tally.positions)
+    watch.cluster_name = "c"
+    watch._look(cluster, tally.positions())
+    text = generate_latest(make_registry(tally, watch, list)).decode()
+    assert problems_of(text) == []
+    who = f'{{group="{group}",handler="bill"}}'
+    for line in (
+        f"penstock_finished_records_total{who} 2.0",
+        f"penstock_outputs_total{who} 1.0",
+        f"penstock_dead_letters_total{who} 1.0",
+        f"penstock_batch_seconds_count{who}",
+        f"penstock_next_batch_records{who}",
+        f'kafka_consumergroup_group_offset{{cluster_name="c",group="{group}",partition="0",topic="{orders}"}} 2.0',
+    ):
+        assert line in text
+    # Nobody has set up spans in the workers, so what comes in is what goes out.
+    (output,), (letter,) = (read_records(brokers, f"{group}.{name}") for name in ("out", "dlq"))
+    assert [carried(output), carried(letter)] == [[ids(span)] for span in spans.named("send")]

@@ -1,0 +1,100 @@
+"""`penstock` as an operator calls it, within this process, and groups to call it on."""
+
+import json
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, ShareConsumer, TopicPartition
+
+from bed import wait_for
+from penstock.cli.entry import main
+from penstock.core.record import TopicPartition as Place
+from penstock.kafka import Cluster
+from penstock.kafka.groups import Commit, Groups
+
+
+@dataclass(frozen=True)
+class Answer:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+class Penstock:
+    """Runs commands on one cluster."""
+
+    def __init__(self, brokers: str, patch: pytest.MonkeyPatch, screen: pytest.CaptureFixture[str]) -> None:
+        self._patch = patch
+        self._screen = screen
+        patch.setenv("PENSTOCK_BROKERS", brokers)
+
+    def __call__(self, *arguments: str, ok: bool = True) -> Answer:
+        """Checks the exit code, unless ``ok`` is False."""
+        self._patch.setattr("sys.argv", ["penstock", *arguments])
+        self._screen.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        shown = self._screen.readouterr()
+        answer = Answer(int(str(ended.value.code)), shown.out, shown.err)
+        assert answer.code == 0 or not ok, f"{arguments}: {answer}"
+        return answer
+
+    def json(self, *arguments: str, ok: bool = True) -> Any:
+        return self(*arguments, "--json", ok=ok).json
+
+
+def set_offsets(cluster: Cluster, group: str, commits: dict[Place, int | Commit]) -> None:
+    wanted = {place: each if isinstance(each, Commit) else Commit(each) for place, each in commits.items()}
+    Groups(cluster).commit(group, wanted)
+
+
+def offsets_of(cluster: Cluster, group: str) -> dict[Place, int]:
+    found = Groups(cluster).committed([group])[group]
+    assert isinstance(found, dict)
+    return {place: commit.offset for place, commit in found.items()}
+
+
+class Joined:
+    """A member of a group, of the bare client."""
+
+    def __init__(self, brokers: str, group: str, topic: str, **settings: str) -> None:
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": brokers,
+                "group.id": group,
+                "client.id": "bystander",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                **settings,
+            }
+        )
+        self._consumer.subscribe([topic])
+        wait_for(self._assigned, "an assignment")
+
+    def _assigned(self) -> bool:
+        self._consumer.poll(0.1)
+        return bool(self._consumer.assignment())
+
+    def commit(self, topic: str, partition: int, offset: int) -> None:
+        self._consumer.commit(offsets=[TopicPartition(topic, partition, offset)], asynchronous=False)
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+class Sharing:
+    """A member of a share group, of the bare client; it takes nothing."""
+
+    def __init__(self, brokers: str, group: str, topic: str) -> None:
+        config = {"bootstrap.servers": brokers, "group.id": group, "client.id": "bystander", "client.rack": "room-2"}
+        self._consumer = ShareConsumer(config, logger=logging.getLogger("share"))
+        self._consumer.subscribe([topic])
+
+    def close(self) -> None:
+        self._consumer.close()

@@ -1,0 +1,49 @@
+"""A real schema registry that goes away while apps run, and comes back."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import monotonic
+
+from bed import wait_for
+from penstock.devkit import Embedded, UpOptions
+
+# How long it is away at least, whatever a test waits for; `make outage` sets it.
+_SECONDS = float(os.environ.get("PENSTOCK_TEST_OUTAGE", "0"))
+
+
+@contextmanager
+def killed(kafka: Embedded) -> Iterator[None]:
+    """Inside of the block there is no registry; after it, it is back."""
+    began = monotonic()
+    os.kill(_pid(kafka), signal.SIGKILL)
+    wait_for(lambda: (found := kafka.status().registry) is not None and found.pid is None, "the registry's end")
+    try:
+        yield
+        _last(began)
+    finally:
+        kafka.up(UpOptions(registry=True))
+
+
+@contextmanager
+def frozen(kafka: Embedded) -> Iterator[None]:
+    """Inside of the block the registry takes connections and says nothing."""
+    began, pid = monotonic(), _pid(kafka)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+        _last(began)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def _pid(kafka: Embedded) -> int:
+    status = kafka.status().registry
+    assert status is not None
+    assert status.pid is not None
+    return status.pid
+
+
+def _last(began: float) -> None:
+    wait_for(lambda: monotonic() - began >= _SECONDS, "the end of the outage", seconds=_SECONDS + 1)

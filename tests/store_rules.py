@@ -1,0 +1,171 @@
+"""What every store of progress has to do; the tests of each call these."""
+
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from penstock.core.outcome import Away
+from penstock.stores import AlreadyFinished, ClaimLost, Kept, OffsetStore, Progress, SqlOffsets
+
+PLACE = ("orders", 3)
+OTHER = ("orders", 4)
+
+
+def keeps_what_is_saved_for_each_group_and_partition(store: OffsetStore) -> None:
+    assert store.claim("shop", []) == {}
+    first = store.claim("shop", [PLACE, OTHER])
+    assert {(kept.offset, kept.note, tuple(kept.finished)) for kept in first.values()} == {(None, "", ())}
+    assert not store.save("shop", {PLACE: Progress(first[PLACE].token, 42, "pk1:map")})
+    again = store.claim("shop", [PLACE, OTHER])
+    assert (again[PLACE].offset, again[PLACE].note, again[OTHER].offset) == (42, "pk1:map", None)
+    assert store.claim("bank", [PLACE])[PLACE].offset is None
+
+
+def takes_nothing_from_one_whose_partition_was_claimed_since(store: OffsetStore) -> None:
+    zombie, other = (store.claim("shop", [PLACE, OTHER])[place].token for place in (PLACE, OTHER))
+    owner = store.claim("shop", [PLACE])[PLACE].token
+    assert owner > zombie
+    assert not store.save("shop", {PLACE: Progress(owner, 10, "")})
+    other = store.claim("shop", [OTHER])[OTHER].token
+    refused = store.save("shop", {PLACE: Progress(zombie, 5, ""), OTHER: Progress(other, 7, "")})
+    assert list(refused) == [PLACE]
+    store.forget("shop", {PLACE: zombie})
+    kept = store.claim("shop", [PLACE, OTHER])
+    assert (kept[PLACE].offset, kept[OTHER].offset) == (10, 7)
+
+
+def forgets_where_a_log_was_made_anew(store: OffsetStore) -> None:
+    token = store.claim("shop", [PLACE])[PLACE].token
+    store.save("shop", {PLACE: Progress(token, 10, "note")})
+    store.forget("shop", {PLACE: token})
+    assert not store.save("shop", {PLACE: Progress(token, 2, "")}), "the claim still holds"
+    assert store.claim("shop", [PLACE])[PLACE].offset == 2
+
+
+RULES = [
+    keeps_what_is_saved_for_each_group_and_partition,
+    takes_nothing_from_one_whose_partition_was_claimed_since,
+    forgets_where_a_log_was_made_anew,
+]
+
+
+def text(statement: str) -> Any:
+    from sqlalchemy import text as made  # noqa: PLC0415 - an extra
+
+    return made(statement)
+
+
+def write(store: SqlOffsets, token: int, offset: int, value: int, *, place: tuple[str, int] = PLACE) -> None:
+    """What a handler does, and what Penstock adds to it."""
+    with store.transaction("shop") as opened:
+        opened.tx.execute(text("INSERT INTO sold VALUES (:value)"), {"value": value})
+        opened.finish(place, token, [offset])
+
+
+def sold(store: SqlOffsets) -> list[int]:
+    with store.transaction("shop") as opened:
+        return sorted(opened.tx.execute(text("SELECT id FROM sold")).scalars())
+
+
+def make_table(store: SqlOffsets) -> None:
+    store.claim("shop", [])
+    with store.transaction("shop") as opened:
+        opened.tx.execute(text("CREATE TABLE sold (id INTEGER)"))
+
+
+def ranges(kept: Kept) -> Sequence[tuple[int, int]]:
+    return list(kept.finished)
+
+
+def writes_and_progress_are_one(store: SqlOffsets) -> None:
+    make_table(store)
+    token = store.claim("shop", [PLACE])[PLACE].token
+    write(store, token, 5, 50)
+    write(store, token, 7, 70)
+    write(store, token, 6, 60)
+    with suppress(ZeroDivisionError), store.transaction("shop") as opened:
+        opened.tx.execute(text("INSERT INTO sold VALUES (80)"))
+        opened.finish(PLACE, token, [8])
+        raise ZeroDivisionError
+    assert sold(store) == [50, 60, 70]
+    assert ranges(store.claim("shop", [PLACE])[PLACE]) == [(5, 8)], "out of order, and neighbours together"
+
+
+def nothing_is_finished_twice(store: SqlOffsets) -> None:
+    make_table(store)
+    token = store.claim("shop", [PLACE])[PLACE].token
+    write(store, token, 5, 50)
+    with pytest.raises(AlreadyFinished):
+        write(store, token, 5, 51)
+    # Below the commit point nothing is in the inbox any more, and still nothing gets in.
+    store.save("shop", {PLACE: Progress(token, 6, "")})
+    with pytest.raises(AlreadyFinished):
+        write(store, token, 5, 52)
+    assert ranges(store.claim("shop", [PLACE])[PLACE]) == [], "trimmed"
+    assert sold(store) == [50]
+
+
+def a_zombie_writes_nothing(store: SqlOffsets) -> None:
+    make_table(store)
+    zombie = store.claim("shop", [PLACE])[PLACE].token
+    owner = store.claim("shop", [PLACE])[PLACE].token
+    with pytest.raises(ClaimLost):
+        write(store, zombie, 5, 50)
+    with pytest.raises(ClaimLost):
+        write(store, 1, 5, 50, place=OTHER)
+    write(store, owner, 5, 55)
+    assert sold(store) == [55]
+
+
+def forgetting_empties_the_inbox(store: SqlOffsets) -> None:
+    make_table(store)
+    token = store.claim("shop", [PLACE])[PLACE].token
+    write(store, token, 5, 50)
+    store.forget("shop", {PLACE: token})
+    write(store, token, 5, 51)
+    assert sold(store) == [50, 51]
+
+
+def many_write_at_once(store: SqlOffsets) -> None:
+    make_table(store)
+    token = store.claim("shop", [PLACE])[PLACE].token
+    errors: list[BaseException] = []
+
+    def work(first: int) -> None:
+        try:
+            for offset in range(first, 200, 8):
+                write(store, token, offset, offset)
+                if offset % 20 == 0:
+                    store.save("shop", {PLACE: Progress(token, 0, "")})
+        except BaseException as error:  # noqa: BLE001 - the test looks at it
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(first,)) for first in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    assert sold(store) == list(range(200))
+    assert ranges(store.claim("shop", [PLACE])[PLACE]) == [(0, 200)]
+
+
+def the_handlers_errors_are_its_own(store: SqlOffsets) -> None:
+    make_table(store)
+    with pytest.raises(Exception, match="nowhere") as caught, store.transaction("shop") as opened:
+        opened.tx.execute(text("SELECT * FROM nowhere"))
+    assert not isinstance(caught.value, Away)
+    assert sold(store) == []
+
+
+SQL_RULES = [
+    writes_and_progress_are_one,
+    nothing_is_finished_twice,
+    a_zombie_writes_nothing,
+    forgetting_empties_the_inbox,
+    many_write_at_once,
+    the_handlers_errors_are_its_own,
+]

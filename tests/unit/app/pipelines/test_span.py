@@ -1,0 +1,39 @@
+"""Ranges as they are written on the command line."""
+
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from penstock.app.pipelines import Span, read_place
+from penstock.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("earliest", "earliest"),
+        ("latest", "latest"),
+        ("2026-01-31", datetime(2026, 1, 31, tzinfo=UTC)),
+        ("2026-01-31T12:00:00+02:00", datetime(2026, 1, 31, 12, tzinfo=timezone(timedelta(hours=2)))),
+        ("orders:0=100", {("orders", 0): 100}),
+        ("orders:0=100, eu.orders:12=7", {("orders", 0): 100, ("eu.orders", 12): 7}),
+    ],
+)
+def test_a_place_is_a_moment_an_end_of_the_log_or_offsets(text: str, place: Any) -> None:
+    assert read_place(text, name="--from") == place
+
+
+@pytest.mark.parametrize(
+    "text", ["", "yesterday", "orders=5", "orders:0=5,orders", "orders:0=5,orders:0=6", "2026-13-01"]
+)
+def test_anything_else_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"--to .* is not a place in a log"):
+        read_place(text, name="--to")
+
+
+def test_offsets_name_the_only_partitions_of_a_span() -> None:
+    span = Span({("orders", 0): 5}, datetime(2026, 1, 1, tzinfo=UTC))
+    assert span.names(("orders", 0))
+    assert not span.names(("orders", 1))
+    assert Span().names(("orders", 1))

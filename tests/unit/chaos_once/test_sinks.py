@@ -1,0 +1,15 @@
+"""The check of the run finds what it is for."""
+
+from collections import Counter
+
+from chaos_once.sinks import compared
+
+
+def test_what_is_missing_again_or_of_no_record_is_named() -> None:
+    assert compared("it", Counter(range(10)), 10, once=True) == []
+    assert compared("it", Counter([0, 1, 1, 2, 2, 2]), 4, once=True) == [
+        "it: 1 of 4 are missing",
+        "it: 3 of 4 are there again",
+    ]
+    assert compared("it", Counter([0, 1, 7]), 2, once=False) == ["it: 1 of 2 are of no record"]
+    assert compared("it", Counter([0, 0, 1]), 2, once=False) == [], "a queue may repeat"

@@ -1,0 +1,98 @@
+"""What every command has: help with an example, ``--json``; and completion in shells."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from penstock.cli.entry import app
+
+BIN = Path(sys.executable).parent
+
+
+def _walk(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    yield path, command
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from _walk(inner, (*path, name))
+
+
+EVERYTHING = dict(_walk(get_command(app)))
+COMMANDS = {path: command for path, command in EVERYTHING.items() if not hasattr(command, "commands")}
+
+
+def name_of(path: tuple[str, ...]) -> str:
+    return " ".join(path)
+
+
+def test_there_are_commands() -> None:
+    assert len(COMMANDS) >= 25
+    assert ("groups", "describe") in COMMANDS
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=name_of)
+def test_a_command_says_what_it_does_with_an_example_of_itself(path: tuple[str, ...]) -> None:
+    command = COMMANDS[path]
+    assert command.help
+    examples = [line.strip() for line in (command.epilog or "").splitlines()]
+    assert any(line.startswith(f"penstock {' '.join(path)}") for line in examples)
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=name_of)
+def test_a_command_answers_in_json_and_explains_each_option(path: tuple[str, ...]) -> None:
+    options = {name: each for each in COMMANDS[path].params for name in each.opts if name.startswith("-")}
+    assert "--json" in options
+    assert [name for name, each in options.items() if not each.help] == []
+
+
+@pytest.mark.parametrize("path", EVERYTHING, ids=name_of)
+def test_an_example_names_only_options_that_there_are(path: tuple[str, ...]) -> None:
+    for line in (EVERYTHING[path].epilog or "").splitlines():
+        words = line.strip().split()
+        if words[:1] != ["penstock"]:
+            continue
+        # Up to the shell's own words, and without the remark at the end of the line.
+        mine = line.strip().split(" | ")[0].split("   ")[0].split()[1:]
+        length = max(size for size in range(len(mine) + 1) if tuple(mine[:size]) in EVERYTHING)
+        command = EVERYTHING[tuple(mine[:length])]
+        known = {name for each in command.params for name in (*each.opts, *each.secondary_opts)}
+        flags = {word.split("=")[0] for word in mine[length:] if word.startswith("--")}
+        assert flags <= known, line
+
+
+def penstock(*arguments: str, **variables: str) -> str:
+    # Which shell one is in is found out by looking at processes, of which a test has others.
+    environment = {**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1", **variables}
+    command = [str(BIN / "penstock"), *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    return done.stdout
+
+
+def test_bash_completes_commands_and_options_once_it_is_installed(tmp_path: Path) -> None:
+    assert "bash completion installed" in penstock("--install-completion", "bash", HOME=str(tmp_path))
+    program = """
+        source ~/.bashrc
+        reply() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _penstock_completion penstock; echo "${COMPREPLY[@]}"; }
+        reply penstock dlq re
+        reply penstock lag --wat
+    """
+    environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+    done = subprocess.run(
+        ["bash", "-c", program], env=environment, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.splitlines() == ["replay", "--watch"]
+
+
+def test_zsh_gets_a_function_and_for_it_commands_with_what_they_do(tmp_path: Path) -> None:
+    assert "zsh completion installed" in penstock("--install-completion", "zsh", HOME=str(tmp_path))
+    assert "#compdef penstock" in (tmp_path / ".zfunc" / "_penstock").read_text()
+    told = penstock(_PENSTOCK_COMPLETE="complete_zsh", _TYPER_COMPLETE_ARGS="penstock groups ")
+    assert '"describe"' in told
+
+
+def test_completion_can_be_shown_instead() -> None:
+    assert "_penstock_completion()" in penstock("--show-completion", "bash")

@@ -1,0 +1,34 @@
+"""How results look."""
+
+import pytest
+
+from penstock.cli.tables import Styled, duration, moment, rate, sparkline, table_lines
+
+
+def test_columns_are_as_wide_as_their_widest_cell_and_numbers_are_on_the_right() -> None:
+    rows = [("orders", 5, Styled("OK", "green")), ("日本", None, "STOP")]
+    assert table_lines(("TOPIC", "LAG", "STATUS"), rows, right=("LAG",)) == [
+        "TOPIC  LAG STATUS",
+        "orders   5 OK",
+        "日本     - STOP",
+    ]
+
+
+def test_control_characters_of_others_do_not_reach_the_terminal() -> None:
+    assert table_lines(("GROUP",), [("a\x1b[2Jb\nc",)])[1] == "a\\x1b[2Jb\\x0ac"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(None, "-"), (0.4, "0s"), (59, "59s"), (65, "1m 05s"), (3600, "1h 00m"), (90000, "1d 1h")],
+)
+def test_durations_have_two_units_at_most(seconds: float | None, text: str) -> None:
+    assert duration(seconds) == text
+
+
+def test_rates_times_and_sparklines() -> None:
+    assert [rate(each) for each in (None, 0.25, 12345.6)] == ["-", "0.2/s", "12,346/s"]
+    assert moment(0) == "1970-01-01T00:00:00.000Z"
+    assert sparkline([0, 5, 10]) == "▁▅█"
+    assert sparkline([0, 0]) == "▁▁"
+    assert len(sparkline(range(100), width=20)) == 20

@@ -1,0 +1,61 @@
+"""Topics are asked for again while no broker is there yet that could hold them, and for no other reason."""
+
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from penstock.errors import ServerError
+from penstock.kafka import cluster
+from penstock.kafka.cluster import Cluster
+
+NOBODY_YET = KafkaError(KafkaError.INVALID_REPLICATION_FACTOR, "All brokers are currently fenced")
+NOT_ALLOWED = KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED)
+THERE_ALREADY = KafkaError(KafkaError.TOPIC_ALREADY_EXISTS)
+
+
+class Answering:
+    """An admin client that gives the answers it is told, one for each question."""
+
+    def __init__(self, *answers: KafkaError | None) -> None:
+        self.answers = list(answers)
+
+    def list_topics(self, **_: Any) -> Any:
+        return SimpleNamespace(topics={})
+
+    def create_topics(self, topics: list[Any]) -> dict[str, Future[None]]:
+        futures: dict[str, Future[None]] = {}
+        for topic in topics:
+            future: Future[None] = Future()
+            answer = self.answers.pop(0)
+            future.set_result(None) if answer is None else future.set_exception(KafkaException(answer))
+            futures[topic.topic] = future
+        return futures
+
+
+def cluster_that_says(monkeypatch: pytest.MonkeyPatch, *answers: KafkaError | None) -> Cluster:
+    monkeypatch.setattr(cluster, "_RETRY_SECONDS", 0)
+    monkeypatch.setattr(cluster, "require_listener", lambda _: None)
+    monkeypatch.setattr(cluster, "AdminClient", lambda *_, **__: Answering(*answers))
+    return Cluster("127.0.0.1:1")
+
+
+def test_a_cluster_that_has_just_started_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    kafka = cluster_that_says(monkeypatch, NOBODY_YET, NOBODY_YET, None)
+    assert kafka.create_topics(["orders"], partitions=3) == ["orders"]
+
+
+def test_one_that_stays_without_brokers_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "ANSWER_SECONDS", -1)
+    kafka = cluster_that_says(monkeypatch, NOBODY_YET)
+    with pytest.raises(ServerError, match="creating topic orders: All brokers are currently fenced"):
+        kafka.create_topics(["orders"], partitions=3)
+
+
+def test_what_does_not_pass_is_an_error_at_once_and_one_that_is_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    kafka = cluster_that_says(monkeypatch, THERE_ALREADY, None, NOT_ALLOWED)
+    assert kafka.create_topics(["old", "new"], partitions=1) == ["new"]
+    with pytest.raises(ServerError):
+        kafka.create_topics(["secret"], partitions=1)

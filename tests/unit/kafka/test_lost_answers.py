@@ -1,0 +1,75 @@
+"""A client that has missed an answer of a broker, as around its restart, must not be waited for."""
+
+import threading
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from penstock.errors import ServerError
+from penstock.kafka import transactions
+from penstock.kafka.transactions import Transaction
+
+
+class Deaf:
+    """A producer whose coordinator never answers."""
+
+    def __init__(self) -> None:
+        self.patience: list[float] = []
+
+    def begin_transaction(self) -> None:
+        pass
+
+    def send_offsets_to_transaction(self, _offsets: Any, _group: Any, seconds: float) -> None:
+        self.patience.append(seconds)
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+
+
+def test_offsets_are_given_up_long_before_their_transaction_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    deaf = Deaf()
+    monkeypatch.setattr(transactions, "make_producer", lambda *_args, **_options: deaf)
+    transaction = Transaction("localhost:1", "group:1", group=b"", settings={"transaction.timeout.ms": 900_000})
+    with pytest.raises(ServerError):
+        transaction.commit({("orders", 0): 5})
+    assert deaf.patience
+    assert max(deaf.patience) <= 30
+
+
+class Gone(Deaf):
+    """One that does not even come back when its time is over."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ever = threading.Event()
+        self.aborted = False
+
+    def send_offsets_to_transaction(self, _offsets: Any, _group: Any, seconds: float) -> None:
+        self.patience.append(seconds)
+        self.ever.wait()
+
+    def abort_transaction(self, _seconds: float) -> None:
+        self.aborted = True
+
+
+def test_a_client_that_does_not_come_back_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = Gone()
+    monkeypatch.setattr(transactions, "make_producer", lambda *_args, **_options: gone)
+    monkeypatch.setattr(transactions, "_OFFSETS_SECONDS", 0.01)
+    monkeypatch.setattr(transactions, "_GRACE_SECONDS", 0.01)
+    transaction = Transaction("localhost:1", "group:1", group=b"", settings={})
+    with pytest.raises(ServerError), transaction:
+        transaction.commit({("orders", 0): 5})
+    assert gone.patience == [0.01], "and is asked nothing more"
+    assert not gone.aborted
+    gone.ever.set()
+
+
+def test_what_else_goes_wrong_in_a_call_is_raised_where_it_was_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transactions, "make_producer", lambda *_args, **_options: Deaf())
+    with pytest.raises(AttributeError, match="init_transactions"):
+        Transaction("localhost:1", "group:1", group=b"", settings={}).fence()
+    broken = Gone()
+    monkeypatch.setattr(broken, "send_offsets_to_transaction", lambda *_: 1 / 0)
+    monkeypatch.setattr(transactions, "make_producer", lambda *_args, **_options: broken)
+    with pytest.raises(ZeroDivisionError):
+        Transaction("localhost:1", "group:1", group=b"", settings={}).commit({("orders", 0): 5})

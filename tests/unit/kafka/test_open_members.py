@@ -1,0 +1,197 @@
+"""What open members write for each other, and what their leader makes of it."""
+
+import importlib
+import sys
+
+import pytest
+from confluent_kafka import KafkaException
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock import App
+from penstock.assign import Assignment, CooperativeSticky, Group, Range, Topic
+from penstock.assign.sticky.user_data import read_cooperative, read_sticky, write_sticky
+from penstock.errors import ConfigError
+from penstock.kafka.coordinator import Joined, Seat
+from penstock.kafka.dividing import Leader, wanted_topics
+from penstock.kafka.membership import GroupMember
+from penstock.kafka.notices import Lose
+from penstock.kafka.open_settings import open_settings
+from penstock.kafka.subscription import (
+    Ballot,
+    read_assignment,
+    read_subscription,
+    write_assignment,
+    write_subscription,
+)
+from penstock.kafka.wire import ConsumerProtocolSubscription
+
+BALLOT = Ballot(("dealt", "range"))
+NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
+PLACES = st.frozensets(st.tuples(NAMES, st.integers(0, 100)), max_size=8)
+
+
+def seat(name: str = "m", *, topics: str = "t", user_data: bytes | None = None, **options: object) -> Seat:
+    known = {"owned": (), "generation": -1, "rack": None, **options}
+    written = write_subscription(topics.split(), user_data=user_data, ballot=BALLOT, **known)  # type: ignore[arg-type]
+    return Seat(name, None, written)
+
+
+@given(NAMES, PLACES, st.integers(-1, 2**31 - 1), st.none() | NAMES, st.none() | st.binary(max_size=40))
+def test_a_subscription_is_read_as_it_was_written(
+    topic: str, owned: frozenset[tuple[str, int]], generation: int, rack: str | None, user_data: bytes | None
+) -> None:
+    written = write_subscription(
+        [topic], owned=tuple(owned), generation=generation, rack=rack, user_data=user_data, ballot=BALLOT
+    )
+    member, ballot = read_subscription(Seat("m", "s", written))
+    assert (member.topics, member.rack, frozenset(member.owned)) == ((topic,), rack, owned)
+    assert (member.generation, member.static_id) == (None if generation < 0 else generation, "s")
+    assert (member.user_data or b"", ballot) == (user_data or b"", BALLOT)
+
+
+@given(PLACES)
+def test_an_assignment_is_read_as_it_was_written(places: frozenset[tuple[str, int]]) -> None:
+    assert read_assignment(write_assignment(tuple(places))) == places
+
+
+def test_no_bytes_are_no_partitions() -> None:
+    assert read_assignment(b"") == frozenset()
+
+
+def test_kafkas_assignors_find_their_own_data_in_front_of_ours() -> None:
+    owned = [("t", 1)]
+    raw = ConsumerProtocolSubscription.decode(seat(user_data=write_sticky(owned, 7)).metadata).user_data
+    assert read_sticky(raw) == (owned, 7)
+    raw = ConsumerProtocolSubscription.decode(seat(user_data=CooperativeSticky().user_data([], 7)).metadata).user_data
+    assert read_cooperative(raw) == 7
+
+
+@given(st.binary(max_size=60))
+def test_what_others_write_is_theirs(data: bytes) -> None:
+    for tail in (b"", b"\x00penstock", b"\xff\xff\x00penstock"):
+        written = ConsumerProtocolSubscription(
+            topics=["t"], user_data=data + tail, owned_partitions=[], generation_id=-1, rack_id=None, version=3
+        )
+        member, ballot = read_subscription(Seat("m", None, bytes(written.encode())))
+        if ballot is None:
+            assert member.user_data == data + tail
+
+
+class Mistaken:
+    name = "mistaken"
+
+    def __init__(self, shares: dict[str, list[tuple[str, int]]] | None) -> None:
+        self._shares = shares
+
+    def assign(self, _group: Group) -> Assignment:
+        if self._shares is None:
+            raise KeyError("x")
+        return Assignment(self._shares)
+
+
+def joined(*seats: Seat) -> Joined:
+    return Joined("m", 1, "m", "mistaken", seats, skip_assignment=False)
+
+
+# Nobody asks for lag here.
+LEADER = Leader("g", pytest.fail)
+
+
+@pytest.mark.parametrize(
+    ("shares", "problem"),
+    [
+        (None, "raised KeyError"),
+        ({"m": []}, "is given to nobody"),
+        ({"m": [("t", 0), ("t", 1)], "n": [("t", 1)]}, "cannot be"),
+        ({"m": [("t", 0), ("t", 1), ("u", 0)]}, "is not wanted"),
+    ],
+)
+def test_an_answer_that_cannot_be_goes_to_nobody(shares: dict[str, list[tuple[str, int]]] | None, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem) as caught:
+        LEADER.divide(joined(seat()), Mistaken(shares), {"t": Topic(2)})
+    assert "check_assignor" in caught.value.hint
+
+
+def test_what_moves_is_withheld_by_assignors_that_cooperate_and_by_no_others() -> None:
+    seats = seat("m", owned=(("t", 0), ("t", 1)), generation=3), seat("n", topics="t u")
+    swapped = Mistaken({"m": [("t", 1)], "n": [("t", 0), ("u", 0)]})
+    topics = {"t": Topic(2), "u": Topic(1)}
+    assert wanted_topics(joined(*seats)) == {"t", "u"}
+    division = LEADER.divide(joined(*seats), swapped, topics)
+    assert read_assignment(division.assignments["n"]) == {("u", 0)}
+    assert division.view.pending
+    assert [(voter.votes, voter.owned, voter.assigned) for voter in division.voters] == [
+        (BALLOT.votes, 2, 1), (BALLOT.votes, 0, 1),
+    ]  # fmt: skip
+    division = LEADER.divide(joined(*seats), Range(), topics)
+    assert read_assignment(division.assignments["n"]) == {("t", 1), ("u", 0)}
+
+
+def test_connections_are_made_as_the_settings_say() -> None:
+    config = open_settings(
+        "a:1,b:2",
+        {
+            "security.protocol": "sasl_ssl",
+            "sasl.mechanism": "SCRAM-SHA-256",
+            "sasl.username": "u",
+            "sasl.password": "p",
+            "ssl.ca.location": "/ca",
+            "ssl.endpoint.identification.algorithm": "none",
+            "fetch.min.bytes": 5,
+        },
+    )
+    assert config == {
+        "bootstrap_servers": ["a:1", "b:2"],
+        "client_id": "penstock",
+        "reconnect_backoff_max_ms": 1_000,
+        "security_protocol": "SASL_SSL",
+        "sasl_mechanism": "SCRAM-SHA-256",
+        "sasl_plain_username": "u",
+        "sasl_plain_password": "p",
+        "ssl_cafile": "/ca",
+        "ssl_check_hostname": False,
+    }
+
+
+@pytest.mark.parametrize("name", ["ssl.ca.pem", "sasl.kerberos.keytab", "enable.ssl.certificate.verification"])
+def test_half_a_login_is_refused(name: str) -> None:
+    value = "false" if name.startswith("enable") else "x"
+    with pytest.raises(ConfigError, match=name):
+        open_settings("a:1", {name: value})
+
+
+def test_a_login_that_kafka_python_would_need_more_for_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"cannot be GSSAPI together with share groups") as caught:
+        open_settings("a:1", {"sasl.mechanism": "GSSAPI"}, used_for="share groups")
+    assert caught.value.hint == "Use one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512."
+
+
+def test_nothing_is_committed_by_one_who_has_not_heard_of_the_last_loss() -> None:
+    app = App("g")
+
+    @app.consume("t", assignor="topic-spread")
+    def handle(value: bytes) -> None: ...
+
+    member = GroupMember(app.handlers[0], number=0, brokers="127.0.0.1:1", tell=lambda _: None)
+    try:
+        member._owned = frozenset({("t", 0)})
+        member._lose("a test", keep_id=True)
+        lost = member.notices.get_nowait()
+        assert lost == Lose((("t", 0),), 1)
+        with pytest.raises(KafkaException, match="UNKNOWN_MEMBER_ID"):
+            member.commit({("t", 0): (5, "")}, losses=0)
+        with pytest.raises(KafkaException, match="UNKNOWN_MEMBER_ID"):
+            member.commit_later({("t", 0): (5, "")}, losses=0)
+    finally:
+        member.leave()
+
+
+def test_without_kafka_python_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "penstock.kafka.wire")
+    monkeypatch.setitem(sys.modules, "kafka", None)
+    for name in [name for name in sys.modules if name.startswith("kafka.")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(ConfigError) as caught:
+        importlib.import_module("penstock.kafka.wire")
+    assert "penstock[assignors]" in caught.value.hint

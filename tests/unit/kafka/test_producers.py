@@ -1,0 +1,118 @@
+"""Every producer is idempotent and waits for all replicas, wherever it is made and whatever the user sets."""
+
+import ctypes
+import re
+from pathlib import Path
+from typing import Any
+
+import confluent_kafka
+import pytest
+
+import penstock
+from penstock import Producer
+from penstock.errors import ConfigError, PenstockError, StateError
+from penstock.kafka import clients, make_producer
+
+SOURCES = Path(penstock.__file__).parent
+NOWHERE = "127.0.0.1:1"
+
+
+# By text: parsing all of these to trees is more than Python 3.11 always survives.
+IMPORT = re.compile(
+    r"^from confluent_kafka[\w.]* import (?:\([^)]*|[^\n]*)\b(?:Serializing|AIO)?Producer\b", re.MULTILINE
+)
+CALL = re.compile(r"(?<!class )\b(?:Serializing|AIO)?Producer\(")
+
+
+def test_producers_are_made_in_one_place() -> None:
+    texts = {path.relative_to(SOURCES).as_posix(): path.read_text() for path in SOURCES.rglob("*.py")}
+    calls = [name for name, text in texts.items() if IMPORT.search(text) for _ in CALL.findall(text)]
+    assert calls == ["kafka/clients.py"]
+
+
+@pytest.mark.parametrize("transactional_id", [None, "mine"])
+def test_what_is_made_there_is_idempotent_with_all_acknowledgements(
+    monkeypatch: pytest.MonkeyPatch, transactional_id: str | None
+) -> None:
+    made: list[dict[str, Any]] = []
+    monkeypatch.setattr(clients, "Producer", lambda config, logger: made.append(config))
+    make_producer(NOWHERE, settings={"linger.ms": 1}, transactional_id=transactional_id)
+    assert (made[0]["enable.idempotence"], made[0]["acks"]) == (True, "all")
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("enable.idempotence", False),
+        ("acks", 1),
+        ("acks", "0"),
+        ("request.required.acks", 1),
+        ("enable.idempotence", True),
+    ],
+)
+def test_a_setting_that_turns_it_off_is_refused_with_the_reason(setting: str, value: object) -> None:
+    with pytest.raises(ConfigError, match=r"idempotent: else|acknowledged by all replicas"):
+        Producer(NOWHERE, settings={setting: value})
+
+
+@pytest.mark.parametrize("settings", [{"retries": 0}, {"max.in.flight.requests.per.connection": 6}])
+def test_what_cannot_go_with_it_is_refused_by_the_client(settings: dict[str, Any]) -> None:
+    with pytest.raises(PenstockError):
+        Producer(NOWHERE, settings=settings)
+
+
+def test_a_record_that_cannot_be_delivered_is_raised_once_and_named() -> None:
+    producer = Producer(NOWHERE, settings={"message.timeout.ms": 200})
+    for number in range(3):
+        producer.send("orders", number)
+    with pytest.raises(PenstockError, match=r"orders.*2 more records"):
+        producer.flush()
+    seen = producer.send("orders", 4)
+    assert isinstance(seen.exception(30), PenstockError)
+    producer.flush()
+    producer.send("orders", 5)
+    with pytest.raises(PenstockError, match="orders"):
+        producer.close()
+    producer.close()
+    with pytest.raises(StateError, match="closed"):
+        producer.send("orders", 6)
+
+
+def test_what_waits_when_time_is_over_has_failed_and_never_arrives_later() -> None:
+    producer = Producer(NOWHERE)
+    delivery = producer.send("orders", 1)
+    with pytest.raises(PenstockError):
+        producer.close(timeout=0.1)
+    assert delivery.done()
+
+
+def test_an_error_in_the_block_is_not_hidden_by_those_of_records() -> None:
+    def fail() -> None:
+        with Producer(NOWHERE, settings={"message.timeout.ms": 200}) as producer:
+            producer.send("orders", 1)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+
+
+@pytest.mark.parametrize(
+    ("key", "signed"),
+    [(b"21", -973932308), (b"foobar", -790332482), (b"a-little-bit-long-string", -985981536), (b"abc", 479470107)],
+)
+def test_the_clients_partitioner_is_that_of_java(key: bytes, signed: int) -> None:
+    """The expected hashes are those in the tests of Kafka's own client."""
+    libraries = [*Path(confluent_kafka.__file__).parent.parent.glob("confluent_kafka.libs/librdkafka*")]
+    if not libraries:
+        pytest.skip("the client library is not a file of its own here")
+    murmur2 = ctypes.CDLL(str(libraries[0])).rd_kafka_msg_partitioner_murmur2_random
+    murmur2.argtypes = [
+        ctypes.c_void_p,
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+        ctypes.c_int32,
+        ctypes.c_void_p,
+        ctypes.c_void_p,
+    ]
+    for partitions in (3, 4, 7, 12, 100):
+        assert murmur2(None, key, len(key), partitions, None, None) == (signed & 0x7FFFFFFF) % partitions

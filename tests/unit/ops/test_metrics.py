@@ -1,0 +1,259 @@
+"""What is exported, from events and members, without a broker."""
+
+import re
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from prometheus_client import generate_latest
+
+from penstock.cli.metrics import serve_metrics
+from penstock.core import events
+from penstock.core.end_history import EndHistory
+from penstock.core.histogram import Histogram
+from penstock.core.record import TopicPartition as Place
+from penstock.engine import HealthBoard
+from penstock.engine.vitals import Stopwatches, Vitals
+from penstock.errors import ConfigError, PenstockError, ServerError, SetupError
+from penstock.kafka import Cluster
+from penstock.kafka.logs import Bounds
+from penstock.ops.lag import PartitionLag
+from penstock.ops.metrics import METRICS, LagWatch, Tally
+from penstock.ops.metrics.exporter import make_registry
+from prometheus_text import problems_of, read_metrics
+
+DOCS = Path(__file__).parents[3] / "docs" / "metrics.md"
+WHERE: dict[str, Any] = {"group": "g", "topic": "t", "partition": 0}
+WHO: dict[str, Any] = {**WHERE, "member": "m"}
+
+
+def no_cluster() -> Cluster:
+    raise AssertionError("nobody should ask a cluster")
+
+
+def scrape(tally: Tally, *vitals: Vitals, watch: LagWatch | None = None) -> str:
+    registry = make_registry(tally, watch or LagWatch(no_cluster, dict), lambda: list(vitals))
+    return generate_latest(registry).decode()
+
+
+def value_of(text: str, name: str, **labels: str) -> float:
+    (found,) = [
+        sample.value
+        for family in read_metrics(text).values()
+        for sample in family.samples
+        if sample.name == name and sample.labels == labels
+    ]
+    return found
+
+
+def vitals(watches: Stopwatches, **changes: int) -> Vitals:
+    numbers = {"in_flight": 7, "lanes": 3, "works": 2, "concurrency": 32, **changes}
+    return Vitals(
+        handler="ship",
+        group="g",
+        polled_seconds_ago=0.1,
+        longest_seconds=1.5,
+        map_bytes={("t", 0): 40},
+        watches=watches,
+        **numbers,
+    )
+
+
+def test_the_page_lists_each_metric_with_its_kind_and_labels_and_no_other() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| ([^|]*) \|", DOCS.read_text(), re.MULTILINE)
+    told = {name: (kind, tuple(re.findall(r"\w+", labels))) for name, kind, labels in rows}
+    assert told == {name: (metric.kind, metric.labels) for name, metric in METRICS.items()}
+    assert len(rows) == len(METRICS)
+
+
+def test_every_metric_is_there_before_anything_has_happened() -> None:
+    text = scrape(Tally())
+    assert problems_of(text) == []
+    types = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
+    ours = {name: kind for name, kind in types.items() if not name.startswith("process_")}
+    assert ours == {name: metric.kind for name, metric in METRICS.items()}
+
+
+def test_counts_are_those_of_the_last_report() -> None:
+    tally = Tally()
+    counts = {"read": 5, "written": 4, "dead_lettered": 1, "skipped": 2}
+    tally(events.Started(engine="local", group="g", handler="ship", topics=("t",), lag=3))
+    assert value_of(scrape(tally), "penstock_dead_letters_total", group="g", handler="ship") == 0
+    tally(events.Progressed(group="g", handler="ship", **counts))
+    tally(events.Progressed(group="g", handler="ship", **{**counts, "read": 9}))
+    text = scrape(tally)
+    assert value_of(text, "penstock_finished_records_total", group="g", handler="ship") == 9
+    assert value_of(text, "penstock_outputs_total", group="g", handler="ship") == 4
+    assert value_of(text, "penstock_dead_letters_total", group="g", handler="ship") == 1
+    assert value_of(text, "penstock_skipped_records_total", group="g", handler="ship") == 2
+    assert value_of(text, "penstock_running_handlers", group="g", engine="local") == 1
+    tally(events.Stopped(group="g", handler="ship", seconds=1.0, **{**counts, "read": 10}))
+    text = scrape(tally)
+    assert value_of(text, "penstock_finished_records_total", group="g", handler="ship") == 10
+    assert value_of(text, "penstock_running_handlers", group="g", engine="local") == 0
+
+
+def test_a_partition_that_goes_is_neither_owned_nor_paused_nor_has_a_position() -> None:
+    tally = Tally()
+    tally(events.Assigned(**WHO, epoch=1, offset=None))
+    tally(events.Assigned(**{**WHO, "partition": 1}, epoch=1, offset=5))
+    tally(events.Paused(**WHERE))
+    assert tally.positions() == {("g", "t", 1): 5}
+    tally(events.Committed(**WHO, offset=8))
+    assert tally.positions() == {("g", "t", 0): 8, ("g", "t", 1): 5}
+    text = scrape(tally)
+    assert value_of(text, "penstock_owned_partitions", group="g", topic="t") == 2
+    assert value_of(text, "penstock_paused_partitions", group="g", topic="t") == 1
+    tally(events.Revoked(**WHO, epoch=1, unfinished=0))
+    tally(events.Lost(**{**WHO, "partition": 1}, epoch=1))
+    tally(events.Committed(**WHO, offset=9))
+    text = scrape(tally)
+    assert tally.positions() == {}
+    assert value_of(text, "penstock_owned_partitions", group="g", topic="t") == 0
+    assert value_of(text, "penstock_paused_partitions", group="g", topic="t") == 0
+    assert value_of(text, "penstock_lost_partitions_total", group="g", topic="t") == 1
+
+
+def test_batches_of_spark_are_counted_and_its_partitions_are_known_by_their_lag() -> None:
+    tally = Tally()
+    counts = {"read": 5, "written": 4, "dead_lettered": 1, "skipped": 2}
+    for seconds in (0.2, 2.0):
+        tally(events.BatchFinished(group="g", handler="ship", batch=1, seconds=seconds, lag=3, next_size=100, **counts))
+    tally(events.Lagging(**WHERE, offset=5, lag=3))
+    tally(events.Committed(**{**WHO, "partition": 9}, offset=5))
+    tally(events.Restarting(group="g", handler="ship", attempt=1, reason="r", seconds=1.0))
+    text = scrape(tally)
+    assert problems_of(text) == []
+    assert tally.positions() == {("g", "t", 0): 5}
+    assert value_of(text, "penstock_batch_seconds_bucket", group="g", handler="ship", le="0.25") == 1
+    assert value_of(text, "penstock_batch_seconds_sum", group="g", handler="ship") == 2.2
+    assert value_of(text, "penstock_next_batch_records", group="g", handler="ship") == 100
+    assert value_of(text, "penstock_restarts_total", group="g", handler="ship") == 1
+
+
+def test_the_members_of_a_handler_are_told_as_one() -> None:
+    now = 0.0
+    watches = Stopwatches(lambda: now)
+    watches.worked(10, 0.02)
+    watches.worked(0, 0.5)
+    watches.commit_asked()
+    now = 0.3
+    watches.commit_answered()
+    watches.commit_answered()
+    watches.rebalance_ended()
+    watches.rebalance_ended()
+    watches.rebalance_began()
+    now = 1.3
+    watches.rebalance_began()
+    watches.rebalance_ended()
+    text = scrape(Tally(), vitals(watches), vitals(Stopwatches(lambda: 0.0), in_flight=1))
+    assert problems_of(text) == []
+    assert value_of(text, "penstock_in_flight", group="g", handler="ship") == 8
+    assert value_of(text, "penstock_concurrency", group="g", handler="ship") == 64
+    assert value_of(text, "penstock_offset_map_bytes", group="g", topic="t", partition="0") == 40
+    assert value_of(text, "penstock_handler_seconds_count", group="g", handler="ship") == 10
+    assert value_of(text, "penstock_handler_seconds_bucket", group="g", handler="ship", le="0.001") == 0
+    assert value_of(text, "penstock_handler_seconds_bucket", group="g", handler="ship", le="0.005") == 10
+    assert value_of(text, "penstock_commit_seconds_count", group="g", handler="ship") == 1
+    assert value_of(text, "penstock_rebalance_seconds_sum", group="g", handler="ship") == pytest.approx(1.3)
+
+
+def test_lag_is_told_by_partition_and_summed_up() -> None:
+    tally, watch = Tally(), LagWatch(no_cluster, dict)
+    for topic, partition in (("t", 0), ("t", 1), ("u", 0)):
+        tally(events.Lagging(group="g", topic=topic, partition=partition, offset=0, lag=0))
+    watch.cluster_name = "c"
+    watch.lags = {
+        ("g", "moved", 0): PartitionLag("moved", 0, committed=0, start=0, end=1_000),
+        ("g", "t", 0): PartitionLag("t", 0, committed=5, start=0, end=15, lag_seconds=4.0),
+        ("g", "t", 1): PartitionLag("t", 1, committed=0, start=3, end=5, lag_seconds=9.0),
+        ("g", "u", 0): PartitionLag("u", 0, committed=7, start=0, end=7),
+    }
+    text = scrape(tally, watch=watch)
+    assert problems_of(text) == []
+    group = {"cluster_name": "c", "group": "g"}
+    assert value_of(text, "kafka_consumergroup_group_lag", **group, topic="t", partition="1") == 2
+    assert value_of(text, "kafka_consumergroup_group_sum_lag", **group) == 12
+    assert value_of(text, "kafka_consumergroup_group_topic_sum_lag", **group, topic="t") == 12
+    assert value_of(text, "kafka_consumergroup_group_max_lag", **group) == 10
+    assert value_of(text, "kafka_consumergroup_group_max_lag_seconds", **group) == 9
+    assert value_of(text, "kafka_partition_latest_offset", cluster_name="c", topic="u", partition="0") == 7
+
+
+def test_what_brokers_do_not_tell_stays_as_it_was_and_ages(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers: list[dict[Place, Bounds | PenstockError]] = [
+        {("t", 0): Bounds(0, 10), ("t", 1): Bounds(0, 20)},
+        {("t", 0): Bounds(0, 12), ("t", 1): ServerError("away")},
+    ]
+    monkeypatch.setattr("penstock.ops.metrics.lag_watch.Logs.bounds", lambda *_: answers.pop(0))
+    monkeypatch.setattr("penstock.ops.metrics.lag_watch.times_at", lambda *_: {})
+    watch, cluster = LagWatch(no_cluster, dict), cast("Cluster", None)
+    watch._look(cluster, {("g", "t", 0): 10, ("g", "t", 1): 15})
+    looked = watch._looked
+    watch._look(cluster, {("g", "t", 0): 11, ("g", "t", 1): 16})
+    assert {spot: lag.lag for spot, lag in watch.lags.items()} == {("g", "t", 0): 1, ("g", "t", 1): 5}
+    assert watch.lags["g", "t", 0].lag_seconds is not None
+    assert watch._looked == looked
+
+
+def test_a_value_at_a_bound_is_below_it() -> None:
+    histogram = Histogram((1.0, 2.0))
+    for value in (1.0, 1.5, 2.0, 3.0):
+        histogram.observe(value)
+    assert histogram.counts == [1, 2, 1]
+    assert (histogram + histogram).total == 15
+
+
+def test_when_a_record_was_written_follows_from_when_the_log_had_which_end() -> None:
+    history = EndHistory()
+    for at, end in ((10.0, 100), (20.0, 100), (30.0, 200)):
+        history.note(at, end)
+    assert history.written_at(99) is None
+    assert history.written_at(100) == 20.0
+    assert history.written_at(150) == 25.0
+    assert history.written_at(200) is None
+    history.note(40.0, 10)
+    assert history.written_at(100) is None
+    assert history.written_at(5) is None
+
+
+def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    with (
+        pytest.raises(SetupError, match=r"penstock\[metrics\]"),
+        serve_metrics("0", Tally(), HealthBoard(), make_cluster=no_cluster),
+    ):
+        pass
+
+
+def test_a_port_that_is_none_or_taken_is_refused() -> None:
+    with (
+        pytest.raises(ConfigError, match="--metrics 'x' is not a port"),
+        serve_metrics("x", Tally(), HealthBoard(), make_cluster=no_cluster),
+    ):
+        pass
+    with (
+        serve_metrics("0", Tally(), HealthBoard(), make_cluster=no_cluster) as port,
+        pytest.raises(SetupError, match="cannot be served"),
+        serve_metrics(str(port), Tally(), HealthBoard(), make_cluster=no_cluster),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("# HELP a_total x\n# TYPE a_total gauge\na_total 1\n", "is no counter"),
+        ("# HELP a x\n# TYPE a gauge\na 1\na 1\n", "told 2 times"),
+        ("# TYPE a gauge\na 1\n", "no HELP"),
+        ("# HELP a_ms x\n# TYPE a_ms gauge\na_ms 1\n", "base unit"),
+        ("# HELP aB x\n# TYPE aB gauge\naB 1\n", "snake case"),
+        (
+            '# HELP h x\n# TYPE h histogram\nh_bucket{le="1.0"} 2\nh_bucket{le="+Inf"} 1\nh_count 1\nh_sum 1\n',
+            "do not ascend",
+        ),
+    ],
+)
+def test_the_check_of_a_text_finds_what_is_wrong(text: str, problem: str) -> None:
+    assert any(problem in each for each in problems_of(text))

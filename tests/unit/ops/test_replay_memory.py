@@ -1,0 +1,47 @@
+"""What a replay remembers of a dead-letter topic."""
+
+import random
+
+import pytest
+
+from penstock.core.tracker import Tracker
+from penstock.errors import StateError
+from penstock.kafka.groups import Commit
+from penstock.kafka.logs import Bounds
+from penstock.ops.lag import offset_map_of
+from penstock.ops.replay import _commit, _tracker
+
+
+def _finished(tracker: Tracker, count: int) -> set[int]:
+    """Deliver so many offsets, and finish half of them at random."""
+    tracker.deliver(list(range(count)))
+    chosen = set(random.Random(7).sample(range(count), count // 2))
+    tracker.finish_all(sorted(chosen))
+    return chosen
+
+
+def test_what_was_replayed_is_known_to_the_next_run() -> None:
+    chosen = _finished(Tracker(0), 20_000)
+    tracker = Tracker(0)
+    assert _finished(tracker, 20_000) == chosen
+    kept = _commit(("dlq", 0), tracker)
+    again = _tracker(Commit(*kept), Bounds(0, 20_000))
+    fresh = again.deliver(list(range(kept[0], 20_000)))
+    assert set(fresh) == set(range(20_000)) - chosen
+
+
+def test_a_log_that_dropped_what_was_remembered_starts_where_it_starts_now() -> None:
+    tracker = Tracker(0)
+    tracker.deliver(list(range(10)))
+    tracker.finish_all([5, 8])
+    kept = _commit(("dlq", 0), tracker)
+    assert offset_map_of(Commit(*kept)) == [(5, 6), (8, 9)]
+    again = _tracker(Commit(*kept), Bounds(4, 10))
+    assert list(again.deliver(list(range(4, 10)))) == [4, 6, 7, 9]
+
+
+def test_what_is_too_scattered_to_remember_is_refused_and_not_forgotten() -> None:
+    tracker = Tracker(0)
+    _finished(tracker, 60_000)
+    with pytest.raises(StateError, match="too scattered"):
+        _commit(("dlq", 0), tracker)
