@@ -12,6 +12,7 @@ from typing import Any
 from py4j.java_gateway import CallbackServerParameters, GatewayParameters, JavaGateway, launch_gateway
 from py4j.protocol import Py4JJavaError
 
+from jvms import QUICK
 from penstock.jvm.coordinates import kafka_tools
 from penstock.jvm.jars import resolve
 
@@ -79,7 +80,7 @@ def group_tools(brokers: str) -> Iterator[GroupTools]:
     assert spec.origin is not None
     (py4j,) = Path(spec.origin).parent.glob("jars/py4j-*.jar")
     classpath = os.pathsep.join(map(str, resolve(kafka_tools())))
-    port = launch_gateway(jarpath=str(py4j), classpath=classpath, die_on_exit=True)
+    port = launch_gateway(jarpath=str(py4j), classpath=classpath, javaopts=[*QUICK], die_on_exit=True)
     gateway: Any = JavaGateway(
         gateway_parameters=GatewayParameters(port=port),
         callback_server_parameters=CallbackServerParameters(port=0),

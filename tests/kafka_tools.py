@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 
+from jvms import QUICK
 from penstock.jvm.coordinates import kafka_tools
 from penstock.jvm.jars import resolve
 from penstock.jvm.java import find_java
@@ -22,7 +23,7 @@ def read_committed_by_java(brokers: str, topic: str, *, quiet_seconds: float = 6
     It ends when nothing more comes, and says so among them.
     """
     done = subprocess.run(
-        [find_java(), "-Xmx512m", _READER, "--bootstrap-server", brokers, "--topic", topic, "--from-beginning",
+        [find_java(), "-Xmx512m", *QUICK, _READER, "--bootstrap-server", brokers, "--topic", topic, "--from-beginning",
          "--timeout-ms", str(round(quiet_seconds * 1000)), "--command-property", "isolation.level=read_committed"],
         env={**os.environ, "CLASSPATH": os.pathsep.join(map(str, resolve(kafka_tools())))},
         capture_output=True, timeout=_READ_SECONDS, check=True,
@@ -33,7 +34,7 @@ def read_committed_by_java(brokers: str, topic: str, *, quiet_seconds: float = 6
 def lag_by_kafka(brokers: str, group: str) -> dict[tuple[str, int], int]:
     """The lag of each partition as ConsumerGroupCommand describes the group."""
     done = subprocess.run(
-        [find_java(), "-Xmx256m", _COMMAND, "--bootstrap-server", brokers, "--describe", "--group", group],
+        [find_java(), "-Xmx256m", *QUICK, _COMMAND, "--bootstrap-server", brokers, "--describe", "--group", group],
         env={**os.environ, "CLASSPATH": os.pathsep.join(map(str, resolve(kafka_tools())))},
         capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=True,
     )  # fmt: skip

@@ -16,6 +16,7 @@ from typing import Any, Self
 
 import psutil
 
+from jvms import QUICK_OPTIONS
 from penstock.devkit.ports import choose_port
 from penstock.jvm.ivy import pyspark_jars
 
@@ -140,6 +141,8 @@ def _environment(home: Path, folder: Path) -> dict[str, str]:
         "SPARK_LOCAL_IP": _HOST,
         "SPARK_LOCAL_DIRS": str(folder / "local"),
         "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": QUICK_OPTIONS,
+        "SPARK_EXECUTOR_OPTS": QUICK_OPTIONS,
         "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
     }
 

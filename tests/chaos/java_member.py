@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from chaos.history import Entry
+from jvms import QUICK
 from penstock.jvm.coordinates import kafka_tools
 from penstock.jvm.jars import resolve
 from penstock.jvm.java import find_java
@@ -40,8 +41,7 @@ def start_java_member(environment: Mapping[str, str], folder: Path, name: str, o
             [
                 find_java(),
                 "-Xmx128m",
-                "-XX:+UseSerialGC",
-                "-XX:TieredStopAtLevel=1",
+                *QUICK,
                 _CONSUMER,
                 "--verbose",
                 "--enable-autocommit",

@@ -1,5 +1,6 @@
 """The test bed: one real broker for the whole run, three where asked, one Spark session, names of one's own."""
 
+import os
 from collections.abc import Iterator
 from uuid import uuid4
 
@@ -7,11 +8,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bed import MakeTopic
+from jvms import QUICK_OPTIONS
 from penstock.devkit import Embedded, UpOptions
 from penstock.kafka import Cluster
 from penstock.spark.session import spark_session
 from postgres import Postgres
 from tls_bed import SecureBroker, secure_broker
+
+# For the drivers of this process and of every `penstock run` that a test starts.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_OPTIONS)
 
 
 def _cluster(folder: pytest.TempPathFactory, brokers: int) -> Iterator[Embedded]:
