@@ -3,15 +3,10 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import pytest
 from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
 
-from penstock.devkit import Embedded, UpOptions
-from penstock.devkit import embedded as module
-from penstock.devkit.broker_config import broker_settings
-from penstock.devkit.ports import HOST, choose_port
+from more_listeners import addresses, broker_with
 from penstock.kafka import Cluster
 
 ALLOW = AclPermissionType.ALLOW
@@ -23,36 +18,20 @@ NOBODY, LOOKER, READER = "nobody", "looker", "reader"
 @contextmanager
 def guarded_broker(home: Path) -> Iterator[tuple[str, str]]:
     """Gives two addresses of it: the one where everything is allowed, and the one for ``LOGIN``."""
-    port = choose_port([], taken=set())
-
-    def settings(*arguments: Any) -> dict[str, object]:
-        known = broker_settings(*arguments)
-        return {
-            **known,
-            "listeners": f"{known['listeners']},LOGIN://{HOST}:{port}",
-            "advertised.listeners": f"{known['advertised.listeners']},LOGIN://{HOST}:{port}",
-            "listener.security.protocol.map": f"{known['listener.security.protocol.map']},LOGIN:SASL_PLAINTEXT",
-            "listener.name.login.sasl.enabled.mechanisms": "PLAIN",
-            "listener.name.login.plain.sasl.jaas.config": (
-                "org.apache.kafka.common.security.plain.PlainLoginModule required "
-                + " ".join(f'user_{user}="{PASSWORD}"' for user in (NOBODY, LOOKER, READER))
-                + ";"
-            ),
-            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-            # Whoever comes to the other listener, as the broker itself does, is known by this name.
-            "super.users": "User:ANONYMOUS",
-        }
-
-    kafka = Embedded(home)
-    try:
-        # Only for this one: others may be started while it runs.
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(module, "broker_settings", settings)
-            kafka.up(UpOptions(port=0))
+    listeners = addresses("LOGIN")
+    users = " ".join(f'user_{user}="{PASSWORD}"' for user in (NOBODY, LOOKER, READER))
+    more = {
+        "listener.name.login.sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.login.plain.sasl.jaas.config": (
+            f"org.apache.kafka.common.security.plain.PlainLoginModule required {users};"
+        ),
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        # Whoever comes to the other listener, as the broker itself does, is known by this name.
+        "super.users": "User:ANONYMOUS",
+    }
+    with broker_with(home, listeners, {"LOGIN": "SASL_PLAINTEXT"}, more) as kafka:
         _allow(Cluster(str(kafka.bootstrap())))
-        yield str(kafka.bootstrap()), f"{HOST}:{port}"
-    finally:
-        kafka.down()
+        yield str(kafka.bootstrap()), listeners["LOGIN"]
 
 
 def _allow(cluster: Cluster) -> None:

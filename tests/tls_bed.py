@@ -3,7 +3,7 @@
 import ssl
 import threading
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -28,10 +27,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import NameOID
 
-from penstock.devkit import Embedded, UpOptions
-from penstock.devkit import embedded as module
-from penstock.devkit.broker_config import broker_settings
-from penstock.devkit.ports import HOST, choose_port
+from more_listeners import addresses, broker_with
+from penstock.devkit.ports import HOST
 
 KEY_PASSWORD = "opens the key"
 USER, LOGIN_PASSWORD = "ann", "known to ann"
@@ -136,8 +133,8 @@ def secure_broker(home: Path) -> Iterator[SecureBroker]:
     authority = Authority(home)
     server, misnamed = authority.sign("broker"), authority.sign("elsewhere", host="kafka.example")
     expired = authority.sign("yesterday", days=-1)
-    taken: set[int] = set()
-    listeners = {name: f"{HOST}:{_port(taken)}" for name in ("TLS", "MUTUAL", "LOGIN", "MISNAMED", "EXPIRED")}
+    listeners = addresses("TLS", "MUTUAL", "LOGIN", "MISNAMED", "EXPIRED")
+    protocols = {**dict.fromkeys(listeners, "SSL"), "LOGIN": "SASL_SSL"}
     more = {
         **_store("tls", server),
         **_store("mutual", server),
@@ -152,30 +149,13 @@ def secure_broker(home: Path) -> Iterator[SecureBroker]:
         **_store("misnamed", misnamed),
         **_store("expired", expired),
     }
-
-    def settings(*arguments: Any, **named: Any) -> dict[str, object]:
-        return _with_listeners(broker_settings(*arguments, **named), listeners, more)
-
-    kafka = Embedded(home)
-    try:
-        # Only for this one: others may be started while it runs.
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(module, "broker_settings", settings)
-            kafka.up(UpOptions(port=0))
+    with broker_with(home, listeners, protocols, more) as kafka:
         yield SecureBroker(
             plain=str(kafka.bootstrap()),
             **{name.lower(): address for name, address in listeners.items()},
             authority=authority,
             client=authority.sign("client", password=KEY_PASSWORD),
         )
-    finally:
-        kafka.down()
-
-
-def _port(taken: set[int]) -> int:
-    port = choose_port([], taken=taken)
-    taken.add(port)
-    return port
 
 
 def _store(listener: str, identity: Identity) -> dict[str, object]:
@@ -184,20 +164,6 @@ def _store(listener: str, identity: Identity) -> dict[str, object]:
     both.write_bytes(identity.key.read_bytes() + identity.certificate.read_bytes())
     prefix = f"listener.name.{listener}.ssl.keystore"
     return {f"{prefix}.type": "PEM", f"{prefix}.location": both}
-
-
-def _with_listeners(
-    known: dict[str, object], listeners: Mapping[str, str], more: Mapping[str, object]
-) -> dict[str, object]:
-    places = ",".join(f"{name}://{address}" for name, address in listeners.items())
-    kinds = ",".join(f"{name}:{'SASL_SSL' if name == 'LOGIN' else 'SSL'}" for name in listeners)
-    return {
-        **known,
-        "listeners": f"{known['listeners']},{places}",
-        "advertised.listeners": f"{known['advertised.listeners']},{places}",
-        "listener.security.protocol.map": f"{known['listener.security.protocol.map']},{kinds}",
-        **more,
-    }
 
 
 class _Door(BaseHTTPRequestHandler):

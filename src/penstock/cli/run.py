@@ -35,6 +35,7 @@ _EXAMPLES = """
 
   penstock run shop:app                           until Ctrl+C
   penstock run shop:app --until-caught-up         all that is there now, then exit
+  penstock run shop:app --for 10m                 as if Ctrl+C came after ten minutes
   penstock run shop:app --engine spark            the same handlers on Spark, local[*]
   penstock run shop:app --engine spark --master spark://host:7077 --spark-conf spark.executor.memory=4g
   penstock run lake:app --engine spark --from 2026-01-01 --to 2026-02-01
@@ -64,6 +65,9 @@ def run(
     until_caught_up: Annotated[
         bool, typer.Option("--until-caught-up", help="Handle all that is in the topics now, then exit.")
     ] = False,
+    lasting: Annotated[
+        str | None, typer.Option("--for", metavar="DURATION", help="Stop cleanly after so long, as in 30s or 10m.")
+    ] = None,
     events: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Append every event to this file, as JSON lines.")
     ] = None,
@@ -128,6 +132,7 @@ def run(
     """Consume with an app's handlers until it is stopped: Ctrl+C or SIGTERM drains, commits and leaves."""
     _check_flags(engine, spark_only=bool(master or checkpoint or spark_conf), health=health)
     span = _span(engine, from_, to, until_caught_up=until_caught_up)
+    stop_after = _stop_after(lasting, ends_by_itself=until_caught_up or span is not None)
     from_line = brokers if _is_on_the_line(context, "brokers") else None
     effective = configure(load_app(reference), file=config, brokers=from_line, flags=settings or [])
     if show_config:
@@ -158,7 +163,7 @@ def run(
             stack.callback(file.close)
             listeners.append(file)
         stop = threading.Event()
-        stack.enter_context(stop_on_signals(stop, say))
+        stack.enter_context(stop_on_signals(stop, say, or_after=stop_after))
         # From here on `penstock stop` finds this run, and its signal means a clean stop.
         groups = [handler.group for handler in app.handlers]
         listeners.append(stack.enter_context(registered(app.name, engine=engine.value, groups=groups, warn=warn)))
@@ -234,6 +239,16 @@ def _span(engine: Engine, start: str | None, end: str | None, *, until_caught_up
             hint="Use --engine spark, and leave out --until-caught-up.",
         )
     return Span(read_place(start or "earliest", name="--from"), read_place(end or "latest", name="--to"))
+
+
+def _stop_after(lasting: str | None, *, ends_by_itself: bool) -> float | None:
+    if lasting is None:
+        return None
+    if ends_by_itself:
+        raise ConfigError(
+            "--for is for runs that do not end by themselves.", hint="Leave out --until-caught-up, --from and --to."
+        )
+    return seconds(lasting, name="--for")
 
 
 def _is_on_the_line(context: typer.Context, parameter: str) -> bool:

@@ -1,18 +1,21 @@
-"""The first SIGINT or SIGTERM asks for a clean stop; the second ends the process at once."""
+"""What asks for a clean stop: the first SIGINT or SIGTERM (the second ends the process at once), or the time."""
 
 import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import inf
 from types import FrameType
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
-def stop_on_signals(stop: threading.Event, tell: Callable[[str], None]) -> Iterator[None]:
-    """While inside, signals set ``stop``; afterwards they mean what they meant before."""
+def stop_on_signals(
+    stop: threading.Event, tell: Callable[[str], None], *, or_after: float | None = None
+) -> Iterator[None]:
+    """While inside, signals set ``stop``, and so many seconds do; afterwards they mean what they meant before."""
 
     def on_signal(number: int, _frame: FrameType | None) -> None:
         if stop.is_set():
@@ -21,9 +24,14 @@ def stop_on_signals(stop: threading.Event, tell: Callable[[str], None]) -> Itera
         stop.set()
         tell("Stopping cleanly; once more to stop at once.")
 
+    timer = threading.Timer(min(inf if or_after is None else or_after, threading.TIMEOUT_MAX), stop.set)
+    timer.daemon = True
+    if or_after is not None:
+        timer.start()
     before = {number: signal.signal(number, on_signal) for number in _SIGNALS}
     try:
         yield
     finally:
+        timer.cancel()
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -89,6 +89,17 @@ def test_until_caught_up_handles_what_is_there_and_exits_with_0(shop: Shop, clus
     assert lag(cluster, shop.group, shop.source) == 0
 
 
+def test_for_a_while_means_a_clean_stop_after_it(shop: Shop, cluster: Cluster) -> None:
+    shop.write(pause=0.02)
+    produce(shop.brokers, shop.source, range(20_000))
+    command = shop.run("--for", "4s")
+    code, _, err = command.finish()
+    assert code == 0, err
+    handled = len(command.events("finished"))
+    assert handled < 20_000
+    assert lag(cluster, shop.group, shop.source) == 20_000 - handled
+
+
 def test_json_goes_to_standard_output_and_events_to_their_file(shop: Shop) -> None:
     shop.write()
     produce(shop.brokers, shop.source, [1, -2])
@@ -177,6 +188,8 @@ def run(folder: Path, *arguments: str, env: dict[str, str] | None = None) -> tup
             "--spark-conf and --checkpoint are for Spark",
             "--engine spark",
         ),
+        (["run", "shop:app", "--for", "soon"], 2, "--for='soon' is not a duration", "such as"),
+        (["run", "shop:app", "--for", "1s", "--until-caught-up"], 2, "do not end by themselves", "Leave out"),
         (["run", "shop:app", "--engine", "flink"], 2, "'flink' is not one of", "penstock run --help"),
         (["run", "shop:app", "-b", "{brokers}"], 4, "does not exist at", "Create it, or check its name"),
         (["run", "shop:app", "-b", "{brokers}", "--events", "no/such/folder"], 2, "cannot be written", "--events"),
