@@ -5,9 +5,11 @@ from dataclasses import dataclass, replace
 # One odd batch must not throw the size about.
 _MOST_CHANGE = 4
 
-# The workers start in the first batch, so that it tells little of the handler; unless it takes many times too long.
+# The workers start in the first batch, so that it tells little of the handler; unless it takes many times too long, or
+# is so quick that many times as many would still fit. The first of all was small for no other reason than caution.
 _COLD_GROWTH = 2
 _COLD_PATIENCE = 5
+_FIRST_CHANGE = 16
 
 # How many of the last batches are looked at.
 _WINDOW = 8
@@ -41,15 +43,20 @@ class BatchSize:
     def after(self, offsets: int, seconds: float) -> "BatchSize":
         """A batch of so many offsets was finished in so many seconds."""
         # Only a batch that was full tells that there is more to take.
-        most = self.size * _MOST_CHANGE if offsets >= _FULL_SHARE * self.size else self.size
+        is_full = offsets >= _FULL_SHARE * self.size
         if not self.warm:
             patient = seconds <= self.seconds * _COLD_PATIENCE
-            # Even a cold one that was quick enough can be followed by the largest that is allowed.
-            growth = _MOST_CHANGE if seconds * _MOST_CHANGE <= self.seconds else _COLD_GROWTH
-            return replace(self, size=min(most, self.size * growth) if patient else self.size, warm=True)
+            return replace(
+                self, size=self.size * self._cold_growth(seconds) if is_full and patient else self.size, warm=True
+            )
         seen = (*self.seen, (offsets, seconds))[-_WINDOW:]
-        least = self.size // _MOST_CHANGE
+        least, most = self.size // _MOST_CHANGE, self.size * _MOST_CHANGE if is_full else self.size
         return replace(self, size=max(least, min(most, _fitting(seen, self.seconds))), seen=seen)
+
+    def _cold_growth(self, seconds: float) -> int:
+        """How many times as many would fit, even if all of the time was the records'."""
+        most = _MOST_CHANGE if self.seen else _FIRST_CHANGE
+        return max(_COLD_GROWTH, min(most, int(self.seconds / seconds))) if seconds else most
 
     def after_failure(self) -> "BatchSize":
         """Half as much is risked, and repeated, the next time; the workers start anew."""

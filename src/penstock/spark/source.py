@@ -17,16 +17,26 @@ def client_options(brokers: str, settings: Mapping[str, object]) -> dict[str, st
     return {f"kafka.{name}": value for name, value in chosen.items()}
 
 
-def source_options(handler: Handler, clients: Mapping[str, str], start: Offsets, *, size: int) -> dict[str, str]:
-    """``size`` is how many offsets a batch may take at first."""
+def reading_options(clients: Mapping[str, str]) -> dict[str, str]:
+    """What every source of ours reads with; ``clients`` are the user's own settings."""
     return {
         # As the local engine's client has it: records of an aborted transaction do not exist.
         "kafka.isolation.level": "read_committed",
+        # After each fetch Spark asks for the log's bounds on the same connection, which the broker answers in order. At
+        # the log's end that is when the fetch after it has waited in vain: half a second of each task, by default.
+        "kafka.fetch.max.wait.ms": "10",
         **clients,
-        **_subscription(handler),
-        "startingOffsets": to_json(start),
         "includeHeaders": "true",
         "failOnDataLoss": "true",
+    }
+
+
+def source_options(handler: Handler, clients: Mapping[str, str], start: Offsets, *, size: int) -> dict[str, str]:
+    """``size`` is how many offsets a batch may take at first."""
+    return {
+        **reading_options(clients),
+        **_subscription(handler),
+        "startingOffsets": to_json(start),
         "maxOffsetsPerTrigger": str(size),
     }
 

@@ -39,10 +39,18 @@ def test_without_lag_it_stays_as_it_is() -> None:
 
 def test_a_slow_first_batch_is_the_workers_start_and_not_the_handler() -> None:
     assert FIRST.after(10_000, 4.0).size == 20_000
-    assert FIRST.after(10_000, 0.6).size == 20_000
+    assert FIRST.after(10_000, 0.9).size == 20_000
+    assert FIRST.after(10_000, 0.6).size == 30_000
     assert FIRST.after(10_000, 0.5).size == 40_000, "so quick that four times as many take no longer than they should"
+    assert FIRST.after(10_000, 0.25).size == 80_000
+    assert FIRST.after(10_000, 0.0).size == FIRST.after(10_000, 0.01).size == 160_000, "and no more than that at first"
     assert FIRST.after(10_000, 60.0).size == 10_000
     assert FIRST.after(10, 4.0).size == 10_000
+
+
+def test_after_a_failure_it_is_not_as_bold_as_at_first() -> None:
+    failed = run(FIRST, fixed=0.2, each=1e-5, batches=10).after_failure()
+    assert failed.after(failed.size, 0.01).size == 4 * failed.size
 
 
 def test_a_machine_that_takes_long_over_any_batch_is_not_given_ever_smaller_ones() -> None:
@@ -77,10 +85,10 @@ def test_whatever_happens_it_stays_within_its_bounds_and_moves_by_steps(
 ) -> None:
     size = BatchSize(10_000, most=most, seconds=TARGET)
     for step in steps:
-        before = size.size
+        before, most_growth = size.size, 4 if size.seen else 16
         size = size.after_failure() if step is None else size.after(int(step[0] * size.size), step[1])
         assert 1 <= size.size <= most
-        assert before // 4 <= size.size <= before * 4
+        assert before // 4 <= size.size <= before * most_growth
         if step is None:
             assert size.size == max(1, before // 2)
 

@@ -2,7 +2,7 @@
 
 from penstock import App
 from penstock.spark.offsets import EARLIEST
-from penstock.spark.source import source_options
+from penstock.spark.source import reading_options, source_options
 
 
 def test_no_option_splits_a_partition_over_tasks() -> None:
@@ -15,3 +15,10 @@ def test_no_option_splits_a_partition_over_tasks() -> None:
     options = source_options(app.handlers[0], {"kafka.bootstrap.servers": "x"}, {("orders", 0): EARLIEST}, size=10)
     assert not {"minPartitions", "maxRecordsPerPartition"} & options.keys()
     assert options["kafka.isolation.level"] == "read_committed"
+
+
+def test_what_the_user_sets_comes_before_our_defaults() -> None:
+    ours = reading_options({})
+    theirs = reading_options({"kafka.fetch.max.wait.ms": "500", "kafka.isolation.level": "read_uncommitted"})
+    assert (ours["kafka.fetch.max.wait.ms"], theirs["kafka.fetch.max.wait.ms"]) == ("10", "500")
+    assert theirs["kafka.isolation.level"] == "read_uncommitted"

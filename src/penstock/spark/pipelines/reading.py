@@ -14,21 +14,12 @@ from penstock.spark.offsets import Offsets, to_json
 from penstock.spark.pipelines.dead_letters import halting
 from penstock.spark.pipelines.decoding import WHY, decoded, selected
 from penstock.spark.pipelines.schemas import Schemas
+from penstock.spark.source import reading_options
 
 # What a source's records are counted as in its plan; its name follows.
 READ_METRIC = "penstock.read."
 
 _FIRST_BATCH = 250_000
-
-
-def kafka_options(clients: Mapping[str, str]) -> dict[str, str]:
-    return {
-        # As handlers have it: records of an aborted transaction do not exist.
-        "kafka.isolation.level": "read_committed",
-        **clients,
-        "includeHeaders": "true",
-        "failOnDataLoss": "true",
-    }
 
 
 def read_stream(
@@ -43,7 +34,7 @@ def read_stream(
     """What arrives from ``start`` on, as the pipeline's function gets it."""
     source = pipeline.sources[name]
     options = {
-        **kafka_options(clients),
+        **reading_options(clients),
         "subscribe": ",".join(source.topics),
         "startingOffsets": to_json(of_source(source, start)),
         "maxOffsetsPerTrigger": str(of_each_source(pipeline, first_size(pipeline).size)),
@@ -71,7 +62,7 @@ def read_range(
 ) -> DataFrame:
     """Kafka's columns of exactly these records, from each start up to and without each end."""
     options = {
-        **kafka_options(clients),
+        **reading_options(clients),
         "assign": _partitions(end),
         "startingOffsets": to_json(start),
         "endingOffsets": to_json(end),
