@@ -11,6 +11,7 @@ from penstock.app.control import Control, PartitionProgress
 from penstock.app.fetching import OnPartitions, Protocol, Start, is_offset, is_place, one_or_several
 from penstock.app.guarantees import Delivery, Mode
 from penstock.app.handler import CommitMode, Handler, Scale, WorkerKind
+from penstock.app.neighbours import check_handlers, check_pipeline
 from penstock.app.offset_store import OffsetStore
 from penstock.app.pipelines import OutputMode, Pipeline, Sink, Source, checked_outputs, checked_sources
 from penstock.assign import Assignor
@@ -443,54 +444,14 @@ class App:
     def _add(self, handler: Handler) -> None:
         for other in self._handlers:
             if other.group == handler.group:
-                self._check_beside(other, handler)
+                check_handlers(other, handler)
         for pipeline in self._pipelines:
-            self._check_apart(pipeline, handler)
+            check_pipeline(pipeline, handler)
         self._handlers.append(handler)
 
     def _add_pipeline(self, pipeline: Pipeline) -> None:
         for handler in self._handlers:
-            self._check_apart(pipeline, handler)
+            check_pipeline(pipeline, handler)
         for other in self._pipelines:
-            self._check_apart(pipeline, other)
+            check_pipeline(pipeline, other)
         self._pipelines.append(pipeline)
-
-    @staticmethod
-    def _check_apart(pipeline: Pipeline, other: Handler | Pipeline) -> None:
-        """Each keeps its offsets under the names of group and topic."""
-        theirs = other.consumes if isinstance(other, Handler) else other.topics.__contains__
-        shared = [topic for topic in pipeline.topics if pipeline.group == other.group and theirs(topic)]
-        if shared:
-            raise ConfigError(
-                f"{other.name} and pipeline {pipeline.name} both read {shared[0]!r} in group {pipeline.group!r}, "
-                "and would overwrite each other's offsets.",
-                hint='Give one of them its own group: @app.pipeline(..., group="...").',
-            )
-
-    @staticmethod
-    def _check_beside(other: Handler, handler: Handler) -> None:
-        """Two handlers of one group must leave each other's records and memberships alone."""
-        hint = 'Give one of them its own group: @app.consume(..., group="...").'
-        # Two patterns are compared by what they match, when the app starts.
-        shared = {topic for topic in handler.consumed_topics if other.consumes(topic)}
-        shared |= {topic for topic in other.consumed_topics if handler.consumes(topic)}
-        if shared:
-            raise ConfigError(
-                f"Handlers {other.name} and {handler.name} both consume {min(shared)!r} in group "
-                f"{handler.group!r}, so each would get only a part of it.",
-                hint=hint,
-            )
-        twice = set(handler.partitions) & set(other.partitions)
-        if twice or bool(handler.partitions) != bool(other.partitions):
-            what = f"{min(twice)} twice" if twice else "named partitions beside what the group assigns"
-            raise ConfigError(
-                f"Handlers {other.name} and {handler.name} of group {handler.group!r} consume {what}, "
-                "and would overwrite each other's offsets.",
-                hint=hint,
-            )
-        if handler.static_id is not None and handler.static_id == other.static_id:
-            raise ConfigError(
-                f"Handlers {other.name} and {handler.name} of group {handler.group!r} both have the static_id "
-                f"{handler.static_id!r}, so each would throw the other out.",
-                hint="Give each its own.",
-            )

@@ -1,0 +1,45 @@
+"""Handlers and pipelines of one app that would get into each other's way."""
+
+from penstock.app.handler import Handler
+from penstock.app.pipelines import Pipeline
+from penstock.errors import ConfigError
+
+
+def check_handlers(other: Handler, handler: Handler) -> None:
+    """Two handlers of one group must leave each other's records and memberships alone."""
+    hint = 'Give one of them its own group: @app.consume(..., group="...").'
+    # Two patterns are compared by what they match, when the app starts.
+    shared = {topic for topic in handler.consumed_topics if other.consumes(topic)}
+    shared |= {topic for topic in other.consumed_topics if handler.consumes(topic)}
+    if shared:
+        raise ConfigError(
+            f"Handlers {other.name} and {handler.name} both consume {min(shared)!r} in group "
+            f"{handler.group!r}, so each would get only a part of it.",
+            hint=hint,
+        )
+    twice = set(handler.partitions) & set(other.partitions)
+    if twice or bool(handler.partitions) != bool(other.partitions):
+        what = f"{min(twice)} twice" if twice else "named partitions beside what the group assigns"
+        raise ConfigError(
+            f"Handlers {other.name} and {handler.name} of group {handler.group!r} consume {what}, "
+            "and would overwrite each other's offsets.",
+            hint=hint,
+        )
+    if handler.static_id is not None and handler.static_id == other.static_id:
+        raise ConfigError(
+            f"Handlers {other.name} and {handler.name} of group {handler.group!r} both have the static_id "
+            f"{handler.static_id!r}, so each would throw the other out.",
+            hint="Give each its own.",
+        )
+
+
+def check_pipeline(pipeline: Pipeline, other: Handler | Pipeline) -> None:
+    """Each keeps its offsets under the names of group and topic."""
+    theirs = other.consumes if isinstance(other, Handler) else other.topics.__contains__
+    shared = [topic for topic in pipeline.topics if pipeline.group == other.group and theirs(topic)]
+    if shared:
+        raise ConfigError(
+            f"{other.name} and pipeline {pipeline.name} both read {shared[0]!r} in group {pipeline.group!r}, "
+            "and would overwrite each other's offsets.",
+            hint='Give one of them its own group: @app.pipeline(..., group="...").',
+        )
