@@ -37,14 +37,20 @@ streams.register(app)
 stop.register(app)
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
 @app.callback(epilog="Start with [bold]penstock demo[/]: a real Kafka and a real Spark pipeline in one command.")
 def _root(
     *,
-    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)] = False,
-) -> None:
-    if version:
-        typer.echo(__version__)
-        raise typer.Exit
+    # Eager, with a callback of its own: otherwise a command would be missing first.
+    _version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_show_version)
+    ] = False,
+) -> None: ...
 
 
 def main() -> NoReturn:
@@ -65,7 +71,8 @@ def main() -> NoReturn:
         if format_message is None:
             raise
         context = getattr(error, "ctx", None)
-        _show(format_message(), f"See `{context.command_path if context else 'penstock'} --help`.", kind="UsageError")
+        if problem := format_message():  # none where no command was given, and the help says it all
+            _show(problem, f"See `{context.command_path if context else 'penstock'} --help`.", kind="UsageError")
         sys.exit(getattr(error, "exit_code", 2))
     sys.exit(result if isinstance(result, int) else 0)
 

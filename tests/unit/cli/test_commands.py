@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
+from penstock import __version__
 from penstock.cli.entry import app
 
 BIN = Path(sys.executable).parent
@@ -96,3 +97,16 @@ def test_zsh_gets_a_function_and_for_it_commands_with_what_they_do(tmp_path: Pat
 
 def test_completion_can_be_shown_instead() -> None:
     assert "_penstock_completion()" in penstock("--show-completion", "bash")
+
+
+def test_the_version_is_told_without_a_command() -> None:
+    done = subprocess.run([BIN / "penstock", "--version"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{__version__}\n", "")
+
+
+@pytest.mark.parametrize("words", [[], ["groups"]])
+def test_without_a_command_the_help_says_it_all(words: list[str]) -> None:
+    done = subprocess.run([BIN / "penstock", *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "Usage: penstock" in done.stdout
+    assert done.stderr == ""
