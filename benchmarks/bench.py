@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 from rich.console import Console
@@ -30,11 +31,17 @@ def broker(brokers: str | None) -> Iterator[str]:
 
 
 def fill(
-    brokers: str, topic: str, records: int, partitions: int, value_of: Callable[[int], bytes] = lambda _: _VALUE
+    brokers: str,
+    topic: str,
+    records: int,
+    partitions: int,
+    value_of: Callable[[int], bytes] = lambda _: _VALUE,
+    *,
+    settings: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
     """A new topic with records of 1,000 keys; of 100 bytes, where nothing else is said."""
     Cluster(brokers).create_topics([topic], partitions=partitions)
-    producer = make_producer(brokers, settings={"linger.ms": 50})
+    producer = make_producer(brokers, settings={"linger.ms": 50, **settings})
     for number in range(records):
         key, value = KEYS[number % 1_000], value_of(number)
         while True:

@@ -78,18 +78,21 @@ def main(
 
 
 def measure(brokers: str, records: int, rounds: int) -> list[dict[str, Any]]:
-    topic, hot, letters = (f"bench-{uuid4().hex[:8]}" for _ in range(3))
+    topic, hot, crumbs, letters = (f"bench-{uuid4().hex[:8]}" for _ in range(4))
     fill(brokers, topic, records, _PARTITIONS)
     fill(brokers, hot, _HOT_RECORDS, 1)
+    # Brokers lock whole batches of the producer for one member of a share group.
+    fill(brokers, crumbs, _HOT_RECORDS, 1, settings={"batch.num.messages": _AT_ONCE // 4})
+    four = {"concurrency": _AT_ONCE // 4, "members": 4}
     shared = {"mode": "share", "order": "none", "dead_letter": letters}
     deliveries = {f"copy, {each}": lambda each=each: copy(brokers, topic, each) for each in _DELIVERIES}
     modes: dict[str, Callable[[], float]] = {
         "hot partition, order=key": lambda: heat(brokers, hot, order="key", concurrency=_AT_ONCE),
         "hot partition, order=none": lambda: heat(brokers, hot, order="none", concurrency=_AT_ONCE),
         "hot partition, mode=share": lambda: heat(brokers, hot, concurrency=_AT_ONCE, **shared),
-        "hot partition, mode=share, 4 members": lambda: heat(
-            brokers, hot, concurrency=_AT_ONCE // 4, members=4, **shared
-        ),
+        "hot partition, mode=share, 4 members": lambda: heat(brokers, hot, **four, **shared),
+        "the same, written in small batches": lambda: heat(brokers, crumbs, concurrency=_AT_ONCE, **shared),
+        "the same, 4 members": lambda: heat(brokers, crumbs, **four, **shared),
     }
     try:
         return [
@@ -97,7 +100,7 @@ def measure(brokers: str, records: int, rounds: int) -> list[dict[str, Any]]:
             *in_turns(modes, _HOT_RECORDS, rounds, base="hot partition, order=none"),
         ]
     finally:
-        Cluster(brokers).delete_topics([topic, hot, letters])
+        Cluster(brokers).delete_topics([topic, hot, crumbs, letters])
 
 
 def in_turns(programs: dict[str, Callable[[], float]], records: int, rounds: int, *, base: str) -> list[dict[str, Any]]:
