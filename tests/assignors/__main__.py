@@ -48,9 +48,19 @@ def main(
 
 def _print(tallies: dict[str, Tally]) -> None:
     console = Console()
-    table = Table("assignor", "cases", "same", "Java unsound, ours sound", "differing", "swayed by order")
+    table = Table(
+        "assignor",
+        "cases",
+        "same",
+        "same without invalid claims",
+        "Java unsound, ours sound",
+        "differing",
+        "swayed by order",
+    )
     for name, tally in tallies.items():
-        figures = (tally.cases, tally.same, tally.unsound, len(tally.differing), tally.swayed)
+        figures = (
+            tally.cases, tally.same, tally.same_but_for_claims, tally.unsound, len(tally.differing), tally.swayed
+        )  # fmt: skip
         table.add_row(name, *(f"{figure:,}" for figure in figures))
     console.print(table)
     for tally in tallies.values():

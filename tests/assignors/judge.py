@@ -1,8 +1,11 @@
 """Our answer against Java's."""
 
+from dataclasses import replace
+
 from assignors.wire import Answer
-from penstock.assign import Assignment, Group
-from penstock.assign.sticky.user_data import read_sticky
+from penstock.assign import Assignment, Group, Member
+from penstock.assign.sticky.user_data import read_sticky, write_sticky
+from penstock.core.record import TopicPartition
 
 
 def is_odd(group: Group) -> bool:
@@ -13,12 +16,31 @@ def is_odd(group: Group) -> bool:
     """
     return any(
         not member.topics
-        or any(
-            topic not in member.topics or topic not in group.topics or number >= group.topics[topic].partitions
-            for topic, number in (*member.owned, *read_sticky(member.user_data)[0])
-        )
+        or any(_is_invalid(group, member, place) for place in (*member.owned, *read_sticky(member.user_data)[0]))
         for member in group.members
     )
+
+
+def without_invalid_claims(group: Group) -> Group:
+    """The same group, if nobody claimed what it cannot have.
+
+    To Java such a claim is one while it moves partitions about, even where its answer is sound in the end.
+    """
+    return Group(tuple(_without_invalid_claims(group, member) for member in group.members), group.topics)
+
+
+def _without_invalid_claims(group: Group, member: Member) -> Member:
+    owned = tuple(place for place in member.owned if not _is_invalid(group, member, place))
+    claimed, generation = read_sticky(member.user_data)
+    valid = [place for place in claimed if not _is_invalid(group, member, place)]
+    if len(valid) == len(claimed) or generation is None:
+        return replace(member, owned=owned)
+    return replace(member, owned=owned, user_data=write_sticky(valid, generation))
+
+
+def _is_invalid(group: Group, member: Member, place: TopicPartition) -> bool:
+    topic, number = place
+    return topic not in member.topics or topic not in group.topics or number >= group.topics[topic].partitions
 
 
 def is_sound(group: Group, answer: Answer, ours: Assignment) -> bool:

@@ -12,5 +12,5 @@ CASES = 2_000
 def test_random_groups_get_the_answer_that_java_gives(assignor: Assignor) -> None:
     tally = fuzz(assignor, count=CASES, seed=7, tell=lambda _: None)
     assert not tally.differing, min(tally.differing, key=len)
-    assert tally.same + tally.unsound == CASES
+    assert tally.same + tally.same_but_for_claims + tally.unsound == CASES
     assert tally.same > 0.97 * CASES
