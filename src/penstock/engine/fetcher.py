@@ -8,7 +8,7 @@ from itertools import groupby
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, Message
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 
 from penstock.app import Handler
 from penstock.core.lease import Lease
@@ -34,6 +34,7 @@ from penstock.engine.messages import (
 )
 from penstock.engine.owned_consumer import OwnedConsumer
 from penstock.engine.positions import FirstTimes, find_new_position
+from penstock.engine.relief import Relief
 from penstock.engine.transactor import Transactor
 from penstock.errors import PenstockError, ServerError, StoreError
 from penstock.kafka import make_consumer, member_settings
@@ -102,6 +103,7 @@ class Fetcher:
         self._closing = threading.Event()
         self._ended = False  # in a way that the dispatcher knows of
         self._delivered = 0
+        self._asked = 0  # so many records at most does the call bring that the client is in
         self._wanted_room = 1
         topics = {topic for topic, _ in handler.partitions} if handler.partitions else {*handler.consumed_topics}
         self._only_topic = topics.pop() if len(topics) == 1 else None
@@ -163,6 +165,7 @@ class Fetcher:
         self._consumer.adopt()
         self._membership = self._make_membership()
         self._flow = self._membership.flow
+        self._relief = Relief(self._make_relief)
         try:
             self._membership.join()
             while not self._closing.is_set():
@@ -176,6 +179,8 @@ class Fetcher:
         except BaseException:
             self._membership.break_off()
             raise
+        finally:
+            self._relief.end()
 
     def _make_membership(self) -> Membership:
         parts: dict[str, Any] = {
@@ -194,9 +199,10 @@ class Fetcher:
             self._handler, self._inbox, self._consumer, number=self._number, brokers=self._brokers, **parts
         )
 
-    def _stay_awake(self) -> None:
-        """While a revoke drains."""
+    def _stay_awake(self, going: Sequence[Place]) -> None:
+        """While a revoke of these drains."""
         self._renew_lease()
+        self._fetch_by_relief(going)
         self._committer.authorize(self._membership.commits_as)
         if self._committer.ahead:
             # What waits for its commit can only be handled, and drained, after that.
@@ -236,6 +242,12 @@ class Fetcher:
             )
         )
 
+    def _make_relief(self) -> Consumer:
+        rack = {} if self._handler.rack is None else {"client.rack": self._handler.rack}
+        return make_consumer(
+            self._brokers, self._handler.group, settings=self._handler.settings, member=rack, reset="error"
+        )
+
     def _on_statistics(self, text: str) -> None:
         """The client's callback."""
         self._membership.on_statistics(text)
@@ -246,15 +258,49 @@ class Fetcher:
         room = self._room()
         self._flow.hold(everything=room == 0)
         # What is there already first; a call that asks for many waits until it has them all.
-        messages = self._consumer.consume(room, 0) if room else []
+        messages = self._ask(room, 0) if room else []
         if not messages:
-            messages = self._consumer.consume(1, _POLL_SECONDS)
+            messages = self._ask(1, _POLL_SECONDS)
         self._renew_lease()
-        records: dict[Place, list[Message]] = {}
+        self._relief.end()
         ends: dict[Place, int] = {}
         troubles: list[Message] = []
+        if self._relief.overtaken:
+            messages = [message for message in messages if not self._is_known(message)]
         if any(map(Message.error, messages)):
             messages = self._without_errors(messages, ends, troubles)
+        self._hand_over(messages, ends)
+        # Told last: what came before a trouble counts before it.
+        for message in troubles:
+            self._on_trouble(message)
+
+    def _ask(self, count: int, seconds: float) -> list[Message]:
+        self._asked = count
+        try:
+            return self._consumer.consume(count, seconds)  # type: ignore[no-any-return]
+        finally:
+            self._asked = 0
+
+    def _fetch_by_relief(self, going: Sequence[Place]) -> None:
+        """What stays, while the client itself can fetch nothing. What it has in its hands already finds room, too."""
+        staying = {place: self._flow.position(place) for place in self._flow.flowing.difference(going)}
+        room = self._in_flight_room(self._delivered) - self._asked - 1
+        ends: dict[Place, int] = {}
+        messages = self._without_errors(self._relief.fetch(staying, min(_FETCH_LIMIT, room)), ends, [])
+        self._hand_over(messages, ends)
+
+    def _is_known(self, message: Message) -> bool:
+        """Whether relief has fetched it before."""
+        place, error = _place(message), message.error()
+        if place not in self._relief.overtaken or (error is not None and error.code() != KafkaError._PARTITION_EOF):  # noqa: SLF001
+            return False
+        if place in self._flow.owned and (message.offset() or 0) < self._flow.position(place):
+            return True
+        self._relief.overtaken.discard(place)  # the client is where relief was
+        return False
+
+    def _hand_over(self, messages: list[Message], ends: dict[Place, int]) -> None:
+        records: dict[Place, list[Message]] = {}
         # Messages of one partition come in stretches, so they are sorted a stretch at a time.
         for partition, stretch in groupby(messages, Message.partition):
             for topic, same in self._by_topic(stretch):
@@ -263,9 +309,6 @@ class Fetcher:
             self._delivered += len(messages)
             self._inbox.put(Fetched(records, ends))
             self._note_positions(records, ends)
-        # Told last: what came before a trouble counts before it.
-        for message in troubles:
-            self._on_trouble(message)
 
     def _by_topic(self, messages: Iterator[Message]) -> Iterable[tuple[str | None, Iterator[Message]]]:
         return groupby(messages, Message.topic) if self._only_topic is None else [(self._only_topic, messages)]
@@ -315,7 +358,8 @@ class Fetcher:
             self._carry_out_commands()
             time.sleep(_ROOM_CHECK_SECONDS)
         self._wanted_room = 1
-        return min(_FETCH_LIMIT, room)
+        # The other half is for relief, while a drain keeps what was asked for from coming.
+        return min(_FETCH_LIMIT, room, max(1, self._handler.max_in_flight // 2))
 
     # Commands.
 

@@ -33,6 +33,11 @@ class Flow:
         return set(self._next)
 
     @property
+    def flowing(self) -> set[Place]:
+        """Those that nothing is to hold back, but for a want of room."""
+        return self._next.keys() - self._slow - self._stuck.keys()
+
+    @property
     def is_paused(self) -> bool:
         """Whether nothing can come at all."""
         return self._paused >= self._next.keys()

@@ -41,7 +41,7 @@ class Membership:
         committer: Committer,
         first_times: FirstTimes,
         keeper: Keeper | None,
-        stay_awake: Callable[[], None],
+        stay_awake: Callable[[Sequence[Place]], None],
         tell: Callable[[Rebalance], None],
     ) -> None:
         self._handler = handler
@@ -141,17 +141,17 @@ class Membership:
             return
         answer: SimpleQueue[Commits] = SimpleQueue()
         self._inbox.put(Revoking(places, answer))
-        self._committer.commit_at_last(self.commits_as, self._await(answer))
+        self._committer.commit_at_last(self.commits_as, self._await(answer, places))
         self._disown(places)
         self._call("on_revoked", places)
 
-    def _await(self, answer: "SimpleQueue[Commits]") -> Commits:
+    def _await(self, answer: "SimpleQueue[Commits]", places: Sequence[Place]) -> Commits:
         """The dispatcher's answer to a revoke. The partitions that stay are worked on meanwhile."""
         deadline = time.monotonic() + self._handler.drain_timeout + _ANSWER_GRACE_SECONDS
         while time.monotonic() < deadline:
             with suppress(Empty):
                 return answer.get(timeout=_AWAKE_SECONDS)
-            self._stay_awake()
+            self._stay_awake(places)
         return {}
 
     def _lose(self, places: Sequence[Place]) -> None:

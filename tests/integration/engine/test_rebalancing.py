@@ -2,6 +2,7 @@
 
 import threading
 from collections import Counter
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -134,6 +135,59 @@ def test_what_stays_goes_on_while_a_slow_record_of_what_moves_is_awaited(
         assert len(of_kind(first.events, events.Revoked)) == 1
         numbers = {event.epoch for event in of_kind(first.events, events.Finished) if event.partition == 1}
         assert len(numbers) == 1, "the partition that stays is in the same epoch all along"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"settings": QUICK}, {"assignor": CooperativeSticky(), "settings": QUICK}, {"protocol": "consumer"}],
+    ids=["native", "open", "consumer"],
+)
+def test_what_is_written_while_a_revoke_drains_is_handled_at_once_where_it_stays(
+    brokers: str, group: str, make_topic: MakeTopic, options: dict[str, Any]
+) -> None:
+    source, gate, seen, stuck = make_topic(2), threading.Event(), Seen(), Counter[int]()
+    written: Counter[int] = Counter()
+
+    def app() -> App:
+        made = App(group)
+
+        @made.consume(source, order="none", **options)
+        def handle(value: int, record: Record) -> None:
+            if value == 0:
+                stuck[record.partition] += 1
+                assert gate.wait(100)
+            seen[record.partition, record.offset] += 1
+
+        return made
+
+    def write(partition: int, value: int = 1) -> None:
+        produce(brokers, source, [value], partition=partition)
+        written[partition] += value
+
+    def behind() -> set[int]:
+        """Where something that was written is not handled yet, but for what waits at the gate."""
+        return {p for p in range(2) if sum(place == p for place, _ in seen) < written[p]}
+
+    with running(app(), brokers) as first:
+        wait_for(lambda: of_kind(first.events, events.Assigned), "an assignment")
+        for partition in range(2):  # whichever of them is given back, a record of it has to be waited for
+            write(partition, 0)
+        wait_for(lambda: len(stuck) == 2, "a stuck record in each partition")
+        with running(app(), brokers):
+            deadline = monotonic() + 60
+            while not (going := behind()):  # the drain has not begun
+                assert monotonic() < deadline, "nothing was given back"
+                for partition in range(2):
+                    write(partition)
+                threading.Event().wait(2)
+            (staying,) = {0, 1} - going
+            for _ in range(20):
+                write(staying)
+            wait_for(lambda: staying not in behind(), "what was written where it stays", seconds=20)
+            assert behind() == going, "and nobody has the other partition yet"
+            gate.set()
+            wait_for(lambda: not behind() and len(seen) == sum(written.values()) + 2, "all to be handled")
+    assert set(seen.values()) == {1}, "each record once"
 
 
 @pytest.mark.parametrize("assignor", [None, CooperativeSticky()], ids=["native", "open"])
