@@ -87,15 +87,15 @@ def test_batches_start_small_and_grow_while_they_are_quick_and_there_is_lag(
     for partition in range(2):
         produce(brokers, source, range(1_000), partition=partition)
     # So much time that no machine is too slow for it.
-    seen = catch_up(echo(group, source, max_in_flight=100, max_micro_batch=600, micro_batch="10m"))
-    assert sizes(seen) == [100, 400, 600, 600, 300]
-    assert [batch.next_size for batch in of_kind(seen, events.BatchFinished)][:3] == [400, 600, 600]
+    seen = catch_up(echo(group, source, max_in_flight=20, max_micro_batch=600, micro_batch="10m"))
+    assert sizes(seen) == [20, 320, 600, 600, 460]
+    assert [batch.next_size for batch in of_kind(seen, events.BatchFinished)][:3] == [320, 600, 600]
     lags = [batch.lag for batch in of_kind(seen, events.BatchFinished)]
-    assert lags == [1_900, 1_500, 900, 300, 0]
+    assert lags == [1_980, 1_660, 1_060, 460, 0]
     told = [(event.partition, event.offset, event.lag) for event in of_kind(seen, events.Lagging)]
-    assert (0, 50, 950) in told
+    assert (0, 10, 990) in told
     assert told[-2:] == [(0, 1_000, 0), (1, 1_000, 0)]
-    assert [event.read for event in of_kind(seen, events.Progressed)] == [100, 500, 1_100, 1_700, 2_000]
+    assert [event.read for event in of_kind(seen, events.Progressed)] == [20, 340, 940, 1_540, 2_000]
 
 
 def test_batches_that_take_too_long_get_smaller(
