@@ -7,6 +7,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from penstock.core.record import TopicPartition as Place
+from penstock.errors import PenstockError
 
 
 class Relief:
@@ -19,11 +20,15 @@ class Relief:
     def __init__(self, make_client: Callable[[], Any]) -> None:
         self._make_client = make_client
         self._client: Any = None
+        self._places: set[Place] = set()
         self._failed = False
         self.overtaken: set[Place] = set()
 
     def fetch(self, positions: Mapping[Place, int], room: int) -> list[Message]:
         """Records and ends of these partitions, from there on when it is first called in a drain."""
+        if self._places != positions.keys():  # one drain may follow another without a poll in between
+            self.end()
+            self._places = {*positions}
         if self._failed or not positions or room <= 0:
             return []
         try:
@@ -31,7 +36,7 @@ class Relief:
                 self._client = self._make_client()
                 self._client.assign([TopicPartition(*place, offset) for place, offset in positions.items()])
             messages: list[Message] = self._client.consume(room, 0)
-        except KafkaException:
+        except (KafkaException, PenstockError):
             self._failed = True
             return []
         good = []
@@ -47,7 +52,7 @@ class Relief:
 
     def end(self) -> None:
         """The drain is over."""
-        client, self._client, self._failed = self._client, None, False
+        client, self._client, self._places, self._failed = self._client, None, set(), False
         if client is not None:
             with suppress(KafkaException, RuntimeError):
                 client.close()

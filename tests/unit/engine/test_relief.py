@@ -12,6 +12,7 @@ from penstock.engine.fetcher import Fetcher
 from penstock.engine.flow import Flow
 from penstock.engine.messages import Fetched, Inbox
 from penstock.engine.relief import Relief
+from penstock.errors import ConfigError
 from penstock.kafka import make_consumer
 
 STAYS, GOES = ("orders", 0), ("orders", 1)
@@ -62,6 +63,28 @@ def test_where_it_fails_the_member_is_not_overtaken_and_the_next_drain_tries_aga
     assert not relief.overtaken
     relief.end()
     assert len(relief.fetch({STAYS: 3}, 10)) == 1
+
+
+def test_a_drain_right_after_another_reads_only_what_stays_in_that_one() -> None:
+    clients = [Client([3, 4]), Client([5])]
+    relief, (first, second) = Relief(lambda: clients.pop(0)), clients
+    relief.fetch({STAYS: 3, GOES: 3}, 1)
+    assert [each.offset() for each in relief.fetch({STAYS: 4}, 10)] == [5]
+    assert first.closed
+    assert [(each.partition, each.offset) for each in second.assigned] == [(0, 4)]
+
+
+def test_a_client_that_cannot_be_made_is_done_without() -> None:
+    asked = []
+
+    def refuse() -> Client:
+        asked.append(1)
+        raise ConfigError("There is no such certificate.", hint="Look for it.")
+
+    relief = Relief(refuse)
+    assert relief.fetch({STAYS: 3}, 10) == relief.fetch({STAYS: 3}, 10) == []
+    assert len(asked) == 1, "once in a drain"
+    relief.end()
 
 
 class Member:
