@@ -37,7 +37,7 @@ from penstock.engine.positions import FirstTimes, find_new_position
 from penstock.engine.relief import Relief
 from penstock.engine.transactor import Transactor
 from penstock.errors import PenstockError, ServerError, StoreError
-from penstock.kafka import make_consumer, member_settings
+from penstock.kafka import make_consumer, member_settings, reader_settings
 from penstock.kafka.failures import is_final, kafka_error, translate
 
 # How long a poll waits for a first record; commands to the fetcher wait as long.
@@ -243,10 +243,9 @@ class Fetcher:
         )
 
     def _make_relief(self) -> Consumer:
-        rack = {} if self._handler.rack is None else {"client.rack": self._handler.rack}
-        return make_consumer(
-            self._brokers, self._handler.group, settings=self._handler.settings, member=rack, reset="error"
-        )
+        handler = self._handler
+        member = reader_settings(handler)
+        return make_consumer(self._brokers, handler.group, settings=handler.settings, member=member, reset="error")
 
     def _on_statistics(self, text: str) -> None:
         """The client's callback."""

@@ -7,6 +7,7 @@ from penstock.kafka.clients import (
     make_consumer,
     make_producer,
     member_settings,
+    reader_settings,
 )
 from penstock.kafka.cluster import Cluster
 from penstock.kafka.messages import MESSAGES, to_record
@@ -25,6 +26,7 @@ __all__ = [
     "member_settings",
     "positions",
     "prepare_topics",
+    "reader_settings",
     "source_lag",
     "source_places",
     "source_topics",

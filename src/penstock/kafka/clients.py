@@ -42,12 +42,16 @@ def static_id(handler: Handler, number: int) -> str | None:
     return f"{handler.static_id}-{number}" if handler.static_id and handler.members > 1 else handler.static_id
 
 
+def reader_settings(handler: Handler) -> dict[str, Any]:
+    """What a consumer needs that fetches for this handler and is no member."""
+    return {} if handler.rack is None else {"client.rack": handler.rack}
+
+
 def member_settings(handler: Handler, number: int) -> dict[str, Any]:
     """What makes a consumer this member of its handler's group; ``number`` tells those of one process apart."""
     if handler.is_open:
-        # The client is no member then, and only fetches.
-        return {} if handler.rack is None else {"client.rack": handler.rack}
-    settings: dict[str, Any] = {"group.protocol": handler.protocol}
+        return reader_settings(handler)  # the client only fetches then
+    settings: dict[str, Any] = {**reader_settings(handler), "group.protocol": handler.protocol}
     if handler.protocol == "classic":
         settings["partition.assignment.strategy"] = handler.assignor or "cooperative-sticky"
     elif handler.assignor is not None:
@@ -55,8 +59,6 @@ def member_settings(handler: Handler, number: int) -> dict[str, Any]:
     name = static_id(handler, number)
     if name is not None:
         settings["group.instance.id"] = name
-    if handler.rack is not None:
-        settings["client.rack"] = handler.rack
     return settings
 
 
