@@ -47,8 +47,11 @@ _MAX_NAME_LENGTH = 200
 _TAG_LENGTH = 16
 
 _FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})  # noqa: SLF001
-# With these the client says only that something happened before.
-_VAGUE = frozenset({KafkaError._FATAL, KafkaError._STATE})  # noqa: SLF001
+# With these the client says only that something happened before: a transaction that fails takes along what the client
+# has not sent yet, its offsets among that.
+_VAGUE = frozenset(
+    {KafkaError._FATAL, KafkaError._STATE, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}  # noqa: SLF001
+)
 
 
 def transactional_id(group: str, *parts: str | int) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from penstock.errors import ServerError
+from penstock.errors import PenstockError, ServerError
 from penstock.kafka import transactions
 from penstock.kafka.transactions import Transaction
 
@@ -73,3 +73,23 @@ def test_what_else_goes_wrong_in_a_call_is_raised_where_it_was_called(monkeypatc
     monkeypatch.setattr(transactions, "make_producer", lambda *_args, **_options: broken)
     with pytest.raises(ZeroDivisionError):
         Transaction("localhost:1", "group:1", group=b"", settings={}).commit({("orders", 0): 5})
+
+
+class Purged(Deaf):
+    """One whose transaction failed while its offsets waited to be sent; asked again, it says by what."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__()
+        self.codes = [code, KafkaError.MSG_SIZE_TOO_LARGE]
+
+    def send_offsets_to_transaction(self, _offsets: Any, _group: Any, _seconds: float) -> None:
+        raise KafkaException(KafkaError(self.codes.pop(0)))
+
+
+@pytest.mark.parametrize("code", [KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT, KafkaError._STATE])
+def test_a_transaction_that_fails_under_its_offsets_says_by_what(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    monkeypatch.setattr(transactions, "make_producer", lambda *_args, **_options: Purged(code))
+    with pytest.raises(PenstockError, match="A record is too large while committing transaction group:1") as caught:
+        Transaction("localhost:1", "group:1", group=b"", settings={}).commit({("orders", 0): 5})
+    assert isinstance(caught.value.__cause__, KafkaException)
+    assert caught.value.__cause__.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE
