@@ -16,6 +16,7 @@ from penstock.kafka.reading import read_topic
 WAIT_SECONDS = 120.0
 
 MakeTopic = Callable[..., str]
+CatchUp = Callable[..., list[Event]]
 
 
 def produce(brokers: str, topic: str, values: Iterable[Any], *, partition: int = 0, key: bytes | None = None) -> None:

@@ -1,14 +1,19 @@
 """The test bed: one real broker for the whole run, three where asked, one Spark session, names of one's own."""
 
 import os
+import threading
 from collections.abc import Iterator
+from typing import Any
 from uuid import uuid4
 
 import pytest
 from pyspark.sql import SparkSession
 
-from bed import MakeTopic
+from bed import CatchUp, MakeTopic
 from jvms import QUICK_OPTIONS
+from penstock import App
+from penstock import spark as engine
+from penstock.core.events import Event
 from penstock.devkit import Embedded, UpOptions
 from penstock.kafka import Cluster
 from penstock.spark.session import spark_session
@@ -69,6 +74,26 @@ def spark() -> Iterator[SparkSession]:
         # Delta reads its log in 50 tasks, however short it is.
         session.conf.set("spark.databricks.delta.snapshotPartitions", "2")
         yield session
+
+
+@pytest.fixture
+def catch_up(brokers: str, spark: SparkSession) -> CatchUp:
+    """Run an app on Spark until it has caught up, or over its range; returns what it reported."""
+
+    def run(app: App, **options: Any) -> list[Event]:
+        seen: list[Event] = []
+        engine.run(
+            app,
+            brokers=brokers,
+            emit=seen.append,
+            stop=threading.Event(),
+            until_caught_up="span" not in options,
+            session=spark,
+            **options,
+        )
+        return seen
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -1,24 +1,20 @@
 """A range of offsets or of time, once, beside whatever the group does."""
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from bed import MakeTopic, committed, of_kind, read_values
+from bed import CatchUp, MakeTopic, committed, of_kind, read_values
 from penstock import App, Table
 from penstock.app.pipelines import Span
 from penstock.core import events
 from penstock.errors import HandlerError, TopicError
 from penstock.kafka import Cluster, make_producer
-
-CatchUp = Callable[..., list[events.Event]]
-Rows = Callable[[DataFrame], list[dict[str, Any]]]
+from tables import rows
 
 # These records are old, and the broker would soon delete them.
 FOR_EVER = {"retention.ms": "-1"}
@@ -61,7 +57,6 @@ def test_a_backfill_writes_just_the_range_of_time_and_leaves_the_group_alone(
     make_topic: MakeTopic,
     catch_up: CatchUp,
     spark: SparkSession,
-    rows: Rows,
     tmp_path: Path,
 ) -> None:
     source = make_topic(2, **FOR_EVER)

@@ -3,15 +3,12 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from bed import MakeTopic, produce
-
-Rows = Callable[[DataFrame], list[dict[str, Any]]]
+from tables import rows
 
 MODULE = """
 from penstock import App, Table
@@ -24,7 +21,7 @@ def ids(records):
 
 
 def test_a_range_on_the_command_line_is_read_once_and_told(
-    brokers: str, group: str, make_topic: MakeTopic, spark: SparkSession, rows: Rows, tmp_path: Path
+    brokers: str, group: str, make_topic: MakeTopic, spark: SparkSession, tmp_path: Path
 ) -> None:
     topic = make_topic()
     produce(brokers, topic, [json.dumps({"id": number}) for number in range(10)], key=b"k")

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,15 +10,13 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame
 
-from bed import MakeTopic, committed, of_kind, produce, read_values
+from bed import CatchUp, MakeTopic, committed, of_kind, produce, read_values
 from penstock import App
 from penstock.app.pipelines import Span
 from penstock.core import events
 from penstock.errors import ConfigError, ServerError
 from penstock.kafka import Cluster
 from penstock.spark.pipelines.batches import Outlet
-
-CatchUp = Callable[..., list[events.Event]]
 
 
 @dataclass

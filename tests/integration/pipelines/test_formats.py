@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from pyspark.sql import DataFrame, SparkSession
 
-from bed import MakeTopic, of_kind, produce, read_records
+from bed import CatchUp, MakeTopic, of_kind, produce, read_records
 from fuzzing import REGISTRY, inputs, targets
 from messages import Bill, Money, NewerBill, Refund
 from penstock import App, Avro, JsonSchema, Protobuf, Record, Registry, Source, Table
@@ -29,9 +29,7 @@ from penstock.errors import HandlerError
 from penstock.kafka import make_producer
 from penstock.spark.pipelines.decoding import WHY, decoded
 from penstock.spark.pipelines.schemas import Schemas
-
-CatchUp = Callable[..., list[events.Event]]
-Rows = Callable[[DataFrame], list[dict[str, Any]]]
+from tables import rows
 
 # A text of 2^30 bytes, and an array of as many items, as the Avro of the fuzzing writes them.
 HUGE = [b"\x0e\x02\x80\x80\x80\x80\x08", b"\x0e\x02\x00\x02\x80\x80\x80\x80\x08"]
@@ -84,7 +82,6 @@ def test_avro_of_several_schemas_in_one_batch_is_one_set_of_typed_columns(
     make_topic: MakeTopic,
     catch_up: CatchUp,
     spark: SparkSession,
-    rows: Rows,
     tmp_path: Path,
 ) -> None:
     source, dlq = make_topic(), f"{group}.dlq"
@@ -199,7 +196,7 @@ def test_json_schema_and_protobuf_are_typed_columns_too(
 
 
 @pytest.mark.parametrize("name", ["bare Avro", "Protobuf"])
-def test_any_bytes_lead_to_columns_or_a_reason_and_end_no_process(spark: SparkSession, rows: Rows, name: str) -> None:
+def test_any_bytes_lead_to_columns_or_a_reason_and_end_no_process(spark: SparkSession, name: str) -> None:
     """What handlers refuse is refused here too, whatever it is."""
     target = targets()[name]
     if name == "Protobuf":

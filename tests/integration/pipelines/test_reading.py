@@ -1,22 +1,18 @@
 """What a pipeline's function gets, and what becomes of records that cannot be read."""
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from bed import MakeTopic, committed, of_kind, produce, read_records
+from bed import CatchUp, MakeTopic, committed, of_kind, produce, read_records
 from penstock import App, Table
 from penstock.core import events
 from penstock.errors import HandlerError
 from penstock.kafka import Cluster
-
-CatchUp = Callable[..., list[events.Event]]
-Rows = Callable[[DataFrame], list[dict[str, Any]]]
+from tables import rows
 
 
 @dataclass
@@ -56,7 +52,7 @@ def test_values_are_columns_and_rows_go_to_kafka_as_json_under_their_key(
 
 
 def test_a_delta_table_has_each_record_once_over_several_runs(
-    brokers: str, group: str, make_topic: MakeTopic, catch_up: CatchUp, spark: SparkSession, rows: Rows, tmp_path: Path
+    brokers: str, group: str, make_topic: MakeTopic, catch_up: CatchUp, spark: SparkSession, tmp_path: Path
 ) -> None:
     source = make_topic(2)
     app = App(group)

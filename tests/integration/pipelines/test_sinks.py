@@ -12,16 +12,14 @@ from uuid import uuid4
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from bed import MakeTopic, of_kind, produce, read_values
+from bed import CatchUp, MakeTopic, of_kind, produce, read_values
 from penstock import App, Jdbc, Table, Topic
 from penstock.app import Sink
 from penstock.core import events
 from penstock.errors import HandlerError
 from penstock.spark.pipelines import batches
 from postgres import Postgres
-
-CatchUp = Callable[..., list[events.Event]]
-Rows = Callable[[DataFrame], list[dict[str, Any]]]
+from tables import rows
 
 
 @dataclass
@@ -46,7 +44,7 @@ MakeCase = Callable[..., Case]
 
 
 @pytest.fixture
-def make_case(spark: SparkSession, rows: Rows, tmp_path: Path, postgres: Postgres) -> MakeCase:
+def make_case(spark: SparkSession, tmp_path: Path, postgres: Postgres) -> MakeCase:
     def in_postgres(**options: Any) -> Case:
         table = f"orders_{uuid4().hex[:8]}"
         postgres.sql(f"CREATE TABLE {table} (id bigint {'PRIMARY KEY' if options else ''}, amount double precision)")
@@ -152,7 +150,7 @@ def test_an_upsert_leaves_the_last_row_of_each_key(
 
 
 def test_without_an_order_column_the_record_s_own_place_says_what_is_last_and_where_that_is_gone_too_it_is_an_error(
-    brokers: str, group: str, make_topic: MakeTopic, catch_up: CatchUp, spark: SparkSession, rows: Rows, tmp_path: Path
+    brokers: str, group: str, make_topic: MakeTopic, catch_up: CatchUp, spark: SparkSession, tmp_path: Path
 ) -> None:
     source = make_topic()
     produce(brokers, source, [*orders(1, 2), json.dumps({"id": 1, "amount": 9})])

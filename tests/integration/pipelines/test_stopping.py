@@ -4,20 +4,17 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from bed import MakeTopic, committed, of_kind, produce, wait_for
+from bed import CatchUp, MakeTopic, committed, of_kind, produce, wait_for
 from penstock import App, Table
 from penstock import spark as engine
 from penstock.core import events
 from penstock.kafka import Cluster
+from tables import rows
 
-CatchUp = Callable[..., list[events.Event]]
-Rows = Callable[[DataFrame], list[dict[str, Any]]]
 RECORDS = 100
 
 # The driver is lost when its second batch is in the table and Spark has not noted it.
@@ -65,7 +62,6 @@ def test_after_kill_9_between_the_table_s_commit_and_spark_s_each_record_is_ther
     make_topic: MakeTopic,
     catch_up: CatchUp,
     spark: SparkSession,
-    rows: Rows,
     tmp_path: Path,
 ) -> None:
     source = make_topic(2)
@@ -93,7 +89,6 @@ def test_a_stop_in_the_middle_finishes_the_batch_and_a_restart_repeats_nothing(
     make_topic: MakeTopic,
     catch_up: CatchUp,
     spark: SparkSession,
-    rows: Rows,
     tmp_path: Path,
 ) -> None:
     source = make_topic()

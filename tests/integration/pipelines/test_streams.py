@@ -1,7 +1,7 @@
 """What makes it a stream: windows, joins, state, several sources and several sinks."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,15 +11,13 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from bed import MakeTopic, committed, of_kind, produce, read_values
+from bed import CatchUp, MakeTopic, committed, of_kind, produce, read_values
 from penstock import App, Source, Table
 from penstock.app import Sink
 from penstock.core import events
 from penstock.errors import ConfigError, StateError
 from penstock.kafka import Cluster
-
-CatchUp = Callable[..., list[events.Event]]
-Rows = Callable[[DataFrame], list[dict[str, Any]]]
+from tables import rows
 
 
 @dataclass
@@ -107,7 +105,6 @@ def test_one_output_goes_to_several_sinks_and_several_outputs_each_to_their_own(
     make_topic: MakeTopic,
     catch_up: CatchUp,
     spark: SparkSession,
-    rows: Rows,
     tmp_path: Path,
 ) -> None:
     source = make_topic(2)

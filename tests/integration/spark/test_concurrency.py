@@ -4,21 +4,18 @@ import os
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from bed import MakeTopic, committed, of_kind, produce, read_records
+from bed import CatchUp, MakeTopic, committed, of_kind, produce, read_records
 from conformance.notes import Notes
 from penstock import NO_RETRY, App
 from penstock.core import events
 from penstock.errors import HandlerError
 from penstock.kafka import Cluster
-
-CatchUp = Callable[..., list[events.Event]]
 
 
 def test_records_of_one_partition_run_at_once_and_keys_keep_their_order(

@@ -1,16 +1,12 @@
 """The same decoders in Spark's tasks, on a real broker with a real registry."""
 
 import struct
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from bed import MakeTopic, produce, read_records
+from bed import CatchUp, MakeTopic, produce, read_records
 from penstock import App, Avro, Record, Registry
 from penstock.codecs import codec_of
-from penstock.core import events
-
-CatchUp = Callable[..., list[events.Event]]
 
 TOO_SHORT = (
     "the value was refused by its decoder: error: unpack_from requires a buffer of at least 8 bytes for unpacking "

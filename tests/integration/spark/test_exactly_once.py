@@ -16,13 +16,11 @@ import msgspec
 import pytest
 from confluent_kafka import Producer
 
-from bed import MakeTopic, committed, lag, of_kind, produce, read_values, wait_for
+from bed import CatchUp, MakeTopic, committed, lag, of_kind, produce, read_values, wait_for
 from penstock import App, Reject
 from penstock.core import events
 from penstock.errors import HandlerError
 from penstock.kafka import Cluster
-
-CatchUp = Callable[..., list[events.Event]]
 
 # Each handler has a fault that strikes once, in the worker process. Spark hands over 10,000 records at a time, so at
 # the 11,000th the outputs of the first 10,000 have been written already.

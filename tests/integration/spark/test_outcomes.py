@@ -3,19 +3,16 @@
 Handlers run in other processes, so they tell of themselves by what they return.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 
-from bed import MakeTopic, committed, lag, of_kind, produce, read_records, read_values
+from bed import CatchUp, MakeTopic, committed, lag, of_kind, produce, read_records, read_values
 from penstock import App, Record, Reject, Retry, Skip
 from penstock.core import events
 from penstock.errors import ConfigError, HandlerError
 from penstock.kafka import Cluster
-
-CatchUp = Callable[..., list[events.Event]]
 
 
 def totals(seen: list[events.Event]) -> tuple[int, int, int, int]:

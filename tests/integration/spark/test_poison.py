@@ -1,13 +1,10 @@
 """One bad record among very many good ones."""
 
-from collections.abc import Callable
-
-from bed import MakeTopic, lag, of_kind, read_records
+from bed import CatchUp, MakeTopic, lag, of_kind, read_records
 from penstock import App
 from penstock.core import events
 from penstock.kafka import Cluster, make_producer
 
-CatchUp = Callable[..., list[events.Event]]
 RECORDS = 1_000_000
 
 

@@ -1,7 +1,6 @@
 """Where a run goes on: checkpoint, group and logs, in agreement and out of it."""
 
 import threading
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
-from bed import MakeTopic, committed, of_kind, produce, read_values, running, wait_for
+from bed import CatchUp, MakeTopic, committed, of_kind, produce, read_values, running, wait_for
 from bed import catch_up as catch_up_locally
 from penstock import App
 from penstock import spark as engine
@@ -20,8 +19,6 @@ from penstock.core.offset_map import decode
 from penstock.errors import ServerError
 from penstock.kafka import Cluster
 from penstock.spark.checkpoint import checkpoints_of, default_root
-
-CatchUp = Callable[..., list[events.Event]]
 
 
 def echo(group: str, source: str, **options: object) -> App:

@@ -11,7 +11,7 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 from pyspark.sql import SparkSession
 
-from bed import MakeTopic, committed, of_kind, produce, read_values, running, wait_for
+from bed import CatchUp, MakeTopic, committed, of_kind, produce, read_values, running, wait_for
 from penstock import App, Retry
 from penstock import spark as engine
 from penstock.core import events
@@ -19,7 +19,6 @@ from penstock.errors import HandlerError
 from penstock.kafka import Cluster
 from penstock.spark import stream
 
-CatchUp = Callable[..., list[events.Event]]
 Start = Callable[[App], Any]
 
 

@@ -14,13 +14,12 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from bed import MakeTopic, committed, of_kind, produce, read_values, wait_for
+from bed import CatchUp, MakeTopic, committed, of_kind, produce, read_values, wait_for
 from penstock import App
 from penstock import spark as engine
 from penstock.core import events
 from penstock.kafka import Cluster
 
-CatchUp = Callable[..., list[events.Event]]
 RECORDS = 1_000
 
 # The handler is slow enough that a batch lasts a while.

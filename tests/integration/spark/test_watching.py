@@ -1,20 +1,15 @@
 """What is known of an app on Spark: metrics from its driver, and traces that pass through its workers."""
 
-from collections.abc import Callable
-
 from confluent_kafka import Producer
 from prometheus_client import generate_latest
 
-from bed import MakeTopic, read_records
+from bed import CatchUp, MakeTopic, read_records
 from penstock import App
-from penstock.core.events import Event
 from penstock.kafka import Cluster
 from penstock.ops.metrics import LagWatch, Tally
 from penstock.ops.metrics.exporter import make_registry
 from prometheus_text import problems_of
 from spans import Spans, carried, ids
-
-CatchUp = Callable[..., list[Event]]
 
 
 def test_the_driver_counts_batches_and_a_trace_passes_through(
