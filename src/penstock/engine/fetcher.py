@@ -2,9 +2,8 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from itertools import groupby
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -15,11 +14,11 @@ from penstock.core.lease import Lease
 from penstock.core.rebalance import Rebalance
 from penstock.core.record import TopicPartition as Place
 from penstock.engine.committing import Committer
+from penstock.engine.intake import Intake, place_of
 from penstock.engine.keeper import Keeper
 from penstock.engine.membership import Membership
 from penstock.engine.messages import (
     Commit,
-    Fetched,
     Inbox,
     Left,
     Pause,
@@ -40,11 +39,6 @@ from penstock.errors import PenstockError, ServerError, StoreError
 from penstock.kafka import make_consumer, member_settings, reader_settings
 from penstock.kafka.failures import is_final, kafka_error, translate
 
-# How long a poll waits for a first record; commands to the fetcher wait as long.
-_POLL_SECONDS = 0.05
-_FETCH_LIMIT = 4_000
-_PATIENCE_SECONDS = 0.5
-_ROOM_CHECK_SECONDS = 0.002
 # How long to wait before a broken consumer is replaced: so long at first, twice as long after each failure.
 _FIRST_REBUILD_SECONDS = 1.0
 _MOST_REBUILD_SECONDS = 30.0
@@ -69,11 +63,7 @@ class StartOverError(Exception):
 
 
 class Fetcher:
-    """Polls without ever waiting for handlers, and between polls carries out what the dispatcher asks for.
-
-    ``in_flight_room`` tells how many more records may be delivered now. A poll asks for no more, so the bound on
-    records in flight holds; where no room comes for a while, every partition is paused and polling goes on.
-    """
+    """Polls without ever waiting for handlers, and between polls carries out what the dispatcher asks for."""
 
     def __init__(
         self,
@@ -92,7 +82,6 @@ class Fetcher:
         self._handler = handler
         self._inbox = inbox
         self._brokers = brokers
-        self._in_flight_room = in_flight_room
         self._lease = lease
         self._polled = time.monotonic()
         self._doubted = False
@@ -102,11 +91,7 @@ class Fetcher:
         self._commands: SimpleQueue[ToFetcher] = SimpleQueue()
         self._closing = threading.Event()
         self._ended = False  # in a way that the dispatcher knows of
-        self._delivered = 0
-        self._asked = 0  # so many records at most does the call bring that the client is in
-        self._wanted_room = 1
-        topics = {topic for topic, _ in handler.partitions} if handler.partitions else {*handler.consumed_topics}
-        self._only_topic = topics.pop() if len(topics) == 1 else None
+        self._intake = Intake(handler, inbox, in_flight_room=in_flight_room, meanwhile=self._meanwhile)
         self._rebuild_seconds = _FIRST_REBUILD_SECONDS
         self._committer = Committer(inbox, transactor, ahead=handler.is_at_most_once, keeper=keeper)
         self._keeper = keeper
@@ -165,7 +150,7 @@ class Fetcher:
         self._consumer.adopt()
         self._membership = self._make_membership()
         self._flow = self._membership.flow
-        self._relief = Relief(self._make_relief)
+        self._intake.begin(self._consumer, self._flow, Relief(self._make_relief))
         try:
             self._membership.join()
             while not self._closing.is_set():
@@ -180,7 +165,7 @@ class Fetcher:
             self._membership.break_off()
             raise
         finally:
-            self._relief.end()
+            self._intake.end()
 
     def _make_membership(self) -> Membership:
         parts: dict[str, Any] = {
@@ -202,7 +187,7 @@ class Fetcher:
     def _stay_awake(self, going: Sequence[Place]) -> None:
         """While a revoke of these drains."""
         self._renew_lease()
-        self._fetch_by_relief(going)
+        self._intake.relieve(going)
         self._committer.authorize(self._membership.commits_as)
         if self._committer.ahead:
             # What waits for its commit can only be handled, and drained, after that.
@@ -254,63 +239,14 @@ class Fetcher:
     # Fetching.
 
     def _fetch(self) -> None:
-        room = self._room()
-        self._flow.hold(everything=room == 0)
-        # What is there already first; a call that asks for many waits until it has them all.
-        messages = self._ask(room, 0) if room else []
-        if not messages:
-            messages = self._ask(1, _POLL_SECONDS)
+        messages = self._intake.poll()
         self._renew_lease()
-        self._relief.end()
-        ends: dict[Place, int] = {}
-        troubles: list[Message] = []
-        if self._relief.overtaken:
-            messages = [message for message in messages if not self._is_known(message)]
-        if any(map(Message.error, messages)):
-            messages = self._without_errors(messages, ends, troubles)
-        self._hand_over(messages, ends)
+        troubles = self._intake.take(messages)
+        if len(troubles) < len(messages):
+            self._rebuild_seconds = _FIRST_REBUILD_SECONDS
         # Told last: what came before a trouble counts before it.
         for message in troubles:
             self._on_trouble(message)
-
-    def _ask(self, count: int, seconds: float) -> list[Message]:
-        self._asked = count
-        try:
-            return self._consumer.consume(count, seconds)  # type: ignore[no-any-return]
-        finally:
-            self._asked = 0
-
-    def _fetch_by_relief(self, going: Sequence[Place]) -> None:
-        """What stays, while the client itself can fetch nothing. What it has in its hands already finds room, too."""
-        staying = {place: self._flow.position(place) for place in self._flow.flowing.difference(going)}
-        room = self._in_flight_room(self._delivered) - self._asked - 1
-        ends: dict[Place, int] = {}
-        messages = self._without_errors(self._relief.fetch(staying, min(_FETCH_LIMIT, room)), ends, [])
-        self._hand_over(messages, ends)
-
-    def _is_known(self, message: Message) -> bool:
-        """Whether relief has fetched it before."""
-        place, error = _place(message), message.error()
-        if place not in self._relief.overtaken or (error is not None and error.code() != KafkaError._PARTITION_EOF):  # noqa: SLF001
-            return False
-        if place in self._flow.owned and (message.offset() or 0) < self._flow.position(place):
-            return True
-        self._relief.overtaken.discard(place)  # the client is where relief was
-        return False
-
-    def _hand_over(self, messages: list[Message], ends: dict[Place, int]) -> None:
-        records: dict[Place, list[Message]] = {}
-        # Messages of one partition come in stretches, so they are sorted a stretch at a time.
-        for partition, stretch in groupby(messages, Message.partition):
-            for topic, same in self._by_topic(stretch):
-                records.setdefault((topic or "", partition or 0), []).extend(same)
-        if records or ends:
-            self._delivered += len(messages)
-            self._inbox.put(Fetched(records, ends))
-            self._note_positions(records, ends)
-
-    def _by_topic(self, messages: Iterator[Message]) -> Iterable[tuple[str | None, Iterator[Message]]]:
-        return groupby(messages, Message.topic) if self._only_topic is None else [(self._only_topic, messages)]
 
     def _renew_lease(self) -> None:
         """This thread is awake and so is its client. If it was not for too long, the dispatcher is to know first."""
@@ -322,43 +258,10 @@ class Fetcher:
             self._inbox.put(Suspended(now - self._polled))
         self._polled = now
 
-    def _note_positions(self, records: dict[Place, list[Message]], ends: dict[Place, int]) -> None:
-        self._rebuild_seconds = _FIRST_REBUILD_SECONDS
-        for place, batch in records.items():
-            self._flow.passed(place, (batch[-1].offset() or 0) + 1)
-        for place, offset in ends.items():
-            self._flow.passed(place, offset)
-
-    @staticmethod
-    def _without_errors(messages: list[Message], ends: dict[Place, int], troubles: list[Message]) -> list[Message]:
-        good = []
-        for message in messages:
-            error = message.error()
-            if error is None:
-                good.append(message)
-            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
-                ends[_place(message)] = message.offset() or 0
-            else:
-                troubles.append(message)
-        return good
-
-    def _room(self) -> int:
-        """How many records to ask for: none while too many are in flight, until a good part of them is done.
-
-        Pausing throws away what the client has buffered, and it is about a second before more comes after a resume. So
-        handlers get a moment to make room first: those who would be through with the rest within that second need less.
-        """
-        deadline = time.monotonic() + _PATIENCE_SECONDS
-        # One place is kept back: with no room, a partition that is assigned in this very poll is not paused yet.
-        while (room := self._in_flight_room(self._delivered) - 1) < self._wanted_room:
-            self._wanted_room = self._handler.max_in_flight // 4
-            if self._flow.is_paused or time.monotonic() >= deadline or self._closing.is_set():
-                return 0
-            self._carry_out_commands()
-            time.sleep(_ROOM_CHECK_SECONDS)
-        self._wanted_room = 1
-        # The other half is for relief, while a drain keeps what was asked for from coming.
-        return min(_FETCH_LIMIT, room, max(1, self._handler.max_in_flight // 2))
+    def _meanwhile(self) -> bool:
+        """What is done while there is no room for more records; whether there is any use in waiting for some."""
+        self._carry_out_commands()
+        return not self._closing.is_set()
 
     # Commands.
 
@@ -430,11 +333,11 @@ class Fetcher:
 
     def _on_error(self, error: KafkaError) -> None:
         """Trouble with connections, from the client's callback: it goes on trying by itself, unless that is useless."""
-        self._report(KafkaException(error), fatal=self._stops(error))
+        self._report(KafkaException(error), fatal=_is_final(error))
 
     def _on_trouble(self, message: Message) -> None:
         """Trouble in place of a record."""
-        error, place = message.error(), _place(message)
+        error, place = message.error(), place_of(message)
         if error is None:
             return
         if error.code() in _OUT_OF_RANGE_CODES:
@@ -444,11 +347,7 @@ class Fetcher:
             raise KafkaException(error)
         else:
             doing = f"reading {message.topic() or self._handler.source}"
-            self._report(KafkaException(error), fatal=self._stops(error), doing=doing)
-
-    @staticmethod
-    def _stops(error: KafkaError) -> bool:
-        return _is_final(error)
+            self._report(KafkaException(error), fatal=_is_final(error), doing=doing)
 
     def _report(self, error: BaseException, *, fatal: bool, doing: str = "") -> None:
         if isinstance(error, StartOverError):
@@ -460,7 +359,3 @@ class Fetcher:
 
 def _is_final(error: KafkaError) -> bool:
     return error.code() not in _PASSING_CODES and is_final(error)
-
-
-def _place(message: Message) -> Place:
-    return message.topic() or "", message.partition() or 0

@@ -7,9 +7,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from penstock import App
-from penstock.core.lease import Lease
-from penstock.engine.fetcher import Fetcher
 from penstock.engine.flow import Flow
+from penstock.engine.intake import Intake
 from penstock.engine.messages import Fetched, Inbox
 from penstock.engine.relief import Relief
 from penstock.errors import ConfigError
@@ -88,26 +87,30 @@ def test_a_client_that_cannot_be_made_is_done_without() -> None:
 
 
 class Member:
-    """A fetcher in the middle of a drain, with a client for relief and one of its own."""
+    """An intake in the middle of a drain, with a client for relief and one of its own."""
 
     def __init__(self, relief: Iterable[int], own: Iterable[int], *, max_in_flight: int = 100) -> None:
         app = App("shop")
         app.consume("orders", max_in_flight=max_in_flight)(lambda value: None)
         self.inbox = Inbox()
-        self.fetcher = Fetcher(
-            app.handlers[0], self.inbox, brokers="localhost:1", lease=Lease(60.0),
+        self.intake = Intake(
+            app.handlers[0],
+            self.inbox,
             in_flight_room=lambda delivered: max_in_flight - delivered,
-        )  # fmt: skip
+            meanwhile=lambda: True,
+        )
         flow = Flow(make_consumer("localhost:1", "shop", settings={}), cooperates=True)
         flow._next = {STAYS: 5, GOES: 5}
-        self.fetcher._flow = flow
-        self.fetcher._relief = Relief(lambda: Client(relief))
-        self.own = self.fetcher._consumer = Client(own)  # type: ignore[assignment]
+        self.own, self.relief = Client(own), Relief(lambda: Client(relief))
+        self.intake.begin(self.own, flow, self.relief)
 
     def drain(self, *, asked: int = 0) -> None:
-        self.fetcher._asked = asked
-        self.fetcher._fetch_by_relief([GOES])
-        self.fetcher._asked = 0
+        self.intake._asked = asked
+        self.intake.relieve([GOES])
+        self.intake._asked = 0
+
+    def fetch(self) -> None:
+        assert not self.intake.take(self.intake.poll())
 
     def delivered(self) -> list[int]:
         offsets = []
@@ -122,12 +125,12 @@ class Member:
 def test_what_relief_has_fetched_comes_once_and_what_follows_is_not_missing(own: range) -> None:
     member = Member(relief=range(5, 8), own=own)
     member.drain()
-    member.fetcher._fetch()
+    member.fetch()
     assert member.delivered() == list(range(5, max(8, own.stop)))
     member.own.offsets = list(range(max(8, own.stop), 25))
-    member.fetcher._fetch()
+    member.fetch()
     assert member.delivered() == list(range(max(8, own.stop), 25))
-    assert not member.fetcher._relief.overtaken
+    assert not member.relief.overtaken
 
 
 def test_there_is_room_for_what_the_client_has_in_its_hands() -> None:
