@@ -3,6 +3,7 @@
 import json
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict
 from enum import StrEnum
@@ -21,6 +22,7 @@ from penstock.cli.logs import JsonLog, LogKind, logging_as_json
 from penstock.cli.metrics import serve_metrics
 from penstock.cli.options import Brokers, Json, choose_brokers
 from penstock.cli.progress import Meter, Steps
+from penstock.cli.reloading import run_again_and_again
 from penstock.cli.screen import err, out
 from penstock.cli.signals import stop_on_signals
 from penstock.core.duration import seconds
@@ -36,6 +38,7 @@ _EXAMPLES = """
   penstock run shop:app                           until Ctrl+C
   penstock run shop:app --until-caught-up         all that is there now, then exit
   penstock run shop:app --for 10m                 as if Ctrl+C came after ten minutes
+  penstock run shop:app --reload                  anew with every change of the code, while you develop
   penstock run shop:app --engine spark            the same handlers on Spark, local[*]
   penstock run shop:app --engine spark --master spark://host:7077 --spark-conf spark.executor.memory=4g
   penstock run lake:app --engine spark --from 2026-01-01 --to 2026-02-01
@@ -127,12 +130,18 @@ def run(
     log: Annotated[
         LogKind, typer.Option(help="How standard error is written: for people, or one JSON object a line.")
     ] = LogKind.text,
+    reload: Annotated[
+        bool, typer.Option("--reload", help="While you develop: stop cleanly and start anew when the code changes.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Consume with an app's handlers until it is stopped: Ctrl+C or SIGTERM drains, commits and leaves."""
     _check_flags(engine, spark_only=bool(master or checkpoint or spark_conf), health=health)
     span = _span(engine, from_, to, until_caught_up=until_caught_up)
     stop_after = _stop_after(lasting, ends_by_itself=until_caught_up or span is not None)
+    if reload:
+        _check_that_it_goes_on(ends=until_caught_up or span is not None or stop_after is not None)
+        raise typer.Exit(run_again_and_again(config, JsonLog(sys.stderr, {}).say if log is LogKind.json else _say))
     from_line = brokers if _is_on_the_line(context, "brokers") else None
     effective = configure(load_app(reference), file=config, brokers=from_line, flags=settings or [])
     if show_config:
@@ -149,15 +158,8 @@ def run(
             spark.fetch_jars(app.packages, progress=steps.step)
     totals = Totals()
     with ExitStack() as stack:
-        listeners: list[Listener] = [totals]
-        say, warn = _say, _warn
-        if log is LogKind.json:
-            lines = JsonLog(sys.stderr, _all_settings(app))
-            stack.enter_context(logging_as_json(lines))
-            listeners.append(lines)
-            say, warn = lines.say, lines.caution
-        elif not as_json:
-            listeners += [Narrator(err), stack.enter_context(Meter(err))]
+        narrators, say, warn = _narrators(app, stack, log, quiet=as_json)
+        listeners: list[Listener] = [totals, *narrators]
         if events is not None:
             file = EventsFile(events)
             stack.callback(file.close)
@@ -202,6 +204,18 @@ def run(
             )
     if as_json:
         typer.echo(json.dumps({"stopped": [asdict(each) for each in totals.stopped]}))
+
+
+_Say = Callable[[str], None]
+
+
+def _narrators(app: App, stack: ExitStack, log: LogKind, *, quiet: bool) -> tuple[list[Listener], _Say, _Say]:
+    """Who writes to standard error of what happens; how to say something else there, and how to warn."""
+    if log is LogKind.json:
+        lines = JsonLog(sys.stderr, _all_settings(app))
+        stack.enter_context(logging_as_json(lines))
+        return [lines], lines.say, lines.caution
+    return [] if quiet else [Narrator(err), stack.enter_context(Meter(err))], _say, _warn
 
 
 def _say(line: str) -> None:
@@ -249,6 +263,14 @@ def _stop_after(lasting: str | None, *, ends_by_itself: bool) -> float | None:
             "--for is for runs that do not end by themselves.", hint="Leave out --until-caught-up, --from and --to."
         )
     return seconds(lasting, name="--for")
+
+
+def _check_that_it_goes_on(*, ends: bool) -> None:
+    if ends:
+        raise ConfigError(
+            "--reload is for runs that do not end by themselves.",
+            hint="Leave out --until-caught-up, --for, --from and --to.",
+        )
 
 
 def _is_on_the_line(context: typer.Context, parameter: str) -> bool:

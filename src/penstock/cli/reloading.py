@@ -1,0 +1,110 @@
+"""``penstock run --reload``: a run in a process of its own, stopped cleanly and started anew when its code changes."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+
+_LOOK_SECONDS = 0.3
+_SOURCES = (".py", ".toml", ".avsc", ".proto")
+_NOT_SOURCES = frozenset({"__pycache__", "node_modules"})
+# Passed on to the run, which stops cleanly on the first of them. A terminal that was closed asks for the same.
+_PASSED_ON = {signal.SIGINT: signal.SIGINT, signal.SIGTERM: signal.SIGTERM, signal.SIGHUP: signal.SIGTERM}
+
+
+def run_again_and_again(config: Path | None, say: Callable[[str], None]) -> int:
+    """This process's own command, without the flag that led here; returns the exit code of its last run."""
+    command = [sys.executable, "-m", "penstock", *(each for each in sys.argv[1:] if each != "--reload")]
+    others = () if config is None else (config,)
+    return Reloader(command, look=lambda: sources(Path.cwd(), *others), say=say).run()
+
+
+def sources(folder: Path, *others: Path) -> dict[Path, int]:
+    """When each file of the app's code was last changed: all below ``folder``, but for what is installed there."""
+    paths = [*others]
+    for here, folders, names in os.walk(folder):
+        folders[:] = [each for each in folders if not _is_installed(Path(here, each))]
+        paths += [Path(here, name) for name in names if name.endswith(_SOURCES)]
+    found = {}
+    for path in paths:
+        with suppress(OSError):  # gone since
+            found[path] = path.stat().st_mtime_ns
+    return found
+
+
+def _is_installed(folder: Path) -> bool:
+    return folder.name.startswith(".") or folder.name in _NOT_SOURCES or (folder / "pyvenv.cfg").exists()
+
+
+class Reloader:
+    """One run after the other, until one is asked to stop; one that fails waits for the next change of its code."""
+
+    def __init__(
+        self, command: Sequence[str], *, look: Callable[[], Mapping[Path, int]], say: Callable[[str], None]
+    ) -> None:
+        self._command = command
+        self._look = look
+        self._say = say
+        self._stopping = False  # for good
+        self._signals: list[signal.Signals] = []  # to be passed on
+
+    def run(self) -> int:
+        """Returns the exit code of the last run."""
+        with self._hearing_signals():
+            while True:
+                seen = self._look()
+                # In a group of its own, so that Ctrl+C reaches it once, through us.
+                run = subprocess.Popen(self._command, process_group=0)
+                changed = self._watch(run, seen)
+                if changed is not None:
+                    self._say(f"{changed} has changed: starting anew.")
+                    run.terminate()
+                code = self._wait(run)
+                if changed is None or self._stopping:
+                    return code
+
+    def _watch(self, run: "subprocess.Popen[bytes]", seen: Mapping[Path, int]) -> str | None:
+        """The name of a file that was changed, while it runs or after it failed."""
+        has_failed = False
+        while not self._stopping:
+            now = self._look()
+            if now != seen:
+                return min(path for path, _ in now.items() ^ seen.items()).name
+            if run.poll() == 0:
+                return None
+            if run.poll() is not None and not has_failed:
+                has_failed = True
+                self._say(f"It ended with exit code {_exit_code(run.returncode)}. Waiting for a change of the code.")
+            time.sleep(_LOOK_SECONDS)
+        return None
+
+    def _wait(self, run: "subprocess.Popen[bytes]") -> int:
+        """Until it has ended."""
+        while True:
+            while self._signals:
+                run.send_signal(self._signals.pop(0))
+            with suppress(subprocess.TimeoutExpired):
+                return _exit_code(run.wait(_LOOK_SECONDS))
+
+    @contextmanager
+    def _hearing_signals(self) -> Iterator[None]:
+        def on_signal(number: int, _frame: FrameType | None) -> None:
+            self._stopping = True
+            self._signals.append(_PASSED_ON[signal.Signals(number)])
+
+        before = {number: signal.signal(number, on_signal) for number in _PASSED_ON}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def _exit_code(code: int) -> int:
+    """As shells have it for what a signal has ended."""
+    return code if code >= 0 else 128 - code
