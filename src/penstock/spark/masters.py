@@ -1,10 +1,10 @@
 """Spark masters by their URLs: which there are, which are on this machine, and whether one answers."""
 
-import os
 import re
 import socket
 
 from penstock.errors import ConfigError, ServerError
+from penstock.spark.yarn import resource_managers
 
 DEFAULT_MASTER = "local[*]"
 LOOPBACK = "127.0.0.1"
@@ -26,12 +26,13 @@ def check_master(master: str) -> None:
         raise ConfigError(
             f"{master!r} is not a Spark master.", hint="Use local[*], local[4], spark://HOST:PORT, k8s://URL or yarn."
         )
-    if master == "yarn" and not (os.environ.get("HADOOP_CONF_DIR") or os.environ.get("YARN_CONF_DIR")):
-        raise ConfigError(
-            "Nothing says where YARN is.", hint="Set HADOOP_CONF_DIR to the folder that holds yarn-site.xml."
-        )
+    if master == "yarn":
+        managers = resource_managers()
+        named = ", ".join(f"{host}:{port}" for host, port in managers)
+        if managers:
+            _require_answer(managers, f"YARN resource manager answers at {named}")
     if master.startswith("spark://"):
-        _require_answer(master)
+        _require_answer(_addresses(master), f"Spark master answers at {master!r}")
 
 
 def is_local(master: str) -> bool:
@@ -47,17 +48,17 @@ def is_on_this_machine(master: str) -> bool:
     return hosts <= {LOOPBACK, "localhost"}
 
 
-def _require_answer(master: str) -> None:
+def _require_answer(addresses: list[tuple[str, int]], what: str) -> None:
     """One of several is enough: the others stand by."""
     reason = "no address"
-    for address in _addresses(master):
+    for address in addresses:
         try:
             socket.create_connection(address, timeout=_CONNECT_SECONDS).close()
         except (OSError, UnicodeError) as error:
             reason = (getattr(error, "strerror", None) or str(error)).lower()
         else:
             return
-    raise ServerError(f"No Spark master answers at {master!r}: {reason}.", hint="See that it is running and reachable.")
+    raise ServerError(f"No {what}: {reason}.", hint="See that it is running and reachable.")
 
 
 def _addresses(master: str) -> list[tuple[str, int]]:

@@ -1,12 +1,10 @@
 """Apps on a real cluster: their code is shipped, and what executors lack is told before a record flows.
 
 The cluster's processes know neither the app's folder nor this process's Python path, so an app that runs there was
-shipped. What each task imported it from comes back in the outputs.
+shipped.
 """
 
 import json
-import os
-import subprocess
 import sys
 import sysconfig
 import tarfile
@@ -16,78 +14,20 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from bed import MakeTopic, lag, produce, read_values
+from bed import lag, produce
 from penstock.errors import ConfigError
 from penstock.jvm.coordinates import kafka_connector
 from penstock.jvm.ivy import pyspark_jars
 from penstock.jvm.jars import resolve
 from penstock.kafka import Cluster
 from penstock.spark.session import spark_session
+from shipped import RECORDS, Shop
 from standalone import StandaloneCluster
 
 # Each of them starts a driver, and executors with Python workers of their own.
 pytestmark = pytest.mark.timeout(300)
 
-RECORDS = 200
 SMALL = ("--spark-conf", "spark.executor.memory=512m")
-
-SHOP = """
-import sys
-import penstock
-from penstock import App, Reject
-from shop_parts.prices import double
-
-app = App("{group}")
-
-@app.consume("{source}", to="{group}.out", dead_letter="{group}.dlq")
-def price(value: int) -> str:
-    import shop_late
-    if value < 0:
-        raise Reject("negative")
-    return f"{{double(value)}} {{shop_late.__file__}} {{penstock.__file__}} {{sys.executable}}"
-"""
-PRICES = """
-from importlib import resources
-
-FACTOR = int((resources.files(__package__) / "factor.txt").read_text())
-
-def double(value):
-    return value * FACTOR
-"""
-
-
-class Shop:
-    """An app in a folder that is on nobody's path."""
-
-    def __init__(self, folder: Path, brokers: str, group: str, source: str) -> None:
-        self.folder, self.brokers, self.group, self.source = folder, brokers, group, source
-        parts = folder / "shop_parts"
-        parts.mkdir(parents=True)
-        (folder / "shop.py").write_text(SHOP.format(group=group, source=source))
-        (folder / "shop_late.py").write_text("")
-        (parts / "__init__.py").write_text("")
-        (parts / "prices.py").write_text(PRICES)
-        (parts / "factor.txt").write_text("2")
-
-    def penstock(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
-        return self.call(sys.executable, "-m", "penstock", *arguments)
-
-    def call(self, *command: str | Path, cwd: Path | None = None) -> "subprocess.CompletedProcess[str]":
-        environment = {**os.environ, "PENSTOCK_BROKERS": self.brokers}
-        return subprocess.run(
-            command, cwd=cwd or self.folder, env=environment, capture_output=True, text=True, timeout=240, check=False
-        )
-
-    def outputs(self) -> list[list[str]]:
-        return [(value or b"").decode().split() for value in read_values(self.brokers, f"{self.group}.out")]
-
-
-@pytest.fixture
-def shop(tmp_path: Path, brokers: str, group: str, make_topic: MakeTopic) -> Shop:
-    source = make_topic(4)
-    for partition in range(4):
-        produce(brokers, source, range(partition, RECORDS, 4), partition=partition)
-    return Shop(tmp_path / "somewhere", brokers, group, source)
 
 
 @pytest.fixture
