@@ -56,7 +56,7 @@ Checkpoint = Annotated[
 ]
 NewGroup = Annotated[bool, typer.Option("--new-group", help="The group may not exist yet.")]
 GroupNames = Annotated[list[str] | None, typer.Argument(metavar="GROUP...")]
-AllGroups = Annotated[bool, typer.Option("--all-groups", help="Every group of the cluster.")]
+AllGroups = Annotated[bool, typer.Option("--all-groups", help="Every group of consumers.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -103,6 +103,7 @@ def reset(
     """Set the offsets of groups that have no members; it only shows what would happen, until --execute.
 
     A group that ran on Spark here has its checkpoint set aside too, and the offset map of a group of ours is cleared.
+    Of share groups, it is where their partitions start.
     """
     scenario = _scenario(
         to_earliest=to_earliest,

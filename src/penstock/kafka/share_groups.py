@@ -1,7 +1,7 @@
-"""What there is to know of share groups, asked for over kafka-python: the other client only reads from them."""
+"""Share groups, looked at and set over kafka-python: the other client only reads from them."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Self
 
@@ -15,6 +15,8 @@ from penstock.kafka.failures import translate
 from penstock.kafka.groups import SHARE, Commit, GroupDescription, GroupListing, GroupMember, batches
 from penstock.kafka.open_settings import open_settings
 from penstock.kafka.wire import (
+    AlterShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequest,
     FindCoordinatorRequest,
     KafkaConnectionManager,
@@ -120,6 +122,38 @@ class ShareGroups:
                 found[name] = self._translated(error, f"reading the offsets of group {name}")
         return found
 
+    def set_starts(self, name: str, starts: Mapping[Place, int]) -> None:
+        """Where partitions of a group without members start from now on; the broker refuses where it has some."""
+        topic = AlterShareGroupOffsetsRequest.AlteredTopic
+        by_topic: dict[str, list[Any]] = {}
+        for (topic_name, number), offset in starts.items():
+            one = topic.AlteredPartition(partition_index=number, start_offset=offset)
+            by_topic.setdefault(topic_name, []).append(one)
+        topics = [topic(topic_name=each, partitions=some) for each, some in by_topic.items()]
+        if topics:
+            self._change(AlterShareGroupOffsetsRequest(group_id=name, topics=topics), name)
+
+    def forget_starts(self, name: str, topics: Iterable[str]) -> None:
+        """As if nothing of these topics had been read yet."""
+        named = [DeleteShareGroupOffsetsRequest.DeletedTopic(topic_name=each) for each in topics]
+        if named:
+            self._change(DeleteShareGroupOffsetsRequest(group_id=name, topics=named), name)
+
+    def _change(self, request: Any, name: str) -> None:
+        """What is to pass in a moment is asked for again; it may be done twice."""
+        deadline = time.monotonic() + ANSWER_SECONDS
+        while True:
+            try:
+                answer = self._run(self._of_coordinator, name, request)
+                for each in (answer, *(part for topic in answer.responses for part in _parts(topic))):
+                    _check(each)
+            except KafkaException as error:
+                if error.args[0].code() not in _PASSING or time.monotonic() > deadline:
+                    raise self._translated(error, f"setting the offsets of group {name}") from error
+                time.sleep(_RETRY_SECONDS)
+            else:
+                return
+
     def _told(self, names: Iterable[str], request: Callable[[list[str]], Any]) -> dict[str, _Told | KafkaException]:
         """What its coordinator says of each group; what is to pass in a moment is asked for again."""
         found: dict[str, _Told | KafkaException] = {}
@@ -177,6 +211,13 @@ class ShareGroups:
                 found[each.group_id] = _failure(each) if each.error_code else (there[each.group_id], each)
         return found
 
+    async def _of_coordinator(self, name: str, request: Any) -> Any:
+        await self._bootstrap()
+        where = FindCoordinatorRequest(key_type=0, coordinator_keys=[name], min_version=_FIND_VERSION)
+        (found,) = (await self._answer(self._send(where))).coordinators
+        _check(found)
+        return await self._answer(self._send(request, found.node_id))
+
     async def _bootstrap(self) -> None:
         if not self._manager.bootstrapped:
             await self._answer(self._manager.bootstrap_async(_ANSWER_MS))
@@ -196,6 +237,11 @@ class ShareGroups:
 
 def _failure(answer: Any) -> KafkaException:
     return KafkaException(KafkaError(answer.error_code, getattr(answer, "error_message", None)))
+
+
+def _parts(topic: Any) -> tuple[Any, ...]:
+    """What has an error of its own in the answer about a topic."""
+    return tuple(topic.partitions) if hasattr(topic, "partitions") else (topic,)
 
 
 def _check(answer: Any) -> None:

@@ -39,6 +39,18 @@ try:
 
         class DescribeShareGroupOffsetsResponse(ApiMessage, load_json=schemas.__name__):  # type: ignore[call-arg, misc]
             pass
+
+        class AlterShareGroupOffsetsRequest(ApiMessage, load_json=schemas.__name__):  # type: ignore[call-arg, misc]
+            pass
+
+        class AlterShareGroupOffsetsResponse(ApiMessage, load_json=schemas.__name__):  # type: ignore[call-arg, misc]
+            pass
+
+        class DeleteShareGroupOffsetsRequest(ApiMessage, load_json=schemas.__name__):  # type: ignore[call-arg, misc]
+            pass
+
+        class DeleteShareGroupOffsetsResponse(ApiMessage, load_json=schemas.__name__):  # type: ignore[call-arg, misc]
+            pass
 except ImportError as missing:
     raise ConfigError(
         "Share groups, and assignors that the Kafka client does not have, need kafka-python, which is not installed.",
@@ -50,9 +62,13 @@ foreign = kafka.errors
 logging.getLogger("kafka").addHandler(logging.NullHandler())
 
 __all__ = [
+    "AlterShareGroupOffsetsRequest",
+    "AlterShareGroupOffsetsResponse",
     "ConsumerProtocolAssignment",
     "ConsumerProtocolSubscription",
     "CoordinatorType",
+    "DeleteShareGroupOffsetsRequest",
+    "DeleteShareGroupOffsetsResponse",
     "DescribeShareGroupOffsetsRequest",
     "DescribeShareGroupOffsetsResponse",
     "FindCoordinatorRequest",

@@ -67,7 +67,7 @@ def no_group(name: str, cluster: Cluster, *, hint: str = "`penstock groups ls` l
     if isinstance(described, GroupDescription) and described.exists:
         return StateError(
             f"{name!r} is a share group, and this is for groups whose members have partitions of their own.",
-            hint="`penstock groups` and `penstock lag` show it; Kafka's own kafka-share-groups.sh resets it.",
+            hint="`penstock groups`, `penstock lag` and `penstock offsets` are for share groups too.",
         )
     if all(each.name != name for each in Groups(cluster).others()):
         return StateError(f"There is no group {name!r} at {cluster.brokers}.", hint=hint)

@@ -11,7 +11,7 @@ from penstock.kafka.cluster import Cluster
 from penstock.kafka.groups import Commit, GroupDescription, Groups
 from penstock.kafka.logs import Bounds, Found, Logs
 from penstock.kafka.peeking import times_at
-from penstock.ops.any_group import no_group
+from penstock.ops.any_group import describe, no_group, share_groups
 from penstock.ops.checkpoints import Checkpoint, spark_checkpoints
 from penstock.ops.lag import offset_map_of
 from penstock.ops.saves import Save, Saves
@@ -84,21 +84,51 @@ class Offsets:
         self._checkpoint = checkpoint
 
     def committed(self, names: Sequence[str]) -> dict[str, Commits]:
-        found: dict[str, Commits] = {}
-        for name, commits in self._groups.committed(names).items():
-            if isinstance(commits, PenstockError):
-                raise commits
-            found[name] = commits
+        return _settled(self._progress(describe(self._cluster, names)))
+
+    def _progress(
+        self, described: Mapping[str, GroupDescription | PenstockError]
+    ) -> dict[str, Mapping[Place, Commit | None]]:
+        shared = {name for name, each in described.items() if isinstance(each, GroupDescription) and each.is_shared}
+        answers: dict[str, Mapping[Place, Commit | None] | PenstockError] = {
+            **self._groups.committed(name for name in described if name not in shared),
+            **(self._shared_progress(shared) if shared else {}),
+        }
+        found: dict[str, Mapping[Place, Commit | None]] = {}
+        for name in described:
+            answer = answers[name]
+            if isinstance(answer, PenstockError):
+                raise answer
+            found[name] = answer
         return found
+
+    def _shared_progress(self, names: Collection[str]) -> dict[str, Mapping[Place, Commit | None] | PenstockError]:
+        """Where each partition starts; where all is finished, that is its end, though brokers may note it later."""
+        with share_groups(self._cluster) as shared:
+            places = {place for each in shared.starts(names).values() if isinstance(each, dict) for place in each}
+            # Before they are asked how much is left: what comes after that is not finished.
+            bounds = self._bounds(places)
+            answers = shared.starts(names)
+
+        def start(place: Place, known: Commit | None) -> Commit | None:
+            if known is None or place not in bounds:
+                return None
+            return Commit(bounds[place].end if known.lag == 0 else known.offset)
+
+        return {
+            name: each if isinstance(each, PenstockError) else {place: start(place, at) for place, at in each.items()}
+            for name, each in answers.items()
+        }
 
     def plan_reset(
         self, names: Sequence[str], scope: Scope | None, scenario: Scenario, *, reason: str, new_group: bool = False
     ) -> ResetPlan:
-        """Without a scope: every partition that has a commit."""
+        """Without a scope: every partition that has a commit, and of share groups every one that they have."""
         described = self._idle(names, new_group=new_group)
-        before = self.committed(names)
+        progress = self._progress(described)
+        before = _settled(progress)
         scoped = None if scope is None else self._places_of(scope)
-        wanted = {name: sorted(commits) if scoped is None else scoped for name, commits in before.items()}
+        wanted = {name: sorted(places) if scoped is None else scoped for name, places in progress.items()}
         bounds = self._bounds(place for places in wanted.values() for place in places)
         at_time = self._at_time(bounds, scenario)
 
@@ -111,7 +141,7 @@ class Offsets:
 
     def plan_import(self, wanted: Wanted, *, reason: str, new_group: bool = False) -> ResetPlan:
         described = self._idle(list(wanted), new_group=new_group)
-        before = self.committed(list(wanted))
+        before = _settled(self._progress(described))
         self._places_of(Scope({topic: None for offsets in wanted.values() for topic, _ in offsets}))
         bounds = self._bounds(place for offsets in wanted.values() for place in offsets)
 
@@ -124,7 +154,7 @@ class Offsets:
     def plan_undo(self, name: str) -> tuple[ResetPlan, Save]:
         save = self._saves.newest(name)
         described = self._idle([name], new_group=True)
-        before = self.committed([name])
+        before = _settled(self._progress(described))
         bounds = {place: each for place, each in self._logs.bounds(save.touched).items() if isinstance(each, Bounds)}
         gone = [place for place in save.touched if place not in bounds]
         moves = [
@@ -138,14 +168,15 @@ class Offsets:
 
     def carry_out(self, plan: ResetPlan, *, undoing: Save | None = None) -> list[Save]:
         """Set the offsets, after saving the old ones; Spark's checkpoints go aside with them."""
-        self._idle(plan.groups, new_group=True)
+        described = self._idle(plan.groups, new_group=True)
         saves = []
         for name in plan.groups:
             moves = [move for move in plan.moves if move.group == name]
             if undoing is None:
                 touched = [move.place for move in moves]
                 saves.append(self._saves.write(name, reason=plan.reason, touched=touched, before=plan.before[name]))
-            self._apply(name, moves, plan.before[name], reason=plan.reason)
+            apply = self._apply_shared if described[name].is_shared else self._apply
+            apply(name, moves, plan.before[name], reason=plan.reason)
             for checkpoint in plan.checkpoints.get(name, ()):
                 checkpoint.set_aside()
         if undoing is not None:
@@ -172,10 +203,25 @@ class Offsets:
         self._groups.commit(name, commits)
         self._saves.mark_undone(save)
 
+    def _apply_shared(self, name: str, moves: Sequence[Move], before: Commits, *, reason: str) -> None:
+        starts = {move.place: move.new.offset for move in moves if move.new is not None}
+        removed = {move.place for move in moves if move.new is None and move.old is not None}
+        topics = {topic for topic, _ in removed}
+        with share_groups(self._cluster) as shared:
+            if not removed:
+                shared.set_starts(name, starts)
+                return
+            # Where one partition starts is only forgotten with its whole topic.
+            kept = {place: each.offset for place, each in before.items() if place[0] in topics and place not in removed}
+            save = self._saves.write(name, reason=reason, touched=before, before=before)
+            shared.forget_starts(name, topics)
+            shared.set_starts(name, {**kept, **starts})
+            self._saves.mark_undone(save)
+
     def _idle(self, names: Sequence[str], *, new_group: bool) -> dict[str, GroupDescription]:
         """Their descriptions, if none of them has members: theirs is the last word on its offsets."""
         found: dict[str, GroupDescription] = {}
-        for name, described in self._groups.describe(names).items():
+        for name, described in describe(self._cluster, names).items():
             if isinstance(described, PenstockError):
                 raise described
             if described.is_active:
@@ -267,7 +313,20 @@ class Offsets:
             for name, each in described.items()
             if each.exists and each.simple and name not in plan.checkpoints
         ]
+        warnings += [
+            f"{name!r} is a share group: what is finished above the start of a partition is not known here, and comes "
+            "again with the rest."
+            for name, each in described.items()
+            if each.is_shared
+        ]
         return ResetPlan(plan.reason, tuple(moves), plan.before, plan.checkpoints, (*plan.warnings, *warnings))
+
+
+def _settled(progress: Mapping[str, Mapping[Place, Commit | None]]) -> dict[str, Commits]:
+    """Without the partitions of share groups of which nothing was read yet."""
+    return {
+        name: {place: each for place, each in found.items() if each is not None} for name, found in progress.items()
+    }
 
 
 def _move(name: str, place: Place, old: Commit | None, new: Commit | None, bounds: Bounds, *, note: str = "") -> Move:

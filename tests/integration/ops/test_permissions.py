@@ -29,6 +29,8 @@ HIDDEN = [
     (["lag", "g", "--watch"], "denied the group"),
     (["offsets", "reset", "g", "--topic", "t", "--to-earliest"], "denied the group"),
     (["offsets", "export", "g"], "denied the group"),
+    (["offsets", "reset", "shared", "--topic", "t", "--to-earliest"], "denied the group"),
+    (["offsets", "export", "shared"], "denied the group"),
     (["dlq", "ls"], "No topic can be seen"),
     (["dlq", "ls", "t"], "denied describing topic t"),
     (["dlq", "show", "t"], "denied describing topic t"),
@@ -45,6 +47,7 @@ SEEN = [
     (["groups", "rm", "g", "--yes"], "denied the group"),
     (["groups", "rm", "shared", "--yes"], "denied the group"),
     (["offsets", "reset", "g", "--topic", "t", "--to-earliest", "--execute", "--yes"], "denied"),
+    (["offsets", "reset", "shared", "--topic", "t", "--to-earliest", "--execute", "--yes"], "denied the group"),
     (["dlq", "ls", "t"], "denied"),
     (["dlq", "show", "t"], "denied"),
     (["topics", "create", "new"], "denied creating topic new"),
@@ -64,6 +67,7 @@ ALLOWED = [
     ["topics", "describe", "t"],
     ["offsets", "export", "g"],
     ["offsets", "reset", "g", "--topic", "t", "--to-earliest"],
+    ["offsets", "reset", "shared", "--topic", "t", "--to-earliest"],
 ]
 APP = """
 from penstock import App

@@ -1,6 +1,7 @@
-"""Share groups: shown as Kafka's own tool shows them, deleted when they are empty, refused while they are not."""
+"""Share groups: shown and set as by Kafka's own tool, deleted when they are empty, refused while they are not."""
 
 import sys
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -61,6 +62,70 @@ def test_a_queue_of_ours_from_its_first_record_to_its_end(
     assert group not in tool("--list").split()
     gone = penstock("groups", "describe", group, ok=False)
     assert (gone.code, f"There is no group {group!r}" in gone.err) == (1, True), gone
+
+
+@dataclass
+class Queue:
+    """An app of ours on a share group, while it is asked to run."""
+
+    brokers: str
+    group: str
+    topic: str
+    handled: list[int] = field(default_factory=list)
+
+    def run_until(self, *values: int) -> None:
+        """It has handled just these, and a moment later still does."""
+        self.handled.clear()
+        app = App(self.group)
+        app.consume(self.topic, mode="share", order="none", dead_letter=f"{self.group}.dlq")(self._handle)
+        queue = Running(app, self.brokers)
+        try:
+            wait_for(lambda: len(self.handled) >= len(values), f"{values}")
+        finally:
+            queue.stop()
+        assert sorted(self.handled) == sorted(values)
+
+    def _handle(self, value: int) -> None:
+        self.handled.append(value)
+
+
+def test_where_a_queue_starts_is_set_as_by_kafkas_tool_and_undone(
+    penstock: Penstock, tool: GroupTool, brokers: str, group: str, make_topic: MakeTopic
+) -> None:
+    topic = make_topic(PARTITIONS)
+    produce(brokers, topic, range(10))
+    produce(brokers, topic, range(10, 15), partition=1)  # and nothing to the third
+    queue = Queue(brokers, group, topic)
+    queue.run_until(*range(15))
+
+    def starts() -> list[str]:
+        rows = tool.rows("--describe", "--group", group)
+        return [row["START-OFFSET"] for row in sorted(rows, key=lambda row: row["PARTITION"])]
+
+    def planned(*where: str) -> list[tuple[int | None, int]]:
+        shown = penstock.json("offsets", "reset", group, *where)
+        assert not shown["executed"]
+        assert "is a share group" in "".join(shown["warnings"])
+        return [(each["old"], each["new"]) for each in shown["moves"]]
+
+    before = starts()  # brokers may note only later that all is finished
+    for where in (["--to-earliest"], ["--to-latest"], ["--to-datetime", "2001-01-01T00:00:00.000"]):
+        theirs = tool.rows("--reset-offsets", "--group", group, "--topic", topic, *where, "--dry-run")
+        wanted = [int(row["NEW-OFFSET"]) for row in sorted(theirs, key=lambda row: row["PARTITION"])]
+        assert [new for _, new in planned("--topic", topic, *where)] == wanted
+    assert planned("--all-topics", "--to-offset", "2") == [(10, 2), (5, 2), (None, 0)]
+    assert planned("--topic", f"{topic}:0,1", "--shift-by", "-2") == [(10, 8), (5, 3)]
+    assert planned("--topic", f"{topic}:1", "--to-offset", "99") == [(5, 5)]
+    assert starts() == before, "that was only shown"
+
+    penstock("offsets", "reset", group, "--topic", topic, "--to-offset", "3", "--execute", "--yes")
+    assert starts() == ["3", "3", "0"]
+    assert penstock("offsets", "export", group).out.splitlines() == [f"{topic},0,3", f"{topic},1,3", f"{topic},2,0"]
+    penstock("offsets", "undo", group, "--execute", "--yes")
+    assert starts() == ["10", "5"], "where nothing was read, it is open again where it starts"
+    penstock("offsets", "reset", group, "--topic", f"{topic}:0", "--to-offset", "7", "--execute", "--yes")
+    assert starts() == ["7", "5"]
+    queue.run_until(7, 8, 9)
 
 
 def _lags(penstock: Penstock, group: str) -> list[int | None]:
@@ -131,9 +196,10 @@ def _check_refusals(penstock: Penstock, tool: GroupTool, brokers: str, group: st
     everything = {each["group"] for each in penstock.json("groups", "describe", "--all", "--state")["groups"]}
     assert {empty, group} <= everything
     penstock("groups", "rm", empty, "--yes")
-    for command in (["plan"], ["offsets", "reset", "--all-topics", "--to-earliest"]):
-        refused = penstock(*command, group, ok=False)
-        assert (refused.code, f"{group!r} is a share group" in refused.err) == (1, True), refused
+    refused = penstock("plan", group, ok=False)
+    assert (refused.code, f"{group!r} is a share group" in refused.err) == (1, True), refused
+    refused = penstock("offsets", "reset", group, "--all-topics", "--to-earliest", "--execute", "--yes", ok=False)
+    assert (refused.code, f"Group {group!r} is active (Stable)" in refused.err) == (1, True), refused
 
 
 def _check_without_library(penstock: Penstock, patch: pytest.MonkeyPatch, group: str) -> None:
