@@ -47,11 +47,16 @@ def load_module(name: str) -> ModuleType:
             hint="Install it in this environment, or check the import.",
         ) from error
     except Exception as error:
-        last = traceback.extract_tb(error.__traceback__)[-1]
         raise ConfigError(
-            f"Importing {name!r} failed: {type(error).__name__}: {error} ({last.filename}, line {last.lineno}).",
+            f"Importing {name!r} failed: {type(error).__name__}: {error}{_place_of(error)}.",
             hint=f'Try it alone: python -c "import {name}".',
         ) from error
+
+
+def _place_of(error: Exception) -> str:
+    """Where it was raised; what cannot be read as Python says so itself."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return "" if isinstance(error, SyntaxError) else f" ({last.filename}, line {last.lineno})"
 
 
 def _attribute(module: ModuleType, name: str) -> App:

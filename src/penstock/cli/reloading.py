@@ -62,11 +62,11 @@ class Reloader:
                 run = subprocess.Popen(self._command, process_group=0)
                 changed = self._watch(run, seen)
                 if changed is not None:
-                    self._say(f"{changed} has changed: starting anew.")
                     run.terminate()
                 code = self._wait(run)
                 if changed is None or self._stopping:
                     return code
+                self._say(f"{changed} has changed: starting anew.")
 
     def _watch(self, run: "subprocess.Popen[bytes]", seen: Mapping[Path, int]) -> str | None:
         """The name of a file that was changed, while it runs or after it failed."""

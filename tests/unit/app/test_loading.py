@@ -79,6 +79,13 @@ def test_a_module_that_fails_says_where(folder: Path) -> None:
         load_app("broken_shop:app")
 
 
+def test_a_module_that_is_no_python_says_where(folder: Path) -> None:
+    name = write(folder, "shop_typo", "import os\napp =\n")
+    with pytest.raises(ConfigError) as caught:
+        load_app(f"{name}:app")
+    assert caught.value.problem == "Importing 'shop_typo' failed: SyntaxError: invalid syntax (shop_typo.py, line 2)."
+
+
 def test_a_wrong_declaration_in_the_module_keeps_its_own_message(folder: Path) -> None:
     write(folder, "wrong_shop", SHOP + "\n@app.consume('x')\ndef f() -> None: ...\n")
     with pytest.raises(ConfigError, match=r"takes \(nothing\)"):
