@@ -109,6 +109,12 @@ class Narrator:
                 self._say(
                     f"{topic}[{partition}]: lost to another member; its unfinished work is dropped", style="yellow"
                 )
+            case events.HotKey(topic=topic, partition=partition, key=key, waiting=waiting, of=of):
+                self._say(
+                    f"{topic}[{partition}]: {waiting:,} of {of:,} records that wait have the key {key!r}; they go one "
+                    f"at a time, while workers are free. See `penstock topics keys {topic}`.",
+                    style="yellow",
+                )
             case events.OffsetOutOfRange():
                 self._say(
                     f"{_place(event)}: the log has {event.low} to {event.high} only; goes on at {event.moved_to}, "

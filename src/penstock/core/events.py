@@ -164,6 +164,24 @@ class Stalled(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HotKey(Event):
+    """For a while, this key has had most of the records that wait, and workers have had nothing to do.
+
+    So ``waiting`` of ``of`` records go one at a time: it has that many, or they are slow, or one is tried again.
+    """
+
+    group: str
+    member: str
+    topic: str
+    partition: int
+    key: str | None
+    epoch: int
+    waiting: int
+    of: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finished(Event):
     """The handler is through with a record, and its output, if any, is in Kafka."""
 

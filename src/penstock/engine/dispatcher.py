@@ -10,6 +10,7 @@ from penstock.app import Handler, Reading, breaker_error, halt_error
 from penstock.core.breaker import Circuit
 from penstock.core.decisions import Consequences, Result, Send
 from penstock.core.dispatch import Dispatch
+from penstock.core.hot_lane import HotLaneWatch
 from penstock.core.lanes import AnyRecord, Epoch
 from penstock.core.lease import Lease
 from penstock.core.out_of_range import OutOfRange
@@ -125,6 +126,7 @@ class Dispatcher:
         self._next_collection = clock() + _COLLECT_SECONDS
         self._works: set[Work] = set()
         self._watch = Watch(reading.offset_of, clock())
+        self._hot_lanes = HotLaneWatch()
         self.watches = Stopwatches(clock)
         self._results: list[Result] = []
         self._pace = pace or Pace()
@@ -350,8 +352,12 @@ class Dispatcher:
             if work.began is not None and self._clock() - work.began > _STUCK_SECONDS:
                 self._results.extend((run, (), True) for run in work.take_back())
         self._report()
-        for epoch, record, seconds in self._watch.look(self._works, self._dispatch.settled, self._clock()):
+        now, has_idle = self._clock(), self._dispatch.busy < self._handler.concurrency
+        for epoch, record, seconds in self._watch.look(self._works, self._dispatch.settled, now):
             self._tell.stalled(epoch, record, seconds)
+        hot = self._hot_lanes.look(self._dispatch.epochs, has_idle=has_idle, now=now)
+        if hot is not None:
+            self._tell.hot_key(hot)
 
     def _report(self) -> None:
         if self._results:

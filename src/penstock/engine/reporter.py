@@ -8,6 +8,7 @@ from penstock.app import Handler, Reading
 from penstock.core import events
 from penstock.core.counts import Counts
 from penstock.core.decisions import Consequences, Send, Tried
+from penstock.core.hot_lane import HotLane
 from penstock.core.lanes import AnyRecord, Epoch
 from penstock.core.out_of_range import OutOfRange
 from penstock.core.outcome import Failed
@@ -94,6 +95,20 @@ class Reporter:
         offset = self._reading.offset_of(record)
         where = self._record(epoch, record, offset)
         self._emit(events.Stalled(**where, attempt=epoch.attempt_at(offset), seconds=round(seconds, 3)))
+
+    def hot_key(self, hot: HotLane) -> None:
+        epoch = hot.lane.epoch
+        self._emit(
+            events.HotKey(
+                **self._who,
+                **_where(epoch),
+                key=_text(hot.lane.key),
+                epoch=epoch.number,
+                waiting=hot.waiting,
+                of=hot.of,
+                seconds=round(hot.seconds, 3),
+            )
+        )
 
     def settled(self, consequences: Consequences) -> None:
         """What workers reported: finished, skipped and retried records."""
@@ -226,9 +241,12 @@ class Reporter:
         self._emit(events.Finished(**self._record(epoch, record, offset), attempt=attempt))
 
     def _record(self, epoch: Epoch, record: AnyRecord, offset: int) -> dict[str, Any]:
-        key = self._reading.key_of(record)
-        text = None if key is None else key.decode(errors="backslashreplace")
-        return {**self._who, **_where(epoch), "offset": offset, "key": text, "epoch": epoch.number}
+        key = _text(self._reading.key_of(record))
+        return {**self._who, **_where(epoch), "offset": offset, "key": key, "epoch": epoch.number}
+
+
+def _text(key: Any) -> str | None:
+    return None if key is None else key.decode(errors="backslashreplace")
 
 
 def _where(epoch: Epoch) -> dict[str, Any]:

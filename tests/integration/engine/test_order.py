@@ -8,7 +8,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from bed import MakeTopic, Running, catch_up, committed, lag, of_kind, produce, wait_for
 from penstock import App, Record, Retry
-from penstock.core import events
+from penstock.core import events, hot_lane
 from penstock.core.offset_map import decode
 from penstock.kafka import Cluster, make_producer
 
@@ -130,3 +130,25 @@ def test_foreign_metadata_is_reported_and_costs_nothing_but_repeats(
     assert sorted(seen) == list(range(4, 10))
     assert [event.fatal for event in reported] == [False]
     assert "is ignored: it is not an offset map of ours" in reported[0].reason
+
+
+def test_a_key_that_holds_up_the_rest_is_told(
+    brokers: str, group: str, make_topic: MakeTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hot_lane, "_LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(hot_lane, "_SECONDS", 0.5)
+    source, app, told = make_topic(), App(group), threading.Event()
+
+    @app.consume(source, order="key", concurrency=8)
+    def handle(value: int) -> None:
+        told.wait(0.1)
+
+    produce_keys(brokers, source, [b"hot" if n % 2 else b"key-%d" % n for n in range(1_000)])
+    member = Running(app, brokers)
+    wait_for(lambda: of_kind(member.events, events.HotKey), "it to be told")
+    told.set()
+    member.stop()
+    hot, *_ = of_kind(member.events, events.HotKey)
+    assert (hot.topic, hot.partition, hot.key, hot.group) == (source, 0, "hot", group)
+    assert hot.of / 2 < hot.waiting <= 500
+    assert hot.seconds >= 0.5

@@ -44,8 +44,12 @@ def test_the_narrator_says_what_matters_in_words() -> None:
         events.Error(group="g", reason="No Kafka broker answers at b. Trying again.", fatal=False),
         events.Lost(member="m", group="g", topic="t", partition=3, epoch=1),
         events.CommitFailed(member="m", group="g", topic="t", partition=1, offset=5, reason="not now"),
+        events.HotKey(
+            member="m", group="g", topic="t", partition=1, key="anna", epoch=1, waiting=900, of=1_000, seconds=10.0
+        ),
         STOPPED,
     )
+    assert "t[1]: 900 of 1,000 records that wait have the key 'anna'" in text
     assert "h: consuming a, b as group g on the local engine, 1,000 records behind" in text
     assert "No Kafka broker answers at b. Trying again." in text
     assert "t[3]: lost" in text

@@ -88,6 +88,7 @@ METRICS = {
         Metric("penstock_retries_total", "counter", _TOPIC, "Failed attempts that another attempt follows in memory."),
         Metric("penstock_postponed_records_total", "counter", _TOPIC, "Records that went to a retry topic."),
         Metric("penstock_stalled_records_total", "counter", _TOPIC, "Records that were in progress for a minute."),
+        Metric("penstock_hot_keys_total", "counter", _TOPIC, "How often one key held up most of what waited."),
         Metric("penstock_lost_partitions_total", "counter", _TOPIC, "Partitions lost without a chance to commit."),
         Metric("penstock_owned_partitions", "gauge", _TOPIC, "Partitions that this process owns."),
         Metric(

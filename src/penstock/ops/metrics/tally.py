@@ -40,6 +40,7 @@ class Tally:
             events.Retried: lambda event: self._add("penstock_retries_total", event.group, event.topic),
             events.Postponed: lambda event: self._add("penstock_postponed_records_total", event.group, event.topic),
             events.Stalled: lambda event: self._add("penstock_stalled_records_total", event.group, event.topic),
+            events.HotKey: lambda event: self._add("penstock_hot_keys_total", event.group, event.topic),
             events.Paused: lambda event: self._paused.add(_spot(event)),
             events.Resumed: lambda event: self._paused.discard(_spot(event)),
             events.OffsetOutOfRange: self._out_of_range,
