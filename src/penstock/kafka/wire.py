@@ -2,6 +2,8 @@
 
 import logging
 import warnings
+from types import new_class
+from typing import Any
 
 from penstock.errors import ConfigError
 from penstock.kafka import schemas
@@ -26,31 +28,19 @@ try:
         from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
         from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest, MetadataRequest
 
-        # What it does not have, by descriptions of ours. Answers are found by the number that they have in common.
+        def _described(name: str) -> Any:
+            """What it does not have, by a description of ours."""
+            return new_class(name, (ApiMessage,), {"load_json": schemas.__name__})
 
-        class ShareGroupDescribeRequest(ApiMessage, load_json=schemas.__name__):  # type: ignore[call-arg, misc]
-            pass
-
-        class ShareGroupDescribeResponse(ApiMessage, load_json=schemas.__name__):  # type: ignore[call-arg, misc]
-            pass
-
-        class DescribeShareGroupOffsetsRequest(ApiMessage, load_json=schemas.__name__):  # type: ignore[call-arg, misc]
-            pass
-
-        class DescribeShareGroupOffsetsResponse(ApiMessage, load_json=schemas.__name__):  # type: ignore[call-arg, misc]
-            pass
-
-        class AlterShareGroupOffsetsRequest(ApiMessage, load_json=schemas.__name__):  # type: ignore[call-arg, misc]
-            pass
-
-        class AlterShareGroupOffsetsResponse(ApiMessage, load_json=schemas.__name__):  # type: ignore[call-arg, misc]
-            pass
-
-        class DeleteShareGroupOffsetsRequest(ApiMessage, load_json=schemas.__name__):  # type: ignore[call-arg, misc]
-            pass
-
-        class DeleteShareGroupOffsetsResponse(ApiMessage, load_json=schemas.__name__):  # type: ignore[call-arg, misc]
-            pass
+        ShareGroupDescribeRequest = _described("ShareGroupDescribeRequest")
+        DescribeShareGroupOffsetsRequest = _described("DescribeShareGroupOffsetsRequest")
+        AlterShareGroupOffsetsRequest = _described("AlterShareGroupOffsetsRequest")
+        DeleteShareGroupOffsetsRequest = _described("DeleteShareGroupOffsetsRequest")
+        # Answers are found by the number that they have in common with their requests, as long as somebody holds them.
+        ShareGroupDescribeResponse = _described("ShareGroupDescribeResponse")
+        DescribeShareGroupOffsetsResponse = _described("DescribeShareGroupOffsetsResponse")
+        AlterShareGroupOffsetsResponse = _described("AlterShareGroupOffsetsResponse")
+        DeleteShareGroupOffsetsResponse = _described("DeleteShareGroupOffsetsResponse")
 except ImportError as missing:
     raise ConfigError(
         "Share groups, and assignors that the Kafka client does not have, need kafka-python, which is not installed.",
