@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import Consumer, ShareConsumer, TopicPartition
 
 from bed import wait_for
+from group_tool import GroupTool
 from penstock.cli.entry import main
 from penstock.core.record import TopicPartition as Place
 from penstock.kafka import Cluster
@@ -47,6 +48,26 @@ class Penstock:
 
     def json(self, *arguments: str, ok: bool = True) -> Any:
         return self(*arguments, "--json", ok=ok).json
+
+
+def same_lists(penstock: Penstock, tool: GroupTool, *own: str, share: bool) -> dict[str, dict[str, Any]]:
+    """Checks that both list the same groups in the same states; returns them as ours has them.
+
+    Groups of earlier tests may go meanwhile, as brokers clean up after them: what counts is what stayed as it was.
+    """
+
+    def listed() -> dict[str, dict[str, Any]]:
+        everything = penstock.json("groups", "ls")["groups"]
+        return {each["group"]: each for each in everything if (each["type"] == "Share") is share}
+
+    before = listed()
+    names = set(tool("--list").split())
+    states = {row["GROUP"]: row["STATE"] for row in tool.rows("--list", "--state")}
+    after = listed()
+    steady = {name: each for name, each in before.items() if after.get(name) == each}
+    assert {*own} <= steady.keys() <= names <= before.keys() | after.keys()
+    assert {name: states.get(name) for name in steady} == {name: each["state"] for name, each in steady.items()}
+    return steady
 
 
 def set_offsets(cluster: Cluster, group: str, commits: dict[Place, int | Commit]) -> None:

@@ -9,7 +9,7 @@ from confluent_kafka import Producer, TopicPartition
 
 from bed import MakeTopic
 from group_tool import GroupTool, GroupTools
-from ops_bed import Joined, Penstock, offsets_of, set_offsets
+from ops_bed import Joined, Penstock, offsets_of, same_lists, set_offsets
 from penstock.kafka import Cluster
 from penstock.kafka.groups import Commit
 
@@ -125,13 +125,9 @@ def test_lists_and_descriptions_say_the_same(
     try:
         member.commit(topic, 0, 4)
         set_offsets(cluster, empty, {(topic, 1): 3})
-        everything = penstock.json("groups", "ls")["groups"]
-        listed = {each["group"]: each for each in everything if each["type"] != "Share"}
-        assert set(tool("--list").split()) == set(listed)
-        for row in tool.rows("--list", "--state"):
-            assert row["STATE"] == listed[row["GROUP"]]["state"]
-        for row in tool.rows("--list", "--type"):
-            assert row["TYPE"].lower() == listed[row["GROUP"]]["type"].lower()
+        listed = same_lists(penstock, tool, group, empty, share=False)
+        types = {row["GROUP"]: row["TYPE"].lower() for row in tool.rows("--list", "--type")}
+        assert all(types[name] == listed[name]["type"].lower() for name in (group, empty))
 
         for name in (group, empty):
             rows = tool.rows("--describe", "--group", name, "--offsets")
