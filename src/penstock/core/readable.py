@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+from penstock.core.foreign_text import printable_line
+
 _MAX_DEPTH_ERRORS = (ValueError, RecursionError)
 
 
@@ -28,13 +30,11 @@ def as_plain(value: Any) -> Any:
 
 
 def as_text(data: bytes | None, *, limit: int | None = None) -> str:
-    """In one line of a table; ``limit`` bounds its length."""
+    """In one line of a table, as ``printable_line`` shows it; ``limit`` bounds its length."""
     if data is None:
         return "null"
     try:
         text = data.decode()
     except UnicodeDecodeError:
         text = f"0x{data.hex()}"
-    # What is not to be shown as it is (control characters, escapes for terminals) is shown as its code.
-    text = "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in text)
-    return text if limit is None or len(text) <= limit else text[: limit - 1] + "…"
+    return printable_line(text, limit=limit)

@@ -15,7 +15,7 @@ def test_columns_are_as_wide_as_their_widest_cell_and_numbers_are_on_the_right()
 
 
 def test_control_characters_of_others_do_not_reach_the_terminal() -> None:
-    assert table_lines(("GROUP",), [("a\x1b[2Jb\nc",)])[1] == "a\\x1b[2Jb\\x0ac"
+    assert table_lines(("GROUP",), [("a\x1b[2Jb\nc",)])[1] == "a\\x1b[2Jb\\nc"
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def test_bytes_are_shown_as_what_they_are_and_never_as_escapes() -> None:
     assert readable(None) is None
     assert as_plain(readable(b"\xff\x00")) == {"hex": "ff00"}
     assert as_text(b"\xff\x00") == "0xff00"
-    assert as_text(b"a\x1b[31mred\n") == "a\\x1b[31mred\\x0a"
+    assert as_text(b"a\x1b[31mred\n") == "a\\x1b[31mred\\n"
     assert as_text(b"x" * 50, limit=5) == "xxxx…"
     assert as_text(None) == "null"
     assert readable(b"[" * 100_000) == "[" * 100_000
