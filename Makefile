@@ -112,7 +112,7 @@ format: $(STAMP) ## Write the code style into the files
 .PHONY: lock
 lock: ## Write requirements/dev.txt anew from pyproject.toml (needs uv)
 	@uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
-	  --no-emit-index-url --no-header --no-annotate --constraint requirements/pins.txt \
+	  --no-emit-index-url --no-header --no-annotate \
 	  --output-file requirements/dev.txt >/dev/null
 
 .PHONY: install

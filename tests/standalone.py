@@ -18,7 +18,7 @@ import psutil
 
 from jvms import QUICK_OPTIONS
 from penstock.devkit.ports import choose_port
-from penstock.jvm.ivy import pyspark_jars
+from penstock.jvm.installed_spark import pyspark_jars
 
 _HOST = "127.0.0.1"
 _START_SECONDS = 60.0

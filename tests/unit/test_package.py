@@ -9,7 +9,6 @@ from penstock import errors
 
 HEAVY = (
     "pyspark",
-    "nicegui",
     "pandas",
     "pyarrow",
     "confluent_kafka",

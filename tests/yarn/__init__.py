@@ -8,7 +8,7 @@ from typing import Self
 
 from jvms import QUICK
 from penstock.jvm.coordinates import Artifact, Coordinates
-from penstock.jvm.ivy import pyspark_jars
+from penstock.jvm.installed_spark import pyspark_jars
 from penstock.jvm.jars import resolve
 from penstock.jvm.java import find_java
 

@@ -15,14 +15,22 @@ from penstock.core import events
 
 class _Rate(ProgressColumn):
     def render(self, task: Task) -> Text:
-        speed = task.finished_speed or task.speed
-        return Text("" if not speed else f"{speed:,.0f} records/s", style="cyan")
+        speed = task.finished_speed or task.speed or 0
+        match task.fields.get("unit", "records"):
+            case "records" if speed:
+                return Text(f"{speed:,.0f} records/s", style="cyan")
+            case "bytes" if speed:
+                return Text(f"{speed / 1e6:,.1f} MB/s", style="cyan")
+            case _:  # a rate of brokers or of jars says nothing
+                return Text("")
 
 
 class _Counts(ProgressColumn):
     def render(self, task: Task) -> Text:
         if not task.total:
             return Text("")
+        if task.fields.get("unit") == "bytes":
+            return Text(f"{task.completed / 1e6:,.1f} of {task.total / 1e6:,.1f} MB")
         dead_letters = task.fields.get("dead_letters", 0)
         return Text(
             f"{task.completed:,.0f} of {task.total:,.0f}" + (f", {dead_letters:,} dead letters" if dead_letters else "")
@@ -109,7 +117,7 @@ class Steps(_Live):
         super().__init__(Console(quiet=True) if quiet else console, "")
         self._current = ""
 
-    def step(self, text: str, *, done: int = 0, total: int = 0) -> None:
+    def step(self, text: str, *, done: int = 0, total: int = 0, unit: str = "records") -> None:
         if text != self._current:
             self._current = text
             self._dead_letters = 0
@@ -117,7 +125,7 @@ class Steps(_Live):
             self._left.clear()
             self._measured.clear()
             self._console.print(f"• {text}", markup=False, soft_wrap=True)
-            self._progress.reset(self._task, total=total or None, description=text, dead_letters=0)
+            self._progress.reset(self._task, total=total or None, description=text, dead_letters=0, unit=unit)
         self._progress.update(self._task, completed=done, total=total or None)
 
     def event(self, event: events.Event) -> None:

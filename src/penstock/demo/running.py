@@ -18,9 +18,7 @@ from penstock.demo.comparing import compare_dead_letters, compare_outputs
 from penstock.demo.orders import expected_counts, make_orders
 from penstock.demo.report import DemoReport, EngineReport, PartitionReport
 from penstock.devkit import Embedded, UpOptions, embedded_brokers
-from penstock.errors import PenstockError, ServerError
-from penstock.jvm.coordinates import kafka_connector
-from penstock.jvm.jars import resolve
+from penstock.errors import PenstockError, ServerError, SetupError
 from penstock.kafka import Cluster, make_producer
 from penstock.kafka.reading import read_topic
 
@@ -40,12 +38,14 @@ class DemoOptions:
 class Show(Protocol):
     """What the demo tells whoever watches."""
 
-    def step(self, text: str, *, done: int = 0, total: int = 0) -> None: ...
+    def step(self, text: str, *, done: int = 0, total: int = 0, unit: str = "records") -> None: ...
     def event(self, event: Event) -> None: ...
 
 
 def run_demo(options: DemoOptions, show: Show, stop: threading.Event) -> DemoReport:
     """Produce orders, run the shop on each engine, check what came out; without ``keep`` nothing stays behind."""
+    if "spark" in options.engines:
+        _fetch_spark(show)
     with _kafka(options, show) as stage:
         cluster = Cluster(stage.brokers)
         suffix = _free_suffix(cluster)
@@ -110,6 +110,18 @@ def _free_suffix(cluster: Cluster) -> str:
     return f"-{uuid4().hex[:6]}" if "orders" in cluster.topics() else ""
 
 
+def _fetch_spark(show: Show) -> None:
+    """Before anything is started or produced: it says what is missing, and how to get the demo without Spark."""
+    try:
+        from penstock import spark  # noqa: PLC0415 - takes long, and needs an extra
+
+        spark.fetch_jars(progress=show.step)
+    except SetupError as error:
+        raise SetupError(
+            error.problem, hint=f"{error.hint} Without Spark, run `penstock demo --engine local`."
+        ) from error
+
+
 def _shop_for(engine: str, source: str, suffix: str) -> App:
     def rename(handler: Handler) -> dict[str, object]:
         return {
@@ -152,8 +164,6 @@ def _produce(cluster: Cluster, topic: str, count: int, show: Show, stop: threadi
 
 
 def _run_engine(engine: str, app: App, cluster: Cluster, show: Show, stop: threading.Event) -> EngineReport:
-    if engine == "spark":
-        resolve(kafka_connector(), progress=show.step)
     show.step(f"Running the shop on the {engine} engine")
     stopped: list[Stopped] = []
 

@@ -33,7 +33,7 @@ class Startup:
     def wait(self, progress: Progress) -> None:
         total = len(self._layout.nodes)
         self._wait_for_brokers(progress, total)
-        progress("Checking that a record makes the round trip", done=total, total=total)
+        progress("Checking that a record makes the round trip", done=total, total=total, unit="brokers")
         round_trip(
             self._layout.bootstrap,
             timeout=max(0.0, self._deadline - time.monotonic()),
@@ -45,7 +45,7 @@ class Startup:
 
     def _wait_for_brokers(self, progress: Progress, total: int) -> None:
         for ready, node in enumerate(self._layout.nodes):
-            progress("Waiting for the brokers", done=ready, total=total)
+            progress("Waiting for the brokers", done=ready, total=total, unit="brokers")
             # Each broker has to count all of them: one that lags behind would send clients astray.
             while not (answer := ask_cluster(node.address, timeout=_ASK_SECONDS)) or len(answer.brokers) < total:
                 self._check_time(f"{node.role} does not answer as one of {total}", node.role)

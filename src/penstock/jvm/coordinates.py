@@ -1,11 +1,11 @@
-"""What can be fetched: Maven coordinates, pinned by a lock file or following the installed PySpark."""
+"""What can be fetched: Maven coordinates, with a lock file where Penstock ships one."""
 
-import importlib.metadata
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
-from penstock.errors import ConfigError, SetupError
+from penstock.errors import ConfigError
+from penstock.jvm.installed_spark import spark_version
+from penstock.jvm.lockfile import has_lock
 
 KAFKA_VERSION = "4.3.1"
 APICURIO_VERSION = "2.6.13.Final"
@@ -43,16 +43,30 @@ class Artifact:
             )
         return cls(*parts)
 
+    @classmethod
+    def of_path(cls, path: str) -> Self:
+        """Read ``org/example/name/1.0/name-1.0-classifier.jar``, a path in a registry."""
+        *organisation, name, version, file = path.split("/")
+        rest = file.removeprefix(f"{name}-{version}")
+        classifier, _, extension = rest.partition(".")
+        return cls(".".join(organisation), name, version, classifier.removeprefix("-"), extension)
+
+    def path(self) -> str:
+        """Return where the file is in a registry."""
+        suffix = f"-{self.classifier}" if self.classifier else ""
+        folder = f"{self.organisation.replace('.', '/')}/{self.name}/{self.version}"
+        return f"{folder}/{self.name}-{self.version}{suffix}.{self.extension}"
+
     def __str__(self) -> str:
         return f"{self.organisation}:{self.name}:{self.version}"
 
 
 @dataclass(frozen=True)
 class Coordinates:
-    """A set of artifacts that is resolved, checked and kept as one.
+    """A set of artifacts that is fetched, checked and kept as one.
 
-    ``lock`` names the file in ``locks/`` that lists every file of the set with its hash. ``unpack`` is for a set that
-    is a single archive: what it holds is kept in its place.
+    ``lock`` names the file in ``locks/`` that lists every file of the set; without one, Ivy resolves what the artifacts
+    need. ``unpack`` is for a set that is a single archive: what it holds is kept in its place.
     """
 
     title: str
@@ -91,24 +105,34 @@ def kafka_tools() -> Coordinates:
     )
 
 
-def spark_packages(names: Iterable[str]) -> Coordinates:
-    """Return Spark's packages as one set, so that Ivy settles the versions they share.
+def spark_package(name: str) -> Coordinates:
+    """Return one of Spark's packages with all that it needs and Spark does not have.
 
-    A name is one of ``kafka``, ``avro``, ``protobuf``, ``delta``, ``iceberg`` and ``postgresql``, in the version that
+    The name is one of ``kafka``, ``avro``, ``protobuf``, ``delta``, ``iceberg`` and ``postgresql``, in the version that
     fits the installed PySpark, or a full Maven coordinate.
     """
-    spark = _pyspark_version()
+    spark = spark_version()
     minor = ".".join(spark.split(".")[:2])
-    wanted = tuple(
-        Artifact.parse(_spark_package(name).format(scala=SCALA_VERSION, spark=spark, spark_minor=minor))
-        for name in names
-    )
-    return Coordinates(f"Spark packages ({', '.join(artifact.name for artifact in wanted)})", wanted)
+    artifact = Artifact.parse(_spark_package(name).format(scala=SCALA_VERSION, spark=spark, spark_minor=minor))
+    lock = _lock_name(artifact)
+    pinned = name in _SPARK_PACKAGES and has_lock(lock)
+    return Coordinates(f"Spark package {artifact.name}", (artifact,), lock=lock if pinned else None)
+
+
+def pinned_packages() -> list[Coordinates]:
+    """Return the packages that have a lock, or should get one."""
+    # Not every Maven registry has Protobuf's, and Penstock can do without it.
+    packages = [spark_package(name) for name in _SPARK_PACKAGES if name != "protobuf"]
+    return [replace(each, lock=_lock_name(each.artifacts[0])) for each in packages]
+
+
+def _lock_name(artifact: Artifact) -> str:
+    return f"{artifact.name}-{artifact.version}.sha256"
 
 
 def kafka_connector() -> Coordinates:
     """Return Spark's own Kafka source and sink."""
-    return spark_packages(["kafka"])
+    return spark_package("kafka")
 
 
 def _spark_package(name: str) -> str:
@@ -120,17 +144,3 @@ def _spark_package(name: str) -> str:
             hint=f"Use one of {', '.join(_SPARK_PACKAGES)}, or a coordinate as organisation:name:version.",
         )
     return _SPARK_PACKAGES[name]
-
-
-def _pyspark_version() -> str:
-    try:
-        return importlib.metadata.version("pyspark")
-    except importlib.metadata.PackageNotFoundError as error:
-        raise pyspark_missing() from error
-
-
-def pyspark_missing() -> SetupError:
-    return SetupError(
-        "PySpark is not installed; its jars hold the tool that fetches Kafka and Spark's connectors.",
-        hint="Run `pip install 'penstock[spark]'`.",
-    )

@@ -12,6 +12,7 @@ from penstock.errors import SetupError
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.EISDIR}
+DISK_ERRORS = _FULL | _FORBIDDEN
 
 
 def jar_cache() -> Path:

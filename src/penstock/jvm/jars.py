@@ -1,7 +1,8 @@
 """Fetching sets of jars once, checking them ever after.
 
 Each set has a folder of its own in the cache, named by what was asked for. It appears there by one rename, complete and
-with a manifest; from then on neither Java nor the network is needed to use it.
+with a manifest; from then on the network is not needed to use it. A set with a lock is downloaded by ``download``; one
+without is resolved by Ivy, which PySpark brings: only Spark's users have such sets.
 """
 
 import hashlib
@@ -12,16 +13,14 @@ from pathlib import Path
 
 from penstock.errors import SetupError
 from penstock.jvm.coordinates import Coordinates
+from penstock.jvm.download import download
 from penstock.jvm.filelock import exclusive
 from penstock.jvm.folders import disk_problems_explained, jar_cache, sync_folder
-from penstock.jvm.ivy import Request, run_ivy
-from penstock.jvm.ivy_failures import explain
-from penstock.jvm.java import find_java
-from penstock.jvm.lockfile import Digests, check_lock, locked_artifacts, read_lock
+from penstock.jvm.ivy import resolve_by_ivy
+from penstock.jvm.lockfile import read_lock
 from penstock.jvm.manifest import MANIFEST_NAME, find_damage, read_manifest, take_manifest, write_manifest
 from penstock.jvm.progress import Progress, silent
 
-_ATTEMPTS = 3
 _LOCK_SECONDS = 2400
 _DRAFT = "draft-"
 _TAG_LENGTH = 12
@@ -43,21 +42,18 @@ def resolve(coordinates: Coordinates, *, progress: Progress = silent) -> list[Pa
             if files := _intact(folder):
                 return files
             if folder.exists():
-                progress(f"{coordinates.title} was damaged on disk ({_damage(folder)}): fetching it anew")
+                progress(f"{coordinates.title} was damaged on disk ({_damage(folder)}): fetching it again")
             _fetch(coordinates, folder, progress)
         return _intact(folder)
 
 
 def _folder_name(coordinates: Coordinates) -> str:
     """Name the set after its first artifact and a hash of all that was asked, the lock included."""
-    asked = repr((coordinates.artifacts, sorted(_lock(coordinates).items())))
+    pinned = read_lock(coordinates.lock).digests() if coordinates.lock else {}
+    asked = repr((coordinates.artifacts, sorted(pinned.items())))
     tag = hashlib.sha256(asked.encode()).hexdigest()[:_TAG_LENGTH]
     first = coordinates.artifacts[0]
     return f"{first.name}-{first.version}-{tag}"
-
-
-def _lock(coordinates: Coordinates) -> Digests:
-    return read_lock(coordinates.lock) if coordinates.lock else {}
 
 
 def _intact(folder: Path) -> list[Path]:
@@ -80,10 +76,11 @@ def _fetch(coordinates: Coordinates, folder: Path, progress: Progress) -> None:
         work, target = draft / "ivy", draft / "set"
         work.mkdir()
         target.mkdir()
-        _download(coordinates, work, target, progress)
-        manifest = take_manifest(target)
         if coordinates.lock:
-            check_lock(coordinates.title, _lock(coordinates), manifest.digests())
+            download(coordinates.title, read_lock(coordinates.lock).files, target, progress=progress)
+        else:
+            resolve_by_ivy(coordinates.title, coordinates.artifacts, work=work, target=target, progress=progress)
+        manifest = take_manifest(target)
         if coordinates.unpack:
             progress(f"Unpacking {coordinates.title}")
             target = _unpack(manifest.paths(target), draft / "unpacked")
@@ -98,22 +95,6 @@ def _sweep(cache: Path) -> None:
     """Remove the drafts of killed processes; the lock says that nobody is at work on one."""
     for leftover in cache.glob(f"{_DRAFT}*"):
         shutil.rmtree(leftover, ignore_errors=True)
-
-
-def _download(coordinates: Coordinates, work: Path, target: Path, progress: Progress) -> None:
-    java = find_java()
-    lock = _lock(coordinates)
-    artifacts = tuple(locked_artifacts(lock)) if lock else coordinates.artifacts
-    request = Request(coordinates.title, artifacts, exact=bool(lock))
-    for attempt in range(1, _ATTEMPTS + 1):
-        outcome = run_ivy(java, request, work=work, target=target, progress=progress)
-        if outcome.succeeded:
-            return
-        failure = explain(coordinates.title, outcome.output, cache=target.parent.parent)
-        if not failure.passing or attempt == _ATTEMPTS:
-            raise failure.error
-        # What arrived whole is in Ivy's scratch folder, so the next attempt only fetches the rest.
-        progress(f"The download broke off, trying again ({attempt + 1} of {_ATTEMPTS})")
 
 
 def _unpack(archives: list[Path], target: Path) -> Path:

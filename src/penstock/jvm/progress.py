@@ -4,10 +4,10 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Called with a short line, and with counts where the total is known."""
+    """Called with a short line, and with counts where the total is known; ``unit`` is what is counted."""
 
-    def __call__(self, text: str, *, done: int = 0, total: int = 0) -> None: ...
+    def __call__(self, text: str, *, done: int = 0, total: int = 0, unit: str = "records") -> None: ...
 
 
-def silent(text: str, *, done: int = 0, total: int = 0) -> None:
+def silent(text: str, *, done: int = 0, total: int = 0, unit: str = "records") -> None:
     """Report to nobody."""

@@ -1,15 +1,12 @@
 """The Spark engine: the same handlers on Structured Streaming, from ``local[*]`` to a cluster."""
 
-from penstock.errors import SetupError
+from penstock.jvm.installed_spark import spark_missing
 
 try:
     import pyarrow as pa  # noqa: F401 - only to see that it is there
     import pyspark  # noqa: F401
 except ImportError as error:
-    raise SetupError(
-        "The Spark engine needs PySpark and PyArrow, which are not installed.",
-        hint="Run `pip install 'penstock[spark]'`.",
-    ) from error
+    raise spark_missing() from error
 
 from penstock.spark.conf import parse_conf
 from penstock.spark.running import run

@@ -1,7 +1,6 @@
 """Spark sessions that start quickly, keep quiet and end completely."""
 
 import os
-import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -14,8 +13,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from penstock.errors import ConfigError, SetupError
-from penstock.jvm.coordinates import Coordinates, kafka_connector, spark_packages
-from penstock.jvm.ivy import pyspark_jars
+from penstock.jvm.coordinates import Coordinates, kafka_connector, spark_package
+from penstock.jvm.installed_spark import not_in_spark, one_of_each, spark_version
 from penstock.jvm.jars import resolve
 from penstock.jvm.java import find_java
 from penstock.jvm.progress import Progress, silent
@@ -39,6 +38,7 @@ def spark_session(
     One that was there before is left running. A new one is gone afterwards, with its JVM and its Python workers; it has
     the ``packages`` that sources and sinks need besides Kafka (``avro``, ``delta``, ``postgresql`` and so on).
     """
+    spark_version()
     running = SparkContext._active_spark_context  # noqa: SLF001 - asking for it by getOrCreate would make one
     if running is not None:
         _refuse_choices(f"A Spark session runs in this process already, on {running.master!r}", master, conf)
@@ -92,14 +92,16 @@ def _refuse_choices(why: str, master: str | None, conf: Mapping[str, str] | None
 
 def fetch_jars(packages: Iterable[str] = (), *, progress: Progress = silent) -> None:
     """Ahead of a session, so that whoever waits sees what for."""
+    spark_version()
     if not is_submitted():  # spark-submit has fetched its own
+        find_java()
         for each in _jar_sets(packages):
             _resolved(each, progress=progress)
 
 
 def _jar_sets(packages: Iterable[str]) -> list[Coordinates]:
     """Each is a set of its own, so that one more sink does not fetch all of them again."""
-    return [kafka_connector(), *(spark_packages([name]) for name in packages)]
+    return [kafka_connector(), *(spark_package(name) for name in packages)]
 
 
 def _resolved(jars: Coordinates, *, progress: Progress = silent) -> list[Path]:
@@ -108,7 +110,7 @@ def _resolved(jars: Coordinates, *, progress: Progress = silent) -> list[Path]:
     try:
         return resolve(jars, progress=progress)
     except SetupError as error:
-        if jars != spark_packages([DISPENSABLE]):
+        if jars != spark_package(DISPENSABLE):
             raise
         _missing.add(jars)
         progress(f"Protobuf will be read by Python, more slowly than by Spark's own package: {error.problem}")
@@ -117,14 +119,8 @@ def _resolved(jars: Coordinates, *, progress: Progress = silent) -> list[Path]:
 
 def _connector_jars(packages: Iterable[str]) -> list[Path]:
     """The jars of the Kafka connector and of these packages that PySpark does not have itself."""
-    brought = {_artifact(path) for path in pyspark_jars().iterdir()}
-    jars = [path for each in _jar_sets(packages) for path in _resolved(each) if _artifact(path) not in brought]
-    return list({_artifact(path): path for path in jars}.values())
-
-
-def _artifact(jar: Path) -> str:
-    """The name without the version: another version of what PySpark has would hide PySpark's own."""
-    return re.sub(r"-\d[^-]*(-[^-]*)?\.jar$", "", jar.name)
+    jars = [path for each in _jar_sets(packages) for path in _resolved(each)]
+    return one_of_each(not_in_spark(jars))
 
 
 def _environment(master: str, log: Path, given: Mapping[str, str]) -> dict[str, str]:

@@ -18,7 +18,7 @@ from pyspark import SparkContext
 
 import penstock
 from penstock.app import App
-from penstock.jvm.coordinates import spark_packages
+from penstock.jvm.coordinates import spark_package
 from penstock.spark.own_code import find_own_code, package_files
 
 # What Penstock's part of a task imports, and what Spark's own part needs for it.
@@ -59,7 +59,7 @@ def shipment_of(app: App) -> Shipment:
         modules=tuple(module for module in modules if module != "__main__"),
         requirements=_requirements({*code.installed, *NEEDED_MODULES}),
         python=".".join(platform.python_version_tuple()[:2]),
-        spark_packages=tuple(map(str, spark_packages(["kafka", *app.packages]).artifacts)),
+        spark_packages=tuple(str(spark_package(name).artifacts[0]) for name in ("kafka", *app.packages)),
     )
 
 

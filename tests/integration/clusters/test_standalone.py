@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from bed import lag, produce
 from penstock.errors import ConfigError
 from penstock.jvm.coordinates import kafka_connector
-from penstock.jvm.ivy import pyspark_jars
+from penstock.jvm.installed_spark import pyspark_jars
 from penstock.jvm.jars import resolve
 from penstock.kafka import Cluster
 from penstock.spark.session import spark_session

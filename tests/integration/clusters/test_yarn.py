@@ -8,7 +8,7 @@ import pytest
 
 from bed import lag, produce
 from penstock.jvm.coordinates import kafka_connector
-from penstock.jvm.ivy import pyspark_jars
+from penstock.jvm.installed_spark import pyspark_jars
 from penstock.jvm.jars import resolve
 from penstock.kafka import Cluster
 from shipped import RECORDS, Shop

@@ -1,4 +1,4 @@
-"""Real Ivy against a registry on this machine, which serves what the cache already holds."""
+"""Kafka's own jars from a registry on this machine, which serves what the cache already holds."""
 
 import functools
 import http.server

@@ -21,7 +21,7 @@ def test_only_the_package_that_penstock_can_do_without_may_be_missing(monkeypatc
 
     told: list[str] = []
 
-    def tell(text: str, *, done: int = 0, total: int = 0) -> None:
+    def tell(text: str, *, done: int = 0, total: int = 0, unit: str = "records") -> None:
         told.append(text)
 
     monkeypatch.setattr(session, "resolve", resolve)

@@ -1,0 +1,104 @@
+"""Why a fetch failed, and whether another attempt may succeed.
+
+The sentences are shared by our own downloads (``download``) and by Ivy's (``ivy_failures``).
+"""
+
+import http.client
+import ssl
+from dataclasses import dataclass
+from http import HTTPStatus
+from urllib.error import HTTPError, URLError
+
+from penstock.errors import SetupError
+
+_RETRY_HINT = "Check the network (behind a mirror, set PENSTOCK_MAVEN_URL to it), then run the command again."
+_CERTIFICATE_HINT = (
+    "If your network inspects TLS, set SSL_CERT_FILE to a file with its certificates. "
+    "If this is Python from python.org on macOS, run its `Install Certificates.command`."
+)
+_ACCESS_HINT = (
+    "Check the name and password of your mirror (PENSTOCK_MAVEN_URL=https://name:password@host/path) or of your proxy."
+)
+_NO_ACCESS = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.PROXY_AUTHENTICATION_REQUIRED}
+_BUSY = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS}
+
+
+@dataclass(frozen=True)
+class Failure:
+    """``passing`` is true where another attempt may succeed."""
+
+    error: SetupError
+    passing: bool = False
+
+
+class DamagedError(Exception):
+    """A file arrived incomplete or with other content than the lock lists; the text says how it differs."""
+
+
+def explain_download(title: str, error: Exception, *, what: str, registry: str) -> Failure:
+    """Say why ``what``, a file of the set ``title``, could not be downloaded from ``registry``."""
+    match error:
+        case DamagedError():
+            failure = damaged(title, what, str(error))
+        case HTTPError(code=HTTPStatus.NOT_FOUND | HTTPStatus.GONE) | URLError(reason=FileNotFoundError()):
+            failure = unknown(title, what)
+        case HTTPError():
+            failure = refused(title, f"{error.code} {error.reason}".strip(), error.code)
+        case URLError(reason=ssl.SSLCertVerificationError() as reason):
+            failure = _not_trusted(title, registry, reason.verify_message)
+        case http.client.InvalidURL():
+            failure = Failure(SetupError(f"Cannot fetch {title}: {error}.", hint="Correct PENSTOCK_MAVEN_URL."))
+        case _:
+            cause = error.reason if isinstance(error, URLError) else error
+            failure = out_of_reach(title, f"{registry}: {_reason(cause)}")
+    return failure
+
+
+def _not_trusted(title: str, registry: str, reason: str) -> Failure:
+    return Failure(
+        SetupError(
+            f"Cannot fetch {title}: the certificate of {registry} is not trusted ({reason}).", hint=_CERTIFICATE_HINT
+        )
+    )
+
+
+def out_of_reach(title: str, reason: str) -> Failure:
+    return Failure(
+        SetupError(f"Cannot fetch {title}: the Maven registry is out of reach ({reason}).", hint=_RETRY_HINT),
+        passing=True,
+    )
+
+
+def refused(title: str, answer: str, code: int = HTTPStatus.SERVICE_UNAVAILABLE) -> Failure:
+    return Failure(
+        SetupError(
+            f"Cannot fetch {title}: the Maven registry answered {answer!r}.",
+            hint=_ACCESS_HINT if code in _NO_ACCESS else _RETRY_HINT,
+        ),
+        passing=code in _BUSY or code >= HTTPStatus.INTERNAL_SERVER_ERROR,
+    )
+
+
+def damaged(title: str, what: str, reason: str) -> Failure:
+    return Failure(
+        SetupError(f"Cannot fetch {title}: {what} arrived damaged ({reason}).", hint=_RETRY_HINT), passing=True
+    )
+
+
+def unknown(title: str, what: str) -> Failure:
+    return Failure(
+        SetupError(
+            f"Cannot fetch {title}: the Maven registry has no {what}.",
+            hint="Check the name and the version; a mirror (PENSTOCK_MAVEN_URL) may also hold only a part.",
+        )
+    )
+
+
+def failed(title: str, reason: str) -> Failure:
+    return Failure(SetupError(f"Cannot fetch {title}: {reason}.", hint=_RETRY_HINT))
+
+
+def _reason(error: object) -> str:
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    return str(getattr(error, "strerror", None) or error or type(error).__name__).rstrip(".")

@@ -1,0 +1,46 @@
+"""Where jars come from: Maven Central, or the mirror that ``PENSTOCK_MAVEN_URL`` names."""
+
+import base64
+import os
+import urllib.request
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from penstock.errors import ConfigError
+
+MIRROR_VARIABLE = "PENSTOCK_MAVEN_URL"
+_MAVEN_CENTRAL = "https://repo1.maven.org/maven2"
+
+
+@dataclass(frozen=True)
+class Registry:
+    """``root`` ends with a slash and holds no password; ``authorization`` is the HTTP header made from one."""
+
+    root: str
+    authorization: str | None = None
+
+    def describe(self) -> str:
+        """Name the host, and the proxy on the way to it, for an error message."""
+        parts = urlsplit(self.root)
+        if parts.scheme == "file":
+            return self.root
+        proxy = urllib.request.getproxies().get(parts.scheme)
+        if proxy is None or urllib.request.proxy_bypass(parts.hostname or ""):
+            return parts.netloc
+        return f"{parts.netloc} through the proxy {urlsplit(proxy).netloc.rpartition('@')[2] or proxy}"
+
+
+def find_registry() -> Registry:
+    address = os.environ.get(MIRROR_VARIABLE) or _MAVEN_CENTRAL
+    if not address.startswith(("http://", "https://", "file:")):
+        raise ConfigError(
+            f"{MIRROR_VARIABLE} is not an address.",
+            hint="Set it to the http(s) address of a Maven mirror, or unset it.",
+        )
+    parts = urlsplit(address.rstrip("/") + "/")
+    credentials, _, host = parts.netloc.rpartition("@")
+    return Registry(urlunsplit(parts._replace(netloc=host)), _basic(credentials) if credentials else None)
+
+
+def _basic(credentials: str) -> str:
+    return "Basic " + base64.b64encode(unquote(credentials).encode()).decode()
