@@ -5,6 +5,8 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# Runs tests in several processes at once; see CONTRIBUTING.md.
+SUITE := PYTHONPATH=tests $(BIN)/python -m suite
 
 .PHONY: help
 help: ## List these commands
@@ -15,11 +17,12 @@ demo: $(STAMP) ## A real Kafka and a real Spark pipeline, end to end
 	@$(BIN)/penstock demo
 
 .PHONY: test
-test: check $(STAMP) ## Every test, on a real Kafka and a real Spark
-	@scripts/integration $(BIN)/pytest
+test: $(STAMP) ## Every check and every test, on a real Kafka and a real Spark
+	@$(SUITE) --beside "$(MAKE) --no-print-directory lint types layers" tests/unit tests/integration
 
 .PHONY: check
-check: lint types layers unit ## Lint, types, layers and the pure tests; under a minute
+check: $(STAMP) ## Lint, types, layers and the pure tests; under a minute
+	@$(SUITE) --beside "$(MAKE) --no-print-directory lint types layers" tests/unit
 
 .PHONY: lint
 lint: $(STAMP) ## Code style
@@ -36,7 +39,7 @@ layers: $(STAMP) ## Who may import whom (DESIGN.md)
 
 .PHONY: unit
 unit: $(STAMP) ## The fast tests: no Kafka, no Spark
-	@$(BIN)/pytest tests/unit
+	@$(SUITE) tests/unit
 
 .PHONY: bench
 bench: $(STAMP) ## The local engine against bare client loops, in one run

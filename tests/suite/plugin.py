@@ -1,0 +1,129 @@
+"""The pytest plugin of a worker: it takes files from the shared queue and writes down what came of each test."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TextIO
+
+import pytest
+
+from suite.shared_queue import Queue
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("suite")
+    group.addoption("--suite-folder", help="where the queue and the notes of all workers are")
+    group.addoption("--suite-worker", help="the name of this worker")
+    group.addoption("--suite-prefer", default="", help="a fixture: files that use it come first")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if folder := config.getoption("--suite-folder"):
+        worker, prefer = config.getoption("--suite-worker"), config.getoption("--suite-prefer")
+        config.pluginmanager.register(_Worker(Path(folder), worker, prefer), "suite-worker")
+
+
+class _Worker:
+    def __init__(self, folder: Path, name: str, prefer: str) -> None:
+        self._queue = Queue(folder)
+        self._name = name
+        self._order = _Order(prefer)
+        self._notes = (folder / f"{name}.jsonl").open("a")
+        self._phases: list[pytest.TestReport] = []
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            note(self._notes, kind="broken", test=report.nodeid, text=report.longreprtext)
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        if session.testsfailed:
+            raise session.Interrupted("tests could not be collected")
+        note(self._notes, kind="collected", tests=[item.nodeid for item in session.items])
+        items = self._items(session.items)
+        item = next(items, None)
+        while item is not None:
+            # pytest keeps the fixtures that the next test needs, so it has to know which one that is.
+            following = next(items, None)
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if session.shouldstop:
+                raise session.Interrupted(session.shouldstop)
+            item = following
+        return True
+
+    def _items(self, collected: list[pytest.Item]) -> Iterator[pytest.Item]:
+        units: dict[str, list[pytest.Item]] = defaultdict(list)
+        for item in collected:
+            units[item.nodeid.partition("::")[0]].append(item)
+        while units:
+            unit = self._order.choose(units)
+            items = units.pop(unit)
+            if self._queue.claim(unit, self._name):
+                self._order.was_run(items)
+                yield from (item for item in items if not self._queue.was_started(item.nodeid))
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self._phases = []
+        self._queue.mark_started(nodeid)
+        note(self._notes, kind="started", test=nodeid)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._phases.append(report)
+        if report.when == "teardown":
+            note(
+                self._notes,
+                kind="ended",
+                test=report.nodeid,
+                outcome=_outcome(self._phases),
+                seconds=sum(phase.duration for phase in self._phases),
+                text="\n".join(_text(phase) for phase in self._phases if phase.failed),
+            )
+
+    def pytest_sessionfinish(self) -> None:
+        note(self._notes, kind="finished")
+        self._notes.close()
+
+
+def note(file: TextIO, **fields: Any) -> None:
+    file.write(json.dumps(fields) + "\n")
+    file.flush()
+
+
+def _outcome(phases: list[pytest.TestReport]) -> str:
+    for outcome in ("failed", "skipped"):
+        if any(phase.outcome == outcome for phase in phases):
+            return outcome
+    return "passed"
+
+
+def _text(phase: pytest.TestReport) -> str:
+    parts = [f"in its {phase.when}:"] if phase.when != "call" else []
+    sections = (f"----- {title} -----\n{content.rstrip()}" for title, content in phase.sections)
+    return "\n".join([*parts, phase.longreprtext, *sections])
+
+
+class _Order:
+    """Which unit comes next: the one for which the fewest servers have to be started in this process."""
+
+    def __init__(self, prefer: str) -> None:
+        self._ready = {prefer} if prefer else set()
+
+    def choose(self, units: dict[str, list[pytest.Item]]) -> str:
+        def cost(unit: str) -> tuple[int, int]:
+            needed = _session_fixtures(units[unit])
+            return len(needed - self._ready), -len(needed & self._ready)
+
+        return min(units, key=cost)
+
+    def was_run(self, items: list[pytest.Item]) -> None:
+        self._ready |= _session_fixtures(items)
+
+
+def _session_fixtures(items: list[pytest.Item]) -> set[str]:
+    return {
+        name
+        for item in items
+        if isinstance(item, pytest.Function)
+        for name, definitions in item._fixtureinfo.name2fixturedefs.items()
+        if definitions[-1].scope == "session"
+    }

@@ -1,0 +1,175 @@
+"""One stage of the run: workers share its files; what failed runs once more, alone, when all of them are done."""
+
+import shutil
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from suite.report import Progress, say
+from suite.shared_queue import Queue
+from suite.verdict import Result, Verdict, judge
+from suite.worker import Worker
+
+# Spark takes long to start: half of the workers begin with the files that need a session.
+_COSTLY_FIXTURE = "spark"
+# With more failures than this, running each of them alone says nothing new.
+_SECOND_CHANCES = 8
+_LOOK_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class Stage:
+    path: str
+    workers: int
+    second_chance: bool
+    # A worker that dies is replaced, but not for ever.
+    replacements: int = 4
+
+
+@dataclass
+class _Notes:
+    """What all workers have written down, put together."""
+
+    collected: dict[str, None] = field(default_factory=dict)
+    results: dict[str, Result] = field(default_factory=dict)
+    broken: dict[str, str] = field(default_factory=dict)
+    # By worker: the test that runs now, and whether the worker came to its regular end.
+    running: dict[str, str] = field(default_factory=dict)
+    finished: set[str] = field(default_factory=set)
+
+    def take(self, worker: str, note: dict[str, Any]) -> Result | None:
+        """Returns the result, if the note is one."""
+        match note["kind"]:
+            case "collected":
+                self.collected |= dict.fromkeys(note["tests"])
+            case "broken":
+                self.broken[note["test"]] = note["text"]
+            case "started":
+                self.running[worker] = note["test"]
+            case "finished":
+                self.finished.add(worker)
+            case "ended":
+                self.running.pop(worker, None)
+                result = Result(note["test"], note["outcome"], worker, note["seconds"], note["text"])
+                self.results[result.test] = result
+                return result
+        return None
+
+
+def run_stage(stage: Stage) -> Verdict:
+    folder = Path(tempfile.mkdtemp(prefix="penstock-tests-"))
+    began = time.monotonic()
+    run = _Run(folder, stage)
+    verdict = None
+    try:
+        run.together()
+        again = run.alone() if stage.second_chance else {}
+        verdict = judge(
+            run.notes.collected,
+            run.notes.results,
+            again,
+            problems=run.problems,
+            seconds=time.monotonic() - began,
+            workers={worker.name: worker.seconds for worker in run.ended},
+        )
+    finally:
+        if verdict is None or verdict.green:
+            shutil.rmtree(folder, ignore_errors=True)
+        else:
+            say(f"The logs of this run are in {folder}.")
+    return verdict
+
+
+class _Run:
+    def __init__(self, folder: Path, stage: Stage) -> None:
+        self._folder = folder
+        self._stage = stage
+        self._queue = Queue(folder)
+        self._replacements = stage.replacements
+        self.notes = _Notes()
+        self.problems: list[str] = []
+        self.ended: list[Worker] = []
+        self._progress = Progress()
+
+    def together(self) -> None:
+        half = self._stage.workers // 2
+        workers = [
+            Worker(self._folder, str(number + 1), self._stage.path, prefer=_COSTLY_FIXTURE if number < half else "")
+            for number in range(self._stage.workers)
+        ]
+        self._attend(workers)
+        self.problems += [f"{name} could not be collected:\n{text}" for name, text in self.notes.broken.items()]
+
+    def alone(self) -> dict[str, Result]:
+        """Returns what came of those that failed, each in a process of its own and with nothing beside it."""
+        failed = [test for test in self.notes.collected if self._failed(test)]
+        again: dict[str, Result] = {}
+        for number, test in enumerate(failed[:_SECOND_CHANCES], start=1):
+            say(f"once more, alone: {test}")
+            # As a stage of its own, so that the queue is one of its own too.
+            single = _Run(self._folder / f"alone-{number}", Stage(test, 1, second_chance=False, replacements=0))
+            single.together()
+            again |= single.notes.results
+            say(f"  {again[test].outcome if test in again else 'did not run'}")
+        return again
+
+    def _failed(self, test: str) -> bool:
+        return test not in self.notes.results or self.notes.results[test].outcome == "failed"
+
+    def _attend(self, workers: list[Worker]) -> None:
+        """Until the last worker has ended."""
+        try:
+            while workers:
+                time.sleep(_LOOK_SECONDS)
+                for worker in tuple(workers):
+                    # Before its notes: what it wrote last must not be missed.
+                    code = worker.exit_code
+                    self._read(worker)
+                    if code is not None:
+                        workers.remove(worker)
+                        workers += self._after(worker, code)
+        finally:
+            self._end(workers)
+
+    def _read(self, worker: Worker) -> None:
+        for note in worker.new_notes():
+            if result := self.notes.take(worker.name, note):
+                self._progress.saw(result, self.notes.collected)
+
+    def _after(self, worker: Worker, code: int) -> list[Worker]:
+        """What follows the end of a worker: its servers are ended, and if it died, another takes its place."""
+        self._end([worker])
+        if worker.name in self.notes.finished:
+            failed = any(
+                each.worker == worker.name and each.outcome == "failed" for each in self.notes.results.values()
+            )
+            if code and not failed and not self.notes.broken:
+                self.problems.append(f"Worker {worker.name} ended with code {code}:\n{worker.tail()}")
+            return []
+        if not self.notes.collected:
+            self.problems = [f"pytest could not start:\n{worker.tail()}"]
+            return []
+        reason = f"The process of this test ended with code {code}; a test that hangs is ended so.\n{worker.tail()}"
+        test = self.notes.running.pop(worker.name, None)
+        if test is None:
+            self.problems.append(f"Worker {worker.name} died between two tests, with code {code}:\n{worker.tail()}")
+        else:
+            self.notes.results[test] = result = Result(test, "failed", worker.name, text=reason)
+            self._progress.saw(result, self.notes.collected)
+        self._queue.release(worker.name)
+        if not self._replacements:
+            return []
+        self._replacements -= 1
+        return [Worker(self._folder, f"{worker.name}+", self._stage.path)]
+
+    def _end(self, workers: Sequence[Worker]) -> None:
+        for worker in workers:
+            worker.stop()
+        for worker in workers:
+            left = worker.end()
+            self.ended.append(worker)
+            if left and worker.name in self.notes.finished:
+                self.problems.append(f"Worker {worker.name} left processes running: {', '.join(left)}.")

@@ -1,0 +1,64 @@
+"""What the outcomes of all tests mean for the run."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+FLAKY_ALLOWED = 2
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of one test; ``text`` is pytest's account of a failure."""
+
+    test: str
+    outcome: str  # passed, skipped or failed
+    worker: str
+    seconds: float = 0.0
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The whole run. ``problems`` are faults of the run itself, such as a worker that died between two tests."""
+
+    results: tuple[Result, ...]
+    flaky: tuple[Result, ...] = ()
+    failed: tuple[Result, ...] = ()
+    problems: tuple[str, ...] = ()
+    seconds: float = 0.0
+    workers: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def passed(self) -> int:
+        return sum(result.outcome == "passed" for result in self.results) + len(self.flaky)
+
+    @property
+    def skipped(self) -> int:
+        return sum(result.outcome == "skipped" for result in self.results)
+
+    @property
+    def green(self) -> bool:
+        return bool(self.results) and not self.failed and not self.problems and len(self.flaky) <= FLAKY_ALLOWED
+
+
+def judge(
+    collected: Collection[str],
+    first: Mapping[str, Result],
+    again: Mapping[str, Result],
+    *,
+    problems: Collection[str] = (),
+    seconds: float = 0.0,
+    workers: Mapping[str, float] | None = None,
+) -> Verdict:
+    """``first`` is what came of each test beside the others, ``again`` of those that then ran alone."""
+    lost = [Result(test, "failed", "", text="This test did not run.") for test in collected if test not in first]
+    failures = [result for result in (*first.values(), *lost) if result.outcome == "failed"]
+    flaky = [each for each in failures if (second := again.get(each.test)) and second.outcome == "passed"]
+    return Verdict(
+        results=tuple(first.values()),
+        flaky=tuple(flaky),
+        failed=tuple(each for each in failures if each not in flaky),
+        problems=tuple(problems),
+        seconds=seconds,
+        workers=workers or {},
+    )
