@@ -2,6 +2,7 @@
 
 import json
 import logging
+import struct
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +12,11 @@ from confluent_kafka import Consumer, ShareConsumer, TopicPartition
 from bed import wait_for
 from group_tool import GroupTool
 from penstock.cli.entry import main
+from penstock.core.commit_log import COMMIT_LOG
 from penstock.core.record import TopicPartition as Place
 from penstock.kafka import Cluster
 from penstock.kafka.groups import Commit, Groups
+from penstock.kafka.reading import read_topic
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,16 @@ def offsets_of(cluster: Cluster, group: str) -> dict[Place, int]:
     found = Groups(cluster).committed([group])[group]
     assert isinstance(found, dict)
     return {place: commit.offset for place, commit in found.items()}
+
+
+def commit_log_partitions(brokers: str) -> dict[str, set[int]]:
+    """In which partitions of ``__consumer_offsets`` the broker really keeps the records of each group."""
+    found: dict[str, set[int]] = {}
+    for record in read_topic(brokers, COMMIT_LOG):
+        # Whatever a record is about, its key begins with a version and the name of the group.
+        _, length = struct.unpack_from(">hh", record.key or b"")
+        found.setdefault((record.key or b"")[4 : 4 + length].decode(), set()).add(record.partition)
+    return found
 
 
 class Joined:

@@ -5,29 +5,12 @@ several partitions moves back. A group with members of both kinds needs one answ
 """
 
 from collections.abc import Iterable, Sequence
-from struct import unpack
+
+from penstock.core.java_hash import text_hash, utf16
 
 _SMALLEST_TABLE = 16
 _LOAD = 0.75
 _BITS = 0xFFFFFFFF
-
-
-def utf16(text: str) -> bytes:
-    """What Java compares texts by; Python would put the rarer half of Unicode elsewhere."""
-    return text.encode("utf-16-be", "surrogatepass")
-
-
-def text_hash(text: str) -> int:
-    units = text.encode("latin-1") if text.isascii() else unpack(f">{len(utf16(text)) // 2}H", utf16(text))
-    code = 0
-    for unit in units:
-        code = (31 * code + unit) & _BITS
-    return code
-
-
-def positive_hash(text: str) -> int:
-    """By which Kafka finds the partition of the offsets topic that a group belongs to."""
-    return text_hash(text) & 0x7FFFFFFF
 
 
 def table_size(entries: int) -> int:

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Sequence
 from itertools import repeat
 
-from penstock.assign.java_order import in_java_order, utf16
+from penstock.assign.java_order import in_java_order
 from penstock.assign.model import Group, Member, Topic
+from penstock.core.java_hash import utf16
 from penstock.core.record import TopicPartition
 
 

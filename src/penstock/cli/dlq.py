@@ -114,10 +114,12 @@ def ls(
     if topic is None:
         topics = dead_letter_topics(cluster)
         if as_json:
-            print_json({"topics": [{"topic": name, "letters": count} for name, count in topics.items()]})
+            print_json({"topics": [{"topic": name, "max_letters": count} for name, count in topics.items()]})
         elif topics:
             print_table(
-                ("TOPIC", "LETTERS"), [(name, f"{count:,}") for name, count in topics.items()], right=("LETTERS",)
+                ("TOPIC", "MAX-LETTERS"),
+                [(name, f"{count:,}") for name, count in topics.items()],
+                right=("MAX-LETTERS",),
             )
         else:
             err.print("No topic looks like one of dead letters.")

@@ -15,6 +15,7 @@ from penstock.cli.screen import err, out
 from penstock.cli.tables import Styled, duration, print_json, rate, sparkline, table_lines
 from penstock.core.duration import seconds
 from penstock.core.lag_rules import Status, worst
+from penstock.core.wording import at_most
 from penstock.errors import PenstockError
 from penstock.kafka.cluster import Cluster
 from penstock.ops.any_group import all_groups, no_group
@@ -129,7 +130,8 @@ class _View:
         lines = [f"{name}: {each.problem}" for name, each in self._found.items() if isinstance(each, PenstockError)]
         for name, group in good.items():
             if group.lost:
-                lines.append(f"{name}: {group.lost:,} records were dropped by retention before they were committed.")
+                lost = at_most(group.lost, "record")
+                lines.append(f"{name}: retention dropped {lost} before they were committed.")
             lines += [f"{name}: {each.error}" for each in group.partitions if each.error]
         return lines
 

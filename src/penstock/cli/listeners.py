@@ -9,6 +9,7 @@ from typing import TextIO
 from rich.console import Console
 
 from penstock.core import events
+from penstock.core.wording import at_most
 from penstock.errors import ConfigError
 
 Listener = Callable[[events.Event], None]
@@ -72,11 +73,12 @@ class Narrator:
         match event:
             case events.Started(engine=engine, group=group, handler=handler, topics=topics, lag=lag):
                 consuming = f"consuming {', '.join(topics)} as group {group} on the {engine} engine"
-                self._say(f"{handler}: {consuming}, {lag:,} records behind")
+                self._say(f"{handler}: {consuming}, {at_most(lag, 'record')} behind")
             case events.SinkOpened(handler=handler, sink=sink, guarantee=guarantee):
                 self._say(f"{handler}: into {sink}, {guarantee}")
             case events.RangeRead(handler=handler, topic=topic, partition=partition, start=start, end=end):
-                self._say(f"{handler}: {topic}[{partition}] from {start:,} up to {end:,}: {end - start:,} records")
+                count = at_most(end - start, "record")
+                self._say(f"{handler}: {topic}[{partition}] from {start:,} up to {end:,}: {count}")
             case events.TopicCreated(topic=topic, partitions=partitions):
                 self._say(f"created topic {topic} with {partitions} partitions")
             case events.Retried() | events.Postponed():

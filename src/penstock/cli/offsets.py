@@ -17,6 +17,7 @@ from penstock.cli.tables import print_json, print_table
 from penstock.core.moment import moment, span
 from penstock.core.offset_csv import Plan, read_offsets, write_offsets
 from penstock.core.reset import Scenario, To
+from penstock.core.wording import at_most, counted
 from penstock.errors import ConfigError, StateError
 from penstock.kafka.cluster import Cluster
 from penstock.kafka.groups import Groups
@@ -268,7 +269,7 @@ def _act(
         _show(plan)
     saves: list[Save] = []
     if execute:
-        confirm(f"Set {len(plan.moves)} offsets of {', '.join(plan.groups)}?", yes=yes)
+        confirm(f"Set {counted(len(plan.moves), 'offset')} of {', '.join(plan.groups)}?", yes=yes)
         saves = offsets.carry_out(plan, undoing=undoing)
     if as_json:
         print_json(_as_json(plan, saves, executed=execute))
@@ -282,6 +283,10 @@ def _act(
 
 def _show(plan: ResetPlan) -> None:
     print_table(_COLUMNS, [_row(move) for move in plan.moves], right=_NUMBERS)
+    repeated = sum(move.effect.repeated for move in plan.moves)
+    skipped = sum(move.effect.skipped for move in plan.moves)
+    if repeated or skipped:
+        err.print(f"Repeated: {at_most(repeated, 'record')}. Skipped: {at_most(skipped, 'record')}.", markup=False)
     for name, checkpoints in plan.checkpoints.items():
         for each in checkpoints:
             err.print(f"Spark's checkpoint of {name} is set aside with it: {each.folder}", markup=False, soft_wrap=True)

@@ -14,6 +14,7 @@ from penstock.cli.lag import PANEL
 from penstock.cli.options import Brokers, Json
 from penstock.cli.screen import err, out
 from penstock.cli.tables import duration, moment, print_json, print_table, rate, size
+from penstock.core.wording import at_most
 from penstock.errors import ConfigError, TopicError
 from penstock.ops.topics import PartitionFacts, TopicFacts, topic_facts
 from penstock.ops.topics import grow as add_partitions
@@ -43,7 +44,7 @@ _GROW_EXAMPLES = """
 _NUMBERS = (
     "PARTITIONS",
     "REPLICATION",
-    "RECORDS",
+    "MAX-RECORDS",
     "SIZE",
     "RATE",
     "SKEW",
@@ -53,7 +54,7 @@ _NUMBERS = (
     "START",
     "END",
 )
-_SHARE = ("SHARE", "RECORDS")
+_SHARE = ("SHARE", "MAX-RECORDS")
 
 
 def register(app: typer.Typer) -> None:
@@ -75,7 +76,11 @@ def ls(
     settings: ClientSettings = None,
     as_json: Json = False,
 ) -> None:
-    """Every topic with its partitions, records, rate of the last minute, skew and retention."""
+    """Every topic with its partitions, records, rate of the last minute, skew and retention.
+
+    Records are counted by their offsets. Markers of transactions and compacted records have offsets too, so there may
+    be fewer: MAX-RECORDS is the most there can be.
+    """
     cluster = connect(brokers, config, settings)
     existing = cluster.topics()
     if not existing:
@@ -88,7 +93,7 @@ def ls(
     if not found:
         err.print("No topics.")
         return
-    columns = ("TOPIC", "PARTITIONS", "REPLICATION", "RECORDS", "SIZE", "RATE", "SKEW", "RETENTION", "CLEANUP")
+    columns = ("TOPIC", "PARTITIONS", "REPLICATION", "MAX-RECORDS", "SIZE", "RATE", "SKEW", "RETENTION", "CLEANUP")
     print_table(columns, [_row(each) for each in found], right=_NUMBERS)
     _tell_errors(found)
 
@@ -110,12 +115,14 @@ def describe(
         print_json(_topic_json(found, now))
         return
     columns = (
-        "PARTITION", "LEADER", "REPLICAS", "IN-SYNC", "START", "END", "RECORDS", "SHARE", "SIZE", "RATE", "OLDEST",
+        "PARTITION", "LEADER", "REPLICAS", "IN-SYNC", "START", "END", "MAX-RECORDS", "SHARE", "SIZE", "RATE", "OLDEST",
     )  # fmt: skip
-    print_table(columns, [_partition_row(each, found.records) for each in found.partitions], right=(*_NUMBERS, *_SHARE))
+    print_table(
+        columns, [_partition_row(each, found.max_records) for each in found.partitions], right=(*_NUMBERS, *_SHARE)
+    )
     skew = "-" if found.skew is None else f"{found.skew:.2f}"
     facts = {
-        "records": f"{found.records:,}",
+        "records": at_most(found.max_records, "record") + " (offsets from START to END)",
         "size": f"{size(found.bytes)} on disk, one copy",
         "rate": rate(found.rate),
         "skew": f"{skew} (the fullest partition against the mean)",
@@ -177,7 +184,7 @@ def _row(each: TopicFacts) -> tuple[object, ...]:
         each.name,
         len(each.partitions),
         each.replication,
-        f"{each.records:,}",
+        f"{each.max_records:,}",
         size(each.bytes),
         rate(each.rate),
         None if each.skew is None else f"{each.skew:.2f}",
@@ -194,8 +201,8 @@ def _partition_row(each: PartitionFacts, total: int) -> tuple[object, ...]:
         ",".join(map(str, each.in_sync)),
         each.start,
         each.end,
-        None if each.records is None else f"{each.records:,}",
-        None if not total or each.records is None else f"{each.records / total:.1%}",
+        None if each.max_records is None else f"{each.max_records:,}",
+        None if not total or each.max_records is None else f"{each.max_records / total:.1%}",
         size(each.bytes),
         rate(each.rate),
         moment(each.oldest),
@@ -205,7 +212,7 @@ def _partition_row(each: PartitionFacts, total: int) -> tuple[object, ...]:
 def _topic_json(each: TopicFacts, now: float) -> dict[str, Any]:
     return {
         "topic": each.name,
-        "records": each.records,
+        "max_records": each.max_records,
         "bytes": each.bytes,
         "rate": each.rate,
         "replication": each.replication,

@@ -7,6 +7,7 @@ that is not known here is passed over, never an error.
 import struct
 from dataclasses import dataclass
 
+from penstock.core.java_hash import text_hash
 from penstock.core.record import TopicPartition
 
 COMMIT_LOG = "__consumer_offsets"
@@ -16,7 +17,6 @@ _VALUE_WITH_EPOCH = 3
 _VALUE_COMPACT = 4
 _NEWEST_VALUE = 4
 _SIGN = 1 << 31
-_INT32 = (1 << 32) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +31,17 @@ class CommitValue:
     metadata: str
 
 
-def partition_of(group: str, partitions: int) -> int:
-    """Which partition of the log keeps the group: Java's hash of its name."""
-    value = 0
-    units = group.encode("utf-16-be")
-    for (unit,) in struct.iter_unpack(">H", units):
-        value = (31 * value + unit) & _INT32
-    if value == _SIGN:
+def group_hash(group: str) -> int:
+    """The number by which Kafka places a group: the absolute value of Java's signed hash code of its name."""
+    code = text_hash(group)
+    if code == _SIGN:  # the lowest number of all has no opposite: Kafka's ``Utils.abs`` answers 0
         return 0
-    return (value if value < _SIGN else (1 << 32) - value) % partitions
+    return code if code < _SIGN else (1 << 32) - code
+
+
+def partition_of(group: str, partitions: int) -> int:
+    """Which partition of the log keeps the group."""
+    return group_hash(group) % partitions
 
 
 def read_key(key: bytes) -> CommitKey | None:

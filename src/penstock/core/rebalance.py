@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.core.commit_log import COMMIT_LOG, group_hash, partition_of
 from penstock.core.record import TopicPartition
 
 Reason = str
@@ -32,12 +33,23 @@ class Coordinator:
     offsets_partitions: int | None
     partition: int | None
 
+    @classmethod
+    def of(cls, group: str, *, node: int, address: str, offsets_partitions: int | None) -> "Coordinator":
+        """``offsets_partitions`` is the number of partitions of ``__consumer_offsets``, None where it is not known."""
+        return cls(
+            node=node,
+            address=address,
+            hash=group_hash(group),
+            offsets_partitions=offsets_partitions,
+            partition=None if offsets_partitions is None else partition_of(group, offsets_partitions),
+        )
+
     def explained(self) -> str:
         where = f"broker {self.node} ({self.address})"
         if self.partition is None:
             return where
         return (
-            f"{where} leads __consumer_offsets[{self.partition}], as the group's hash {self.hash} modulo "
+            f"{where} leads {COMMIT_LOG}[{self.partition}], as the group's hash {self.hash} modulo "
             f"{self.offsets_partitions} is {self.partition}"
         )
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from penstock.app import Handler
-from penstock.assign.java_order import positive_hash
 from penstock.core.rebalance import BROKE, JOINED, LEFT, TIMED_OUT, UNKNOWN, Coordinator, Reason, Rebalance, Round
 from penstock.core.record import TopicPartition as Place
 
@@ -86,12 +85,8 @@ class Chronicle:
         found = _COORDINATOR.search(text)
         if found is not None and found[2]:
             # Of how many partitions the offsets topic has, the client knows nothing.
-            self._coordinator = Coordinator(
-                node=int(found[1]),
-                address=found[2],
-                hash=positive_hash(self._handler.group),
-                offsets_partitions=None,
-                partition=None,
+            self._coordinator = Coordinator.of(
+                self._handler.group, node=int(found[1]), address=found[2], offsets_partitions=None
             )
         if self._waiting:
             reason = _REASON.search(text)

@@ -40,6 +40,8 @@ NO_COORDINATOR_YET = {
 }
 # The same for topics: of a cluster that has just started, no broker may be known yet that could hold one.
 _NO_BROKERS_YET = {KafkaError.INVALID_REPLICATION_FACTOR, KafkaError._TIMED_OUT}  # noqa: SLF001 - the client's own code
+# A partition that was just created, or whose leader moves.
+_NO_LEADER_YET = {KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION}
 _UNSETTLED_RETRY_SECONDS = 0.02
 _NOT_SETTLED_YET = {*NO_COORDINATOR_YET, KafkaError.UNSTABLE_OFFSET_COMMIT}
 
@@ -255,14 +257,16 @@ class Cluster:
 
     def _offsets(self, places: Iterable[Place], spec: OffsetSpec) -> dict[Place, int]:
         asked = {TopicPartition(*place): spec for place in places}
-        futures = self._admin.list_offsets(asked, request_timeout=ANSWER_SECONDS) if asked else {}
-        found = {}
-        for place, future in futures.items():
-            try:
-                found[place.topic, place.partition] = future.result().offset
-            except KafkaException as error:
-                raise translate(error, doing=f"reading offsets of {place.topic}", brokers=self.brokers) from error
-        return found
+
+        def ask() -> dict[Place, int]:
+            futures = self._admin.list_offsets(asked, request_timeout=ANSWER_SECONDS) if asked else {}
+            return {(place.topic, place.partition): future.result().offset for place, future in futures.items()}
+
+        try:
+            return _patiently(ask, _NO_LEADER_YET, time.monotonic() + ANSWER_SECONDS)
+        except KafkaException as error:
+            topics = ", ".join(sorted({place.topic for place in asked}))
+            raise translate(error, doing=f"reading offsets of {topics}", brokers=self.brokers) from error
 
     def _metadata(self, doing: str) -> Any:
         try:

@@ -8,7 +8,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 
 from penstock.assign import Topic
-from penstock.assign.java_order import positive_hash
+from penstock.core.commit_log import COMMIT_LOG
 from penstock.core.rebalance import Coordinator
 from penstock.core.record import TopicPartition as Place
 from penstock.kafka.wire import (
@@ -26,7 +26,6 @@ from penstock.kafka.wire import (
 )
 
 PROTOCOL_TYPE = "consumer"
-_OFFSETS_TOPIC = "__consumer_offsets"
 _ANSWER_SECONDS = 10.0
 # A join is answered when all others have joined, which may take as long as a rebalance may.
 _JOIN_GRACE_SECONDS = 5.0
@@ -113,14 +112,12 @@ class Line:
 
     def find_coordinator(self) -> Coordinator:
         found = self._run(self._find, _ANSWER_SECONDS)
-        offsets = self.topics([_OFFSETS_TOPIC]).get(_OFFSETS_TOPIC)
-        code = positive_hash(self._group)
-        return Coordinator(
+        offsets = self.topics([COMMIT_LOG]).get(COMMIT_LOG)
+        return Coordinator.of(
+            self._group,
             node=found.node_id,
             address=f"{found.host}:{found.port}",
-            hash=code,
             offsets_partitions=offsets.partitions if offsets else None,
-            partition=code % offsets.partitions if offsets else None,
         )
 
     def join(

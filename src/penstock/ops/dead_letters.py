@@ -178,7 +178,7 @@ def _common(letter: Letter, by: str) -> tuple[str, ...]:
 
 
 def dead_letter_topics(cluster: Cluster) -> dict[str, int]:
-    """Topics whose names look like those of dead letters, with how many records each has at most."""
+    """Topics whose names look like those of dead letters, with how many letters each can have at most."""
     existing = cluster.topics()
     if not existing:
         cluster.require_sight("topic")

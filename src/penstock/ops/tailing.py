@@ -1,8 +1,9 @@
 """Reading a topic as it is and as it grows, outside of any group."""
 
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
@@ -21,6 +22,9 @@ from penstock.ops.dead_letters import record_values
 
 _POLL_SECONDS = 0.2
 _BATCH = 500
+
+ReadSpan = Callable[[Mapping[Place, int], Mapping[Place, int]], Iterable[Record]]
+"""Reads the records from each partition's start up to, and without, its end."""
 
 
 @dataclass(frozen=True)
@@ -72,14 +76,13 @@ class Tail:
 
     def present(self, start: Start) -> Iterator[Record]:
         """What is there now, from the start on."""
-        ends = {place: each.end for place, each in self._bounds.items()}
-        whole = start.offset is not None or start.since is not None or start.beginning
-        records = read_span(self._cluster, self._starts(start), ends)
-        if whole:
-            yield from records
-            return
-        found = sorted(records, key=lambda record: (record.timestamp_ms, record.partition, record.offset))
-        yield from found[-start.last :] if start.last else ()
+        if start.offset is not None or start.since is not None or start.beginning:
+            ends = {place: each.end for place, each in self._bounds.items()}
+            yield from read_span(self._cluster, self._starts(start), ends)
+        elif start.last:
+            found = last_records(self._bounds, start.last, read=partial(read_span, self._cluster))
+            found.sort(key=lambda record: (record.timestamp_ms, record.partition, record.offset))
+            yield from found[-start.last :]
 
     def to_come(self, stop: threading.Event) -> Iterator[Record]:
         """What comes after that, until stopped."""
@@ -99,11 +102,30 @@ class Tail:
             return {place: each.start for place, each in self._bounds.items()}
         if start.offset is not None:
             return {place: max(each.start, min(each.end, start.offset)) for place, each in self._bounds.items()}
-        if start.since is not None:
-            found = Logs(self._cluster).at_times((place, start.since) for place in self._bounds)
-            return {
-                place: answer.offset if isinstance(answer, Found) and answer.offset is not None else each.end
-                for place, each in self._bounds.items()
-                for answer in [found[place, start.since]]
-            }
-        return {place: max(each.start, each.end - start.last) for place, each in self._bounds.items()}
+        since = start.since or 0.0
+        found = Logs(self._cluster).at_times((place, since) for place in self._bounds)
+        return {
+            place: answer.offset if isinstance(answer, Found) and answer.offset is not None else each.end
+            for place, each in self._bounds.items()
+            for answer in [found[place, since]]
+        }
+
+
+def last_records(bounds: Mapping[Place, Bounds], count: int, *, read: ReadSpan) -> list[Record]:
+    """At least the last ``count`` records of each partition, or all that it has.
+
+    Markers of transactions, and records that were compacted away or aborted, have offsets too. So the last ``count``
+    offsets may hold fewer records, or none: then twice as many offsets before them are read, and so on.
+    """
+    found: dict[Place, list[Record]] = {place: [] for place in bounds}
+    ends = {place: each.end for place, each in bounds.items()}
+    width = count
+    while ends:
+        starts = {place: max(bounds[place].start, end - width) for place, end in ends.items()}
+        for record in read(starts, ends):
+            found[record.topic, record.partition].append(record)
+        ends = {
+            place: start for place, start in starts.items() if start > bounds[place].start and len(found[place]) < count
+        }
+        width *= 2
+    return [record for records in found.values() for record in records]

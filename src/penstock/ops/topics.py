@@ -35,8 +35,8 @@ class PartitionFacts:
     error: str = ""
 
     @property
-    def records(self) -> int | None:
-        """Offsets between start and end, which are more than records where the log has gaps."""
+    def max_records(self) -> int | None:
+        """Offsets from start to end: markers of transactions and compacted records have offsets, too."""
         return None if self.start is None or self.end is None else self.end - self.start
 
 
@@ -48,8 +48,8 @@ class TopicFacts:
     cleanup: str = ""
 
     @property
-    def records(self) -> int:
-        return sum(each.records or 0 for each in self.partitions)
+    def max_records(self) -> int:
+        return sum(each.max_records or 0 for each in self.partitions)
 
     @property
     def bytes(self) -> int | None:
@@ -69,7 +69,7 @@ class TopicFacts:
     @property
     def skew(self) -> float | None:
         """The fullest partition against the mean of all; 1 is even."""
-        counts = [each.records for each in self.partitions if each.records is not None]
+        counts = [each.max_records for each in self.partitions if each.max_records is not None]
         return max(counts) / fmean(counts) if counts and sum(counts) else None
 
     def margin(self, now: float) -> float | None:

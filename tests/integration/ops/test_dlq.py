@@ -71,7 +71,7 @@ def test_letters_of_all_four_styles_are_listed_shown_and_replayed(
         dlq,
         [("spring", _spring(source)), ("karafka", _karafka(source)), ("share", _share(source)), ("foreign", [])],
     )
-    assert {"topic": dlq, "letters": 5} in penstock.json("dlq", "ls")["topics"]
+    assert {"topic": dlq, "max_letters": 5} in penstock.json("dlq", "ls")["topics"]
     reasons: Counter[str] = Counter()
     for each in penstock.json("dlq", "ls", dlq)["piles"]:
         reasons[each["reason"]] += each["count"]

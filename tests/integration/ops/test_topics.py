@@ -28,7 +28,7 @@ def test_topics_are_created_listed_and_described(penstock: Penstock, brokers: st
         producer.produce(topic, b"x", partition=0, timestamp=round((now - age) * 1000))
     assert producer.flush(30) == 0
     (listed,) = penstock.json("topics", "ls", f"{topic}*")["topics"]
-    assert (listed["records"], listed["skew"], listed["retention_seconds"]) == (3, 3.0, 3600)
+    assert (listed["max_records"], listed["skew"], listed["retention_seconds"]) == (3, 3.0, 3600)
     found = penstock.json("topics", "describe", topic)
     assert found["margin_seconds"] == pytest.approx(1800, abs=20)
     assert found["rate"] == pytest.approx(1 / 60)
@@ -124,6 +124,38 @@ def test_tail_shows_the_last_records_or_from_a_time_or_an_offset_on(
     assert numbers("--from-beginning", "--partition", "1", "--limit", "2") == [1, 3]
     assert "key" not in penstock("tail", topic, "-n", "1").out
     assert '{"n": 19}' in penstock("tail", topic, "-n", "1").out
+
+
+def test_tail_shows_the_last_records_behind_markers_of_transactions_and_before_an_open_one(
+    penstock: Penstock, brokers: str, make_topic: MakeTopic
+) -> None:
+    topic = make_topic(1)
+    producer = Producer({"bootstrap.servers": brokers, "transactional.id": topic})
+    producer.init_transactions()
+    for number in range(3):
+        producer.begin_transaction()
+        producer.produce(topic, str(number).encode())
+        producer.commit_transaction()
+    for _ in range(4):
+        producer.begin_transaction()
+        producer.produce(topic, b"aborted")
+        assert producer.flush(120) == 0
+        producer.abort_transaction()
+
+    def values(count: int) -> list[str]:
+        lines = penstock("tail", topic, "-n", str(count), "--json").out.splitlines()
+        return [str(json.loads(line)["value"]) for line in lines]
+
+    assert values(1) == ["2"]
+    assert values(2) == ["1", "2"]
+    assert values(50) == ["0", "1", "2"]
+    producer.begin_transaction()
+    producer.produce(topic, b"open")
+    assert producer.flush(120) == 0
+    assert values(1) == ["2"]
+    producer.abort_transaction()
+    shown = penstock("topics", "describe", topic).out
+    assert "up to 16 records" in shown, "three records, and everything else that has an offset"
 
 
 def test_tail_follows_until_it_is_interrupted(brokers: str, make_topic: MakeTopic, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.assign import Assignment, Group, Member, Topic, faults
-from penstock.assign.java_order import hash_order, text_hash
+from penstock.assign.java_order import hash_order
 from penstock.assign.sticky.user_data import read_cooperative, read_sticky, write_cooperative, write_sticky
 from penstock.errors import ConfigError
 
@@ -73,13 +73,6 @@ def test_cut_off_user_data_is_worth_nothing_but_without_a_generation_it_is() -> 
     assert read_sticky(b"") == read_sticky(None) == ([], None)
     assert read_cooperative(b"\0") == -1
     assert read_cooperative(None) is None
-
-
-def test_texts_hash_as_in_java() -> None:
-    assert text_hash("Aa") == text_hash("BB") == 2112
-    assert text_hash("consumer-1") == 2**32 - 166_239_206  # Java's is signed
-    assert text_hash("é") == 0xE9
-    assert text_hash("\U0001f600") == (31 * 0xD83D + 0xDE00)
 
 
 def test_members_come_in_the_order_of_a_hash_map() -> None:

@@ -50,7 +50,7 @@ def test_the_narrator_says_what_matters_in_words() -> None:
         STOPPED,
     )
     assert "t[1]: 900 of 1,000 records that wait have the key 'anna'" in text
-    assert "h: consuming a, b as group g on the local engine, 1,000 records behind" in text
+    assert "h: consuming a, b as group g on the local engine, up to 1,000 records behind" in text
     assert "No Kafka broker answers at b. Trying again." in text
     assert "t[3]: lost" in text
     assert "t[1]@5: the broker refused a commit: not now" in text

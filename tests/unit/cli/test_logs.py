@@ -33,7 +33,7 @@ def test_an_event_is_a_line_with_its_level_a_sentence_and_its_fields() -> None:
     lines.log(events.Assigned(group="g", member="m", topic="t", partition=0, epoch=1, offset=3))
     started, *retried, broke, assigned = lines.read()
     assert all(list(line)[:4] == ["ts", "level", "event", "message"] for line in lines.read())
-    assert started["message"] == "h: consuming t as group g on the local engine, 1,000 records behind"
+    assert started["message"] == "h: consuming t as group g on the local engine, up to 1,000 records behind"
     assert (started["level"], started["event"], started["lag"]) == ("info", "started", 1_000)
     assert [line["attempt"] for line in retried] == list(range(9))
     assert {line["level"] for line in retried} == {"warning"}

@@ -51,7 +51,8 @@ def test_phases_follow_each_other_and_moments_are_by_the_calendar() -> None:
 
 
 def test_a_coordinator_is_explained_by_the_groups_hash() -> None:
-    known = Coordinator(node=1, address="h:9", hash=107, offsets_partitions=50, partition=7)
-    assert known.explained() == "broker 1 (h:9) leads __consumer_offsets[7], as the group's hash 107 modulo 50 is 7"
-    unknown = Coordinator(node=1, address="h:9", hash=107, offsets_partitions=None, partition=None)
+    known = Coordinator.of("orders", node=1, address="h:9", offsets_partitions=10)
+    told = "broker 1 (h:9) leads __consumer_offsets[1], as the group's hash 1008770331 modulo 10 is 1"
+    assert known.explained() == told
+    unknown = Coordinator.of("orders", node=1, address="h:9", offsets_partitions=None)
     assert unknown.explained() == "broker 1 (h:9)"

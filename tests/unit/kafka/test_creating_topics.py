@@ -1,4 +1,4 @@
-"""Topics are asked for again while no broker is there yet that could hold them, and for no other reason."""
+"""A cluster that has just started, or a topic that was just created, is asked again; and for no other reason."""
 
 from concurrent.futures import Future
 from types import SimpleNamespace
@@ -14,6 +14,7 @@ from penstock.kafka.cluster import Cluster
 NOBODY_YET = KafkaError(KafkaError.INVALID_REPLICATION_FACTOR, "All brokers are currently fenced")
 NOT_ALLOWED = KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED)
 THERE_ALREADY = KafkaError(KafkaError.TOPIC_ALREADY_EXISTS)
+NO_LEADER_YET = KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION)
 
 
 class Answering:
@@ -26,13 +27,16 @@ class Answering:
         return SimpleNamespace(topics={})
 
     def create_topics(self, topics: list[Any]) -> dict[str, Future[None]]:
-        futures: dict[str, Future[None]] = {}
-        for topic in topics:
-            future: Future[None] = Future()
-            answer = self.answers.pop(0)
-            future.set_result(None) if answer is None else future.set_exception(KafkaException(answer))
-            futures[topic.topic] = future
-        return futures
+        return {topic.topic: self._answer(None) for topic in topics}
+
+    def list_offsets(self, places: dict[Any, Any], **_: Any) -> dict[Any, Future[Any]]:
+        return {place: self._answer(SimpleNamespace(offset=7)) for place in places}
+
+    def _answer(self, result: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        answer = self.answers.pop(0)
+        future.set_result(result) if answer is None else future.set_exception(KafkaException(answer))
+        return future
 
 
 def cluster_that_says(monkeypatch: pytest.MonkeyPatch, *answers: KafkaError | None) -> Cluster:
@@ -59,3 +63,16 @@ def test_what_does_not_pass_is_an_error_at_once_and_one_that_is_there_is_none(mo
     assert kafka.create_topics(["old", "new"], partitions=1) == ["new"]
     with pytest.raises(ServerError):
         kafka.create_topics(["secret"], partitions=1)
+
+
+def test_a_partition_without_a_leader_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    kafka = cluster_that_says(monkeypatch, NO_LEADER_YET, None, None, None)
+    places = [("orders", 0), ("orders", 1)]
+    assert kafka.end_offsets(places) == dict.fromkeys(places, 7)
+
+
+def test_a_partition_that_stays_without_a_leader_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "ANSWER_SECONDS", -1)
+    kafka = cluster_that_says(monkeypatch, NO_LEADER_YET)
+    with pytest.raises(ServerError, match="no broker that answers for it while reading offsets of orders"):
+        kafka.end_offsets([("orders", 0)])

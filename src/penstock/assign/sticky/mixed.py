@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 
-from penstock.assign.java_order import utf16
 from penstock.assign.layout import Layout, assignable, subscribers
 from penstock.assign.model import Group, Member
 from penstock.assign.sticky.claims import Claims
 from penstock.assign.sticky.evening import Evening
 from penstock.assign.sticky.hands import Fewest, Hands
 from penstock.assign.sticky.racks import Racks
+from penstock.core.java_hash import utf16
 
 
 def mixed_layout(group: Group, members: Sequence[Member]) -> Layout:

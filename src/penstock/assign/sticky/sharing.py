@@ -4,13 +4,14 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from penstock.assign.java_order import hash_order, utf16
+from penstock.assign.java_order import hash_order
 from penstock.assign.layout import Layout
 from penstock.assign.model import Group, Member
 from penstock.assign.sticky.claims import Memory, sort_out
 from penstock.assign.sticky.equal import EqualShares
 from penstock.assign.sticky.mixed import MixedShares, mixed_layout
 from penstock.assign.sticky.racks import Racks
+from penstock.core.java_hash import utf16
 from penstock.core.record import TopicPartition
 
 
