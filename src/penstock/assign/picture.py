@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from penstock.assign.plan import Plan, Side, Spread
+from penstock.core.foreign_text import printable_line
 from penstock.core.record import TopicPartition
 from penstock.errors import ConfigError
 
@@ -68,7 +69,8 @@ def picture(title: str, plans: Sequence[Plan], names: Mapping[str, str]) -> str:
     width = max([_MARGIN + _LETTER * 1.5 * len(title), *(panel.width for panel in panels)]) + 2 * _MARGIN
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{top:.0f}" '
-        f'viewBox="0 0 {width:.0f} {top:.0f}" role="img"><title>{escape(title)}</title><style>{_STYLE}</style>'
+        f'viewBox="0 0 {width:.0f} {top:.0f}" role="img"><title>{escape(printable_line(title))}</title>'
+        f"<style>{_STYLE}</style>"
         f'<rect width="100%" height="100%" rx="10" fill="#ffffff"/>{"".join(parts)}</svg>\n'
     )
 
@@ -211,8 +213,7 @@ def _short(text: str, longest: int = _LONGEST_NAME) -> str:
 
 
 def _text(x: float, y: float, text: str, kind: str) -> str:
-    shown = "".join(letter if letter.isprintable() else "�" for letter in text)
-    return f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}">{escape(shown)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}">{escape(printable_line(text))}</text>'
 
 
 def _rect(x: float, y: float, width: float, height: float, kind: str, corner: float) -> str:  # noqa: PLR0917 - a box

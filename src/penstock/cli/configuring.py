@@ -7,8 +7,6 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from penstock.app import App
 from penstock.app.configuring import (
     Configured,
@@ -20,6 +18,7 @@ from penstock.app.configuring import (
     from_file,
     from_flags,
 )
+from penstock.cli.screen import Screen
 from penstock.core.settings import shown_setting
 from penstock.devkit import embedded_brokers
 from penstock.kafka import CONSUMER_DEFAULTS, PRODUCER_DEFAULTS
@@ -41,7 +40,7 @@ def configure(app: App, *, file: Path | None, brokers: str | None, flags: Sequen
     )
 
 
-def print_config(config: Configured, screen: Console, *, as_json: bool) -> None:
+def print_config(config: Configured, screen: Screen, *, as_json: bool) -> None:
     """Every option and setting with its value, secrets as ``***``, and where it came from."""
     shown = _shown(config)
     if as_json:
@@ -58,7 +57,7 @@ def print_config(config: Configured, screen: Console, *, as_json: bool) -> None:
             _print_rows(part["settings"], screen, indent=4)
 
 
-def _print_rows(rows: Mapping[str, Mapping[str, Any]], screen: Console, *, indent: int = 2) -> None:
+def _print_rows(rows: Mapping[str, Mapping[str, Any]], screen: Screen, *, indent: int = 2) -> None:
     texts = [(name, _text(each["value"]), each["from"]) for name, each in rows.items()]
     names, values = (max(len(row[column]) for row in texts) for column in (0, 1))
     for name, value, origin in texts:

@@ -1,6 +1,5 @@
 """``penstock demo``."""
 
-import json
 import threading
 from enum import StrEnum
 from typing import Annotated
@@ -12,8 +11,9 @@ from rich.text import Text
 
 from penstock.cli.options import Brokers, Json
 from penstock.cli.progress import Steps
-from penstock.cli.screen import err, out
+from penstock.cli.screen import err, out, print_json
 from penstock.cli.signals import stop_on_signals
+from penstock.core.foreign_text import printable_line
 from penstock.demo.report import DemoReport
 from penstock.demo.running import DemoOptions, run_demo
 
@@ -51,11 +51,12 @@ def demo(
     with Steps(err, quiet=as_json) as steps, stop_on_signals(stop, steps.step):
         report = run_demo(options, steps, stop)
     if as_json:
-        typer.echo(json.dumps(report.as_json(), indent=2))
+        print_json(report.as_json())
     else:
         out.print(picture(report))
         if keep:
-            out.print(f"\nKafka stays at [bold]{report.brokers}[/]; [bold]penstock down[/] stops it.")
+            out.print()
+            out.print(f"Kafka stays at {report.brokers}; `penstock down` stops it.", soft_wrap=True)
     if report.problems:
         raise typer.Exit(1)
 
@@ -98,6 +99,6 @@ def _partitions(report: DemoReport) -> Table:
 
 def _verdict(report: DemoReport) -> Text:
     if report.problems:
-        return Text("\n".join(f"✗ {problem}" for problem in report.problems), style="bold red")
+        return Text("\n".join(f"✗ {printable_line(problem)}" for problem in report.problems), style="bold red")
     agreed = f"✓ both engines agree: {report.agreement}" if report.agreement else "✓ every count is right"
-    return Text(agreed, style="bold green")
+    return Text(printable_line(agreed), style="bold green")

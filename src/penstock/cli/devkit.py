@@ -1,15 +1,15 @@
 """``penstock up | down | status``: a real Kafka on this machine."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from penstock.cli.options import Json
 from penstock.cli.progress import Steps
-from penstock.cli.screen import err, out
+from penstock.cli.screen import err, out, print_json, print_line
 from penstock.devkit import Embedded, ServerState, ServerStatus, Status, UpOptions
 from penstock.jvm.coordinates import KAFKA
 
@@ -69,7 +69,7 @@ def up(
     with Steps(err, quiet=as_json) as steps:
         result = Embedded().up(options, progress=steps.step)
     if as_json:
-        _print_json(result.as_json())
+        print_json(result.as_json())
     else:
         _print_welcome(result)
 
@@ -83,18 +83,18 @@ def down(
     with Steps(err, quiet=as_json) as steps:
         stopped = Embedded().down(wipe_data=wipe, progress=steps.step)
     if as_json:
-        _print_json({"stopped": list(stopped.roles), "wiped": stopped.wiped})
+        print_json({"stopped": list(stopped.roles), "wiped": stopped.wiped})
         return
-    typer.echo(f"Stopped {', '.join(stopped.roles)}." if stopped.roles else "Nothing was running.")
+    print_line(f"Stopped {', '.join(stopped.roles)}." if stopped.roles else "Nothing was running.")
     if wipe:
-        typer.echo(f"Deleted the data in {stopped.wiped}." if stopped.wiped else "There was no data to delete.")
+        print_line(f"Deleted the data in {stopped.wiped}." if stopped.wiped else "There was no data to delete.")
 
 
 def status(*, as_json: Json = False) -> None:
     """Show what runs; the exit code is 0 if all of it does, else 3."""
     found = Embedded().status()
     if as_json:
-        _print_json(found.as_json())
+        print_json(found.as_json())
     else:
         _print_status(found)
     if not found.running:
@@ -103,7 +103,7 @@ def status(*, as_json: Json = False) -> None:
 
 def _print_welcome(result: Status) -> None:
     count = f"{len(result.brokers)} broker{'s' if len(result.brokers) > 1 else ''}"
-    out.print(f"[bold green]{KAFKA.title} is running[/] ({count}).")
+    out.print(Text.assemble((f"{KAFKA.title} is running", "bold green"), f" ({count})."))
     _print_facts(
         [
             *(("note", note) for note in result.notes),
@@ -112,14 +112,15 @@ def _print_welcome(result: Status) -> None:
             ("data", result.data),
         ]
     )
-    out.print("\nTo use it from this shell, to look at it and to stop it:")
+    out.print()
+    out.print("To use it from this shell, to look at it and to stop it:")
     for command in (f"export PENSTOCK_BROKERS={result.bootstrap}", "penstock status", "penstock down"):
         out.print(f"  {command}", markup=False, soft_wrap=True)
 
 
 def _print_status(found: Status) -> None:
     if not found.brokers:
-        out.print("No embedded Kafka runs. Start one with [bold]penstock up[/].")
+        out.print(Text.from_markup("No embedded Kafka runs. Start one with [bold]penstock up[/]."))
         _print_facts([("note", note) for note in found.notes])
         return
     out.print(_servers(found))
@@ -134,7 +135,9 @@ def _print_status(found: Status) -> None:
         ]
     )
     if not found.running:
-        out.print("\nNot all of it works. [bold]penstock up[/] starts what is missing, on the same data.")
+        out.print()
+        advice = "Not all of it works. [bold]penstock up[/] starts what is missing, on the same data."
+        out.print(Text.from_markup(advice))
 
 
 def _servers(found: Status) -> Table:
@@ -152,8 +155,8 @@ def _servers(found: Status) -> Table:
     return table
 
 
-def _cells(server: ServerStatus) -> tuple[str, str, str, str]:
-    state = f"[{_COLOURS[server.state]}]{server.state.value}[/]"
+def _cells(server: ServerStatus) -> tuple[Text, str, str, str]:
+    state = Text(server.state.value, style=_COLOURS[server.state])
     if server.pid is None:
         return state, "-", "-", "-"
     return state, str(server.pid), _duration(server.uptime_seconds or 0), f"{(server.memory_bytes or 0) >> 20} MB"
@@ -169,7 +172,3 @@ def _print_facts(facts: list[tuple[str, str | None]]) -> None:
     for name, value in facts:
         if value is not None:
             out.print(f"  {name:<9} {value}", markup=False, soft_wrap=True)
-
-
-def _print_json(value: object) -> None:
-    typer.echo(json.dumps(value, indent=2))

@@ -15,7 +15,6 @@ import typer
 from rich.columns import Columns
 from rich.panel import Panel
 from rich.progress import Progress
-from rich.text import Text
 
 from penstock.cli.asking import confirm
 from penstock.cli.connecting import ClientSettings, ConfigFile, connect
@@ -23,13 +22,14 @@ from penstock.cli.decoding import KeyAs, OfApp, RegistryUrl, ValueAs, lens_for
 from penstock.cli.editing import edit_letter
 from penstock.cli.lag import PANEL
 from penstock.cli.options import Brokers, Json
-from penstock.cli.screen import err, out
+from penstock.cli.screen import block, err, out, print_json
 from penstock.cli.signals import stop_on_signals
-from penstock.cli.tables import moment, print_json, print_table
+from penstock.cli.tables import moment, print_table
 from penstock.core.expression import Expression
+from penstock.core.foreign_text import printable_json, printable_line
 from penstock.core.letter_notes import returns_of
 from penstock.core.moment import moment_or_ago
-from penstock.core.readable import as_plain, as_text, readable
+from penstock.core.readable import as_plain, readable
 from penstock.errors import ConfigError, TopicError
 from penstock.ops.audit import Audit
 from penstock.ops.dead_letters import Choice, Letter, chosen_letters, dead_letter_topics, piles
@@ -150,7 +150,7 @@ def ls(
             f"{pile.count:,}",
             moment(pile.first),
             moment(pile.last),
-            as_text(pile.message.encode(), limit=_PREVIEW),
+            printable_line(pile.message, limit=_PREVIEW),
         )
         for common, pile in found.items()
     ]
@@ -368,9 +368,10 @@ def _letter_json(letter: Letter, seen: Seen) -> dict[str, Any]:
 def _record_panel(letter: Letter, seen: Seen) -> Panel:
     record, value = letter.record, seen.value
     is_whole = isinstance(value, dict | list) and seen.value_problem is None and not _is_hex(value)
-    shown = json.dumps(value, indent=2, ensure_ascii=False) if is_whole else seen.value_text(record)
+    whole = json.dumps(value, indent=2, ensure_ascii=False) if is_whole else None
+    shown = seen.value_text(record) if whole is None else printable_json(whole)
     lines = [f"key    {seen.key_text(record)}", "", shown]
-    return Panel(Text("\n".join(lines)), title=Text(str(record)), title_align="left")
+    return Panel(block("\n".join(lines)), title=block(str(record)), title_align="left")
 
 
 def _is_hex(value: Any) -> bool:
@@ -387,7 +388,7 @@ def _note_panel(letter: Letter) -> Panel:
         "returns": returns_of(letter.record.headers) or None,
         "died": moment(letter.died_at),
         "error": note.error_type,
-        "message": as_text(note.message.encode()) if note.message else None,
+        "message": note.message,
     }
-    lines = [f"{name:<9}{value}" for name, value in facts.items() if value not in (None, "")]
-    return Panel(Text("\n".join(lines)), title=Text(note.style or "no notes"), title_align="left")
+    lines = [f"{name:<9}{printable_line(str(value))}" for name, value in facts.items() if value not in (None, "")]
+    return Panel(block("\n".join(lines)), title=block(note.style or "no notes"), title_align="left")

@@ -1,8 +1,9 @@
 """Where every command starts and every error ends."""
 
-import json
 import signal
 import sys
+import traceback
+from types import TracebackType
 from typing import Annotated, NoReturn
 
 import typer
@@ -10,7 +11,7 @@ import typer
 from penstock import __version__
 from penstock.cli import demo, devkit, dlq, groups, lag, offsets, plan, run, ship, stop, streams, topics
 from penstock.cli.logs import log_error, wants_json
-from penstock.cli.screen import err
+from penstock.cli.screen import block, err, print_json, print_line
 from penstock.errors import PenstockError
 
 _INTERRUPTED = 130
@@ -39,7 +40,7 @@ stop.register(app)
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(__version__)
+        print_line(__version__)
         raise typer.Exit
 
 
@@ -55,6 +56,7 @@ def _root(
 
 def main() -> NoReturn:
     """Run the command line; errors become one clear line and an exit code."""
+    sys.excepthook = _show_bug
     # As Ctrl+C does: whatever a command has begun is undone on the way out.
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     try:
@@ -77,16 +79,23 @@ def main() -> NoReturn:
     sys.exit(result if isinstance(result, int) else 0)
 
 
+def _show_bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """An error of Penstock's own. Its message may hold what others wrote, as every message may."""
+    err.print(block("".join(traceback.format_exception(kind, error, trace))), soft_wrap=True)
+
+
 def _show(problem: str, hint: str, *, kind: str) -> None:
     if wants_json(sys.argv):
         log_error(problem, hint, kind=kind)
         if "--json" not in sys.argv:
             return
     if "--json" in sys.argv:
-        typer.echo(json.dumps({"error": {"type": kind, "problem": problem, "hint": hint}}))
+        print_json({"error": {"type": kind, "problem": problem, "hint": hint}}, indent=None)
         return
-    # As plain text: a message may hold brackets that are not markup.
+    first, *more = problem.split("\n")
     err.print("error:", style="bold red", end=" ")
-    err.print(problem, markup=False, highlight=False, soft_wrap=True)
+    err.print(first, soft_wrap=True)
+    if more:
+        err.print(block("\n".join(more), indent="  "), soft_wrap=True)
     if hint:
-        err.print(hint, markup=False, highlight=False, soft_wrap=True)
+        err.print(hint, soft_wrap=True)

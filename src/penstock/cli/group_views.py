@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from penstock.cli.lag import status_text
-from penstock.cli.screen import err
-from penstock.cli.tables import duration, print_json, print_table, rate
+from penstock.cli.screen import err, print_json
+from penstock.cli.tables import duration, print_table, rate
 from penstock.core.record import TopicPartition as Place
 from penstock.errors import PenstockError
 from penstock.kafka.groups import GroupDescription

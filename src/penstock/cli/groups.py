@@ -13,8 +13,8 @@ from penstock.cli.group_views import show_members, show_offsets, show_state
 from penstock.cli.history import EXAMPLES, history
 from penstock.cli.lag import PANEL, group_json
 from penstock.cli.options import Brokers, Json
-from penstock.cli.screen import err, out
-from penstock.cli.tables import print_json, print_table
+from penstock.cli.screen import err, out, print_json
+from penstock.cli.tables import print_table
 from penstock.errors import ConfigError, PenstockError, StateError
 from penstock.kafka.cluster import Cluster
 from penstock.kafka.groups import SHARE, GroupDescription, Groups

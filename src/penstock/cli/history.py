@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from penstock.cli.options import Json
-from penstock.cli.tables import moment, print_json, print_table
-from penstock.core.readable import as_text
+from penstock.cli.screen import print_json, print_line
+from penstock.cli.tables import moment, print_table
 from penstock.core.rebalance import Handover, Rebalance, Voter
 from penstock.core.record import TopicPartition as Place
 from penstock.errors import StateError
@@ -46,25 +46,25 @@ def history(
         return
     for number, each in enumerate(found):
         if number:
-            typer.echo("")
+            print_line()
         _show(each)
 
 
 def _show(each: GroupRound) -> None:
     its = each.first.rebalance
     generation = "" if its.generation is None else f" generation {its.generation},"
-    _say(f"{moment(each.began)}{generation} {its.strategy or 'strategy unknown'}: {each.reason}")
+    print_line(f"{moment(each.began)}{generation} {its.strategy or 'strategy unknown'}: {each.reason}")
     if its.coordinator is not None:
-        _say(f"  coordinator: {its.coordinator.explained()}")
+        print_line(f"  coordinator: {its.coordinator.explained()}")
     if its.leader is not None:
-        _say(f"  leader: {its.leader}")
+        print_line(f"  leader: {its.leader}")
     if its.members is not None:
         columns = ("  MEMBER", "INSTANCE-ID", "RACK", "VOTES", "HAD", "GETS")
         print_table(columns, [_voter_row(voter) for voter in its.members], right=columns[4:])
     rows = [_told_row(told.member, told.rebalance) for told in each.told]
     print_table(("  TOLD BY", "PHASES", "GAVE UP", "TOOK", "LOST"), rows)
     if each.handovers:
-        _say(f"  without an owner: {_gaps(each.handovers)}")
+        print_line(f"  without an owner: {_gaps(each.handovers)}")
 
 
 def _voter_row(voter: Voter) -> tuple[object, ...]:
@@ -96,10 +96,6 @@ def _gaps(handovers: Sequence[Handover]) -> str:
 
 def _seconds(seconds: float) -> str:
     return f"{seconds * 1000:.0f}ms" if seconds < 1 else f"{seconds:.1f}s"
-
-
-def _say(line: str) -> None:
-    typer.echo(as_text(line.encode(errors="replace")))
 
 
 def _as_json(each: GroupRound) -> dict[str, Any]:

@@ -11,9 +11,10 @@ from rich.text import Text
 
 from penstock.cli.connecting import ClientSettings, ConfigFile, connect
 from penstock.cli.options import Brokers, Json
-from penstock.cli.screen import err, out
-from penstock.cli.tables import Styled, duration, print_json, rate, sparkline, table_lines
+from penstock.cli.screen import err, out, print_json, print_styled_lines
+from penstock.cli.tables import Styled, duration, rate, sparkline, table_lines
 from penstock.core.duration import seconds
+from penstock.core.foreign_text import printable_line
 from penstock.core.lag_rules import Status, worst
 from penstock.core.wording import at_most
 from penstock.errors import PenstockError
@@ -82,7 +83,7 @@ def lag(
         if as_json:
             print_json(view.as_json())
         else:
-            typer.echo("\n".join(view.lines()))
+            print_styled_lines(view.lines())
     raise typer.Exit(EXIT_CODES[status])
 
 
@@ -124,7 +125,7 @@ class _View:
         if self._partitions:
             places = [_partition_row(name, each) for name, group in good.items() for each in group.partitions]
             lines += ["", *table_lines(_PARTITION_COLUMNS, places, right=_NUMBERS)]
-        return lines + self._problems(good)
+        return lines + [printable_line(each) for each in self._problems(good)]
 
     def _problems(self, good: Mapping[str, GroupLag]) -> list[str]:
         lines = [f"{name}: {each.problem}" for name, each in self._found.items() if isinstance(each, PenstockError)]
@@ -169,7 +170,7 @@ class _Plain:
         pass
 
     def update(self, text: Text, *, refresh: bool) -> None:  # noqa: ARG002 - as Live has it
-        typer.echo(text.plain)
+        print_styled_lines([text.plain])
 
 
 def status_text(status: Status) -> Styled:

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from rich.console import Console
-
+from penstock.cli.screen import Screen
 from penstock.core import events
 from penstock.core.wording import at_most
 from penstock.errors import ConfigError
@@ -63,7 +62,7 @@ class Totals:
 class Narrator:
     """Tells a person what happens, in few lines."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Screen) -> None:
         self._console = console
         self._dead_letters = 0
         self._retries = 0

@@ -16,10 +16,10 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import Any, TextIO
 
-from rich.console import Console
-
 from penstock.cli.listeners import Narrator
+from penstock.cli.screen import Screen
 from penstock.core import events
+from penstock.core.foreign_text import printable_json
 from penstock.core.settings import scrubbed
 
 # Many a second, or of no interest but to metrics and --events.
@@ -41,7 +41,7 @@ class JsonLog(Narrator):
     """A listener to events. Their messages are in the words of the terminal, but for that none is left out."""
 
     def __init__(self, stream: TextIO, settings: Mapping[str, Any]) -> None:
-        super().__init__(Console(quiet=True))
+        super().__init__(Screen(quiet=True))
         self._stream = stream
         self._settings = settings
         self._told: tuple[str, str] | None = None
@@ -61,7 +61,7 @@ class JsonLog(Narrator):
     def write(self, level: str, event: str, message: str, fields: Mapping[str, Any] | None = None) -> None:
         line = {"ts": _timestamp(time.time()), "level": level, "event": event, "message": message, **(fields or {})}
         # One write, so that the lines of several threads do not mix. What has no form in JSON is told as text.
-        self._stream.write(json.dumps(self._scrub(line), ensure_ascii=False, default=str) + "\n")
+        self._stream.write(printable_json(json.dumps(self._scrub(line), ensure_ascii=False, default=str)) + "\n")
         self._stream.flush()
 
     def _scrub(self, value: Any) -> Any:

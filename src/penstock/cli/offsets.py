@@ -11,9 +11,9 @@ from penstock.cli.asking import confirm
 from penstock.cli.connecting import ClientSettings, ConfigFile, connect
 from penstock.cli.lag import PANEL
 from penstock.cli.options import Brokers, Json
-from penstock.cli.screen import err, out
+from penstock.cli.screen import err, out, print_file, print_json
 from penstock.cli.tables import moment as shown_moment
-from penstock.cli.tables import print_json, print_table
+from penstock.cli.tables import print_table
 from penstock.core.moment import moment, span
 from penstock.core.offset_csv import Plan, read_offsets, write_offsets
 from penstock.core.reset import Scenario, To
@@ -183,7 +183,7 @@ def export(
         ]
         print_json({"offsets": rows})
     else:
-        typer.echo(write_offsets(found), nl=False)
+        print_file(write_offsets(found))
 
 
 def import_(

@@ -18,8 +18,7 @@ from penstock.cli.connecting import ClientSettings, ConfigFile, connect
 from penstock.cli.lag import PANEL
 from penstock.cli.options import Brokers, Json
 from penstock.cli.plan_view import show_figures, show_plan
-from penstock.cli.screen import err
-from penstock.cli.tables import print_json
+from penstock.cli.screen import err, print_json
 from penstock.core.duration import seconds
 from penstock.errors import ConfigError
 from penstock.kafka.cluster import Cluster

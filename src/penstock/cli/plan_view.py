@@ -9,7 +9,7 @@ from rich.text import Text
 from penstock.assign.plan import Move, Pause, Plan, Side, Spread
 from penstock.cli.screen import out
 from penstock.cli.tables import print_table, rate
-from penstock.core.readable import as_text
+from penstock.core.foreign_text import printable_line
 from penstock.core.record import TopicPartition
 
 _MOVES_SHOWN = 20
@@ -100,10 +100,10 @@ def _print_lists(made: Plan, members: Sequence[str], names: Mapping[str, str]) -
     out.print(table)
 
 
-def _cell(side: Side, member: str) -> str:
+def _cell(side: Side, member: str) -> str | Text:
     if member not in side.partitions:
-        return "[dim]not there[/]"
-    return shortened(side.partitions[member]) or "[dim]nothing[/]"
+        return Text("not there", style="dim")
+    return shortened(side.partitions[member]) or Text("nothing", style="dim")
 
 
 def shortened(places: Sequence[TopicPartition]) -> str:
@@ -163,4 +163,4 @@ def _owners(side: Side) -> dict[TopicPartition, str]:
 
 def _called(member: str, names: Mapping[str, str]) -> str:
     """As harmless text: names are others', and terminals obey control characters."""
-    return as_text(names.get(member, member).encode(errors="replace"))
+    return printable_line(names.get(member, member))

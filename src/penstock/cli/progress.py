@@ -6,11 +6,12 @@ Where nobody looks (no terminal), steps are printed as plain lines and bars are 
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from penstock.cli.screen import Screen
 from penstock.core import events
+from penstock.core.foreign_text import printable_line
 
 
 class _Rate(ProgressColumn):
@@ -45,11 +46,11 @@ class _Bar(BarColumn):
 class _Live:
     """A display with one line; ``console`` is where, and other lines scroll above it."""
 
-    def __init__(self, console: Console, description: str) -> None:
+    def __init__(self, console: Screen, description: str) -> None:
         self._console = console
         self._progress = Progress(
             SpinnerColumn(),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             _Bar(),
             _Counts(),
             _Rate(),
@@ -100,7 +101,7 @@ class _Live:
 class Meter(_Live):
     """A listener that draws a bar from the records read against the lag, and on Spark says which batch is through."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Screen) -> None:
         super().__init__(console, "records")
 
     def __call__(self, event: events.Event) -> None:
@@ -113,8 +114,8 @@ class Meter(_Live):
 class Steps(_Live):
     """One step after the other, each printed when it begins, with a bar under it while it lasts."""
 
-    def __init__(self, console: Console, *, quiet: bool = False) -> None:
-        super().__init__(Console(quiet=True) if quiet else console, "")
+    def __init__(self, console: Screen, *, quiet: bool = False) -> None:
+        super().__init__(Screen(quiet=True) if quiet else console, "")
         self._current = ""
 
     def step(self, text: str, *, done: int = 0, total: int = 0, unit: str = "records") -> None:
@@ -125,7 +126,8 @@ class Steps(_Live):
             self._left.clear()
             self._measured.clear()
             self._console.print(f"• {text}", markup=False, soft_wrap=True)
-            self._progress.reset(self._task, total=total or None, description=text, dead_letters=0, unit=unit)
+            description = printable_line(text)
+            self._progress.reset(self._task, total=total or None, description=description, dead_letters=0, unit=unit)
         self._progress.update(self._task, completed=done, total=total or None)
 
     def event(self, event: events.Event) -> None:

@@ -1,6 +1,5 @@
 """``penstock run``."""
 
-import json
 import sys
 import threading
 from collections.abc import Callable
@@ -23,7 +22,7 @@ from penstock.cli.metrics import serve_metrics
 from penstock.cli.options import Brokers, Json, choose_brokers
 from penstock.cli.progress import Meter, Steps
 from penstock.cli.reloading import run_again_and_again
-from penstock.cli.screen import err, out
+from penstock.cli.screen import err, out, print_json
 from penstock.cli.signals import stop_on_signals
 from penstock.core.duration import seconds
 from penstock.engine import HealthBoard
@@ -203,7 +202,7 @@ def run(
                 health=board,
             )
     if as_json:
-        typer.echo(json.dumps({"stopped": [asdict(each) for each in totals.stopped]}))
+        print_json({"stopped": [asdict(each) for each in totals.stopped]}, indent=None)
 
 
 _Say = Callable[[str], None]

@@ -1,6 +1,5 @@
 """``penstock ship``."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,7 +8,7 @@ import typer
 from penstock import __version__
 from penstock.app import load_app
 from penstock.cli.options import Json
-from penstock.cli.screen import out
+from penstock.cli.screen import out, print_json
 from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def ship(
                 hint="Name a file in a folder of yours.",
             ) from error
     if as_json:
-        typer.echo(json.dumps(_summary(shipment, output), indent=2))
+        print_json(_summary(shipment, output))
     else:
         _print(_summary(shipment, output))
 

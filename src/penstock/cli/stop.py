@@ -1,6 +1,5 @@
 """``penstock stop``: end a run of this machine cleanly, from another terminal or a script."""
 
-import json
 import time
 from contextlib import suppress
 from dataclasses import asdict
@@ -9,10 +8,11 @@ from typing import Annotated, Any
 import psutil
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from penstock.cli.options import Json
 from penstock.cli.progress import Steps
-from penstock.cli.screen import err, out
+from penstock.cli.screen import err, out, print_json, print_line
 from penstock.core.duration import seconds
 from penstock.errors import StateError
 from penstock.ops.runs import Run, alive, look_again
@@ -53,10 +53,10 @@ def stop(
     with Steps(err, quiet=as_json) as steps:
         ended = [_await(run, deadline, steps, timeout=timeout) for run in runs]
     if as_json:
-        typer.echo(json.dumps({"stopped": [_as_json(run) for run in ended]}, indent=2))
+        print_json({"stopped": [_as_json(run) for run in ended]})
         return
     for run in ended:
-        typer.echo(_how(run))
+        print_line(_how(run))
 
 
 def _ask(run: Run) -> None:
@@ -94,10 +94,10 @@ def _how(run: Run) -> str:
 
 def _list(runs: list[Run], *, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps({"running": [_as_json(run) for run in runs]}, indent=2))
+        print_json({"running": [_as_json(run) for run in runs]})
         return
     if not runs:
-        out.print("Nothing runs. Start an app with [bold]penstock run MODULE:APP[/].")
+        out.print(Text.from_markup("Nothing runs. Start an app with [bold]penstock run MODULE:APP[/]."))
         return
     table = Table(box=None, pad_edge=False)
     for column in ("app", "engine", "groups", "process", "for"):
@@ -107,7 +107,9 @@ def _list(runs: list[Run], *, as_json: bool) -> None:
         state = " (stopping)" if run.stopping else ""
         table.add_row(run.app, run.engine, ", ".join(run.groups), f"{run.pid}{state}", f"{minutes}m {rest:02}s")
     out.print(table)
-    out.print("\nStop one with [bold]penstock stop NAME[/], where NAME is its app, a group or the process.")
+    out.print()
+    advice = "Stop one with [bold]penstock stop NAME[/], where NAME is its app, a group or the process."
+    out.print(Text.from_markup(advice))
 
 
 def _nothing_found(name: str) -> StateError:

@@ -1,6 +1,5 @@
 """``penstock tail`` and ``penstock produce``: records to the terminal and from it."""
 
-import json
 import sys
 import threading
 import time
@@ -18,7 +17,7 @@ from penstock.cli.connecting import ClientSettings, ConfigFile, connect
 from penstock.cli.decoding import KeyAs, OfApp, RegistryUrl, ValueAs, choose_registry, format_of, lens_for
 from penstock.cli.lag import PANEL
 from penstock.cli.options import Brokers, Json
-from penstock.cli.screen import err
+from penstock.cli.screen import err, print_json, print_line
 from penstock.cli.signals import stop_on_signals
 from penstock.cli.tables import moment
 from penstock.codecs.json_forms import json_encoder
@@ -219,7 +218,7 @@ def produce_(
             rate=rate,
             progress=lambda done: bar.update(task, completed=done),
         )
-    typer.echo(json.dumps({"written": written})) if as_json else err.print(f"Wrote {written:,} records to {topic}.")
+    print_json({"written": written}, indent=None) if as_json else err.print(f"Wrote {written:,} records to {topic}.")
 
 
 def _read_all(
@@ -256,12 +255,12 @@ def _header(text: str) -> tuple[str, bytes | None]:
 
 def _print(record: Record, seen: Seen, *, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(_as_json(record, seen), ensure_ascii=False))
+        print_json(_as_json(record, seen), indent=None)
         return
     when = moment(record.timestamp_ms / 1000) if record.timestamp_ms >= 0 else "-"
     notes = " ".join(f"{name}={as_text(value)}" for name, value in record.headers)
     line = f"{when} {record} {seen.key_text(record)} {seen.value_text(record)}"
-    typer.echo(f"{line} [{notes}]" if notes else line)
+    print_line(f"{line} [{notes}]" if notes else line)
 
 
 def _as_json(record: Record, seen: Seen) -> dict[str, Any]:

@@ -1,17 +1,14 @@
-"""How results look: plain tables on standard output, numbers and times as people read them, or JSON."""
+"""How results look: plain tables on standard output, numbers and times as people read them."""
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
-import typer
 from rich.cells import cell_len
 from rich.style import Style
 
-from penstock.cli.screen import out
-from penstock.core.readable import as_text
+from penstock.cli.screen import out, print_styled_lines
+from penstock.core.foreign_text import printable_line
 
 _TICKS = "▁▂▃▄▅▆▇█"
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
@@ -28,15 +25,14 @@ class Styled:
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Iterable[str] = ()) -> None:
     """Columns named in ``right`` are aligned there, as numbers are. Rows are never cut: lines may be long."""
-    for line in table_lines(columns, rows, right=right):
-        typer.echo(line)
+    print_styled_lines(table_lines(columns, rows, right=right))
 
 
 def table_lines(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Iterable[str] = ()) -> list[str]:
     """Laid out by hand: a table of ten thousand groups must not take longer than asking for them."""
     numbers = [column in set(right) for column in columns]
-    cells: list[list[Styled | str]] = [[Styled(each, "bold") for each in columns]]
-    cells += [[each if isinstance(each, Styled) else _plain(each) for each in row] for row in rows]
+    cells: list[list[Styled | str]] = [[_plain(Styled(each, "bold")) for each in columns]]
+    cells += [[_plain(each) for each in row] for row in rows]
     widths = [max(_width(row[at]) for row in cells) for at in range(len(columns))]
     return [
         " ".join(
@@ -55,10 +51,6 @@ def _placed(cell: Styled | str, width: int, *, to_the_right: bool) -> str:
     space = " " * (width - cell_len(text))
     shown = Style.parse(cell.style).render(text) if isinstance(cell, Styled) and out.is_terminal else text
     return space + shown if to_the_right else shown + space
-
-
-def print_json(value: Any) -> None:
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str))
 
 
 def duration(seconds: float | None) -> str:
@@ -105,6 +97,8 @@ def sparkline(values: Sequence[float], width: int = 20) -> str:
     return "".join(_TICKS[round(each / top * (len(_TICKS) - 1))] if top else _TICKS[0] for each in shown)
 
 
-def _plain(cell: object) -> str:
+def _plain(cell: object) -> Styled | str:
     """In one line and harmless: names and messages come from others, and terminals obey control characters."""
-    return "-" if cell is None or cell == "" else as_text(str(cell).encode(errors="replace"))
+    if isinstance(cell, Styled):
+        return Styled(printable_line(cell.text), cell.style)
+    return "-" if cell is None or cell == "" else printable_line(str(cell))

@@ -6,8 +6,8 @@ import typer
 
 from penstock.cli.connecting import ClientSettings, ConfigFile, connect
 from penstock.cli.options import Brokers, Json
-from penstock.cli.screen import err, out
-from penstock.cli.tables import Styled, print_json, print_table
+from penstock.cli.screen import err, out, print_json
+from penstock.cli.tables import Styled, print_table
 from penstock.core.hot_keys import KeyCount, KeySurvey, Remedy, fullest_if, remedies
 from penstock.core.readable import as_plain, as_text, readable
 from penstock.errors import ConfigError
@@ -64,7 +64,8 @@ def keys(
     _show_keys(survey, limit)
     if then is not None:
         words = f"The fullest partition would have {then:.1%} of all records, instead of {survey.fullest:.1%}."
-        out.print(f"\n{words}", markup=False)
+        out.print()
+        out.print(words)
         return
     _show_remedies(remedies(survey))
 
@@ -77,8 +78,9 @@ def _show_keys(survey: KeySurvey, limit: int) -> None:
         rows.append((Styled("no key", "dim"), f"{survey.unkeyed:,}", share, share, "any"))
     print_table(("KEY", "RECORDS", "SHARE", "AT-MOST", "PARTITIONS"), rows, right=_NUMBERS)
     fullest = survey.counts.index(max(survey.counts))
+    out.print()
     out.print(
-        f"\n{survey.total:,} records looked at, about {survey.distinct:,} keys. "
+        f"{survey.total:,} records looked at, about {survey.distinct:,} keys. "
         f"Partition {fullest} has {survey.fullest:.1%} of them; an even share is {1 / len(survey.counts):.1%}.",
         markup=False,
         soft_wrap=True,
@@ -111,7 +113,7 @@ def _show_remedies(found: tuple[Remedy, ...]) -> None:
         return
     for each in sorted(found, key=lambda each: not each.fits):
         mark = ("✓", "green") if each.fits else ("✗", "dim")
-        out.print(f"[{mark[1]}]{mark[0]} {each.name}[/]", highlight=False)
+        out.print(f"{mark[0]} {each.name}", style=mark[1])
         for line in (each.why, *((f"Costs: {each.costs}",) if each.fits else ())):
             out.print(f"    {line}", markup=False, soft_wrap=True)
         for command in each.commands if each.fits else ():

@@ -12,8 +12,8 @@ from penstock.cli.asking import confirm
 from penstock.cli.connecting import ClientSettings, ConfigFile, connect
 from penstock.cli.lag import PANEL
 from penstock.cli.options import Brokers, Json
-from penstock.cli.screen import err, out
-from penstock.cli.tables import duration, moment, print_json, print_table, rate, size
+from penstock.cli.screen import err, out, print_json
+from penstock.cli.tables import duration, moment, print_table, rate, size
 from penstock.core.wording import at_most
 from penstock.errors import ConfigError, TopicError
 from penstock.ops.topics import PartitionFacts, TopicFacts, topic_facts

@@ -8,6 +8,7 @@ import re
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
+from penstock.core.foreign_text import printable_json
 from penstock.core.rebalance import Rebalance
 
 
@@ -418,4 +419,4 @@ def fields(event: Event, ts: float) -> dict[str, Any]:
 
 def to_json(event: Event, ts: float) -> str:
     """One line of JSON; ``ts`` is in seconds since 1970."""
-    return json.dumps(fields(event, ts), separators=(",", ":"), ensure_ascii=False)
+    return printable_json(json.dumps(fields(event, ts), separators=(",", ":"), ensure_ascii=False))

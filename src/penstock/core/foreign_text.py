@@ -7,6 +7,7 @@ alike. So whatever is not simply visible is shown as its escape, in the form tha
 The backslash itself stays as it is, so that paths and JSON remain readable: the result is for eyes, not for parsing.
 """
 
+import json
 import unicodedata
 
 # Categories of Unicode: control, format (bidirectional marks, zero-width), surrogate, private use, unassigned, line
@@ -35,14 +36,29 @@ def printable_block(text: str, *, indent: str = "") -> str:
     return "\n".join((indent + printable_line(line)).rstrip() for line in lines)
 
 
-def _shown(character: str) -> str:
-    code = ord(character)
-    if (
+def printable_json(text: str) -> str:
+    """JSON in one line or in several, of the same meaning: JSON has an escape for every character.
+
+    ``json.dumps(..., ensure_ascii=False)`` alone leaves bidirectional marks and some control characters as they are.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    # A line end in it belongs to the layout: inside of strings it is an escape already.
+    return "".join(each if each == "\n" or _is_visible(each) else json.dumps(each)[1:-1] for each in text)
+
+
+def _is_visible(character: str) -> bool:
+    return (
         unicodedata.category(character) not in _ESCAPED_CATEGORIES
         and character not in _INVISIBLE
-        and code not in _VARIATION_SELECTORS_SUPPLEMENT
-    ):
+        and ord(character) not in _VARIATION_SELECTORS_SUPPLEMENT
+    )
+
+
+def _shown(character: str) -> str:
+    if _is_visible(character):
         return character
+    code = ord(character)
     if character in _SHORT:
         return _SHORT[character]
     if code <= 0xFF:  # noqa: PLR2004 - what two digits can say

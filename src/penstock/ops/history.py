@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from penstock.core.events import Rebalanced
+from penstock.core.foreign_text import printable_json
 from penstock.core.rebalance import LEFT, Handover, Reason, Rebalance, resolved, without_owner
 
 # How many rebalances a run keeps; its file holds at most twice as many.
@@ -56,7 +57,7 @@ class HistoryFile:
             latest = self._path.read_text(encoding="utf-8").splitlines(keepends=True)[-self._kept :]
             self._path.write_text("".join(latest), encoding="utf-8")
             self._lines = len(latest)
-        line = json.dumps(asdict(event), separators=(",", ":"), ensure_ascii=False)
+        line = printable_json(json.dumps(asdict(event), separators=(",", ":"), ensure_ascii=False))
         with self._path.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
         self._lines += 1

@@ -9,6 +9,7 @@ from typing import Any
 from penstock.app import App, Handler, reader_by
 from penstock.codecs import RECORDS
 from penstock.codecs.json_forms import to_json
+from penstock.core.foreign_text import printable_line
 from penstock.core.outcome import Away, Reject, Skip, Undecodable
 from penstock.core.readable import as_plain, as_text, readable
 from penstock.core.record import Record
@@ -46,10 +47,10 @@ class Seen:
 def _line(value: Any, raw: bytes | None, problem: str | None) -> str:
     """Bytes that looked like what they are stay as they are; what was decoded is JSON in one line."""
     if problem is not None:
-        return f"{as_text(raw)} (cannot be decoded: {as_text(problem.encode())})"
+        return f"{as_text(raw)} (cannot be decoded: {printable_line(problem)})"
     if raw is None or as_plain(readable(raw)) == value:
         return as_text(raw)
-    return as_text(value.encode() if isinstance(value, str) else json.dumps(value, ensure_ascii=False).encode())
+    return printable_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
 class Lens:

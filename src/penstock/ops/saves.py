@@ -1,5 +1,6 @@
 """The offsets of a group as they were before they were set, on this machine, so that it can be undone."""
 
+import hashlib
 import os
 import time
 from collections.abc import Iterable, Mapping
@@ -15,6 +16,9 @@ from penstock.jvm.folders import disk_problems_explained, write_durably
 from penstock.kafka.groups import Commit
 
 _UNDONE = ".undone"
+# Disks take 255 bytes. A group with a longer name has a folder by its hash, which no other name is written as.
+_LONGEST_NAME = 240
+_HASHED = "-sha256"
 
 
 class _Line(msgspec.Struct):
@@ -81,8 +85,10 @@ class Saves:
         save.path.rename(save.path.with_name(f"{save.path.stem}{_UNDONE}.json"))
 
     def _of(self, group: str) -> Path:
-        # Any name is a folder's once it is written in letters that every disk takes.
-        return self._folder / group.encode().hex()
+        # Any name is a folder's once it is written in letters that every disk takes, and not too many of them.
+        name = group.encode()
+        written = name.hex()
+        return self._folder / (written if len(written) <= _LONGEST_NAME else hashlib.sha256(name).hexdigest() + _HASHED)
 
 
 def _save(path: Path, file: _File) -> Save:

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from penstock import App
 from penstock.cli.configuring import configure, print_config
+from penstock.cli.screen import Screen
 
 
 def app() -> App:
@@ -31,7 +31,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def printed(*, as_json: bool = False, brokers: str | None = None) -> str:
     text = io.StringIO()
     config = configure(app(), file=None, brokers=brokers, flags=["retry.attempts=9"])
-    print_config(config, Console(file=text, width=40), as_json=as_json)
+    print_config(config, Screen(file=text, width=40), as_json=as_json)
     return text.getvalue()
 
 

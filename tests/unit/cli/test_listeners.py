@@ -5,10 +5,10 @@ import json
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from penstock.cli.listeners import EventsFile, Fanout, Narrator, Totals
 from penstock.cli.progress import Meter, Steps
+from penstock.cli.screen import Screen
 from penstock.core import events
 from penstock.errors import ConfigError
 
@@ -32,7 +32,7 @@ def letter(offset: int) -> events.DeadLettered:
 
 def narrate(*seen: events.Event) -> str:
     text = io.StringIO()
-    narrator = Narrator(Console(file=text, width=200))
+    narrator = Narrator(Screen(file=text, width=200))
     for event in seen:
         narrator(event)
     return text.getvalue()
@@ -83,7 +83,7 @@ def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_meter_counts_both_engines_and_several_handlers() -> None:
-    meter = Meter(Console(file=io.StringIO()))
+    meter = Meter(Screen(file=io.StringIO()))
     meter(STARTED)
     for handler, read, dead_letters in (("one", 10, 1), ("two", 5, 0), ("one", 30, 2)):
         meter(events.Progressed(
@@ -103,7 +103,7 @@ def test_the_meter_counts_both_engines_and_several_handlers() -> None:
 
 def test_what_was_skipped_and_what_starts_again_is_told() -> None:
     text = io.StringIO()
-    narrator = Narrator(Console(file=text, width=200))
+    narrator = Narrator(Screen(file=text, width=200))
     narrator(events.OffsetOutOfRange(
         group="g", member="spark", topic="orders", partition=1, offset=4, low=10, high=90, moved_to=10, skipped=6
     ))  # fmt: skip
@@ -116,11 +116,11 @@ def test_what_was_skipped_and_what_starts_again_is_told() -> None:
 
 def test_each_step_is_printed_once() -> None:
     text = io.StringIO()
-    with Steps(Console(file=text, width=80)) as steps:
+    with Steps(Screen(file=text, width=80)) as steps:
         for done in range(3):
             steps.step("Producing", done=done, total=3)
         steps.step("Comparing [both]")
     assert text.getvalue() == "• Producing\n• Comparing [both]\n"
-    with Steps(Console(file=text), quiet=True) as steps:
+    with Steps(Screen(file=text), quiet=True) as steps:
         steps.step("unheard")
     assert "unheard" not in text.getvalue()

@@ -1,12 +1,13 @@
 """Text of others: whatever a terminal would obey, reorder or hide is shown as its escape."""
 
+import json
 import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.core.foreign_text import printable_block, printable_line
+from penstock.core.foreign_text import printable_block, printable_json, printable_line
 
 # Any text at all, lone surrogates too.
 _ANY_TEXT = st.text(st.characters(exclude_categories=()))
@@ -73,3 +74,11 @@ def test_every_line_of_a_block_is_as_safe_as_a_line(text: str, indent: str) -> N
     for line in shown.split("\n"):
         assert printable_line(line) == line
         assert line.startswith(indent) or not line
+
+
+@given(_ANY_TEXT, st.sampled_from([None, 2]))
+def test_json_keeps_its_meaning_and_layout_and_loses_what_is_not_visible(text: str, indent: int | None) -> None:
+    value = {text: [text, 1]}
+    shown = printable_json(json.dumps(value, indent=indent, ensure_ascii=False))
+    assert json.loads(shown) == value
+    assert all(printable_line(line) == line for line in shown.split("\n"))

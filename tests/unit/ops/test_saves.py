@@ -28,6 +28,13 @@ def test_groups_and_clusters_do_not_see_each_other(tmp_path: Path) -> None:
             Saves(cluster, tmp_path).newest(group)
 
 
+def test_the_longest_names_have_saves_of_their_own(tmp_path: Path) -> None:
+    saves = Saves("cluster", tmp_path)
+    names = ["g" * 250, "g" * 249 + "h", "g" * 32_000]
+    saved = {name: saves.write(name, reason="reset", touched=[], before={}) for name in names}
+    assert {name: saves.newest(name) for name in names} == saved
+
+
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     saves = Saves("cluster", tmp_path)
     save = saves.write("shipping", reason="reset", touched=[], before={})
