@@ -4,13 +4,14 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from penstock.app.failing import failing
 from penstock.app.handler import Handler
 from penstock.app.offset_store import AlreadyFinished
 from penstock.app.reading import Arguments, Begin, Reading, encoder_of, output_codec
 from penstock.app.tracing import traced, traced_async
 from penstock.core.breaker import Circuit
 from penstock.core.dead_letter import MAX_MESSAGE_BYTES, bounded
-from penstock.core.outcome import DONE, HELD, Away, Done, Failed, Outcome, Outgoing, Reject, Skip, Skipped, failed
+from penstock.core.outcome import DONE, HELD, Away, Done, Failed, Outcome, Outgoing, Reject, Skip, Skipped
 from penstock.core.record import Record
 from penstock.errors import ConfigError, HandlerError
 
@@ -31,7 +32,7 @@ def attempts(handler: Handler, reading: Reading = RECORDS) -> Attempt:
     function, arguments, takes_record = handler.function, Arguments(handler, reading), handler.signature.takes_record
     source_of, decode, arguments_of = arguments.source_of, arguments.decode, arguments.of
     to_record, to_outcome, only_record = reading.to_record, finisher(handler, reading), arguments.only_record
-    returned, retry = HELD if handler.commit == "manual" else DONE, handler.retry
+    returned, fail = HELD if handler.commit == "manual" else DONE, failing(handler)
 
     # Written out, as in the async one below: this runs for every record, and each call inside of it is felt.
     def attempt(record: Any, number: int) -> Outcome:
@@ -47,7 +48,7 @@ def attempts(handler: Handler, reading: Reading = RECORDS) -> Attempt:
         except Skip as skip:
             return Skipped(str(skip))
         except HANDLED as error:
-            return failed(error, retry)
+            return fail(error)
 
     return traced(handler, reading, attempt) if handler.tracing else attempt
 
@@ -57,7 +58,7 @@ def attempts_async(handler: Handler, reading: Reading = RECORDS) -> AsyncAttempt
     function, arguments, takes_record = handler.function, Arguments(handler, reading), handler.signature.takes_record
     source_of, decode, arguments_of = arguments.source_of, arguments.decode, arguments.of
     to_record, to_outcome, only_record = reading.to_record, finisher(handler, reading), arguments.only_record
-    returned, retry = HELD if handler.commit == "manual" else DONE, handler.retry
+    returned, fail = HELD if handler.commit == "manual" else DONE, failing(handler)
     waits, aside = arguments.waits if arguments.may_wait else None, reading.aside
 
     async def attempt(record: Any, number: int) -> Outcome:
@@ -77,14 +78,14 @@ def attempts_async(handler: Handler, reading: Reading = RECORDS) -> AsyncAttempt
             return Skipped(str(skip))
         except HANDLED as error:
             raise_if_cancelled(error)
-            return failed(error, retry)
+            return fail(error)
 
     return traced_async(handler, reading, attempt) if handler.tracing else attempt
 
 
 def attempts_in_transactions(handler: Handler, reading: Reading) -> Attempt:
     """The same where the handler writes in a transaction, which its record is finished by."""
-    function, arguments, retry = handler.function, Arguments(handler, reading), handler.retry
+    function, arguments, fail = handler.function, Arguments(handler, reading), failing(handler)
     begin, at, to_outcome = beginning(handler, reading), arguments.parts.index("tx"), finisher(handler, reading)
 
     def attempt(record: Any, number: int) -> Outcome:
@@ -99,7 +100,7 @@ def attempts_in_transactions(handler: Handler, reading: Reading) -> Attempt:
         except Skip as skip:
             return Skipped(str(skip))
         except HANDLED as error:
-            return failed(error, retry)
+            return fail(error)
         return outcome
 
     return traced(handler, reading, attempt) if handler.tracing else attempt
@@ -132,6 +133,7 @@ def halt_error(handler_name: str, record: Record, failure: Failed, *, is_committ
         f"Handler {handler_name} failed on {record}, attempt {record.attempt}: "
         f"{failure.error_type}: {bounded(failure.message, MAX_MESSAGE_BYTES)}.",
         hint=f"{past}. Mend the handler, or set such records aside with dead_letter=...",
+        traceback=failure.traceback,
     )
 
 
@@ -141,6 +143,7 @@ def breaker_error(handler_name: str, record: Record, failure: Failed, circuit: C
         f"Handler {handler_name} sent {circuit} to the dead letters, so it stopped before doing so with {record}: "
         f"{failure.error_type}: {bounded(failure.message, MAX_MESSAGE_BYTES)}.",
         hint="Nothing past it was committed. Mend what they have in common, then start again; or change breaker=...",
+        traceback=failure.traceback,
     )
 
 

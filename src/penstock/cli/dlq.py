@@ -27,6 +27,7 @@ from penstock.cli.screen import err, out
 from penstock.cli.signals import stop_on_signals
 from penstock.cli.tables import moment, print_json, print_table
 from penstock.core.expression import Expression
+from penstock.core.foreign_text import printable_block
 from penstock.core.letter_notes import returns_of
 from penstock.core.moment import moment_or_ago
 from penstock.core.readable import as_plain, as_text, readable
@@ -189,6 +190,8 @@ def show(
         return
     for each in letters:
         out.print(Columns([_record_panel(each, _seen(each, lens)), _note_panel(each)], expand=True))
+        if each.note.traceback:
+            out.print(Text(printable_block(each.note.traceback, indent="  ")), soft_wrap=True)
     if not letters:
         err.print("No letters.")
 
@@ -358,6 +361,7 @@ def _letter_json(letter: Letter, seen: Seen) -> dict[str, Any]:
         "attempts": note.attempts,
         "error_type": note.error_type,
         "message": note.message,
+        "traceback": note.traceback,
         "died_at": letter.died_at,
         "returns": returns_of(record.headers),
     }

@@ -60,7 +60,7 @@ def main() -> NoReturn:
     try:
         result = app(standalone_mode=False, prog_name="penstock")
     except PenstockError as error:
-        _show(error.problem, error.hint, kind=type(error).__name__)
+        _show(error.problem, error.hint, kind=type(error).__name__, traceback=error.traceback)
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         _show("Interrupted.", "", kind="Interrupted")
@@ -77,13 +77,14 @@ def main() -> NoReturn:
     sys.exit(result if isinstance(result, int) else 0)
 
 
-def _show(problem: str, hint: str, *, kind: str) -> None:
+def _show(problem: str, hint: str, *, kind: str, traceback: str = "") -> None:
     if wants_json(sys.argv):
-        log_error(problem, hint, kind=kind)
+        log_error(problem, hint, kind=kind, traceback=traceback)
         if "--json" not in sys.argv:
             return
     if "--json" in sys.argv:
-        typer.echo(json.dumps({"error": {"type": kind, "problem": problem, "hint": hint}}))
+        told = {"type": kind, "problem": problem, "hint": hint}
+        typer.echo(json.dumps({"error": {**told, "traceback": traceback} if traceback else told}))
         return
     # As plain text: a message may hold brackets that are not markup.
     err.print("error:", style="bold red", end=" ")

@@ -41,6 +41,11 @@ class WorkerDied(Exception):  # noqa: N818 - what became of a process, not somet
     """The process that attempted the record died, and maybe because of it."""
 
 
+_FINAL = (Reject, Undecodable)
+# Errors of these modules go by their own names.
+_UNNAMED = ("builtins", __name__)
+
+
 @dataclass(slots=True)
 class Outgoing:
     """A record on its way to Kafka: an output, a dead letter, or one that waits in a retry topic.
@@ -77,6 +82,9 @@ class Failed:
 
     ``headers`` are for what becomes of the record, in place of its own of the same names.
 
+    ``traceback`` is rendered where the error was raised, and bounded there; empty where it would only repeat the
+    message.
+
     ``wait`` is given where the attempt could not be made, because something that it needs is away. It does not count as
     an attempt then: the record is tried again after so many seconds, as often as it takes.
     """
@@ -87,6 +95,7 @@ class Failed:
     retry: Retry = DEFAULT_RETRY
     wait: float | None = None
     headers: tuple[Header, ...] = ()
+    traceback: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +110,30 @@ DONE = Done()
 HELD = Held()
 
 
-def failed(error: BaseException, policy: RetryPolicy = DEFAULT_RETRY) -> Failed:
+def failed(
+    error: BaseException, policy: RetryPolicy = DEFAULT_RETRY, *, message: str | None = None, traceback: str = ""
+) -> Failed:
+    """What an error means for its record; ``message`` where there is more to say than the error's own."""
     kind = type(error)
     retry = retry_for(policy, kind)
-    final = isinstance(error, Reject | Undecodable) or retry.attempts == 1
-    name = kind.__name__ if kind.__module__ in ("builtins", __name__) else f"{kind.__module__}.{kind.__qualname__}"
     wait = error.seconds if isinstance(error, Away) else None
-    return Failed(name, _message(error), final=final and wait is None, retry=retry, wait=wait)
+    return Failed(
+        error_name(kind),
+        error_message(error) if message is None else message,
+        final=wait is None and (retry.attempts == 1 or isinstance(error, _FINAL)),
+        retry=retry,
+        wait=wait,
+        traceback=traceback,
+    )
 
 
-def _message(error: BaseException) -> str:
+def error_name(kind: type[BaseException]) -> str:
+    """The name by which an error is known in dead letters and reports."""
+    module = kind.__module__
+    return kind.__name__ if module in _UNNAMED else f"{module}.{kind.__qualname__}"
+
+
+def error_message(error: BaseException) -> str:
     # A user's exception may itself fail to print, and that must not cost the record its dead letter.
     try:
         return str(error)

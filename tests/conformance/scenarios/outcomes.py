@@ -104,6 +104,8 @@ def after_its_last_attempt_a_record_is_a_dead_letter(driver: Driver) -> None:
     assert counts(stage.catch_up()) == (3, 0, 1, 0)
     (letter,) = stage.records(dlq)
     assert (letter.value, header(letter, "attempts"), header(letter, "error-type")) == (b"1", "3", "OSError")
+    frame, line, last = header(letter, "traceback").splitlines()[-3:]
+    assert (frame.rpartition(" ")[2], line, last) == ("handle", '    raise OSError("away")', "OSError: away")
     assert stage.committed(source) == {0: 3}
 
 

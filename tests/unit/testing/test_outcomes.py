@@ -304,3 +304,33 @@ def test_outputs_without_a_type_are_bytes() -> None:
     assert bench.outputs("both") == [b"1", b"1"]
     assert bench.outputs("any") == [b"1"]
     assert bench.outputs("any", int) == [1]
+
+
+def test_a_failure_shows_its_traceback_in_events_dead_letters_and_the_error_that_stops_the_app() -> None:
+    app = App("shop")
+
+    @app.consume("orders", dead_letter="dlq", retry=Retry(attempts=2, first="1s"))
+    def ship(order: int) -> None:
+        raise TimeoutError
+
+    @app.consume("returns", retry=Retry(attempts=1))
+    async def take_back(order: int) -> None:
+        raise LookupError("no such order")
+
+    bench = Bench(app)
+    bench.produce("orders", 1)
+    bench.advance("5s")
+    (retried,), (buried,), (letter,) = (
+        bench.events_of(events.Retried),
+        bench.events_of(events.DeadLettered),
+        bench.dead_letters("dlq"),
+    )
+    assert retried.traceback == buried.traceback == letter.traceback
+    assert letter.traceback.splitlines()[-2:] == ["    raise TimeoutError", "TimeoutError"]
+    assert letter.error_message.startswith("(no message) raised in ship at test_outcomes.py:")
+    bench.produce("returns", 1)
+    with pytest.raises(HandlerError) as stopped:
+        bench.run_until_idle()
+    assert "in take_back" in stopped.value.traceback
+    assert stopped.value.__notes__ == [stopped.value.traceback]
+    assert bench.events_of(events.Error)[-1].traceback == stopped.value.traceback
