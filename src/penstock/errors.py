@@ -67,6 +67,16 @@ class HandlerError(PenstockError):
     exit_code = 5
 
 
+class HandlerBug(PenstockError):  # noqa: N818 - what a retry policy can list, next to errors of the user's own
+    """The handler itself is wrong, whatever the record: what it returned cannot be used, or it called ``ack`` in vain.
+
+    Every record would fail in the same way, so the app stops instead of moving good records to the dead letters. List
+    it in ``retry={HandlerBug: ...}`` to treat it as any other error.
+    """
+
+    exit_code = 5
+
+
 class CallbackError(PenstockError):
     """``on_assigned``, ``on_revoked`` or ``on_lost`` raised, so the app stopped."""
 

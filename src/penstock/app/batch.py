@@ -8,13 +8,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from penstock.app.attempt import HANDLED, RECORDS, beginning, finisher, raise_if_cancelled
+from penstock.app.attempt import RECORDS, beginning, finisher
+from penstock.app.cancelling import forget_cancellation, raise_if_ended
 from penstock.app.failing import failing
 from penstock.app.handler import Handler
 from penstock.app.offset_store import AlreadyFinished
 from penstock.app.reading import Arguments, Reading
 from penstock.app.tracing import traced_batch, traced_batch_async
-from penstock.core.outcome import DONE, HELD, Failed, Outcome, Skip, Skipped
+from penstock.core.outcome import DONE, HELD, Outcome, Skip, Skipped
+from penstock.errors import HandlerBug
 
 _Indexes = Sequence[int]
 
@@ -32,7 +34,7 @@ def batch_attempts(handler: Handler, reading: Reading = RECORDS) -> BatchAttempt
         try:
             if good:
                 call(outcomes, good, records, arguments)
-        except HANDLED as error:
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is an outcome
             if batch.is_to_blame(error, good, outcomes):
                 return outcomes
         else:
@@ -74,12 +76,13 @@ def batch_attempts_async(handler: Handler, reading: Reading = RECORDS) -> AsyncB
         try:
             results = await handler.function(*arguments) if good else None
             batch.settle(outcomes, good, records, results)
-        except HANDLED as error:
-            raise_if_cancelled(error)
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is an outcome
+            raise_if_ended(error)
             if batch.is_to_blame(error, good, outcomes):
                 return outcomes
         else:
             return outcomes
+        await forget_cancellation()
         for index in good:
             (outcomes[index],) = await attempt([records[index]], [numbers[index]])
         return outcomes
@@ -95,7 +98,7 @@ class _Batch:
         self._arguments = Arguments(handler, reading)
         self._to_outcome = finisher(handler, reading)
         self._function = handler.function
-        self._fail = failing(handler)
+        self._fail = failing(handler, reading)
         self._once = handler.is_at_most_once
 
     def call(self, outcomes: list[Outcome], good: _Indexes, records: list[Any], arguments: list[Any]) -> None:
@@ -147,8 +150,8 @@ class _Batch:
         if results is None:
             return
         if not isinstance(results, Sequence) or isinstance(results, str | bytes) or len(results) != len(good):
-            what = f"{len(results)} results" if isinstance(results, list | tuple) else type(results).__name__
-            failure = Failed("Reject", f"the handler returned {what} for {len(good)} records", final=True)
+            what = _counted(len(results), "result") if isinstance(results, list | tuple) else type(results).__name__
+            failure = self._fail(HandlerBug(f"the handler returned {what} for {_counted(len(good), 'record')}"))
             for index in good:
                 outcomes[index] = failure
             return
@@ -160,3 +163,7 @@ class _Batch:
                     outcomes[index] = self._to_outcome(records[index], result)
                 except Exception as error:  # noqa: BLE001 - what cannot be encoded fails alone
                     outcomes[index] = self.outcome_of(error)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -3,16 +3,23 @@
 from collections.abc import Callable
 
 from penstock.app.handler import Handler
+from penstock.app.reading import Reading
 from penstock.app.traceback_text import described
 from penstock.core.outcome import Failed, failed
 
 Fail = Callable[[BaseException], Failed]
 
 
-def failing(handler: Handler) -> Fail:
-    retry = handler.retry
+def failing(handler: Handler, reading: Reading) -> Fail:
+    """A function that takes whatever a handler raised, also what is no ``Exception``: a record must not get lost.
+
+    What is none of the record's business, as ``reading`` says, is raised again.
+    """
+    retry, passes = handler.retry, reading.passes
 
     def fail(error: BaseException) -> Failed:
+        if passes(error):
+            raise error
         message, traceback = described(error)
         return failed(error, retry, message=message, traceback=traceback)
 

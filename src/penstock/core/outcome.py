@@ -5,10 +5,11 @@ A handler returns, or raises ``Skip``, ``Reject`` or anything else. An attempt t
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from penstock.core.record import Header
 from penstock.core.retry import DEFAULT_RETRY, Retry, RetryPolicy, retry_for
+from penstock.errors import HandlerBug
 
 # Only ever longer: asked sooner, what is away is still away.
 _AWAY_JITTER = 0.2
@@ -43,7 +44,7 @@ class WorkerDied(Exception):  # noqa: N818 - what became of a process, not somet
 
 _FINAL = (Reject, Undecodable)
 # Errors of these modules go by their own names.
-_UNNAMED = ("builtins", __name__)
+_UNNAMED = ("builtins", __name__, HandlerBug.__module__)
 
 
 @dataclass(slots=True)
@@ -82,6 +83,9 @@ class Failed:
 
     ``headers`` are for what becomes of the record, in place of its own of the same names.
 
+    ``halts`` is set where the app has to stop at this record, because no other record would fare better: a bug of the
+    handler, or its own wish. It is ``final`` then.
+
     ``traceback`` is rendered where the error was raised, and bounded there; empty where it would only repeat the
     message.
 
@@ -95,7 +99,8 @@ class Failed:
     retry: Retry = DEFAULT_RETRY
     wait: float | None = None
     headers: tuple[Header, ...] = ()
-    traceback: str = ""
+    traceback: str = field(default="", compare=False)
+    halts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +122,22 @@ def failed(
     kind = type(error)
     retry = retry_for(policy, kind)
     wait = error.seconds if isinstance(error, Away) else None
+    halts = _halts(error, policy)
     return Failed(
         error_name(kind),
         error_message(error) if message is None else message,
-        final=wait is None and (retry.attempts == 1 or isinstance(error, _FINAL)),
+        final=wait is None and (halts or retry.attempts == 1 or isinstance(error, _FINAL)),
         retry=retry,
         wait=wait,
         traceback=traceback,
+        halts=halts,
     )
+
+
+def _halts(error: BaseException, policy: RetryPolicy) -> bool:
+    if isinstance(error, HandlerBug):
+        return isinstance(policy, Retry) or HandlerBug not in policy
+    return isinstance(error, KeyboardInterrupt)
 
 
 def error_name(kind: type[BaseException]) -> str:
@@ -162,7 +175,7 @@ class ToDeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class Halt:
-    """Stop the app loudly and commit nothing past this record: it failed and has nowhere to go."""
+    """Stop the app loudly and commit nothing past this record: it has nowhere to go, or the handler itself is wrong."""
 
 
 def decide(
@@ -180,6 +193,8 @@ def decide(
 
     Where something is away, every record would go the same way; so none goes anywhere, and each holds its lane.
     """
+    if failure.halts:
+        return Halt()
     if failure.wait is not None:
         return TryAgain(failure.wait * (1 + _AWAY_JITTER * random()))
     wait = None if failure.final else failure.retry.wait_after(attempt)

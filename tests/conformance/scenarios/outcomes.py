@@ -110,6 +110,25 @@ def after_its_last_attempt_a_record_is_a_dead_letter(driver: Driver) -> None:
 
 
 @scenario
+def a_bug_of_the_handler_stops_the_app_and_leaves_good_records_alone(driver: Driver) -> None:
+    source, dlq, app = driver.topic(), driver.topic(), App(driver.group())
+
+    @app.consume(source, dead_letter=dlq)
+    def handle(record: Record) -> None:
+        if record.offset == 2:
+            record.ack()
+
+    stage = driver.stage(app)
+    stage.produce(source, *range(5))
+    with pytest.raises(
+        HandlerError, match=rf"handle failed on {source}\[0\]@2, attempt 1: HandlerBug: .* commit="
+    ) as bug:
+        stage.catch_up()
+    assert "in handle" in bug.value.traceback
+    assert stage.records(dlq) == []
+
+
+@scenario
 def without_a_dead_letter_topic_the_app_stops_at_the_record_each_time(driver: Driver) -> None:
     source, app, seen = driver.topic(), App(driver.group()), driver.notes()
 
