@@ -9,7 +9,7 @@ from penstock.core.outcome import Reject, Skip
 from penstock.core.record import Record
 from penstock.core.retry import NO_RETRY, Retry
 from penstock.core.settings import Registry
-from penstock.errors import PenstockError
+from penstock.errors import HandlerBug, PenstockError
 from penstock.serde import Avro, JsonSchema, Protobuf, Reference
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ __all__ = [
     "Avro",
     "Breaker",
     "Console",
+    "HandlerBug",
     "Jdbc",
     "JsonSchema",
     "PenstockError",

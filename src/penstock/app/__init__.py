@@ -1,9 +1,10 @@
 """Declarations: apps, handlers and their options."""
 
 from penstock.app.application import App
-from penstock.app.attempt import RECORDS, attempts, attempts_async, breaker_error, halt_error
+from penstock.app.attempt import RECORDS, attempts, attempts_async, breaker_error, halt_error, worker_error
 from penstock.app.attending import Attend, attend_async, attend_in_batches, attend_one_by_one, attending
 from penstock.app.batch import batch_attempts, batch_attempts_async
+from penstock.app.cancelling import end_task, forget_cancellation, is_ended
 from penstock.app.control import Control, PartitionProgress
 from penstock.app.fetching import Start
 from penstock.app.handler import Handler
@@ -37,8 +38,12 @@ __all__ = [
     "batch_attempts",
     "batch_attempts_async",
     "breaker_error",
+    "end_task",
+    "forget_cancellation",
     "halt_error",
+    "is_ended",
     "load_app",
     "load_module",
     "reader_by",
+    "worker_error",
 ]

@@ -1,21 +1,20 @@
 """One attempt at one record: decode, call the handler, encode what it returns. Both engines attempt with this."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from penstock.app.cancelling import raise_if_ended
+from penstock.app.failing import failing
 from penstock.app.handler import Handler
 from penstock.app.offset_store import AlreadyFinished
 from penstock.app.reading import Arguments, Begin, Reading, encoder_of, output_codec
+from penstock.app.traceback_text import described
 from penstock.app.tracing import traced, traced_async
 from penstock.core.breaker import Circuit
 from penstock.core.dead_letter import MAX_MESSAGE_BYTES, bounded
-from penstock.core.outcome import DONE, HELD, Away, Done, Failed, Outcome, Outgoing, Reject, Skip, Skipped, failed
+from penstock.core.outcome import DONE, HELD, Away, Done, Failed, Outcome, Outgoing, Skip, Skipped, error_name
 from penstock.core.record import Record
-from penstock.errors import ConfigError, HandlerError
-
-# Whatever a handler raises is an outcome. What is not in here, such as an interruption, stops the app.
-HANDLED = (Exception, SystemExit, asyncio.CancelledError)
+from penstock.errors import ConfigError, HandlerBug, HandlerError
 
 Attempt = Callable[[Any, int], Outcome]
 AsyncAttempt = Callable[[Any, int], Awaitable[Outcome]]
@@ -31,7 +30,7 @@ def attempts(handler: Handler, reading: Reading = RECORDS) -> Attempt:
     function, arguments, takes_record = handler.function, Arguments(handler, reading), handler.signature.takes_record
     source_of, decode, arguments_of = arguments.source_of, arguments.decode, arguments.of
     to_record, to_outcome, only_record = reading.to_record, finisher(handler, reading), arguments.only_record
-    returned, retry = HELD if handler.commit == "manual" else DONE, handler.retry
+    returned, fail = HELD if handler.commit == "manual" else DONE, failing(handler, reading)
 
     # Written out, as in the async one below: this runs for every record, and each call inside of it is felt.
     def attempt(record: Any, number: int) -> Outcome:
@@ -46,8 +45,8 @@ def attempts(handler: Handler, reading: Reading = RECORDS) -> Attempt:
             return returned if result is None else to_outcome(record, result)
         except Skip as skip:
             return Skipped(str(skip))
-        except HANDLED as error:
-            return failed(error, retry)
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is an outcome
+            return fail(error)
 
     return traced(handler, reading, attempt) if handler.tracing else attempt
 
@@ -57,7 +56,7 @@ def attempts_async(handler: Handler, reading: Reading = RECORDS) -> AsyncAttempt
     function, arguments, takes_record = handler.function, Arguments(handler, reading), handler.signature.takes_record
     source_of, decode, arguments_of = arguments.source_of, arguments.decode, arguments.of
     to_record, to_outcome, only_record = reading.to_record, finisher(handler, reading), arguments.only_record
-    returned, retry = HELD if handler.commit == "manual" else DONE, handler.retry
+    returned, fail = HELD if handler.commit == "manual" else DONE, failing(handler, reading)
     waits, aside = arguments.waits if arguments.may_wait else None, reading.aside
 
     async def attempt(record: Any, number: int) -> Outcome:
@@ -75,16 +74,16 @@ def attempts_async(handler: Handler, reading: Reading = RECORDS) -> AsyncAttempt
             return returned if result is None else to_outcome(record, result)
         except Skip as skip:
             return Skipped(str(skip))
-        except HANDLED as error:
-            raise_if_cancelled(error)
-            return failed(error, retry)
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is an outcome
+            raise_if_ended(error)
+            return fail(error)
 
     return traced_async(handler, reading, attempt) if handler.tracing else attempt
 
 
 def attempts_in_transactions(handler: Handler, reading: Reading) -> Attempt:
     """The same where the handler writes in a transaction, which its record is finished by."""
-    function, arguments, retry = handler.function, Arguments(handler, reading), handler.retry
+    function, arguments, fail = handler.function, Arguments(handler, reading), failing(handler, reading)
     begin, at, to_outcome = beginning(handler, reading), arguments.parts.index("tx"), finisher(handler, reading)
 
     def attempt(record: Any, number: int) -> Outcome:
@@ -98,8 +97,8 @@ def attempts_in_transactions(handler: Handler, reading: Reading) -> Attempt:
             return DONE
         except Skip as skip:
             return Skipped(str(skip))
-        except HANDLED as error:
-            return failed(error, retry)
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is an outcome
+            return fail(error)
         return outcome
 
     return traced(handler, reading, attempt) if handler.tracing else attempt
@@ -114,15 +113,8 @@ def beginning(handler: Handler, reading: Reading) -> Begin:
     return reading.begin
 
 
-def raise_if_cancelled(error: BaseException) -> None:
-    """A cancellation of the attempt itself goes on; one of something that the handler awaited is a failure of it."""
-    task = asyncio.current_task()
-    if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
-        raise error
-
-
 def halt_error(handler_name: str, record: Record, failure: Failed, *, is_committed: bool = False) -> HandlerError:
-    """The error that stops an app at a record that failed for good and has no dead-letter topic to go to."""
+    """The error that stops an app at a record that failed for good, and that has nowhere to go or shows a bug."""
     past = (
         "It will not come again, as it was committed before it was handled"
         if is_committed
@@ -131,7 +123,26 @@ def halt_error(handler_name: str, record: Record, failure: Failed, *, is_committ
     return HandlerError(
         f"Handler {handler_name} failed on {record}, attempt {record.attempt}: "
         f"{failure.error_type}: {bounded(failure.message, MAX_MESSAGE_BYTES)}.",
-        hint=f"{past}. Mend the handler, or set such records aside with dead_letter=...",
+        hint=f"{past}. {_advice(failure)}",
+        traceback=failure.traceback,
+    )
+
+
+def _advice(failure: Failed) -> str:
+    if not failure.halts:
+        return "Mend the handler, or set such records aside with dead_letter=..."
+    if failure.error_type == HandlerBug.__name__:
+        return "Correct the handler; or list HandlerBug in retry={...}, and it is treated like other errors."
+    return f"A handler that raises {failure.error_type} stops the app; to set its record aside, raise Reject instead."
+
+
+def worker_error(handler_name: str, error: BaseException) -> HandlerError:
+    """The error that stops an app where a worker failed outside of every attempt, so that no record stands for it."""
+    message, traceback = described(error)
+    return HandlerError(
+        f"A worker of handler {handler_name} broke down: {error_name(type(error))}: {message}.",
+        hint="Its records were not committed and will come again. No handler causes this: please report it.",
+        traceback=traceback,
     )
 
 
@@ -141,6 +152,7 @@ def breaker_error(handler_name: str, record: Record, failure: Failed, circuit: C
         f"Handler {handler_name} sent {circuit} to the dead letters, so it stopped before doing so with {record}: "
         f"{failure.error_type}: {bounded(failure.message, MAX_MESSAGE_BYTES)}.",
         hint="Nothing past it was committed. Mend what they have in common, then start again; or change breaker=...",
+        traceback=failure.traceback,
     )
 
 
@@ -150,13 +162,13 @@ def finisher(handler: Handler, reading: Reading) -> Callable[[Any, Any], Outcome
 
     def to_outcome(record: Any, result: Any) -> Outcome:
         if to is None:
-            raise Reject(f"the handler returned {type(result).__name__}, but no output topic is set with to=")
+            raise HandlerBug(f"the handler returned {type(result).__name__}, but no output topic is set with to=")
         try:
             value, headers = (encode(result), ()) if codec is None else codec.encode(result)
         except Away:
             raise
         except Exception as error:
-            raise Reject(f"what the handler returned cannot be encoded: {error}") from error
+            raise HandlerBug(f"what the handler returned cannot be encoded: {error}") from error
         return Done(Outgoing(to, key_of(record), value, headers))
 
     return to_outcome

@@ -1,10 +1,12 @@
 """What a worker does with a work: attempt its records, and note their outcomes in its runs. Both engines work so."""
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
 from penstock.app.attempt import Attempt, attempts, attempts_async
 from penstock.app.batch import BatchAttempt, batch_attempts, batch_attempts_async
+from penstock.app.cancelling import forget_cancellation
 from penstock.app.handler import Handler
 from penstock.app.reading import Reading
 from penstock.core.lease import Lease
@@ -58,11 +60,13 @@ def attend_async(handler: Handler, reading: Reading, lease: Lease) -> AttendAsyn
         async def attend_in_batches(work: Work) -> None:
             records, numbers = work.as_batch(offset_of, lease)
             work.note_batch(await attempt_batch(records, numbers) if records else [])
+            await forget_cancellation()
 
         return attend_in_batches
     attempt = attempts_async(handler, reading)
 
     async def attend_one_by_one(work: Work) -> None:
+        task = asyncio.current_task()
         for run in work.runs():
             epoch = run.epoch
             for record in work.records(run):
@@ -70,6 +74,8 @@ def attend_async(handler: Handler, reading: Reading, lease: Lease) -> AttendAsyn
                     break
                 outcome = await attempt(record, epoch.attempt_at(offset_of(record)) if epoch.failures else 1)
                 run.outcomes.append(outcome)
+                if task is not None and task.cancelling():
+                    await forget_cancellation()
                 if isinstance(outcome, Failed) and work.stops_at(run, outcome):
                     break
 

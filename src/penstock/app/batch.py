@@ -5,14 +5,18 @@ it was; so each is attempted alone, and the one that is to blame fails alone.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
-from penstock.app.attempt import HANDLED, RECORDS, beginning, finisher, raise_if_cancelled
+from penstock.app.attempt import RECORDS, beginning, finisher
+from penstock.app.cancelling import forget_cancellation, raise_if_ended
+from penstock.app.failing import failing
 from penstock.app.handler import Handler
 from penstock.app.offset_store import AlreadyFinished
 from penstock.app.reading import Arguments, Reading
 from penstock.app.tracing import traced_batch, traced_batch_async
-from penstock.core.outcome import DONE, HELD, Failed, Outcome, Skip, Skipped, failed
+from penstock.core.outcome import DONE, HELD, Outcome, Skip, Skipped
+from penstock.errors import HandlerBug
 
 _Indexes = Sequence[int]
 
@@ -30,11 +34,14 @@ def batch_attempts(handler: Handler, reading: Reading = RECORDS) -> BatchAttempt
         try:
             if good:
                 call(outcomes, good, records, arguments)
-        except HANDLED as error:
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is an outcome
             if batch.is_to_blame(error, good, outcomes):
                 return outcomes
-            for index in good:
-                (outcomes[index],) = attempt([records[index]], [numbers[index]])
+        else:
+            return outcomes
+        # Not inside of the except: then each error from here on would show the first one as its context.
+        for index in good:
+            (outcomes[index],) = attempt([records[index]], [numbers[index]])
         return outcomes
 
     return traced_batch(handler, reading, attempt) if handler.tracing else attempt
@@ -69,12 +76,15 @@ def batch_attempts_async(handler: Handler, reading: Reading = RECORDS) -> AsyncB
         try:
             results = await handler.function(*arguments) if good else None
             batch.settle(outcomes, good, records, results)
-        except HANDLED as error:
-            raise_if_cancelled(error)
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is an outcome
+            raise_if_ended(error)
             if batch.is_to_blame(error, good, outcomes):
                 return outcomes
-            for index in good:
-                (outcomes[index],) = await attempt([records[index]], [numbers[index]])
+        else:
+            return outcomes
+        await forget_cancellation()
+        for index in good:
+            (outcomes[index],) = await attempt([records[index]], [numbers[index]])
         return outcomes
 
     return traced_batch_async(handler, reading, attempt) if handler.tracing else attempt
@@ -88,7 +98,7 @@ class _Batch:
         self._arguments = Arguments(handler, reading)
         self._to_outcome = finisher(handler, reading)
         self._function = handler.function
-        self._retry = handler.retry
+        self._fail = failing(handler, reading)
         self._once = handler.is_at_most_once
 
     def call(self, outcomes: list[Outcome], good: _Indexes, records: list[Any], arguments: list[Any]) -> None:
@@ -97,7 +107,7 @@ class _Batch:
     def outcome_of(self, error: BaseException) -> Outcome:
         if isinstance(error, AlreadyFinished):
             return DONE
-        return Skipped(str(error)) if isinstance(error, Skip) else failed(error, self._retry)
+        return Skipped(str(error)) if isinstance(error, Skip) else self._fail(error)
 
     def is_to_blame(self, error: BaseException, good: _Indexes, outcomes: list[Outcome]) -> bool:
         """Whether the error is that of all of them: of a single one, or where none may be attempted again."""
@@ -114,10 +124,10 @@ class _Batch:
     def decode(self, records: list[Any], numbers: list[int]) -> tuple[list[Outcome], _Indexes, list[list[Any]]]:
         """An outcome for each, done until shown otherwise; which of them can be handled; and the arguments for that."""
         outcomes: list[Outcome] = [self._returned] * len(records)
-        try:
+        # A user's own decoder may raise anything; which record it was shows one by one.
+        with suppress(Exception):
             return outcomes, range(len(records)), self._arguments.of_batch(records, numbers)
-        except Exception:  # noqa: BLE001 - a user's own decoder may raise anything; which record it was shows one by one
-            return outcomes, *self._decode_each(records, numbers, outcomes)
+        return outcomes, *self._decode_each(records, numbers, outcomes)
 
     def _decode_each(
         self, records: list[Any], numbers: list[int], outcomes: list[Outcome]
@@ -127,7 +137,7 @@ class _Batch:
         for index, record in enumerate(records):
             try:
                 made = self._arguments.of(record, numbers[index])
-            except Exception as error:  # noqa: BLE001 - as above
+            except Exception as error:  # noqa: BLE001 - a user's own decoder may raise anything
                 outcomes[index] = self.outcome_of(error)
                 continue
             good.append(index)
@@ -140,8 +150,8 @@ class _Batch:
         if results is None:
             return
         if not isinstance(results, Sequence) or isinstance(results, str | bytes) or len(results) != len(good):
-            what = f"{len(results)} results" if isinstance(results, list | tuple) else type(results).__name__
-            failure = Failed("Reject", f"the handler returned {what} for {len(good)} records", final=True)
+            what = _counted(len(results), "result") if isinstance(results, list | tuple) else type(results).__name__
+            failure = self._fail(HandlerBug(f"the handler returned {what} for {_counted(len(good), 'record')}"))
             for index in good:
                 outcomes[index] = failure
             return
@@ -153,3 +163,7 @@ class _Batch:
                     outcomes[index] = self._to_outcome(records[index], result)
                 except Exception as error:  # noqa: BLE001 - what cannot be encoded fails alone
                     outcomes[index] = self.outcome_of(error)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

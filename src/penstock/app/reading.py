@@ -38,6 +38,7 @@ class Reading:
 
     ``codec_of`` makes codecs of formats. ``aside`` runs a function that may wait for the network, so that an event loop
     need not wait with it. ``begin`` opens a transaction of the user's database, where progress is kept in one.
+    ``passes`` says what a handler may raise that is no outcome.
     """
 
     to_record: Callable[[Any, int], Record] = lambda record, _attempt: record
@@ -48,6 +49,7 @@ class Reading:
     codec_of: CodecOf = no_codecs
     aside: Callable[..., Awaitable[Any]] = asyncio.to_thread
     begin: Begin | None = None
+    passes: Callable[[BaseException], bool] = lambda _error: False
 
 
 class Arguments:

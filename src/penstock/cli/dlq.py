@@ -191,6 +191,8 @@ def show(
         return
     for each in letters:
         out.print(Columns([_record_panel(each, _seen(each, lens)), _note_panel(each)], expand=True))
+        if each.note.traceback:
+            out.print(block(each.note.traceback, indent="  "), soft_wrap=True)
     if not letters:
         err.print("No letters.")
 
@@ -360,6 +362,7 @@ def _letter_json(letter: Letter, seen: Seen) -> dict[str, Any]:
         "attempts": note.attempts,
         "error_type": note.error_type,
         "message": note.message,
+        "traceback": note.traceback,
         "died_at": letter.died_at,
         "returns": returns_of(record.headers),
     }

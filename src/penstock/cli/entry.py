@@ -62,7 +62,7 @@ def main() -> NoReturn:
     try:
         result = app(standalone_mode=False, prog_name="penstock")
     except PenstockError as error:
-        _show(error.problem, error.hint, kind=type(error).__name__)
+        _show(error.problem, error.hint, kind=type(error).__name__, raised=error.traceback)
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         _show("Interrupted.", "", kind="Interrupted")
@@ -84,13 +84,14 @@ def _show_bug(kind: type[BaseException], error: BaseException, trace: TracebackT
     err.print(block("".join(traceback.format_exception(kind, error, trace))), soft_wrap=True)
 
 
-def _show(problem: str, hint: str, *, kind: str) -> None:
+def _show(problem: str, hint: str, *, kind: str, raised: str = "") -> None:
     if wants_json(sys.argv):
-        log_error(problem, hint, kind=kind)
+        log_error(problem, hint, kind=kind, traceback=raised)
         if "--json" not in sys.argv:
             return
     if "--json" in sys.argv:
-        print_json({"error": {"type": kind, "problem": problem, "hint": hint}}, indent=None)
+        shown = {"type": kind, "problem": problem, "hint": hint}
+        print_json({"error": {**shown, "traceback": raised} if raised else shown}, indent=None)
         return
     first, *more = problem.split("\n")
     err.print("error:", style="bold red", end=" ")

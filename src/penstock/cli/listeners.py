@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from penstock.cli.screen import Screen
+from penstock.cli.error_counts import ErrorCounts
+from penstock.cli.screen import Screen, block
 from penstock.core import events
 from penstock.core.wording import at_most
 from penstock.errors import ConfigError
@@ -15,6 +16,7 @@ Listener = Callable[[events.Event], None]
 
 # Dead letters and retries are shown one by one up to here, and only counted from there on.
 _SHOWN_ONE_BY_ONE = 5
+_INDENT = "    "
 
 
 class Fanout:
@@ -67,6 +69,7 @@ class Narrator:
         self._dead_letters = 0
         self._retries = 0
         self._blocked = 0
+        self._errors = ErrorCounts()
 
     def __call__(self, event: events.Event) -> None:
         match event:
@@ -82,24 +85,32 @@ class Narrator:
                 self._say(f"created topic {topic} with {partitions} partitions")
             case events.Retried() | events.Postponed():
                 self._retries += 1
+                self._show_traceback(event)
                 self._sample(self._retries, f"{_place(event)}: retry in {event.seconds:g} s: {event.reason}", "retries")
             case events.Blocked():
                 self._blocked += 1
                 self._sample(self._blocked, f"{_place(event)}: waiting {event.seconds:.1f} s: {event.reason}", "waits")
             case events.DeadLettered():
                 self._dead_letters += 1
+                self._show_traceback(event)
                 self._sample(
                     self._dead_letters, f"{_place(event)}: dead letter to {event.to}: {event.reason}", "dead letters"
                 )
             case events.Stopping(reason=reason):
                 self._say(f"stopping ({reason}): finishing what is in progress")
             case events.Stopped():
-                self._say(
-                    f"stopped: {event.read:,} read, {event.written:,} written, {event.dead_lettered:,} dead-lettered, "
-                    f"{event.skipped:,} skipped in {event.seconds:.1f} s"
-                )
+                self._tell_end(event)
             case _:
                 self._tell_trouble(event)
+
+    def _tell_end(self, event: events.Stopped) -> None:
+        self._say(
+            f"stopped: {event.read:,} read, {event.written:,} written, {event.dead_lettered:,} dead-lettered, "
+            f"{event.skipped:,} skipped in {event.seconds:.1f} s"
+        )
+        for line in self._errors.summary():
+            self._say(line, style="yellow")
+        self._errors = ErrorCounts()
 
     def _tell_trouble(self, event: events.Event) -> None:
         """What a person may have to look after."""
@@ -126,6 +137,14 @@ class Narrator:
                 self._say(f"{event.handler} starts again in {event.seconds:g} s: {event.reason}", style="yellow")
             case events.Error(reason=reason, fatal=False):
                 self._say(reason, style="yellow")
+            case events.Error(fatal=True):
+                # Its sentence is the last line of the run.
+                self._show_traceback(event)
+
+    def _show_traceback(self, event: events.Retried | events.Postponed | events.DeadLettered | events.Error) -> None:
+        """In full the first time, before the line about the record; then it is only counted."""
+        if event.traceback and self._errors.is_new(event.traceback):
+            self._console.print(block(event.traceback, indent=_INDENT), style="yellow", soft_wrap=True)
 
     def _sample(self, count: int, line: str, what: str) -> None:
         if count <= _SHOWN_ONE_BY_ONE:

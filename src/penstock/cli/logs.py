@@ -78,6 +78,9 @@ class JsonLog(Narrator):
     def caution(self, line: str) -> None:
         self.write("warning", "notice", line)
 
+    def _show_traceback(self, event: Any) -> None:
+        """It is a field of its own in every line."""
+
     def _sample(self, _count: int, line: str, _what: str) -> None:
         self._say(line, style="yellow")
 
@@ -113,9 +116,10 @@ def logging_as_json(log: JsonLog) -> Iterator[None]:
         root.handlers = before
 
 
-def log_error(problem: str, hint: str, *, kind: str) -> None:
+def log_error(problem: str, hint: str, *, kind: str, traceback: str = "") -> None:
     """The last line of a command that failed."""
-    JsonLog(sys.stderr, {}).write("error", "failed", problem, {"type": kind, "hint": hint})
+    fields = {"type": kind, "hint": hint, "traceback": traceback} if traceback else {"type": kind, "hint": hint}
+    JsonLog(sys.stderr, {}).write("error", "failed", problem, fields)
 
 
 def _timestamp(seconds: float) -> str:

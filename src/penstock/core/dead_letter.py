@@ -8,11 +8,13 @@ PREFIX = "penstock-dlq-"
 
 # A message is for people; a bound keeps a dead letter from growing past what the broker takes.
 MAX_MESSAGE_BYTES = 1024
+MAX_TRACEBACK_BYTES = 4096
 MAX_NAME_BYTES = 249  # Kafka's own bound for a topic name
 
 # Without these a record still finds its way: back to its place in the source, or to its next attempt.
 _SPARE = frozenset(
-    PREFIX + name for name in ("timestamp", "group", "attempts", "error-type", "error-message", "failed-at")
+    PREFIX + name
+    for name in ("timestamp", "group", "attempts", "error-type", "error-message", "traceback", "failed-at")
 ) | frozenset(origin.PREFIX + name for name in ("timestamp", "error-type", "error-message"))
 
 
@@ -34,6 +36,8 @@ def dead_letter(record: Record, failure: Failed, *, topic: str, group: str, atte
         "error-message": bounded(failure.message, MAX_MESSAGE_BYTES),
         "failed-at": str(round(now * 1000)),
     }
+    if failure.traceback:
+        reasons["traceback"] = failure.traceback  # bounded where it was rendered
     kept = kept_headers(record, failure, without=(PREFIX, origin.PREFIX))
     added: tuple[Header, ...] = tuple((PREFIX + name, value.encode()) for name, value in reasons.items())
     return Outgoing(topic, record.key, record.value, kept + added)
@@ -54,6 +58,8 @@ def shortened(outgoing: Outgoing) -> Outgoing:
 
 def bounded(text: str, limit: int) -> str:
     """The text in at most ``limit`` bytes of UTF-8, cut between characters and marked as cut."""
+    if len(text) <= limit and text.isascii():
+        return text  # nearly always, and this is asked for each failure
     encoded = text.encode(errors="replace")
     if len(encoded) <= limit:
         return encoded.decode()

@@ -13,7 +13,19 @@ from penstock.core.breaker import Circuit
 from penstock.core.decisions import Consequences, Pause, Result, Returned, Send, Tried
 from penstock.core.lanes import AnyRecord, Epoch, Order, Run
 from penstock.core.offset_map import Range, encode
-from penstock.core.outcome import DONE, Done, Failed, Held, Outcome, Outgoing, Postpone, Skipped, TryAgain, decide
+from penstock.core.outcome import (
+    DONE,
+    Done,
+    Failed,
+    Held,
+    Outcome,
+    Outgoing,
+    Postpone,
+    Skipped,
+    ToDeadLetter,
+    TryAgain,
+    decide,
+)
 from penstock.core.record import TopicPartition
 from penstock.core.schedule import Later, Schedule
 from penstock.core.tracker import Tracker
@@ -428,7 +440,11 @@ class Dispatch:
         if isinstance(decision, Postpone) and self._retry_record_of is not None:
             outgoing = self._retry_record_of(tried, failure, decision.delay)
             self._send(Send(tried, outgoing, failure, decision.delay), consequences)
-        elif self._dead_letter_of is not None and (self._circuit is None or self._circuit.lets_through()):
+        elif (
+            isinstance(decision, ToDeadLetter)
+            and self._dead_letter_of is not None
+            and (self._circuit is None or self._circuit.lets_through())
+        ):
             self._send(Send(tried, self._dead_letter_of(tried, failure), failure), consequences)
         else:
             consequences.halted = consequences.halted or (tried, failure)

@@ -226,6 +226,7 @@ class Retried(Event):
     attempt: int
     reason: str
     seconds: float
+    traceback: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,6 +261,7 @@ class Postponed(Event):
     to: str
     reason: str
     seconds: float
+    traceback: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,6 +277,7 @@ class DeadLettered(Event):
     attempt: int
     to: str
     reason: str
+    traceback: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -377,11 +380,15 @@ class Restarting(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Error(Event):
-    """Something went wrong outside of a handler; ``fatal`` where the engine stops because of it."""
+    """Something went wrong; ``fatal`` where the engine stops because of it.
+
+    ``traceback`` is there where a handler raised what it stops for.
+    """
 
     group: str
     reason: str
     fatal: bool
+    traceback: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from penstock.core import dead_letter, origin
-from penstock.core.dead_letter import MAX_MESSAGE_BYTES, MAX_NAME_BYTES, bounded
+from penstock.core.dead_letter import MAX_MESSAGE_BYTES, MAX_NAME_BYTES, MAX_TRACEBACK_BYTES, bounded
 from penstock.core.origin import number
 from penstock.core.record import Header
 
@@ -37,6 +37,7 @@ class Note:
     error_type: str = ""
     message: str = ""
     failed_at_ms: int | None = None
+    traceback: str = ""
 
     @property
     def reason(self) -> str:
@@ -79,6 +80,7 @@ def _ours(found: _Headers) -> Note:
         _name(found, f"{prefix}error-type"),
         _text(found, f"{prefix}error-message"),
         number(found.get(f"{prefix}failed-at")),
+        _text(found, f"{prefix}traceback", MAX_TRACEBACK_BYTES),
     )
 
 
@@ -96,6 +98,7 @@ def _spring(found: _Headers) -> Note:
         None,
         raised,
         _text(found, f"{exception}message"),
+        traceback=_text(found, f"{exception}stacktrace", MAX_TRACEBACK_BYTES),
     )
 
 
@@ -137,8 +140,8 @@ def _name(found: _Headers, header: str) -> str:
     return bounded((found.get(header) or b"")[: 4 * MAX_NAME_BYTES].decode(errors="replace"), MAX_NAME_BYTES)
 
 
-def _text(found: _Headers, header: str) -> str:
-    return bounded((found.get(header) or b"")[: 4 * MAX_MESSAGE_BYTES].decode(errors="replace"), MAX_MESSAGE_BYTES)
+def _text(found: _Headers, header: str, limit: int = MAX_MESSAGE_BYTES) -> str:
+    return bounded((found.get(header) or b"")[: 4 * limit].decode(errors="replace"), limit)
 
 
 def _big_endian(value: bytes | None, size: int) -> int | None:

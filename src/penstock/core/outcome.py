@@ -5,10 +5,11 @@ A handler returns, or raises ``Skip``, ``Reject`` or anything else. An attempt t
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from penstock.core.record import Header
 from penstock.core.retry import DEFAULT_RETRY, Retry, RetryPolicy, retry_for
+from penstock.errors import HandlerBug
 
 # Only ever longer: asked sooner, what is away is still away.
 _AWAY_JITTER = 0.2
@@ -39,6 +40,11 @@ class Away(Exception):  # noqa: N818 - what holds up an attempt, not something t
 
 class WorkerDied(Exception):  # noqa: N818 - what became of a process, not something that it raised
     """The process that attempted the record died, and maybe because of it."""
+
+
+_FINAL = (Reject, Undecodable)
+# Errors of these modules go by their own names.
+_UNNAMED = ("builtins", __name__, HandlerBug.__module__)
 
 
 @dataclass(slots=True)
@@ -77,6 +83,12 @@ class Failed:
 
     ``headers`` are for what becomes of the record, in place of its own of the same names.
 
+    ``halts`` is set where the app has to stop at this record, because no other record would fare better: a bug of the
+    handler, or its own wish. It is ``final`` then.
+
+    ``traceback`` is rendered where the error was raised, and bounded there; empty where it would only repeat the
+    message.
+
     ``wait`` is given where the attempt could not be made, because something that it needs is away. It does not count as
     an attempt then: the record is tried again after so many seconds, as often as it takes.
     """
@@ -87,6 +99,8 @@ class Failed:
     retry: Retry = DEFAULT_RETRY
     wait: float | None = None
     headers: tuple[Header, ...] = ()
+    traceback: str = field(default="", compare=False)
+    halts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +115,38 @@ DONE = Done()
 HELD = Held()
 
 
-def failed(error: BaseException, policy: RetryPolicy = DEFAULT_RETRY) -> Failed:
+def failed(
+    error: BaseException, policy: RetryPolicy = DEFAULT_RETRY, *, message: str | None = None, traceback: str = ""
+) -> Failed:
+    """What an error means for its record; ``message`` where there is more to say than the error's own."""
     kind = type(error)
     retry = retry_for(policy, kind)
-    final = isinstance(error, Reject | Undecodable) or retry.attempts == 1
-    name = kind.__name__ if kind.__module__ in ("builtins", __name__) else f"{kind.__module__}.{kind.__qualname__}"
     wait = error.seconds if isinstance(error, Away) else None
-    return Failed(name, _message(error), final=final and wait is None, retry=retry, wait=wait)
+    halts = _halts(error, policy)
+    return Failed(
+        error_name(kind),
+        error_message(error) if message is None else message,
+        final=wait is None and (halts or retry.attempts == 1 or isinstance(error, _FINAL)),
+        retry=retry,
+        wait=wait,
+        traceback=traceback,
+        halts=halts,
+    )
 
 
-def _message(error: BaseException) -> str:
+def _halts(error: BaseException, policy: RetryPolicy) -> bool:
+    if isinstance(error, HandlerBug):
+        return isinstance(policy, Retry) or HandlerBug not in policy
+    return isinstance(error, KeyboardInterrupt)
+
+
+def error_name(kind: type[BaseException]) -> str:
+    """The name by which an error is known in dead letters and reports."""
+    module = kind.__module__
+    return kind.__name__ if module in _UNNAMED else f"{module}.{kind.__qualname__}"
+
+
+def error_message(error: BaseException) -> str:
     # A user's exception may itself fail to print, and that must not cost the record its dead letter.
     try:
         return str(error)
@@ -139,7 +175,7 @@ class ToDeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class Halt:
-    """Stop the app loudly and commit nothing past this record: it failed and has nowhere to go."""
+    """Stop the app loudly and commit nothing past this record: it has nowhere to go, or the handler itself is wrong."""
 
 
 def decide(
@@ -157,6 +193,8 @@ def decide(
 
     Where something is away, every record would go the same way; so none goes anywhere, and each holds its lane.
     """
+    if failure.halts:
+        return Halt()
     if failure.wait is not None:
         return TryAgain(failure.wait * (1 + _AWAY_JITTER * random()))
     wait = None if failure.final else failure.retry.wait_after(attempt)

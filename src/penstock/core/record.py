@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from penstock.core.origin import Origin, origin_of
-from penstock.errors import ConfigError
+from penstock.errors import HandlerBug
 
 Header = tuple[str, bytes | None]
 TopicPartition = tuple[str, int]
@@ -56,7 +56,7 @@ class Record:
     def ack(self) -> None:
         """With ``commit="manual"``: this record is finished. From any thread, at any time; twice is fine."""
         if self._on_ack is None:
-            raise ConfigError(
+            raise HandlerBug(
                 f"{self} cannot be acknowledged: it is finished when its handler returns.",
                 hint='To say yourself when a record is finished, declare its handler with commit="manual".',
             )

@@ -93,7 +93,7 @@ class Work:
     def stops_at(self, run: Run, failure: Failed) -> bool:
         """Whether the run cannot go on before the dispatcher has decided what becomes of this failure."""
         # A record that goes straight to the dead letters holds nobody up, and without an order none does.
-        return run.lane.ordered and not (failure.final and self._has_dead_letter)
+        return failure.halts or (run.lane.ordered and not (failure.final and self._has_dead_letter))
 
     # The dispatcher's side.
 

@@ -5,6 +5,8 @@ import threading
 from collections.abc import Coroutine
 from typing import Any
 
+from penstock.app import end_task
+
 _CLOSE_SECONDS = 1.0
 
 
@@ -13,12 +15,14 @@ class OnEventLoop:
 
     def __init__(self, name: str) -> None:
         self._loop = asyncio.new_event_loop()
+        self._closing = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._thread = threading.Thread(target=self._run_loop, name=f"{name}-event-loop", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
         """What is in progress is cancelled."""
+        self._closing = True
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(timeout=_CLOSE_SECONDS)
 
@@ -30,9 +34,16 @@ class OnEventLoop:
 
     def _run_loop(self) -> None:
         asyncio.set_event_loop(self._loop)
-        self._loop.run_forever()
+        while True:
+            try:
+                self._loop.run_forever()
+                break
+            except (SystemExit, KeyboardInterrupt):
+                # asyncio lets these out of a task that a handler started, besides handing them to whoever awaits it.
+                if self._closing:
+                    break
         for task in self._tasks:
-            task.cancel()
+            end_task(task)
         self._loop.run_until_complete(asyncio.gather(*self._tasks, return_exceptions=True))
         self._loop.run_until_complete(self._loop.shutdown_asyncgens())
         self._loop.close()

@@ -3,6 +3,7 @@
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from queue import SimpleQueue
 
@@ -151,7 +152,7 @@ def _why(send: Send, error: KafkaError) -> Failed:
     why = f"topic {send.outgoing.topic} does not take"
     if send.failure is None:
         return Failed("OutputRefused", f"{why} its output: {error.str()}", final=True)
-    return Failed(send.failure.error_type, f"{send.failure.message} ({why} it: {error.str()})", final=True)
+    return replace(send.failure, message=f"{send.failure.message} ({why} it: {error.str()})", final=True)
 
 
 def _name(send: Send) -> str:

@@ -124,6 +124,7 @@ class Reporter:
                     attempt=tried.attempt,
                     reason=_reason(failure),
                     seconds=round(delay, 3),
+                    traceback=failure.traceback,
                 )
             )
 
@@ -156,6 +157,7 @@ class Reporter:
                 attempt=tried.attempt,
                 to=send.outgoing.topic,
                 reason=_reason(send.failure),
+                traceback=send.failure.traceback,
             )
         )
 
@@ -168,6 +170,7 @@ class Reporter:
                 to=send.outgoing.topic,
                 reason=_reason(failure),
                 seconds=delay,
+                traceback=failure.traceback,
             )
         )
 
@@ -218,7 +221,7 @@ class Reporter:
 
     def error(self, error: PenstockError, *, fatal: bool) -> None:
         reason = str(error) if fatal else f"{error} Trying again."
-        self._emit(events.Error(group=self._group, reason=reason, fatal=fatal))
+        self._emit(events.Error(group=self._group, reason=reason, fatal=fatal, traceback=error.traceback))
 
     def stopping(self, reason: str) -> None:
         self._emit(events.Stopping(group=self._group, reason=reason))

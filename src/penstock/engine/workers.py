@@ -8,13 +8,23 @@ from collections.abc import Sequence
 from queue import SimpleQueue
 from typing import Protocol
 
-from penstock.app import Attend, Handler, Reading, attend_async, attend_in_batches, attend_one_by_one, attending
+from penstock.app import (
+    Attend,
+    Handler,
+    Reading,
+    attend_async,
+    attend_in_batches,
+    attend_one_by_one,
+    attending,
+    is_ended,
+    worker_error,
+)
 from penstock.core.lease import Lease
 from penstock.core.work import Work
 from penstock.engine.event_loop import OnEventLoop
 from penstock.engine.messages import Inbox, Trouble, Worked
 from penstock.engine.processes import Child, check_importable
-from penstock.errors import HandlerError, PenstockError
+from penstock.errors import PenstockError
 
 _CLOSE_SECONDS = 1.0
 
@@ -97,8 +107,7 @@ class ThreadWorkers:
 def breakdown(handler: Handler, error: BaseException) -> Trouble:
     """What no outcome stands for: the app stops, and commits nothing of it."""
     if not isinstance(error, PenstockError):
-        reason = f"{type(error).__name__}: {error}"
-        error = HandlerError(f"A worker of handler {handler.name} broke down: {reason}.", hint="")
+        error = worker_error(handler.name, error)
     return Trouble(error, fatal=True)
 
 
@@ -128,10 +137,9 @@ class EventLoopWorkers(OnEventLoop):
                 work = self._waiting.popleft()
                 try:
                     await self._attend(work)
-                except asyncio.CancelledError:  # the loop is being closed
-                    raise
                 except BaseException as error:
-                    self._inbox.put(breakdown(self._handler, error))
+                    if not is_ended(asyncio.current_task()):
+                        self._inbox.put(breakdown(self._handler, error))
                     raise
                 self._inbox.put(Worked(work))
         finally:

@@ -247,7 +247,9 @@ class HandlerQuery:
         """The query runs no more: commit the last of it and say how it was."""
         self.error = error
         if error is not None:
-            self._emit(events.Error(group=self._handler.group, reason=str(error), fatal=True))
+            self._emit(
+                events.Error(group=self._handler.group, reason=str(error), fatal=True, traceback=error.traceback)
+            )
             self.stop("error")
         if self._batches is not None:
             self._confirm_batches(self._batches)

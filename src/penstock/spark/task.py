@@ -46,7 +46,7 @@ class HaltedTaskError(Exception):
     """
 
     def __init__(self, error: PenstockError) -> None:
-        super().__init__(f"{json.dumps([type(error).__name__, error.problem, error.hint])} :halted")
+        super().__init__(f"{json.dumps([type(error).__name__, error.problem, error.hint, error.traceback])} :halted")
 
     @staticmethod
     def find(text: str) -> PenstockError | None:
@@ -54,9 +54,9 @@ class HaltedTaskError(Exception):
         found = re.search(rf"{HaltedTaskError.__name__}: (\[.*\]) :halted", text)
         if found is None:
             return None
-        name, problem, hint = json.loads(found[1])
+        name, problem, hint, traceback = json.loads(found[1])
         kind: type[PenstockError] = getattr(errors, name)
-        return kind(problem, hint=hint)
+        return kind(problem, hint=hint, traceback=traceback)
 
 
 def for_workers(handler: Handler) -> Handler:

@@ -15,11 +15,10 @@ from functools import cache
 from queue import Empty, SimpleQueue
 from typing import Protocol
 
-from penstock.app import Attend, Handler, attend_async, attending
+from penstock.app import Attend, Handler, attend_async, attending, end_task, is_ended, worker_error
 from penstock.core.lease import FOREVER
 from penstock.core.pace import queued_ahead
 from penstock.core.work import Work
-from penstock.errors import HandlerError
 from penstock.spark.columns import ROWS
 
 # How long a cancelled attempt has to clean up.
@@ -97,9 +96,7 @@ class _Ended:
     def _checked(self, ended: Work | BaseException) -> Work:
         if isinstance(ended, BaseException):
             # What no outcome stands for: the task fails, and with it the batch.
-            raise HandlerError(
-                f"A worker of handler {self._handler.name} broke down: {type(ended).__name__}: {ended}.", hint=""
-            ) from ended
+            raise worker_error(self._handler.name, ended) from ended
         return ended
 
 
@@ -177,9 +174,9 @@ class LoopWorkers:
                 work = self._waiting.popleft()
                 try:
                     await self._attend(work)
-                except asyncio.CancelledError:  # the task is being closed
-                    raise
-                except BaseException as error:  # noqa: BLE001 - as for threads
+                except BaseException as error:
+                    if is_ended(asyncio.current_task()):
+                        raise
                     self._ended.put(error)
                 else:
                     self._ended.put(work)
@@ -197,7 +194,7 @@ class LoopWorkers:
         if self._tasks:
             _, late = await asyncio.wait(self._tasks, timeout=seconds)
             for task in late:
-                task.cancel()
+                end_task(task)
             if late:
                 await asyncio.wait(late, timeout=_CANCEL_SECONDS)
 
@@ -233,8 +230,15 @@ def _threads() -> _Threads:
 def _event_loop() -> asyncio.AbstractEventLoop:
     """It has a thread of its own, so that handlers go on while the task reads its input or waits for its output."""
     loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, name="penstock-event-loop", daemon=True).start()
+    threading.Thread(target=_run_for_ever, args=(loop,), name="penstock-event-loop", daemon=True).start()
     return loop
+
+
+def _run_for_ever(loop: asyncio.AbstractEventLoop) -> None:
+    while True:
+        # asyncio lets these out of a task that a handler started, besides handing them to whoever awaits it.
+        with suppress(SystemExit, KeyboardInterrupt):
+            loop.run_forever()
 
 
 def _forget() -> None:

@@ -1,5 +1,6 @@
 """A broker in memory: topics with partitions, and what groups have committed."""
 
+import asyncio
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from itertools import count
@@ -106,4 +107,9 @@ async def at_once(function: Callable[..., Any], *arguments: Any) -> Any:
     return function(*arguments)
 
 
-READING = Reading(to_record=copy, codec_of=codec_of, aside=at_once)
+def is_for_the_test(error: BaseException) -> bool:
+    """Ctrl+C, the end of a process by ``crash``, and what test runners raise in ``fail`` and ``skip``."""
+    return not isinstance(error, Exception | SystemExit | asyncio.CancelledError | GeneratorExit)
+
+
+READING = Reading(to_record=copy, codec_of=codec_of, aside=at_once, passes=is_for_the_test)

@@ -22,6 +22,7 @@ class DeadLetter:
     error_type: str
     error_message: str
     failed_at: datetime
+    traceback: str = ""
 
     @property
     def reason(self) -> str:
@@ -42,6 +43,7 @@ def read_letter(record: Record) -> DeadLetter:
         error_type=ours["error-type"],
         error_message=ours["error-message"],
         failed_at=datetime.fromtimestamp(int(ours["failed-at"]) / 1000, UTC),
+        traceback=ours.get("traceback", ""),
     )
 
 

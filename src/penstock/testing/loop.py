@@ -8,10 +8,12 @@ import asyncio
 import selectors
 from collections.abc import Callable
 from concurrent.futures import Executor
+from contextlib import suppress
 from math import inf
 from threading import Thread
 from typing import Any, TypeVar, TypeVarTuple
 
+from penstock.app import end_task
 from penstock.errors import ConfigError
 
 T = TypeVar("T")
@@ -48,8 +50,11 @@ class HandDrivenLoop(asyncio.SelectorEventLoop):
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            self.run_forever()
-            return
+            while True:
+                # asyncio lets it out of a task that a handler started, besides handing it to whoever awaits it.
+                with suppress(SystemExit):
+                    self.run_forever()
+                    return
         raise ConfigError(
             "The bench runs async handlers on an event loop of its own, and another one is running here.",
             hint="Write the test with def, or turn in a thread: await asyncio.to_thread(bench.run_until_idle).",
@@ -58,7 +63,7 @@ class HandDrivenLoop(asyncio.SelectorEventLoop):
     def cancel_all(self) -> None:
         """Whatever is still in progress ends, before anything else, when the loop runs again."""
         for task in asyncio.all_tasks(self):
-            task.cancel()
+            end_task(task)
 
     def end(self) -> None:
         """Give back what the system lent it.

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Protocol
 
-from penstock.app import Handler, Reading, attend_async, attending
+from penstock.app import Handler, Reading, attend_async, attending, end_task
 from penstock.core.lease import FOREVER
 from penstock.core.pace import Pace
 from penstock.core.work import Work
@@ -78,7 +78,7 @@ class LoopWorkers:
     def close(self) -> None:
         self._waiting.clear()
         for task in self._tasks:
-            task.cancel()
+            end_task(task)
 
     def work(self) -> bool:
         """Only starts them; the loop, which all members share, is run by whoever turns the members."""

@@ -104,7 +104,28 @@ def after_its_last_attempt_a_record_is_a_dead_letter(driver: Driver) -> None:
     assert counts(stage.catch_up()) == (3, 0, 1, 0)
     (letter,) = stage.records(dlq)
     assert (letter.value, header(letter, "attempts"), header(letter, "error-type")) == (b"1", "3", "OSError")
+    frame, line, last = header(letter, "traceback").splitlines()[-3:]
+    assert (frame.rpartition(" ")[2], line, last) == ("handle", '    raise OSError("away")', "OSError: away")
     assert stage.committed(source) == {0: 3}
+
+
+@scenario
+def a_bug_of_the_handler_stops_the_app_and_leaves_good_records_alone(driver: Driver) -> None:
+    source, dlq, app = driver.topic(), driver.topic(), App(driver.group())
+
+    @app.consume(source, dead_letter=dlq)
+    def handle(record: Record) -> None:
+        if record.offset == 2:
+            record.ack()
+
+    stage = driver.stage(app)
+    stage.produce(source, *range(5))
+    with pytest.raises(
+        HandlerError, match=rf"handle failed on {source}\[0\]@2, attempt 1: HandlerBug: .* commit="
+    ) as bug:
+        stage.catch_up()
+    assert "in handle" in bug.value.traceback
+    assert stage.records(dlq) == []
 
 
 @scenario

@@ -82,6 +82,8 @@ def test_letters_of_all_four_styles_are_listed_shown_and_replayed(
     assert styles == {"ours": "penstock", "spring": "spring", "karafka": "karafka", "share": "share", "foreign": ""}
     assert shown["spring"]["source"] == {"topic": source, "partition": 0, "offset": 11, "timestamp_ms": None}
     assert "not today" in penstock("dlq", "show", dlq, "--reason", "today").out
+    assert "in refuse\n" in shown["ours"]["traceback"]
+    assert 'raise Reject("not today")' in penstock("dlq", "show", dlq, "--reason", "today").out
 
     plan = penstock.json("dlq", "replay", dlq)
     assert (sum(each["letters"] for each in plan["going"]), plan["no_known_source"]) == (4, 1)

@@ -44,7 +44,8 @@ def test_a_list_has_one_result_for_each_record() -> None:
         Failed("Reject", "never", final=True),
         Failed("OSError", "away"),
     ]
-    assert isinstance(outcomes[5], Failed), "what cannot be encoded fails alone"
+    assert isinstance(outcomes[5], Failed)
+    assert outcomes[5].halts, "what cannot be encoded is a bug of the handler"
 
 
 def test_one_that_cannot_be_decoded_fails_alone_and_is_not_handed_over() -> None:
@@ -82,9 +83,10 @@ def test_a_wrong_number_of_results_is_no_result() -> None:
         return str(values)
 
     outcomes = attempt(too_few, b"1", b"2", to="out")
-    assert outcomes == [Failed("Reject", "the handler returned 1 results for 2 records", final=True)] * 2
+    bug = Failed("HandlerBug", "the handler returned 1 result for 2 records", final=True, halts=True)
+    assert outcomes == [bug] * 2
     (outcome,) = attempt(no_list, b"1", to="out")
-    assert outcome == Failed("Reject", "the handler returned str for 1 records", final=True)
+    assert outcome == Failed("HandlerBug", "the handler returned str for 1 record", final=True, halts=True)
 
 
 def test_async_batches_do_the_same() -> None:

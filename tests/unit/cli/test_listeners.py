@@ -16,7 +16,7 @@ STARTED = events.Started(engine="local", group="g", handler="h", topics=("a", "b
 STOPPED = events.Stopped(group="g", handler="h", read=1_000, written=900, dead_lettered=60, skipped=40, seconds=2.5)
 
 
-def letter(offset: int) -> events.DeadLettered:
+def letter(offset: int, traceback: str = "") -> events.DeadLettered:
     return events.DeadLettered(
         member="m",
         epoch=1,
@@ -27,6 +27,7 @@ def letter(offset: int) -> events.DeadLettered:
         attempt=1,
         to="dlq",
         reason="ValueError: [bold]x",
+        traceback=traceback,
     )
 
 
@@ -124,3 +125,38 @@ def test_each_step_is_printed_once() -> None:
     with Steps(Screen(file=text), quiet=True) as steps:
         steps.step("unheard")
     assert "unheard" not in text.getvalue()
+
+
+def trace(function: str, message: str = "x") -> str:
+    line = f'  File "shop.py", line 7, in {function}'
+    return f"Traceback (most recent call last):\n{line}\n    charge()\nValueError: {message}"
+
+
+def test_a_traceback_is_shown_in_full_the_first_time_and_then_counted() -> None:
+    seen = [letter(offset, trace("ship", str(offset))) for offset in range(50)]
+    text = narrate(*seen, letter(50, trace("pay")), STOPPED)
+    assert text.count("Traceback (most recent call last):") == 2
+    assert '      File "shop.py", line 7, in ship\n        charge()\n    ValueError: 0\n' in text
+    assert "in pay" in text
+    assert '50 times ValueError, File "shop.py", line 7, in ship' in text
+    assert "1 times" not in text
+
+
+def test_generated_code_that_raises_everywhere_does_not_flood_the_terminal() -> None:
+    text = narrate(*(letter(offset, trace(f"f{offset}")) for offset in range(1_000)), STOPPED)
+    assert text.count("Traceback") == 20
+    assert "980 times other errors" in text
+
+
+def test_the_error_that_stops_the_app_is_shown_with_its_traceback_unless_that_was_seen() -> None:
+    stop = events.Error(group="g", reason="Handler ship failed.", fatal=True, traceback=trace("ship"))
+    assert narrate(stop).count("Traceback") == 1
+    assert narrate(letter(1, trace("ship")), stop).count("Traceback") == 1
+
+
+def test_a_traceback_cannot_drive_the_terminal() -> None:
+    text = narrate(letter(1, trace("ship", "\x1b[2J\u202eevil\rerror: all is well")))
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert "\r" not in text
+    assert "\\x1b[2J" in text

@@ -28,7 +28,9 @@ def test_an_event_is_a_line_with_its_level_a_sentence_and_its_fields() -> None:
     lines = Lines()
     lines.log(events.Started(engine="local", group="g", handler="h", topics=("t",), lag=1_000))
     for attempt in range(9):
-        lines.log(events.Retried(**WHERE, attempt=attempt, reason='E: a "quote"\nand a line', seconds=0.5))
+        lines.log(
+            events.Retried(**WHERE, attempt=attempt, reason='E: a "quote"\nand a line', seconds=0.5, traceback="T\nE")
+        )
     lines.log(events.Error(group="g", reason="It broke.", fatal=True))
     lines.log(events.Assigned(group="g", member="m", topic="t", partition=0, epoch=1, offset=3))
     started, *retried, broke, assigned = lines.read()
@@ -37,6 +39,7 @@ def test_an_event_is_a_line_with_its_level_a_sentence_and_its_fields() -> None:
     assert (started["level"], started["event"], started["lag"]) == ("info", "started", 1_000)
     assert [line["attempt"] for line in retried] == list(range(9))
     assert {line["level"] for line in retried} == {"warning"}
+    assert {line["traceback"] for line in retried} == {"T\nE"}
     assert (broke["level"], broke["message"]) == ("error", "It broke.")
     assert (assigned["level"], assigned["message"], assigned["offset"]) == ("info", "assigned", 3)
 

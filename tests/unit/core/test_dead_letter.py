@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock import Record
-from penstock.core.dead_letter import MAX_MESSAGE_BYTES, bounded, dead_letter
+from penstock.core.dead_letter import MAX_MESSAGE_BYTES, bounded, dead_letter, shortened
+from penstock.core.letter_notes import read_note, without_notes
 from penstock.core.outcome import Failed, Outgoing
 
 RECORD = Record("orders", 3, 42, b"k", b"\xff\x00", (("trace", b"1"), ("trace", None)), 1_700_000_000_000)
@@ -32,6 +33,15 @@ def test_key_value_and_headers_are_untouched_and_the_reasons_follow() -> None:
         ("penstock-dlq-error-message", b"boom"),
         ("penstock-dlq-failed-at", b"1700000001500"),
     )
+
+
+def test_a_traceback_is_a_header_and_what_is_too_large_goes_without_it() -> None:
+    failure = Failed("ValueError", "boom", traceback="Traceback\nValueError: boom")
+    letter = dead_letter(RECORD, failure, topic="orders.dlq", group="shop", attempts=1, now=0.0)
+    assert dict(letter.headers)["penstock-dlq-traceback"] == b"Traceback\nValueError: boom"
+    assert read_note(letter.headers).traceback == "Traceback\nValueError: boom"
+    assert "penstock-dlq-traceback" not in dict(shortened(letter).headers)
+    assert "penstock-dlq-traceback" not in dict(without_notes(letter.headers))
 
 
 def test_a_second_dead_letter_replaces_the_first_one_s_reasons() -> None:

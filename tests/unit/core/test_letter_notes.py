@@ -60,7 +60,18 @@ def _ours() -> tuple[Header, ...]:
         ),
         (
             SPRING,
-            Note("spring", "orders", 3, 42, 1700000000000, "shipping", None, "com.example.BadOrder", "no such item"),
+            Note(
+                "spring",
+                "orders",
+                3,
+                42,
+                1700000000000,
+                "shipping",
+                None,
+                "com.example.BadOrder",
+                "no such item",
+                traceback="at ...",
+            ),
         ),
         (KARAFKA, Note("karafka", "orders", 3, 42, None, "shipping", 2)),
         (SHARE, Note("share", "orders", 3, 42, None, "shipping", 5, "", "rejected")),
@@ -91,5 +102,6 @@ NAMES = st.sampled_from([name for name, _ in (*SPRING, *KARAFKA, *SHARE, *_ours(
 def test_no_header_is_an_error_and_every_text_is_bounded(headers: list[Header]) -> None:
     note = read_note(headers)
     assert len(note.message.encode()) <= 1024
+    assert len(note.traceback.encode()) <= 4096
     assert len(note.topic.encode()) <= 249
     assert returns_of(headers) >= 0

@@ -18,6 +18,7 @@ def test_the_retry_of_the_error_s_type_comes_back_with_the_failure() -> None:
         failure = child(Record("orders", 0, 0, None, b"{"), 1)
         assert isinstance(failure, Failed)
         assert (failure.error_type, failure.retry, failure.final) == ("json.decoder.JSONDecodeError", NO_RETRY, True)
+        assert "in raw_decode" in failure.traceback
         child._process.kill()
         child._process.join()
         death = child(Record("orders", 0, 0, None, b"{}"), 1)

@@ -168,6 +168,8 @@ def test_without_a_dead_letter_topic_the_task_halts_at_the_record() -> None:
     assert error is not None
     assert error.problem == 'Handler handle failed on orders[2]@11, attempt 1: ValueError: five] :halted "\n.'
     assert "dead_letter=" in error.hint
+    assert "in handle" in error.traceback
+    assert "halted" in error.traceback
 
 
 def test_other_errors_are_not_taken_for_a_halt() -> None:

@@ -8,10 +8,10 @@ from queue import Empty, SimpleQueue
 
 from confluent_kafka import AcknowledgeType, Message
 
-from penstock.app import Handler, Reading
+from penstock.app import Handler, Reading, halt_error
 from penstock.core.decisions import Consequences, Send, Tried
 from penstock.core.lanes import Epoch
-from penstock.core.outcome import Done, Failed, Outcome, Skipped, TryAgain, decide
+from penstock.core.outcome import Done, Failed, Halt, Outcome, Skipped, TryAgain, decide
 from penstock.core.record import TopicPartition
 from penstock.core.tracker import Tracker
 from penstock.engine.letters import Letters
@@ -47,6 +47,8 @@ class Batch:
         acknowledge: Acknowledge,
         deliveries: int,
     ) -> None:
+        self._name = handler.name
+        self._to_record = reading.to_record
         self._inbox = inbox
         self._outbox = outbox
         self._tell = tell
@@ -101,7 +103,10 @@ class Batch:
 
     def _fail(self, tried: Tried, failure: Failed, consequences: Consequences) -> None:
         decision = decide(failure, attempt=tried.attempt, has_dead_letter=True, random=random.random)
-        if isinstance(decision, TryAgain) and tried.attempt < self._deliveries:
+        if isinstance(decision, Halt):
+            record = self._to_record(tried.record, tried.attempt)
+            self.error = self.error or halt_error(self._name, record, failure)
+        elif isinstance(decision, TryAgain) and tried.attempt < self._deliveries:
             consequences.retried.append((tried, failure, 0.0))
             self._end(tried, AcknowledgeType.RELEASE)
         else:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from confluent_kafka import Message
 
-from penstock.app import Handler, Reading, attempts, attempts_async
+from penstock.app import Handler, Reading, attempts, attempts_async, forget_cancellation, is_ended
 from penstock.core.outcome import Failed, Outcome
 from penstock.engine.event_loop import OnEventLoop
 from penstock.engine.messages import Trouble
@@ -92,13 +92,13 @@ class _Tasks(OnEventLoop):
     async def _work(self, message: Message, attempt: int) -> None:
         try:
             until = time.monotonic() + _PATIENCE_SECONDS
-            while (wait := _wait(outcome := await self._attempt(message, attempt), until)) is not None:  # noqa: ASYNC110 - the attempt itself is what is asked
+            while (wait := _wait(outcome := await self._attempt(message, attempt), until)) is not None:
+                await forget_cancellation()
                 await asyncio.sleep(wait)
             self._report(Attempted(message, outcome))
-        except asyncio.CancelledError:  # the loop is being closed
-            raise
         except BaseException as error:
-            self._report(breakdown(self._handler, error))
+            if not is_ended(asyncio.current_task()):
+                self._report(breakdown(self._handler, error))
             raise
 
 
