@@ -171,13 +171,15 @@ def test_the_history_of_a_group_is_put_together_from_what_its_members_tell(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     source = make_topic(4)
-    with running(make_app(group, source, assignor=CooperativeSticky()), brokers) as first:
-        wait_for(lambda: len(owned(first)) == 4, "all to be the first one's")
-        with running(make_app(group, source), brokers) as second:
-            wait_for(lambda: len(owned(first)) == len(owned(second)) == 2, "both to have their share")
-        wait_for(lambda: len(owned(first)) == 4, "all to be back")
     monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path))
     penstock = Penstock(brokers, monkeypatch, capsys)
+    with running(make_app(group, source, assignor=CooperativeSticky()), brokers) as first:
+        wait_for(lambda: len(owned(first)) == 4, "all to be the first one's")
+        wait_for(lambda: penstock.json("plan", group)["plans"][0]["estimate"] is None, "a group of open members only")
+        with running(make_app(group, source), brokers) as second:
+            wait_for(lambda: len(owned(first)) == len(owned(second)) == 2, "both to have their share")
+            assert "librdkafka" in penstock.json("plan", group)["plans"][0]["estimate"]
+        wait_for(lambda: len(owned(first)) == 4, "all to be back")
     assert "No run of this machine" in penstock("groups", "history", group, ok=False).err
     with registered("shop", engine="local", groups=[group], warn=pytest.fail) as hear:
         for event in [*first.events, *second.events]:
