@@ -39,6 +39,7 @@ def write_group(group: Group) -> dict[str, Any]:
 def write_plan(made: Plan) -> dict[str, Any]:
     return {
         "assignor": made.assignor,
+        "estimate": made.estimate,
         "before": _side(made.before),
         "after": _side(made.after),
         "moves": [_move(move) for move in made.moves],

@@ -17,6 +17,9 @@ It had none; its owner is gone, or has no use for it; the new one is in a rack o
 the old one had more partitions than it is to have; or none of these: it had no more than now, and gets others instead.
 """
 
+LIBRDKAFKA = frozenset({"range", "roundrobin", "cooperative-sticky"})
+"""Strategies that librdkafka has under the same names as Kafka's own (Java) client, with an algorithm of its own."""
+
 HEARTBEAT_SECONDS = 3.0
 """How often a member asks by default, and so how late it may learn of a rebalance."""
 
@@ -91,7 +94,8 @@ class Plan:
     """``eager`` and ``cooperative`` say what the change would stop under each of the two protocols.
 
     ``beyond_need`` counts moves that the new numbers of partitions do not demand: the price of an assignor that
-    remembers nothing, or looks at more than numbers.
+    remembers nothing, or looks at more than numbers. ``estimate`` says why the group may move other partitions than
+    these, and is None where it cannot (see ``why_estimate``).
     """
 
     assignor: str
@@ -101,6 +105,26 @@ class Plan:
     beyond_need: int
     eager: Pause
     cooperative: Pause
+    estimate: str | None = None
+
+
+def why_estimate(assignor: str, *, all_open: bool, by_broker: bool) -> str | None:
+    """Why a group with this assignor may move other partitions than planned.
+
+    Plans follow the algorithms of Kafka's own client, as members of Penstock do. A group does not say which library its
+    members use, and librdkafka's answers have the same numbers of partitions, but other partitions.
+    """
+    if by_broker:
+        return (
+            "the broker divides the partitions of this group by an algorithm of its own. Expect about as many moves, "
+            "perhaps of other partitions"
+        )
+    if assignor in LIBRDKAFKA and not all_open:
+        return (
+            f"{assignor} is planned as Kafka's Java client divides. If a member with librdkafka leads the group (such "
+            "as a native member of Penstock), expect as many moves, but of other partitions"
+        )
+    return None
 
 
 def plan(

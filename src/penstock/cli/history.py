@@ -9,10 +9,10 @@ import typer
 from penstock.cli.options import Json
 from penstock.cli.screen import print_json, print_line
 from penstock.cli.tables import moment, print_table
-from penstock.core.rebalance import Handover, Rebalance, Voter
+from penstock.core.rebalance import UNKNOWN, Handover, Rebalance, Voter
 from penstock.core.record import TopicPartition as Place
 from penstock.errors import StateError
-from penstock.ops.history import GroupRound, read_history, rounds
+from penstock.ops.history import GroupRound, Told, read_history, rounds
 from penstock.ops.runs import runs_folder
 
 EXAMPLES = """
@@ -52,8 +52,12 @@ def history(
 
 def _show(each: GroupRound) -> None:
     its = each.first.rebalance
-    generation = "" if its.generation is None else f" generation {its.generation},"
-    print_line(f"{moment(each.began)}{generation} {its.strategy or 'strategy unknown'}: {each.reason}")
+    numbers = each.generations
+    generation = "" if not numbers else f"generation {numbers[0]}"
+    if len(numbers) > 1:
+        generation = f"generations {numbers[0]} to {numbers[-1]}"
+    known = ", ".join(part for part in (generation, its.strategy) if part)
+    print_line(" ".join(filter(None, (moment(each.began), known))) + ("" if each.reason == UNKNOWN else f": {each.reason}"))
     if its.coordinator is not None:
         print_line(f"  coordinator: {its.coordinator.explained()}")
     if its.leader is not None:
@@ -61,14 +65,29 @@ def _show(each: GroupRound) -> None:
     if its.members is not None:
         columns = ("  MEMBER", "INSTANCE-ID", "RACK", "VOTES", "HAD", "GETS")
         print_table(columns, [_voter_row(voter) for voter in its.members], right=columns[4:])
-    rows = [_told_row(told.member, told.rebalance) for told in each.told]
+    rows = [_told_row(told.member, told.rebalance) for told in _who_did_something(each.told)]
     print_table(("  TOLD BY", "PHASES", "GAVE UP", "TOOK", "LOST"), rows)
-    if each.handovers:
-        print_line(f"  without an owner: {_gaps(each.handovers)}")
+    gaps = _gaps(each.handovers)
+    if gaps:
+        print_line(f"  without an owner: {gaps}")
+
+
+def _who_did_something(told: Sequence[Told]) -> list[Told]:
+    """Without the generations in which nothing changed for a member that has another line."""
+    changed = {each.member for each in told if _changes(each.rebalance)}
+    quiet: dict[str, Told] = {}
+    for each in told:
+        if each.member not in changed:
+            quiet.setdefault(each.member, each)
+    return [each for each in told if _changes(each.rebalance) or quiet.get(each.member) is each]
+
+
+def _changes(its: Rebalance) -> bool:
+    return bool(its.given_up or its.taken or its.lost)
 
 
 def _voter_row(voter: Voter) -> tuple[object, ...]:
-    votes = "unknown" if voter.votes is None else ", ".join(voter.votes)
+    votes = None if voter.votes is None else ", ".join(voter.votes)
     return f"  {voter.id}", voter.static_id, voter.rack, votes, voter.owned, voter.assigned
 
 
@@ -86,11 +105,9 @@ def _places(places: Iterable[Place]) -> str:
 
 def _gaps(handovers: Sequence[Handover]) -> str:
     known = [(each.seconds, each.place) for each in handovers if each.seconds is not None]
-    unknown = len(handovers) - len(known)
     longest = [f"{topic}[{number}] {_seconds(seconds)}" for seconds, (topic, number) in sorted(known, reverse=True)]
     parts = longest[:_SEVERAL]
     parts += [f"{len(longest) - _SEVERAL} more for less"] * (len(longest) > _SEVERAL)
-    parts += [f"{unknown} for an unknown time"] * bool(unknown)
     return ", ".join(parts)
 
 
@@ -102,8 +119,9 @@ def _as_json(each: GroupRound) -> dict[str, Any]:
     its = each.first.rebalance
     return {
         "began": each.began,
-        "reason": each.reason,
+        "reason": None if each.reason == UNKNOWN else each.reason,
         "generation": its.generation,
+        "generations": list(each.generations),
         "strategy": its.strategy,
         "coordinator": None if its.coordinator is None else asdict(its.coordinator),
         "leader": its.leader,

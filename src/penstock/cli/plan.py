@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +12,7 @@ from penstock.assign import ASSIGNORS, Assignor, Group, LagBalanced, assignor_na
 from penstock.assign.document import read_group, write_group, write_plan
 from penstock.assign.labels import labels
 from penstock.assign.picture import picture
-from penstock.assign.plan import HEARTBEAT_SECONDS, plan
+from penstock.assign.plan import HEARTBEAT_SECONDS, plan, why_estimate
 from penstock.assign.what_if import with_members, with_partitions, with_topics
 from penstock.cli.connecting import ClientSettings, ConfigFile, connect
 from penstock.cli.lag import PANEL
@@ -93,12 +93,17 @@ def plan_command(
         raise ConfigError(f"Group {name!r} has no members to plan for.", hint="Give it some with --members =3.")
     chosen = [_assignor(each.strip(), by) for each in (compare.split(",") if compare else [assignor or asked.assignor])]
     pause = asked.heartbeat if heartbeat is None else seconds(heartbeat, name="--heartbeat")
-    plans = [plan(asked.group, each, changed=changed, heartbeat=pause) for each in chosen]
+    plans = [
+        replace(plan(asked.group, each, changed=changed, heartbeat=pause), estimate=asked.why_estimate(each.name))
+        for each in chosen
+    ]
     names = {**labels(asked.group), **labels(changed)}
     if svg is not None:
         said = {"members": members, "topics": topics, "partitions": partitions}
         what = ", ".join(f"{which} {' '.join(changes)}" for which, changes in said.items() if changes)
-        _write(svg, picture(f"{Path(name).stem if _is_file(name) else name}: {what or 'as it is'}", plans, names))
+        title = f"{Path(name).stem if _is_file(name) else name}: {what or 'as it is'}"
+        doubt = " (an estimate)" if any(made.estimate for made in plans) else ""
+        _write(svg, picture(title + doubt, plans, names))
     if as_json:
         print_json({"group": name, "notes": list(asked.notes), "plans": [write_plan(made) for made in plans]})
         return
@@ -106,6 +111,7 @@ def plan_command(
     if not compare:
         show_plan(plans[0], names)
     show_figures(plans)
+    _tell(dict.fromkeys(f"This is an estimate: {made.estimate}." for made in plans if made.estimate))
 
 
 @dataclass(frozen=True)
@@ -117,6 +123,11 @@ class _Asked:
     notes: tuple[str, ...]
     assignor: str = _DEFAULT
     heartbeat: float = HEARTBEAT_SECONDS
+    all_open: bool = False
+    by_broker: bool = False
+
+    def why_estimate(self, assignor: str) -> str | None:
+        return why_estimate(assignor, all_open=self.all_open, by_broker=self.by_broker)
 
 
 def _look(cluster: Cluster, name: str, *, topics: list[str], measure: float | None) -> _Asked:
@@ -132,7 +143,7 @@ def _look(cluster: Cluster, name: str, *, topics: list[str], measure: float | No
         notes.append(f"The group's own assignor, {own or 'unknown'}, {where}: {_DEFAULT} stands in unless you choose.")
         own = _DEFAULT
     heartbeat = _NEW_PROTOCOL_HEARTBEAT if new else HEARTBEAT_SECONDS
-    return _Asked(name, live.group, tuple(notes), own or _DEFAULT, heartbeat)
+    return _Asked(name, live.group, tuple(notes), own or _DEFAULT, heartbeat, all_open=live.all_open, by_broker=new)
 
 
 def _assignor(name: str, by: str) -> Assignor:

@@ -171,6 +171,8 @@ def run(
         board = HealthBoard()
         if metrics is not None:
             tally = Tally()
+            for handler in app.handlers:
+                tally.expect(handler.group, handler.name, handler.consumed_topics)
             listeners.append(tally)
             port = stack.enter_context(
                 serve_metrics(metrics, tally, board, make_cluster=lambda: Cluster(chosen, app.settings))

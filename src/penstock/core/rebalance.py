@@ -27,14 +27,14 @@ PARTITIONS_CHANGED: Reason = "the number of partitions changed"
 class Coordinator:
     """The broker that looks after a group: it leads one partition of the offsets topic, found by the group's hash."""
 
-    node: int
+    node: int | None
     address: str
     hash: int
     offsets_partitions: int | None
     partition: int | None
 
     @classmethod
-    def of(cls, group: str, *, node: int, address: str, offsets_partitions: int | None) -> "Coordinator":
+    def of(cls, group: str, *, node: int | None, address: str, offsets_partitions: int | None) -> "Coordinator":
         """``offsets_partitions`` is the number of partitions of ``__consumer_offsets``, None where it is not known."""
         return cls(
             node=node,
@@ -45,7 +45,7 @@ class Coordinator:
         )
 
     def explained(self) -> str:
-        where = f"broker {self.node} ({self.address})"
+        where = self.address if self.node is None else f"broker {self.node} ({self.address})"
         if self.partition is None:
             return where
         return (
@@ -157,9 +157,9 @@ def why(before: Groupview | None, after: Groupview) -> Reason:
     if before is None:
         return UNKNOWN
     reasons = [
-        *_named("joined", after.members - before.members),
+        *named("joined", after.members - before.members),
         # The coordinator does not say which of the two it was.
-        *_named(_GONE, before.members - after.members),
+        *named(_GONE, before.members - after.members),
     ]
     stayed = after.members & before.members
     if any(before.topics[member] != after.topics[member] for member in stayed):
@@ -179,13 +179,13 @@ def resolved(reason: Reason, left: Collection[str]) -> Reason:
         what, _, names = part.partition(": ")
         if what == _GONE:
             gone = set(names.split(", "))
-            parts += [*_named("left", gone & set(left)), *_named(_GONE, gone - set(left))]
+            parts += [*named("left", gone & set(left)), *named(_GONE, gone - set(left))]
         else:
             parts.append(part)
     return "; ".join(parts)
 
 
-def _named(what: str, members: Collection[str]) -> list[str]:
+def named(what: str, members: Collection[str]) -> list[str]:
     return [f"{what}: {', '.join(sorted(members))}"] if members else []
 
 

@@ -10,6 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+OPEN_MARK = b"\x00penstock"
+"""Ends the user data of members that Penstock itself joins to the group; assignors read user data from the front."""
+
 _WITH_OWNED = 1
 _WITH_GENERATION = 2
 _WITH_RACK = 3
@@ -29,11 +32,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """``pattern`` is what a member of the new protocol asks for besides its topics; the broker says what matches it."""
+    """``pattern`` is what a member of the new protocol asks for besides its topics; the broker says what matches it.
+
+    ``is_open`` is true of members that Penstock itself joins to the group: if one of them leads, Penstock's assignors
+    decide.
+    """
 
     topics: tuple[str, ...]
     rack: str | None = None
     pattern: str | None = None
+    is_open: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +107,15 @@ def _subscription(data: "_Data") -> Subscription:
     topics = tuple(data.text() for _ in range(data.int32()))
     if not all(topics):
         raise ValueError("a topic without a name")
-    data.skip(max(0, data.int32()))
+    user_data = data.raw(max(0, data.int32()))
     if version >= _WITH_OWNED:
         for _ in range(data.int32()):
             data.text()
             data.skip(4 * data.int32())
     if version >= _WITH_GENERATION:
         data.int32()
-    return Subscription(topics, data.text() or None if version >= _WITH_RACK else None)
+    rack = data.text() or None if version >= _WITH_RACK else None
+    return Subscription(topics, rack, is_open=user_data.endswith(OPEN_MARK))
 
 
 def _key(data: "_Data") -> Key | None:
@@ -160,6 +169,9 @@ class _Data:
 
     def compact_texts(self) -> tuple[str, ...]:
         return tuple(self.compact_text() for _ in range(max(0, self._number() - 1)))
+
+    def raw(self, length: int) -> bytes:
+        return self._take(length)
 
     def skip(self, length: int) -> None:
         self._take(length)

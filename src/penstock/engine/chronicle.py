@@ -12,10 +12,13 @@ from typing import Any
 from penstock.app import Handler
 from penstock.core.rebalance import BROKE, JOINED, LEFT, TIMED_OUT, UNKNOWN, Coordinator, Reason, Rebalance, Round
 from penstock.core.record import TopicPartition as Place
+from penstock.kafka.transactions import generation_in
 
-# Of statistics that may be megabytes long, two places are of interest.
+# Of statistics that may be megabytes long, three places are of interest.
 _REASON = re.compile(r'"rebalance_reason": ?("(?:[^"\\]|\\.)*")')
-_COORDINATOR = re.compile(r'"name": ?"GroupCoordinator", ?"nodeid": ?(-?\d+), ?"nodename": ?"([^"]*)"')
+_COORDINATOR = re.compile(r'"name": ?"GroupCoordinator", ?"nodeid": ?-?\d+, ?"nodename": ?"([^"]+)"')
+# The coordinator has a connection of its own, with a node id of -1. Its id is beside the same address elsewhere.
+_BROKER = r'"nodeid": ?(\d+), ?"nodename": ?"%s"'
 
 
 class Chronicle:
@@ -28,6 +31,8 @@ class Chronicle:
         self._reason: Reason = JOINED
         self._round: Round | None = None
         self._waiting: list[tuple[Round, float]] = []
+        self._last_words = ""
+        self._new_words = ""
         self._coordinator: Coordinator | None = None
         self._member_id: str | None = None
         if handler.is_open:
@@ -58,6 +63,7 @@ class Chronicle:
     def took(self, places: Iterable[Place]) -> None:
         if self._round is not None:
             self._member_id = self._consumer.memberid() or None
+            self._round.known["generation"] = self._generation()
             self._round.took(places, now=time.monotonic())
             self._round.phase("taken over", now=time.monotonic())
         self._finish()
@@ -83,14 +89,26 @@ class Chronicle:
 
     def on_statistics(self, text: str) -> None:
         found = _COORDINATOR.search(text)
-        if found is not None and found[2]:
+        if found is not None:
+            node = re.search(_BROKER % re.escape(found[1]), text)
             # Of how many partitions the offsets topic has, the client knows nothing.
             self._coordinator = Coordinator.of(
-                self._handler.group, node=int(found[1]), address=found[2], offsets_partitions=None
+                self._handler.group, node=int(node[1]) if node else None, address=found[1], offsets_partitions=None
             )
+        reason = _REASON.search(text)
+        words = json.loads(reason[1]) if reason else ""
+        if words != self._last_words:
+            # The client keeps its last reason, and mostly gives none: one that it gave before is not about this round.
+            self._last_words = self._new_words = words
         if self._waiting:
-            reason = _REASON.search(text)
-            self._tell_waiting(json.loads(reason[1]) if reason else None)
+            words, self._new_words = self._new_words, ""
+            self._tell_waiting(words)
+
+    def _generation(self) -> int | None:
+        """Of the classic protocol, in which all members have the same."""
+        if self._handler.protocol != "classic":
+            return None
+        return generation_in(self._consumer.consumer_group_metadata())
 
     def _finish(self) -> None:
         story, self._round = self._round, None

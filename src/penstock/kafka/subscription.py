@@ -9,13 +9,12 @@ from struct import Struct, error
 
 from penstock.assign import Member
 from penstock.core.record import TopicPartition as Place
+from penstock.core.subscriptions import OPEN_MARK
 from penstock.kafka.coordinator import Seat
 from penstock.kafka.wire import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 _SUBSCRIPTION_VERSION = 3  # the first with a rack
 _ASSIGNMENT_VERSION = 0  # nothing was added to it since
-# Behind an assignor's own user data, which all assignors read from the front.
-_MARK = b"\x00penstock"
 _LENGTH = Struct(">H")
 
 
@@ -85,13 +84,13 @@ def _by_topic(places: Iterable[Place]) -> Iterable[tuple[str, list[int]]]:
 
 def _tail(ballot: Ballot) -> bytes:
     text = json.dumps({"votes": ballot.votes}).encode()
-    return text + _LENGTH.pack(len(text)) + _MARK
+    return text + _LENGTH.pack(len(text)) + OPEN_MARK
 
 
 def _split(data: bytes | None) -> tuple[bytes | None, Ballot | None]:
-    if data is None or not data.endswith(_MARK):
+    if data is None or not data.endswith(OPEN_MARK):
         return data, None
-    end = len(data) - len(_MARK) - _LENGTH.size
+    end = len(data) - len(OPEN_MARK) - _LENGTH.size
     try:
         begin = end - _LENGTH.unpack_from(data, end)[0]
         told: Mapping[str, Sequence[str]] = json.loads(data[begin:end])

@@ -93,6 +93,14 @@ def _metadata(group: str, member_id: str, generation: int, static_id: str | None
     return _METADATA_FORM + struct.pack("=i", generation) + names.encode()
 
 
+def generation_in(metadata: bytes | None) -> int | None:
+    """The generation in what the client writes of itself; None of one who is no member, or in a form not known here."""
+    if metadata is None or not metadata.startswith(_METADATA_FORM):
+        return None
+    (generation,) = struct.unpack_from("=i", metadata, len(_METADATA_FORM))
+    return None if generation == _NO_GENERATION else int(generation)
+
+
 class Transaction:
     """Transactions of one producer, one after the other; ``with`` aborts one that was not committed.
 

@@ -2,20 +2,25 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from itertools import takewhile
 from pathlib import Path
 
 import msgspec
 
 from penstock.core.events import Rebalanced
 from penstock.core.foreign_text import printable_json
-from penstock.core.rebalance import LEFT, Handover, Reason, Rebalance, resolved, without_owner
+from penstock.core.rebalance import JOINED, LEFT, UNKNOWN, Handover, Reason, Rebalance, named, resolved, without_owner
+from penstock.core.record import TopicPartition
 
 # How many rebalances a run keeps; its file holds at most twice as many.
 KEPT = 500
 SUFFIX = ".rebalances.jsonl"
+# What members tell of one rebalance lies no further apart; it is bounded by max.poll.interval.ms, 5 minutes by default.
+_NEAR_SECONDS = 600.0
+_NATIVE = "native"
 
 
 @dataclass(frozen=True)
@@ -29,7 +34,11 @@ class Told:
 
 @dataclass(frozen=True)
 class GroupRound:
-    """What several members tell of one rebalance; by a generation, or of a member that does not know it, alone."""
+    """What several members tell of one rebalance.
+
+    It is one generation. Of native members, who cannot tell why the next generation came, it goes on until the
+    partitions that were given up have new owners: with cooperative strategies that takes two generations.
+    """
 
     told: tuple[Told, ...]
     handovers: tuple[Handover, ...]
@@ -42,6 +51,10 @@ class GroupRound:
     @property
     def began(self) -> float:
         return min(each.rebalance.began for each in self.told)
+
+    @property
+    def generations(self) -> tuple[int, ...]:
+        return tuple(sorted({g for each in self.told if (g := each.rebalance.generation) is not None}))
 
 
 class HistoryFile:
@@ -78,17 +91,12 @@ def _read(path: Path) -> Iterator[Told]:
 
 def rounds(history: Iterable[Told]) -> list[GroupRound]:
     """What belongs together, in order of time, with how long each partition that was taken had had no owner."""
-    history = list(history)
+    history = sorted(history, key=lambda told: told.rebalance.began)
     left = {told.rebalance.member_id or "" for told in history if told.rebalance.reason == LEFT}
     handovers: defaultdict[tuple[str, float], list[Handover]] = defaultdict(list)
     for each in without_owner(_moves(history)):
         handovers[each.owner, each.at].append(each)
-    together: defaultdict[tuple[object, ...], list[Told]] = defaultdict(list)
-    for number, each_told in enumerate(history):
-        its = each_told.rebalance
-        # Generations begin anew with a group that was deleted; its leader does not come back.
-        together[("alone", number) if its.generation is None else (its.generation, its.leader)].append(each_told)
-    made = [
+    return [
         GroupRound(
             tuple(same),
             tuple(
@@ -97,11 +105,82 @@ def rounds(history: Iterable[Told]) -> list[GroupRound]:
                 if told.rebalance.taken_at is not None
                 for handover in handovers[told.member, told.rebalance.taken_at]
             ),
-            resolved(_who_knows_most(same).rebalance.reason, left),
+            _reason(same, left),
         )
-        for same in together.values()
+        for same in _with_what_follows(_by_generation(history))
     ]
-    return sorted(made, key=lambda each: each.began)
+
+
+def _by_generation(history: Iterable[Told]) -> list[list[Told]]:
+    """What members tell of one generation, in order of time; one that does not know its generation is by itself."""
+    found: list[list[Told]] = []
+    for told in history:
+        near = takewhile(lambda same, now=told: _is_near(same, now), reversed(found))  # type: ignore[misc]
+        same = next((same for same in near if _is_same_generation(same, told)), None)
+        if same is None:
+            found.append([told])
+        else:
+            same.append(told)
+    return found
+
+
+def _is_near(earlier: Sequence[Told], told: Told) -> bool:
+    return told.rebalance.began - earlier[-1].rebalance.began < _NEAR_SECONDS
+
+
+def _is_same_generation(same: Sequence[Told], told: Told) -> bool:
+    """Generations begin anew with a group that was deleted; its leader, if it is known, does not come back."""
+    its, others = told.rebalance, [each.rebalance for each in same]
+    leaders = {each.leader for each in (its, *others)} - {None}
+    return its.generation is not None and its.generation == others[0].generation and len(leaders) <= 1
+
+
+def _with_what_follows(rounds_: Iterable[list[Told]]) -> list[list[Told]]:
+    """Puts together generations of native members of which the later one hands on what the earlier one gave up."""
+    found: list[list[Told]] = []
+    for same in rounds_:
+        taken = {place for told in same for place in told.rebalance.taken}
+        before = found[-1] if found and _is_near(found[-1], same[0]) else None
+        if (
+            before is not None
+            and _are_native(before)
+            and _are_native(same)
+            and taken & _free(before)
+            and _no_cause(same)
+        ):
+            before.extend(same)
+        else:
+            found.append(same)
+    return found
+
+
+def _are_native(same: Iterable[Told]) -> bool:
+    return all(told.rebalance.membership == _NATIVE for told in same)
+
+
+def _no_cause(same: Iterable[Told]) -> bool:
+    return all(told.rebalance.reason == UNKNOWN for told in same)
+
+
+def _free(same: Iterable[Told]) -> set[TopicPartition]:
+    """What was given up or lost in this round, and not taken since."""
+    free: set[TopicPartition] = set()
+    for told in same:
+        free |= {*told.rebalance.given_up, *told.rebalance.lost}
+    return free - {place for told in same for place in told.rebalance.taken}
+
+
+def _reason(same: Sequence[Told], left: Collection[str]) -> Reason:
+    """The leader's, if it tells one; else what the members tell of themselves."""
+    most = _who_knows_most(same).rebalance
+    if len(same) == 1 or (most.members is not None and most.reason != UNKNOWN):
+        return resolved(most.reason, left)
+    by_reason: dict[Reason, set[str]] = {}
+    for told in same:
+        by_reason.setdefault(told.rebalance.reason, set()).add(told.rebalance.member_id or told.member)
+    parts = [*named("joined", by_reason.pop(JOINED, ())), *named("left", by_reason.pop(LEFT, ()))]
+    by_reason.pop(UNKNOWN, None)
+    return "; ".join([*parts, *by_reason]) or UNKNOWN
 
 
 def _who_knows_most(told: Sequence[Told]) -> Told:

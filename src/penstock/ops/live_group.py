@@ -27,6 +27,8 @@ class LiveGroup:
     description: GroupDescription
     group: Group
     notes: tuple[str, ...] = ()
+    all_open: bool = False
+    """Whether Penstock itself is every member, so that one of its own assignors divides the partitions."""
 
 
 def look(cluster: Cluster, name: str, *, topics: Iterable[str] = (), measure: float | None = None) -> LiveGroup:
@@ -49,7 +51,8 @@ def look(cluster: Cluster, name: str, *, topics: Iterable[str] = (), measure: fl
     notes += found.notes
     racks = _racks(cluster)
     known = {each: found.topic(each, _racks_of(metadata[each], racks)) for each in wanted}
-    return LiveGroup(description, Group(tuple(members), known), tuple(notes))
+    all_open = bool(members) and all(member.id in told and told[member.id].is_open for member in members)
+    return LiveGroup(description, Group(tuple(members), known), tuple(notes), all_open)
 
 
 def _described(cluster: Cluster, name: str) -> GroupDescription:

@@ -65,6 +65,7 @@ def test_a_group_of_the_classic_protocol_is_planned_for_as_it_is(
 
         assert found["notes"] == []
         assert made["assignor"] == "range"
+        assert "librdkafka" in made["estimate"]
         assert made["moves"] == []
         assert made["before"] == made["after"]
         assert made["before"]["partitions"] == {
@@ -93,13 +94,18 @@ def test_a_group_of_the_classic_protocol_is_planned_for_as_it_is(
 
         changes = ["--members", "+2", "--topics", f"+{extra}", "--partitions", f"{orders}=8"]
         several = penstock.json("plan", group, *changes, "--compare", "range,sticky,lag-balanced")["plans"]
-        assert [each["assignor"] for each in several] == ["range", "sticky", "lag-balanced"]
+        assert [(each["assignor"], bool(each["estimate"])) for each in several] == [
+            ("range", True),
+            ("sticky", False),
+            ("lag-balanced", False),
+        ]
         for each in several:
             held = [(topic, at) for had in each["after"]["partitions"].values() for topic in had for at in had[topic]]
             assert len(held) == len(set(held)) == 8 + PARTITIONS + 2
-        shown = penstock("plan", group, *changes).out
-        assert "worker-1" in shown
-        assert "new-2" in shown
+        answer = penstock("plan", group, *changes)
+        assert "worker-1" in answer.out
+        assert "new-2" in answer.out
+        assert "This is an estimate" in answer.err
 
 
 def test_a_group_of_the_new_protocol_is_planned_for_with_what_the_broker_wrote_down(
@@ -114,6 +120,7 @@ def test_a_group_of_the_new_protocol_is_planned_for_with_what_the_broker_wrote_d
         found = wait_for(lambda: _stable(penstock.json("plan", group, "--members", "+1")), "a stable group")
         (made,) = found["plans"]
         assert made["assignor"] == "cooperative-sticky"
+        assert "the broker divides" in made["estimate"]
         assert made["cooperative"]["seconds"] == 5.0
         everything = list(range(PARTITIONS))
         assert made["before"]["partitions"] == {

@@ -4,7 +4,7 @@ import pytest
 
 from penstock.assign import CooperativeSticky, Group, Member, RackNear, Range, RoundRobin, Sticky, Topic
 from penstock.assign.labels import labels
-from penstock.assign.plan import Move, Pause, Spread, plan
+from penstock.assign.plan import Move, Pause, Spread, plan, why_estimate
 from penstock.assign.what_if import with_members, with_partitions, with_topics
 from penstock.errors import ConfigError
 
@@ -146,3 +146,15 @@ def test_members_of_an_empty_group_are_taken_to_read_all_of_its_topics() -> None
 def test_the_last_member_cannot_be_taken_out() -> None:
     with pytest.raises(ConfigError, match="0 members"):
         with_members(Group((Member(id="a"),)), "-a")
+
+
+@pytest.mark.parametrize("name", ["range", "roundrobin", "cooperative-sticky"])
+def test_what_librdkafka_may_decide_is_an_estimate_unless_all_members_are_open(name: str) -> None:
+    assert "librdkafka" in (why_estimate(name, all_open=False, by_broker=False) or "")
+    assert why_estimate(name, all_open=True, by_broker=False) is None
+
+
+def test_what_only_java_and_penstock_can_decide_is_no_estimate_unless_the_broker_does() -> None:
+    assert why_estimate("sticky", all_open=False, by_broker=False) is None
+    assert why_estimate("lag-balanced", all_open=False, by_broker=False) is None
+    assert "the broker divides" in (why_estimate("sticky", all_open=False, by_broker=True) or "")

@@ -46,6 +46,18 @@ def test_it_shows_what_moves_how_even_it_gets_and_what_stops(penstock: Penstock,
     assert lines[-1].endswith("4 for 3s, 30 wait 2 for 3s, 21 wait")
 
 
+def test_a_plan_that_librdkafka_may_carry_out_otherwise_is_called_an_estimate(
+    penstock: Penstock, file: Path, tmp_path: Path
+) -> None:
+    drawn = tmp_path / "plan.svg"
+    assert "This is an estimate" in penstock("plan", str(file), "--svg", str(drawn)).err
+    assert "(an estimate)" in drawn.read_text()
+    both = penstock.json("plan", str(file), "--compare", "cooperative-sticky,lag-balanced")["plans"]
+    assert [each["estimate"] is None for each in both] == [False, True]
+    assert "estimate" not in penstock("plan", str(file), "--assignor", "lag-balanced", "--svg", str(drawn)).err
+    assert "(an estimate)" not in drawn.read_text()
+
+
 def test_it_draws_a_picture_and_keeps_the_group(penstock: Penstock, file: Path, tmp_path: Path) -> None:
     drawn, kept = tmp_path / "plan.svg", tmp_path / "kept.json"
     assert penstock("plan", str(file), "--members", "+1", "--svg", str(drawn), "--save", str(kept)).code == 0

@@ -1,5 +1,6 @@
 """What is told of rebalances where the Kafka client is the member: no more than it lets us know."""
 
+import sys
 from typing import Any
 
 import pytest
@@ -9,7 +10,9 @@ from penstock.core.rebalance import BROKE, JOINED, LEFT, TIMED_OUT, UNKNOWN, Reb
 from penstock.engine.chronicle import Chronicle
 
 STATISTICS = (
-    '{"name":"x","brokers":{"GroupCoordinator":{"name":"GroupCoordinator","nodeid":3,"nodename":"h:9"}},'
+    '{"name":"x","brokers":{"h:9/3":{"name":"h:9/3", "nodeid":3, "nodename":"h:9"},'
+    '"h:9/4":{"name":"h:99/4", "nodeid":4, "nodename":"h:99"},'
+    '"GroupCoordinator":{"name":"GroupCoordinator", "nodeid":-1, "nodename":"h:9"}},'
     '"cgrp":{"rebalance_reason":"%s"}}'
 )
 
@@ -17,6 +20,9 @@ STATISTICS = (
 class Client:
     def memberid(self) -> str:
         return "m-1"
+
+    def consumer_group_metadata(self) -> bytes:
+        return b"CGMDv2:" + (7).to_bytes(4, sys.byteorder) + b"g\0m-1\0\1"
 
 
 @pytest.fixture
@@ -51,7 +57,26 @@ def test_a_round_waits_for_the_statistics_that_say_why(told: list[Rebalance]) ->
     assert [phase.name for phase in second.phases] == ["given up", "rejoined", "taken over"]
     assert second.coordinator is not None
     assert (second.coordinator.node, second.coordinator.address, second.coordinator.partition) == (3, "h:9", None)
-    assert (second.leader, second.members, second.generation) == (None, None, None)
+    assert (second.leader, second.members, second.generation) == (None, None, 7)
+
+
+def test_a_reason_that_the_client_gave_before_is_not_the_reason_of_the_next_round(told: list[Rebalance]) -> None:
+    notes = chronicle(told)
+    for words in ("one", "one", "two", ""):
+        notes.begin()
+        notes.took([])
+        notes.on_statistics(STATISTICS % words)
+    assert [each.reason for each in told] == [JOINED, UNKNOWN, "the client says: two", UNKNOWN]
+
+
+def test_a_coordinator_whose_id_the_client_does_not_tell_has_none(told: list[Rebalance]) -> None:
+    notes = chronicle(told)
+    notes.begin()
+    notes.took([])
+    notes.on_statistics('{"GroupCoordinator":{"name":"GroupCoordinator","nodeid":-1,"nodename":"h:9"}}')
+    coordinator = told[0].coordinator
+    assert coordinator is not None
+    assert (coordinator.node, coordinator.explained()) == (None, "h:9")
 
 
 def test_without_a_reason_it_is_unknown(told: list[Rebalance]) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from penstock import App
 from penstock.assign import Assignment, CooperativeSticky, Group, Range, Topic
 from penstock.assign.sticky.user_data import read_cooperative, read_sticky, write_sticky
+from penstock.core import subscriptions
 from penstock.errors import ConfigError
 from penstock.kafka.coordinator import Joined, Seat
 from penstock.kafka.dividing import Leader, wanted_topics
@@ -48,6 +49,9 @@ def test_a_subscription_is_read_as_it_was_written(
     assert (member.topics, member.rack, frozenset(member.owned)) == ((topic,), rack, owned)
     assert (member.generation, member.static_id) == (None if generation < 0 else generation, "s")
     assert (member.user_data or b"", ballot) == (user_data or b"", BALLOT)
+    told = subscriptions.read_subscription(written)
+    assert told is not None
+    assert (told.topics, told.is_open) == ((topic,), True), "seen from outside of the group"
 
 
 @given(PLACES)

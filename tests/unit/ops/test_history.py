@@ -9,8 +9,10 @@ from penstock.ops.history import SUFFIX, HistoryFile, read_history, rounds
 PLACE = ("t", 0)
 
 
-def told(member: str, began: float, *, group: str = "g", reason: str = UNKNOWN, **known: object) -> Rebalanced:
-    rebalance = Rebalance(membership="open", reason=reason, began=began, seconds=0.5, **known)  # type: ignore[arg-type]
+def told(
+    member: str, began: float, *, group: str = "g", reason: str = UNKNOWN, membership: str = "open", **known: object
+) -> Rebalanced:
+    rebalance = Rebalance(membership=membership, reason=reason, began=began, seconds=0.5, **known)  # type: ignore[arg-type]
     return Rebalanced(group=group, member=member, rebalance=rebalance)
 
 
@@ -58,3 +60,45 @@ def test_members_tell_of_one_round_together_and_the_leader_knows_most(tmp_path: 
     assert [(each.place, each.owner, each.seconds) for each in second.handovers] == [(PLACE, "b", 0.5)]
     assert [each.seconds for each in first.handovers] == [None], "who had it before is not known"
     assert anew.began == 90.0, "a group that was made anew has the same generations"
+
+
+def native(member: str, began: float, generation: int | None, **known: object) -> Rebalanced:
+    known = {f"{what}_at": began for what in ("taken", "given_up", "lost") if what in known} | known
+    return told(member, began, membership="native", generation=generation, member_id=f"rdkafka-{member}", **known)  # type: ignore[arg-type]
+
+
+def test_a_rebalance_of_native_members_is_one_until_what_was_given_up_has_new_owners(tmp_path: Path) -> None:
+    # As two members with cooperative-sticky tell it: the second one joins, gets its share, and leaves.
+    both = (PLACE, ("t", 1))
+    write(
+        tmp_path,
+        "1",
+        native("a", 10.0, 1, taken=both, reason=JOINED),
+        native("a", 20.1, 2, given_up=(PLACE,), given_up_at=20.1),
+        native("a", 23.2, 3),
+        native("a", 42.0, 4, taken=(PLACE,)),
+    )
+    write(
+        tmp_path,
+        "2",
+        native("b", 20.0, 2, reason=JOINED),
+        native("b", 23.1, 3, taken=(PLACE,)),
+        native("b", 40.0, None, given_up=(PLACE,), reason=LEFT),
+    )
+    first, joining, leaving = rounds(read_history(tmp_path, "g"))
+    assert (first.reason, first.generations) == (JOINED, (1,))
+    assert (joining.reason, joining.generations, len(joining.told)) == ("joined: rdkafka-b", (2, 3), 4)
+    assert [(each.owner, round(each.seconds or 0, 1)) for each in joining.handovers] == [("b", 3.0)]
+    assert (leaving.reason, leaving.generations) == ("left: rdkafka-b", (4,))
+    assert [(each.owner, each.seconds) for each in leaving.handovers] == [("a", 2.0)]
+
+
+def test_a_member_that_joins_and_takes_what_another_left_is_a_rebalance_of_its_own(tmp_path: Path) -> None:
+    write(tmp_path, "1", native("a", 10.0, None, given_up=(PLACE,), reason=LEFT))
+    write(tmp_path, "2", native("b", 12.0, 2, taken=(PLACE,), reason=JOINED))
+    assert [each.reason for each in rounds(read_history(tmp_path, "g"))] == [LEFT, JOINED]
+
+
+def test_the_same_generation_an_hour_later_is_that_of_a_group_that_was_created_again(tmp_path: Path) -> None:
+    write(tmp_path, "1", native("a", 10.0, 1, taken=(PLACE,)), native("a", 3_610.0, 1, taken=(PLACE,)))
+    assert [each.began for each in rounds(read_history(tmp_path, "g"))] == [10.0, 3_610.0]

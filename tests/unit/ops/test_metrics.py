@@ -94,6 +94,43 @@ def test_counts_are_those_of_the_last_report() -> None:
     assert value_of(text, "penstock_running_handlers", group="g", engine="local") == 0
 
 
+def counters(text: str) -> dict[tuple[str, tuple[str, ...]], float]:
+    return {
+        (sample.name, tuple(sample.labels[label] for label in METRICS[sample.name].labels)): sample.value
+        for family in read_metrics(text).values()
+        for sample in family.samples
+        if f"{family.name}_total" in METRICS and not sample.name.endswith("_created")
+    }
+
+
+LABELS = {"group": "g", "handler": "ship", "topic": "t", "fatal": "false"}
+ZEROS = {
+    (metric.name, tuple(LABELS[label] for label in metric.labels))
+    for metric in METRICS.values()
+    if metric.kind == "counter"
+}
+
+
+def test_every_counter_is_0_before_its_first_event_so_that_increase_sees_that() -> None:
+    tally = Tally()
+    tally.expect("g", "ship", ["t"])
+    found = counters(scrape(tally))
+    assert found.keys() == {*ZEROS, ("penstock_errors_total", ("g", "true"))}
+    assert set(found.values()) == {0}
+    tally(events.Retried(**WHO, offset=1, epoch=1, attempt=1, reason="r", seconds=1.0))
+    assert counters(scrape(tally))["penstock_retries_total", ("g", "t")] == 1
+
+
+def test_counters_of_what_is_known_only_later_are_0_from_then_on() -> None:
+    started = Tally()
+    started(events.Started(engine="spark", group="g", handler="ship", topics=("t",), lag=3))
+    assert counters(scrape(started)).keys() > ZEROS
+    assert value_of(scrape(started), "penstock_batch_seconds_count", group="g", handler="ship") == 0
+    found_by_pattern = Tally()
+    found_by_pattern(events.Assigned(**WHO, epoch=1, offset=None))
+    assert ("penstock_lost_offsets_total", ("g", "t")) in counters(scrape(found_by_pattern))
+
+
 def test_a_partition_that_goes_is_neither_owned_nor_paused_nor_has_a_position() -> None:
     tally = Tally()
     tally(events.Assigned(**WHO, epoch=1, offset=None))

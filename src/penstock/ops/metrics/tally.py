@@ -2,14 +2,19 @@
 
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from penstock.core import events
 from penstock.core.counts import Counts
 from penstock.core.histogram import Histogram
+from penstock.ops.metrics.catalogue import METRICS
 
 BATCH_BOUNDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+
+_COUNTERS = [metric for metric in METRICS.values() if metric.kind == "counter"]
+_BY_HANDLER = [metric.name for metric in _COUNTERS if metric.labels == ("group", "handler")]
+_BY_TOPIC = [metric.name for metric in _COUNTERS if metric.labels == ("group", "topic")]
 
 Labels = tuple[str, ...]
 Spot = tuple[str, str, int]
@@ -55,6 +60,11 @@ class Tally:
             with self._lock:
                 take(event)
 
+    def expect(self, group: str, handler: str, topics: Iterable[str]) -> None:
+        """Every counter of this handler is 0 from now on: ``increase()`` misses an event that makes a counter appear."""
+        with self._lock:
+            self._expect(group, handler, topics)
+
     def values(self) -> dict[str, dict[Labels, float]]:
         with self._lock:
             for name, spots in (
@@ -77,8 +87,23 @@ class Tally:
     def _add(self, metric: str, *labels: str, by: float = 1) -> None:
         self._values[metric][labels] += by
 
+    def _expect(self, group: str, handler: str, topics: Iterable[str]) -> None:
+        for metric in _BY_HANDLER:
+            self._add(metric, group, handler, by=0)
+        for fatal in ("false", "true"):
+            self._add("penstock_errors_total", group, fatal, by=0)
+        for topic in topics:
+            self._expect_topic(group, topic)
+
+    def _expect_topic(self, group: str, topic: str) -> None:
+        for metric in _BY_TOPIC:
+            self._add(metric, group, topic, by=0)
+
     def _started(self, event: events.Started) -> None:
         self._engines[event.group, event.handler] = event.engine
+        self._expect(event.group, event.handler, event.topics)
+        if event.engine == "spark":
+            self._batches.setdefault((event.group, event.handler), Histogram(BATCH_BOUNDS))
         self._add("penstock_running_handlers", event.group, event.engine)
         self._count(event.group, event.handler, Counts())
 
@@ -107,6 +132,7 @@ class Tally:
         self._owned.add(_spot(event))
         self._paused.discard(_spot(event))
         self._add("penstock_paused_partitions", event.group, event.topic, by=0)
+        self._expect_topic(event.group, event.topic)  # a retry topic, or one that a pattern has found
 
     def _gone(self, event: events.Revoked | events.Lost) -> None:
         self._positions.pop(_spot(event), None)
@@ -121,6 +147,7 @@ class Tally:
         # An answer may come when the partition is gone. On Spark nothing is assigned, and its driver has all of them.
         if spot in self._positions or isinstance(event, events.Lagging):
             self._positions[spot] = event.offset
+            self._expect_topic(event.group, event.topic)
 
     def _out_of_range(self, event: events.OffsetOutOfRange) -> None:
         self._add("penstock_lost_offsets_total", event.group, event.topic, by=event.skipped)
