@@ -14,7 +14,7 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from bed import CatchUp, MakeTopic, committed, of_kind, produce, read_values, wait_for
+from bed import WAIT_SECONDS, CatchUp, MakeTopic, committed, of_kind, produce, read_values, wait_for
 from penstock import App
 from penstock import spark as engine
 from penstock.core import events
@@ -117,7 +117,7 @@ def in_background(run: Callable[[threading.Event], None]) -> Iterator[threading.
     thread = threading.Thread(target=run, args=(stop,), daemon=True)
     thread.start()
     yield stop
-    thread.join(60)
+    thread.join(WAIT_SECONDS)
     assert not thread.is_alive(), "the engine did not stop"
 
 
@@ -197,7 +197,7 @@ def test_ctrl_c_in_the_middle_of_a_batch_stops_cleanly_and_leaves_nothing_behind
     driver = start_driver(brokers, group, source)
     driver.wait_for_batches(1)
     driver.interrupt()
-    assert driver.process.wait(60) == 0
+    assert driver.process.wait(WAIT_SECONDS) == 0
     assert driver.said() == ""
     (stopped,) = driver.reported("stopped")
     assert len(outputs(brokers, group)) == stopped["written"]
