@@ -147,7 +147,6 @@ class Command:
         wait_for(
             lambda: len(self.events("batch_finished")) >= count or self.process.poll() is not None,
             f"{count} batches",
-            seconds=120,
         )
         assert self.process.poll() is None, self._said.read_text()
         os.kill(self.process.pid, signal.SIGKILL)

@@ -75,13 +75,13 @@ class Driver:
         wait_for(
             lambda: len(self.reported("batch_finished")) >= count or self.process.poll() is not None,
             f"{count} finished batches",
-            seconds=120,
         )
         assert self.process.poll() is None, self._err.read_text()
         self._family = set(psutil.Process(self.process.pid).children(recursive=True))
 
     def reported(self, name: str) -> list[dict[str, object]]:
-        lines = self._out.read_text().splitlines()
+        # The last line may be half written.
+        lines = [line for line in self._out.read_text().splitlines(keepends=True) if line.endswith("\n")]
         return [event for line in lines if (event := msgspec.json.decode(line))["event"] == name]
 
     def interrupt(self) -> None:
@@ -93,7 +93,7 @@ class Driver:
     def left_behind(self) -> list[psutil.Process]:
         """The JVM and the Python workers that are still there after a while."""
         assert len(self._family) >= 3, "a JVM, the workers' daemon and a worker were to be seen"
-        _, alive = psutil.wait_procs(self._family, timeout=20)
+        _, alive = psutil.wait_procs(self._family, timeout=WAIT_SECONDS)
         return alive
 
 
