@@ -2,7 +2,8 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 
-VENV := .venv
+# PYTHON=python3.13 make test: another Python has an environment of its own.
+VENV := $(if $(PYTHON),.venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])'),.venv)
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # Runs tests in several processes at once; see CONTRIBUTING.md.
@@ -127,5 +128,5 @@ $(STAMP): requirements/dev.txt pyproject.toml scripts/install
 
 .PHONY: clean
 clean: ## Remove the environment and what tools left behind
-	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
+	@rm -rf .venv .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

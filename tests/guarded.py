@@ -41,7 +41,7 @@ def _allow(cluster: Cluster) -> None:
         for user, operation in ((LOOKER, AclOperation.DESCRIBE), (READER, AclOperation.READ))
     ]
     for future in cluster.admin.create_acls(wanted).values():
-        future.result(timeout=30)
+        future.result(timeout=240)
 
 
 def login(user: str) -> list[str]:

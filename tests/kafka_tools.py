@@ -12,7 +12,7 @@ from penstock.jvm.java import find_java
 
 _COMMAND = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 _READER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
-_ANSWER_SECONDS = 60
+_ANSWER_SECONDS = 240
 _READ_SECONDS = 600
 _COLUMNS = ("GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG")
 

@@ -58,7 +58,7 @@ class Shop:
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=240,
+            timeout=600,
             check=False,
         )
 

@@ -21,8 +21,8 @@ from penstock.devkit.ports import choose_port
 from penstock.jvm.installed_spark import pyspark_jars
 
 _HOST = "127.0.0.1"
-_START_SECONDS = 60.0
-_END_SECONDS = 20.0
+_START_SECONDS = 240.0
+_END_SECONDS = 60.0
 _LOOK_SECONDS = 0.1
 _EXECUTOR = "CoarseGrainedExecutorBackend"
 

@@ -23,8 +23,8 @@ _PARTITIONS = 12
 # Past the session timeout of the app, with the time that the broker takes to notice.
 _FREEZE_SECONDS = 8.0
 _PAUSE_SECONDS = (1.5, 3.5)
-_START_SECONDS = 60.0
-_CATCH_UP_SECONDS = 120.0
+_START_SECONDS = 240.0
+_CATCH_UP_SECONDS = 240.0
 _TICK_SECONDS = 0.05
 
 
@@ -85,6 +85,7 @@ def bout(brokers: str, folder: Path, options: Options, tell: Tell) -> Outcome:
         with writer, observer:
             _wait(lambda: all(each.told("finished") for each in fleet.awake), _START_SECONDS, "members to work")
             _faults(fleet, options, lambda text: tell(text, observer.total))
+            writer.finish()
             tell("catching up", observer.total)
             _catch_up(fleet, observer, lambda: writer.done, lambda: tell("catching up", observer.total))
         tell("stopping", observer.total)
@@ -106,13 +107,17 @@ def _faults(fleet: Fleet, options: Options, tell: Callable[[str], None]) -> None
     """Each kind of fault in turn, in an order and to members that chance picks, with pauses of chance between them."""
     chance = random.Random(options.seed)
     deck: list[str] = []
+    untried = {*options.faults}
     deadline = time.monotonic() + options.seconds
-    while time.monotonic() < deadline:
+    # Each kind at least once: a machine may be so busy that members take longer than that to own partitions.
+    at_last = deadline + _CATCH_UP_SECONDS
+    while time.monotonic() < (at_last if untried else deadline):
         deck = deck or chance.sample(options.faults, len(options.faults))
         if _inflict(deck[-1], fleet, chance):
+            untried.discard(deck[-1])
             tell(deck.pop())
         pause = time.monotonic() + chance.uniform(*_PAUSE_SECONDS)
-        while time.monotonic() < min(pause, deadline):
+        while time.monotonic() < (pause if untried else min(pause, deadline)):
             tell("faults")
             if fleet.thaw(now=time.time()):
                 tell("thawed")

@@ -14,7 +14,7 @@ from chaos.java_member import ended_well as java_ended_well
 from chaos.java_member import read_java_events, start_java_member
 
 _TESTS = Path(__file__).parents[1]
-_END_SECONDS = 60.0
+_END_SECONDS = 240.0
 
 
 class Process:

@@ -14,7 +14,7 @@ _KEYS = 600
 _AT_ONCE = 0.2
 _CHUNK_SECONDS = 0.1
 _LOOK_SECONDS = 0.25
-_FLUSH_SECONDS = 60.0
+_FLUSH_SECONDS = 240.0
 
 
 class Background:
@@ -39,7 +39,7 @@ class Background:
 
 
 class Writer(Background):
-    """Writes so many records, spread evenly over so many seconds."""
+    """Writes so many records, spread evenly over so many seconds; the last of them only when it is told to finish."""
 
     def __init__(self, brokers: str, topic: str, *, records: int, seconds: float) -> None:
         super().__init__()
@@ -50,6 +50,11 @@ class Writer(Background):
         self.produced: dict[tuple[Place, int], str | None] = {}
         """What the broker has acknowledged."""
         self.done = False
+        self._finish = threading.Event()
+
+    def finish(self) -> None:
+        """The faults are over: what is written from now on has to be handled after them."""
+        self._finish.set()
 
     def _run(self) -> None:
         at_once = int(self._records * _AT_ONCE)
@@ -57,6 +62,8 @@ class Writer(Background):
         written = 0
         for chunk in range(chunks + 1):
             upto = at_once + (self._records - at_once) * chunk // chunks
+            while chunk == chunks and not self._finish.wait(_CHUNK_SECONDS) and not self._ending.is_set():
+                self._producer.poll(0)
             for number in range(written, upto):
                 # A few keys get most of the records, as in life.
                 key = f"key-{int(_KEYS * random.random() ** 2)}"

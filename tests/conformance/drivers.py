@@ -9,7 +9,7 @@ from uuid import uuid4
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from bed import MakeTopic, catch_up, committed, of_kind, read_records, running, wait_for
+from bed import WAIT_SECONDS, MakeTopic, catch_up, committed, of_kind, read_records, running, wait_for
 from conformance.notes import Notes
 from penstock import App, Record
 from penstock.core.events import Event, Stopped
@@ -177,7 +177,7 @@ class BrokerStage:
         for value in values:
             encoded = value if isinstance(value, bytes) or value is None else str(value).encode()
             producer.produce(topic, value=encoded, key=key, **place)
-        assert producer.flush(60) == 0
+        assert producer.flush(WAIT_SECONDS) == 0
 
     def records(self, topic: str) -> list[Record]:
         found = read_records(self.brokers, topic)

@@ -18,25 +18,42 @@ from penstock.devkit import Embedded, UpOptions
 from penstock.kafka import Cluster
 from penstock.spark.session import spark_session
 from postgres import Postgres
+from servers import SharedServers
 from tls_bed import SecureBroker, secure_broker
 
 # For the drivers of this process and of every `penstock run` that a test starts.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_OPTIONS)
 
 
-def _cluster(folder: pytest.TempPathFactory, brokers: int) -> Iterator[Embedded]:
+def _cluster(folder: pytest.TempPathFactory, brokers: int, shared: SharedServers) -> Iterator[Embedded]:
     kafka = Embedded(folder.mktemp(f"kafka-{brokers}"))
     try:
         kafka.up(UpOptions(brokers=brokers, port=0))
+        shared.watch(kafka)
         yield kafka
     finally:
+        shared.forget(kafka)
         kafka.down()
 
 
 @pytest.fixture(scope="session")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded]:
+def shared_servers() -> SharedServers:
+    """Servers that tests may kill and freeze, but have to leave running."""
+    return SharedServers()
+
+
+@pytest.fixture(autouse=True)
+def _all_run_again(shared_servers: SharedServers) -> Iterator[None]:
+    """The next test finds all servers running; a test that left one dead or frozen fails."""
+    yield
+    revived = shared_servers.revive()
+    assert not revived, f"{', '.join(revived)} did not run any more after this test, and was started again"
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory, shared_servers: SharedServers) -> Iterator[Embedded]:
     """The one cluster of this test run."""
-    yield from _cluster(tmp_path_factory, 1)
+    yield from _cluster(tmp_path_factory, 1, shared_servers)
 
 
 @pytest.fixture(scope="session")
@@ -46,17 +63,18 @@ def brokers(kafka: Embedded) -> str:
 
 
 @pytest.fixture(scope="session")
-def registry(kafka: Embedded) -> str:
+def registry(kafka: Embedded, shared_servers: SharedServers) -> str:
     """The URL of a schema registry beside the broker; started for the first test that asks."""
     status = kafka.up(UpOptions(registry=True)).registry
+    shared_servers.watch(kafka)
     assert status is not None
     return status.url
 
 
 @pytest.fixture(scope="session")
-def three_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def three_brokers(tmp_path_factory: pytest.TempPathFactory, shared_servers: SharedServers) -> Iterator[str]:
     """A cluster of three, with replication 3; started for the first test that asks."""
-    for kafka in _cluster(tmp_path_factory, 3):
+    for kafka in _cluster(tmp_path_factory, 3, shared_servers):
         yield str(kafka.bootstrap())
 
 

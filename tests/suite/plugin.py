@@ -103,20 +103,30 @@ def _text(phase: pytest.TestReport) -> str:
 
 
 class _Order:
-    """Which unit comes next: the one for which the fewest servers have to be started in this process."""
+    """Which unit comes next: the one for which the fewest servers have to be started in this process.
+
+    Before all others come units that use the preferred fixture, or without one those that take long: begun late, they
+    would be waited for at the end.
+    """
 
     def __init__(self, prefer: str) -> None:
-        self._ready = {prefer} if prefer else set()
+        self._prefer = prefer
+        self._ready: set[str] = set()
 
     def choose(self, units: dict[str, list[pytest.Item]]) -> str:
-        def cost(unit: str) -> tuple[int, int]:
+        def cost(unit: str) -> tuple[bool, int, int]:
             needed = _session_fixtures(units[unit])
-            return len(needed - self._ready), -len(needed & self._ready)
+            first = self._prefer in needed if self._prefer else _takes_long(units[unit])
+            return not first, len(needed - self._ready), -len(needed & self._ready)
 
         return min(units, key=cost)
 
     def was_run(self, items: list[pytest.Item]) -> None:
         self._ready |= _session_fixtures(items)
+
+
+def _takes_long(items: list[pytest.Item]) -> bool:
+    return any(item.get_closest_marker("long") for item in items)
 
 
 def _session_fixtures(items: list[pytest.Item]) -> set[str]:

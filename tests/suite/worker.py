@@ -13,8 +13,9 @@ from typing import Any
 
 import psutil
 
-# Whatever a test starts inherits this, even if it starts a session of its own.
-TOKEN = "PENSTOCK_TEST_WORKER"
+# Whatever a test starts inherits this, even if it starts a session of its own. A name that begins with PENSTOCK_ would
+# be an option of apps.
+TOKEN = "SUITE_WORKER"
 # How long an interrupted worker may take to stop the servers that it has started.
 _STOP_SECONDS = 90.0
 _TESTS = Path(__file__).parents[1]

@@ -24,8 +24,8 @@ _JARS = Coordinates(
         Artifact("org.glassfish.jaxb", "jaxb-runtime", "2.3.9"),
     ),
 )
-_START_SECONDS = 120.0
-_END_SECONDS = 30.0
+_START_SECONDS = 240.0
+_END_SECONDS = 60.0
 _LOOK_SECONDS = 0.1
 
 

@@ -3,7 +3,7 @@
 import http.client
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from pathlib import Path
 
@@ -15,8 +15,12 @@ from penstock.errors import ServerError
 from penstock.jvm.progress import Progress
 from penstock.kafka.probe import ask_cluster, round_trip
 
-START_SECONDS = 120
-_ASK_SECONDS = 0.5
+# A server that dies ends the wait at once, so this is only for machines that are very busy.
+START_SECONDS = 240
+# How long one question waits for its answer: briefly at first, as the servers' lives are checked between two of them,
+# and then longer, as a server on a very busy machine takes its time.
+_FIRST_ASK_SECONDS = 0.5
+_LONGEST_ASK_SECONDS = 4.0
 _PAUSE_SECONDS = 0.1
 _REGISTRY_PATH = "/apis/ccompat/v7/subjects"
 
@@ -46,12 +50,17 @@ class Startup:
     def _wait_for_brokers(self, progress: Progress, total: int) -> None:
         for ready, node in enumerate(self._layout.nodes):
             progress("Waiting for the brokers", done=ready, total=total, unit="brokers")
-            # Each broker has to count all of them: one that lags behind would send clients astray.
-            while not (answer := ask_cluster(node.address, timeout=_ASK_SECONDS)) or len(answer.brokers) < total:
+            for seconds in _patience():
+                answer = ask_cluster(node.address, timeout=seconds)
+                # Each broker has to count all of them: one that lags behind would send clients astray.
+                if answer and len(answer.brokers) == total:
+                    break
                 self._check_time(f"{node.role} does not answer as one of {total}", node.role)
 
     def _wait_for_registry(self, port: int) -> None:
-        while not registry_answers(port):
+        for seconds in _patience():
+            if registry_answers(port, timeout=seconds):
+                break
             self._check_time("The registry does not answer", REGISTRY_ROLE)
 
     def _check_lives(self) -> None:
@@ -69,8 +78,15 @@ class Startup:
         time.sleep(_PAUSE_SECONDS)
 
 
-def registry_answers(port: int) -> bool:
-    connection = http.client.HTTPConnection(HOST, port, timeout=_ASK_SECONDS)
+def _patience() -> Iterator[float]:
+    seconds = _FIRST_ASK_SECONDS
+    while True:
+        yield seconds
+        seconds = min(seconds * 2, _LONGEST_ASK_SECONDS)
+
+
+def registry_answers(port: int, *, timeout: float) -> bool:
+    connection = http.client.HTTPConnection(HOST, port, timeout=timeout)
     try:
         connection.request("GET", _REGISTRY_PATH)
         return connection.getresponse().status == HTTPStatus.OK

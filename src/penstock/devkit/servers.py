@@ -20,6 +20,9 @@ _COMMON_FLAGS = (
 )
 _START_HEAP = 128 << 20
 _REGISTRY_HEAP = "384m"
+# The registry gives up its start when it has to wait longer for its database. Its own 5 seconds are too few on a busy
+# machine, above all after a kill, when the database has to recover.
+_DATABASE_SECONDS = 120
 
 
 def broker_arguments(home: Path, layout: Layout, node: Node) -> list[str | Path]:
@@ -44,6 +47,10 @@ def registry_arguments(home: Path, layout: Layout, files: list[Path]) -> list[st
         f"-Dquarkus.http.host={HOST}",
         f"-Dquarkus.http.port={layout.registry_port}",
         f"-DREGISTRY_DATASOURCE_URL=jdbc:h2:file:{layout.registry_data / 'registry'}",
+        f"-Dquarkus.datasource.jdbc.acquisition-timeout={_DATABASE_SECONDS}",
+        # It opens 20 connections before it hands out the first.
+        "-Dquarkus.datasource.jdbc.initial-size=1",
+        "-Dquarkus.datasource.jdbc.min-size=1",
         "-Dquarkus.log.console.enable=false",
         "-Dquarkus.log.file.enable=true",
         f"-Dquarkus.log.file.path={log_file(home, REGISTRY_ROLE)}",

@@ -17,7 +17,7 @@ from penstock.devkit.processes import Server, log_file
 from penstock.devkit.readiness import registry_answers
 from penstock.kafka.probe import ClusterAnswer, ask_cluster
 
-_ASK_SECONDS = 3.0
+_ASK_SECONDS = 5.0
 _QUORUM_STATE = Path("__cluster_metadata-0") / "quorum-state"
 
 
@@ -137,7 +137,7 @@ def _broker_status(home: Path, node: Node, servers: Mapping[str, Server], answer
 def _registry_status(home: Path, layout: Layout, servers: Mapping[str, Server]) -> RegistryStatus | None:
     if layout.registry_port is None or layout.registry_url is None:
         return None
-    answers = REGISTRY_ROLE in servers and registry_answers(layout.registry_port)
+    answers = REGISTRY_ROLE in servers and registry_answers(layout.registry_port, timeout=_ASK_SECONDS)
     seen = _look_at(home, REGISTRY_ROLE, servers, answers=answers)
     return RegistryStatus(**vars(seen), url=layout.registry_url, port=layout.registry_port)
 

@@ -9,11 +9,11 @@ import pytest
 from chaos.bout import Options, bout, suited
 from chaos.checker import report
 
+pytestmark = pytest.mark.long
+
 SHORT = ("kill", "leave", "join")
 
 
-# Its own waits are bounded by less.
-@pytest.mark.timeout(300)
 def test_every_promise_holds_while_members_come_leave_freeze_and_are_killed(brokers: str, tmp_path: Path) -> None:
     options = Options(records=30_000, seconds=30, seed=secrets.randbelow(1_000_000))
     outcome = bout(brokers, tmp_path, options, tell=lambda _text, _committed: None)
@@ -24,7 +24,6 @@ def test_every_promise_holds_while_members_come_leave_freeze_and_are_killed(brok
     assert outcome.figures["finished after the last fault began"] > 0
 
 
-@pytest.mark.timeout(300)
 def test_every_promise_holds_in_a_group_with_an_assignor_that_a_user_wrote(brokers: str, tmp_path: Path) -> None:
     options = Options(records=6_000, seconds=6, seed=secrets.randbelow(1_000_000), members=("own",), faults=SHORT)
     outcome = bout(brokers, tmp_path, options, tell=lambda _text, _committed: None)
@@ -33,7 +32,6 @@ def test_every_promise_holds_in_a_group_with_an_assignor_that_a_user_wrote(broke
     assert _strategies(tmp_path) == {"dealt"}
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("strategy", ["cooperative-sticky", "sticky"])
 def test_open_members_native_members_and_java_consumers_share_a_group_and_keep_its_promises(
     brokers: str, tmp_path: Path, strategy: str

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bed import MakeTopic, produce, read_values
+from bed import WAIT_SECONDS, MakeTopic, produce, read_values
 
 SHOP = """
 from penstock import App
@@ -38,7 +38,7 @@ def run(folder: Path, *arguments: str, **variables: str) -> tuple[int, str, str]
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=WAIT_SECONDS,
     )
     return done.returncode, done.stdout, done.stderr
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bed import MakeTopic, committed, produce, read_values, wait_for
+from bed import WAIT_SECONDS, MakeTopic, committed, produce, read_values, wait_for
 from penstock.kafka import Cluster
 
 SHOP = """
@@ -35,7 +35,7 @@ def shop(tmp_path: Path, brokers: str) -> Iterator["subprocess.Popen[bytes]"]:
         process = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=said)
     yield process
     process.terminate()
-    process.wait(60)
+    process.wait(WAIT_SECONDS)
 
 
 def test_each_version_of_the_code_goes_on_where_the_last_one_stopped(
@@ -65,7 +65,7 @@ def test_each_version_of_the_code_goes_on_where_the_last_one_stopped(
         expected += [f"{value} by {version}".encode() for value in values]
         wait_for(lambda: len(read_values(brokers, out)) == len(expected), f"version {version}")  # noqa: B023
     shop.send_signal(signal.SIGINT)
-    assert shop.wait(60) == 0
+    assert shop.wait(WAIT_SECONDS) == 0
     assert read_values(brokers, out) == expected
     assert committed(cluster, group, source) == {0: len(expected)}
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bed import MakeTopic, lag, produce, read_values, wait_for
+from bed import WAIT_SECONDS, MakeTopic, lag, produce, read_values, wait_for
 from penstock.kafka import Cluster
 
 SHOP = """
@@ -45,7 +45,7 @@ class Command:
             start_new_session=True,
         )
 
-    def finish(self, timeout: float = 60) -> tuple[int, str, str]:
+    def finish(self, timeout: float = WAIT_SECONDS) -> tuple[int, str, str]:
         out, err = self.process.communicate(timeout=timeout)
         return self.process.returncode, out, err
 
@@ -141,7 +141,7 @@ def test_a_second_signal_stops_at_once(shop: Shop) -> None:
     command.process.send_signal(signal.SIGTERM)
     wait_for(lambda: command.events("stopping"), "the clean stop to begin")
     command.process.send_signal(signal.SIGTERM)
-    assert command.finish(timeout=60)[0] == 128 + signal.SIGTERM
+    assert command.finish(timeout=WAIT_SECONDS)[0] == 128 + signal.SIGTERM
 
 
 def test_after_kill_9_nothing_is_lost_and_only_the_uncommitted_is_repeated(shop: Shop, cluster: Cluster) -> None:
@@ -168,7 +168,7 @@ def run(folder: Path, *arguments: str, env: dict[str, str] | None = None) -> tup
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=WAIT_SECONDS,
     )
     return done.returncode, done.stdout, done.stderr
 

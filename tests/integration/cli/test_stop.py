@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from bed import MakeTopic, lag, produce, wait_for
+from bed import WAIT_SECONDS, MakeTopic, lag, produce, wait_for
 from penstock.kafka import Cluster
 
-# More than any machine gets done between the commands.
-RECORDS = 20_000
+# With a pause for each, more than any machine gets done between the commands.
+RECORDS, PAUSE_SECONDS = 20_000, 0.03
 
 SHOP = """
 import os, time
@@ -22,7 +22,7 @@ from penstock import App
 
 app = App("{app}")
 
-@app.consume("{source}", group="{group}", max_micro_batch=100)
+@app.consume("{source}", group="{group}", max_micro_batch=30)
 def handle(value: int) -> None:
     time.sleep({pause})
     while {gated} and not os.path.exists("gate"):
@@ -56,7 +56,7 @@ class Shop:
 
     def stop(self, *arguments: str) -> tuple[int, str, str]:
         command = self.begin_to_stop(*arguments)
-        out, err = command.communicate(timeout=120)
+        out, err = command.communicate(timeout=WAIT_SECONDS)
         return command.returncode, out, err
 
     def begin_to_stop(self, *arguments: str) -> "subprocess.Popen[str]":
@@ -92,15 +92,15 @@ def test_a_run_is_listed_and_stopped_cleanly_by_the_name_of_its_group(
     shop: Shop, brokers: str, cluster: Cluster, engine: str
 ) -> None:
     produce(brokers, shop.source, range(RECORDS))
-    process = shop.run(engine=engine, pause=0.005)
-    wait_for(lambda: shop.saw("finished", "batch_finished"), "some work", seconds=120)
+    process = shop.run(engine=engine, pause=PAUSE_SECONDS)
+    wait_for(lambda: shop.saw("finished", "batch_finished"), "some work")
     code, out, _ = shop.stop("--json")
     (listed,) = json.loads(out)["running"]
     assert code == 0
     assert (listed["app"], listed["engine"], listed["groups"]) == (shop.app, engine, [shop.group])
     assert listed["pid"] == process.pid
     code, out, err = shop.stop(shop.group)
-    assert (code, process.wait(10)) == (0, 0), err
+    assert (code, process.wait(WAIT_SECONDS)) == (0, 0), err
     assert f"Waiting for {shop.app} (process {process.pid}, {engine} engine)" in err
     handled = RECORDS - lag(cluster, shop.group, shop.source)
     assert 0 < handled < RECORDS
@@ -132,7 +132,7 @@ def test_a_run_that_takes_longer_is_left_to_its_end_and_not_told_twice(shop: Sho
     assert again.stderr is not None
     assert "Waiting for" in again.stderr.readline()
     (shop.folder / "gate").touch()
-    out, _ = again.communicate(timeout=60)
+    out, _ = again.communicate(timeout=WAIT_SECONDS)
     # A second signal would have ended it at once, with another code.
-    assert (again.returncode, process.wait(10)) == (0, 0)
+    assert (again.returncode, process.wait(WAIT_SECONDS)) == (0, 0)
     assert "stopped cleanly: 1 read" in out

@@ -8,9 +8,9 @@ import pytest
 from chaos_spark.bout import Bout, Options
 from standalone import StandaloneCluster
 
+pytestmark = pytest.mark.long
 
-# Its own waits are bounded by less.
-@pytest.mark.timeout(700)
+
 def test_each_output_is_there_once_though_an_executor_and_a_driver_were_killed(
     brokers: str, standalone: StandaloneCluster, tmp_path: Path
 ) -> None:

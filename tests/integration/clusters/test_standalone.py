@@ -25,7 +25,7 @@ from shipped import RECORDS, Shop
 from standalone import StandaloneCluster
 
 # Each of them starts a driver, and executors with Python workers of their own.
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.long
 
 SMALL = ("--spark-conf", "spark.executor.memory=512m")
 

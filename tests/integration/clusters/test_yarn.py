@@ -15,7 +15,7 @@ from shipped import RECORDS, Shop
 from yarn import YarnCluster
 
 # Each of them starts a driver, and executors with Python workers of their own.
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.long
 
 # Without the first, each run would copy all of Spark to each container.
 SMALL = {

@@ -4,30 +4,37 @@ import http.client
 import json
 import os
 import signal
-import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import psutil
 import pytest
 
-from bed import produce, read_values
+from bed import WAIT_SECONDS, produce, read_values, wait_for
 from penstock.devkit import Embedded, ServerState, Status, UpOptions
 from penstock.kafka import Cluster
 
-WAIT_SECONDS = 30
 MEDIA_TYPE = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
 
 
 @pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded]:
-    embedded = Embedded(tmp_path_factory.mktemp("three"))
-    embedded.up(UpOptions(brokers=3, port=0, registry=True))
-    yield embedded
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("three")
+    yield folder
+    embedded = Embedded(folder)
     pids = [server.pid for server in (*embedded.status().brokers, embedded.status().registry) if server and server.pid]
     embedded.down()
     assert not any(psutil.pid_exists(pid) for pid in pids)
+
+
+@pytest.fixture
+def kafka(home: Path) -> Embedded:
+    """All of the module's servers, running."""
+    embedded = Embedded(home)
+    embedded.up(UpOptions(brokers=3, port=None if embedded.bootstrap() else 0, registry=True))
+    return embedded
 
 
 def ask_registry(status: Status, path: str, body: dict[str, Any] | None = None) -> Any:
@@ -60,9 +67,7 @@ def test_a_lost_broker_is_seen_survived_and_started_again(kafka: Embedded) -> No
     lost = status.brokers[1]
     assert lost.pid is not None
     os.kill(lost.pid, signal.SIGKILL)
-    deadline = time.monotonic() + WAIT_SECONDS
-    while kafka.status().brokers[1].state is not ServerState.DEAD:
-        assert time.monotonic() < deadline
+    wait_for(lambda: kafka.status().brokers[1].state is ServerState.DEAD, "the broker's end")
     produce(bootstrap, "replicated", [b"without one"])
 
     healed = kafka.up()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bed import MakeTopic, Running, catch_up, committed, of_kind, produce, running, wait_for
+from bed import WAIT_SECONDS, MakeTopic, Running, catch_up, committed, of_kind, produce, running, wait_for
 from penstock import App, Record
 from penstock import engine as local
 from penstock.core import events
@@ -68,7 +68,7 @@ def test_progress_tells_how_far_each_owned_partition_is(
     @app.consume(source, commit_every="100ms")
     def handle(value: int, record: Record) -> None:
         if record.offset == 6:
-            assert gate.wait(60)
+            assert gate.wait(WAIT_SECONDS)
 
     with pytest.raises(StateError, match="is not running"):
         app.progress()

@@ -7,7 +7,7 @@ from collections import Counter
 from functools import partial
 from pathlib import Path
 
-from bed import MakeTopic, Running, catch_up, committed, of_kind, produce, running, wait_for
+from bed import WAIT_SECONDS, MakeTopic, Running, catch_up, committed, of_kind, produce, running, wait_for
 from penstock import App
 from penstock.core import events
 from penstock.kafka import Cluster
@@ -52,11 +52,11 @@ def test_members_that_are_killed_leave_nothing_handled_twice(
             running_now[kill].kill()
             running_now[kill].wait()
             running_now[kill] = start()
-        wait_for(lambda: sum(committed(cluster, group, source).values()) == total, "the end", seconds=90)
+        wait_for(lambda: sum(committed(cluster, group, source).values()) == total, "the end")
     finally:
         for process in running_now:
             process.terminate()
-            process.wait(60)
+            process.wait(WAIT_SECONDS)
     counts = Counter(handled())
     assert set(counts.values()) == {1}, "nothing is handled twice"
     # Each kill may cost what was committed and not handled, which max_in_flight bounds.

@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from bed import MakeTopic, Running, committed, of_kind, produce, running, wait_for
+from bed import WAIT_SECONDS, MakeTopic, Running, committed, of_kind, produce, running, wait_for
 from penstock import App
 from penstock.core import events
 from penstock.devkit import Embedded, UpOptions
@@ -49,7 +49,7 @@ class Load:
             )
             producer.poll(0)
             number += 1
-        assert producer.flush(60) == 0
+        assert producer.flush(WAIT_SECONDS) == 0
 
     def _on_delivery(self, number: int, error: object, _message: object) -> None:
         if error is None:
@@ -57,7 +57,7 @@ class Load:
 
     def stop(self) -> None:
         self._stop.set()
-        self._thread.join(90)
+        self._thread.join(WAIT_SECONDS)
         assert not self._thread.is_alive()
 
 

@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from bed import MakeTopic, catch_up, committed, lag, produce, read_records, wait_for
+from bed import WAIT_SECONDS, MakeTopic, catch_up, committed, lag, produce, read_records, wait_for
 from penstock import App, Record
 from penstock.core.lanes import Order
 from penstock.kafka import Cluster
@@ -21,7 +21,7 @@ def eager_cleaner(brokers: str) -> Iterator[None]:
 
     def alter(operation: AlterConfigOpType, value: str | None) -> None:
         entry = ConfigEntry("log.cleaner.backoff.ms", value, incremental_operation=operation)
-        for broker in admin.list_topics(timeout=30).brokers:
+        for broker in admin.list_topics(timeout=WAIT_SECONDS).brokers:
             resource = ConfigResource(ResourceType.BROKER, str(broker), incremental_configs=[entry])
             for future in admin.incremental_alter_configs([resource]).values():
                 future.result()
@@ -102,7 +102,7 @@ def transactions(brokers: str, topic: str, *, transactional_id: str) -> None:
         producer.begin_transaction()
         for number in range(turn * 100, turn * 100 + 100):
             producer.produce(topic, b"%d" % number, key=b"key-%d" % (number % 7))
-        producer.flush(30)
+        producer.flush(WAIT_SECONDS)
         if turn == 1:
             producer.abort_transaction(30)
         else:

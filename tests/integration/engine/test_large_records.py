@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from bed import MakeTopic, catch_up, committed, lag, of_kind, produce, read_records, read_values
+from bed import WAIT_SECONDS, MakeTopic, catch_up, committed, lag, of_kind, produce, read_records, read_values
 from penstock import App, Record, Reject, Retry
 from penstock.core import events
 from penstock.errors import ServerError
@@ -65,7 +65,7 @@ def test_what_the_broker_took_once_it_takes_as_a_dead_letter_too(
     large = random.Random(1).randbytes(1_020_000)
     producer = make_producer(brokers, settings={"message.max.bytes": 2_000_000, **PLAIN})
     producer.produce(source, large)
-    assert producer.flush(30) == 0
+    assert producer.flush(WAIT_SECONDS) == 0
     app = App(group)
 
     @app.consume(source, dead_letter=dlq)

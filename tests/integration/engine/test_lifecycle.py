@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from bed import MakeTopic, Running, catch_up, committed, lag, of_kind, produce, running, wait_for
+from bed import WAIT_SECONDS, MakeTopic, Running, catch_up, committed, lag, of_kind, produce, running, wait_for
 from penstock import App, Record, Retry
 from penstock.core import events
 from penstock.errors import ServerError
@@ -28,7 +28,7 @@ def test_a_clean_stop_in_the_middle_repeats_nothing(
     for partition in range(2):
         produce(brokers, source, range(partition * 1_000, partition * 1_000 + 1_000), partition=partition)
     member = Running(app, brokers)
-    assert first_half.wait(60)
+    assert first_half.wait(WAIT_SECONDS)
     member.stop()
     handled = len(seen)
     assert 300 < handled < 2_000
@@ -46,17 +46,17 @@ def test_a_record_in_progress_is_awaited_at_a_stop(
     @app.consume(source)
     def handle(value: int) -> None:
         entered.set()
-        assert release.wait(60)
+        assert release.wait(WAIT_SECONDS)
 
     produce(brokers, source, range(3))
     member = Running(app, brokers)
-    assert entered.wait(60)
+    assert entered.wait(WAIT_SECONDS)
     stopper = threading.Thread(target=member.stop)
     stopper.start()
     wait_for(lambda: of_kind(member.events, events.Stopping), "the stop to begin")
     assert member.is_alive
     release.set()
-    stopper.join(60)
+    stopper.join(WAIT_SECONDS)
     assert committed(cluster, group, source) == {0: 1}
 
 
@@ -74,7 +74,7 @@ def test_a_handler_that_never_ends_is_left_behind_after_the_drain_timeout(
 
     produce(brokers, source, range(3))
     member = Running(app, brokers)
-    assert entered.wait(60)
+    assert entered.wait(WAIT_SECONDS)
     # What was finished before is not held back by what never ends.
     wait_for(lambda: committed(cluster, group, source) == {0: 1}, "a commit up to the stuck record")
     member.stop()

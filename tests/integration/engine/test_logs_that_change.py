@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from bed import MakeTopic, catch_up, committed, of_kind, produce, running, wait_for
+from bed import WAIT_SECONDS, MakeTopic, catch_up, committed, of_kind, produce, running, wait_for
 from penstock import App, Record
 from penstock.core import events
 from penstock.kafka import Cluster
@@ -85,12 +85,12 @@ def test_retention_in_the_middle_is_survived_and_reported(brokers: str, group: s
     )
     def handle(value: bytes, record: Record) -> None:
         seen.append(record.offset)
-        assert gate.wait(60)
+        assert gate.wait(WAIT_SECONDS)
 
     producer = Producer({"bootstrap.servers": brokers, "batch.num.messages": 1})
     for _ in range(200):
         producer.produce(source, b"x" * 500)
-    assert producer.flush(60) == 0
+    assert producer.flush(WAIT_SECONDS) == 0
     with running(app, brokers) as member:
         wait_for(lambda: seen, "the first record")
         delete_records(brokers, source, 150)

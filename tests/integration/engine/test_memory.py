@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bed import MakeTopic, wait_for
+from bed import WAIT_SECONDS, MakeTopic, wait_for
 from penstock.kafka import make_producer
 
 RECORDS = 300_000
@@ -58,7 +58,7 @@ def test_a_backlog_stays_in_kafka_and_not_in_memory(
     producer = make_producer(brokers, settings={"queue.buffering.max.messages": RECORDS})
     for number in range(RECORDS):
         producer.produce(source, value=VALUES[number % 10_000], key=b"key-%d" % (number % 1_000), partition=number % 4)
-    assert producer.flush(60) == 0
+    assert producer.flush(WAIT_SECONDS) == 0
     # Long enough for a consumer that buffers to have read everything.
     wait_for(lambda: told(tmp_path, "finished") > 5_000, "some work")
     growth = megabytes(consumer.pid, "VmHWM") - idle

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import NewPartitions
 
-from bed import MakeTopic, Running, committed, of_kind, produce, running, wait_for
+from bed import QUICK, WAIT_SECONDS, MakeTopic, Running, committed, of_kind, produce, running, wait_for
 from ops_bed import Penstock, commit_log_partitions
 from penstock import App, Record
 from penstock.assign import Assignment, CooperativeSticky, Group
@@ -22,7 +22,7 @@ from penstock.kafka.coordinator import Identity, Network
 from penstock.kafka.open_settings import open_settings
 from penstock.ops.runs import registered
 
-QUICK = {"heartbeat.interval.ms": 300, "session.timeout.ms": 6_000, "topic.metadata.refresh.interval.ms": 500}
+SETTINGS = {**QUICK, "topic.metadata.refresh.interval.ms": 500}
 Seen = Counter[tuple[str, int, int]]
 
 
@@ -30,7 +30,7 @@ def make_app(group: str, *topics: str, seen: Seen | None = None, **options: Any)
     app = App(group)
     counted = Seen() if seen is None else seen
 
-    @app.consume(*topics, settings=QUICK, **options)
+    @app.consume(*topics, settings=SETTINGS, **options)
     def handle(value: bytes, record: Record) -> None:
         counted[record.topic, record.partition, record.offset] += 1
 
@@ -122,16 +122,16 @@ def test_a_member_that_the_coordinator_gave_up_loses_its_records_commits_nothing
     source, gate, waiting, seen = make_topic(), threading.Event(), threading.Event(), Counter[int]()
     app = App(group)
 
-    @app.consume(source, assignor=CooperativeSticky(), settings=QUICK, commit_every="100ms")
+    @app.consume(source, assignor=CooperativeSticky(), settings=SETTINGS, commit_every="100ms")
     def handle(value: int) -> None:
         seen[value] += 1
         if value == 5 and not gate.is_set():
             waiting.set()
-            assert gate.wait(60)
+            assert gate.wait(WAIT_SECONDS)
 
     produce(brokers, source, range(10))
     with running(app, brokers) as member:
-        assert waiting.wait(60)
+        assert waiting.wait(WAIT_SECONDS)
         wait_for(lambda: committed(cluster, group, source) == {0: 5}, "what is finished to be committed")
         network = Network(open_settings(brokers, {}))
         name = rebalances(member)[0].member_id or ""

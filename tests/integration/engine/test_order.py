@@ -6,7 +6,7 @@ from collections import defaultdict
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from bed import MakeTopic, Running, catch_up, committed, lag, of_kind, produce, wait_for
+from bed import WAIT_SECONDS, MakeTopic, Running, catch_up, committed, lag, of_kind, produce, wait_for
 from penstock import App, Record, Retry
 from penstock.core import events, hot_lane
 from penstock.core.offset_map import decode
@@ -17,12 +17,12 @@ def produce_keys(brokers: str, topic: str, keys: list[bytes | None]) -> None:
     producer = make_producer(brokers, settings={})
     for number, key in enumerate(keys):
         producer.produce(topic, value=str(number).encode(), key=key, partition=0)
-    assert producer.flush(60) == 0
+    assert producer.flush(WAIT_SECONDS) == 0
 
 
 def committed_map(brokers: str, group: str, topic: str) -> tuple[int, str]:
     consumer = Consumer({"bootstrap.servers": brokers, "group.id": group})
-    (found,) = consumer.committed([TopicPartition(topic, 0)], timeout=30)
+    (found,) = consumer.committed([TopicPartition(topic, 0)], timeout=WAIT_SECONDS)
     consumer.close()
     return found.offset, found.metadata or ""
 
@@ -36,7 +36,7 @@ def test_one_partition_is_worked_on_by_many_at_once(
 
     @app.consume(source, order=order, concurrency=10)  # type: ignore[arg-type]
     def handle(value: int) -> None:
-        together.wait(60)  # passes only if ten records are in progress at the same time
+        together.wait(WAIT_SECONDS)  # passes only if ten records are in progress at the same time
 
     produce_keys(brokers, source, [b"key-%d" % n for n in range(100)])
     catch_up(app, brokers)

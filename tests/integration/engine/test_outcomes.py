@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from bed import MakeTopic, catch_up, committed, lag, of_kind, produce, read_records, read_values
+from bed import WAIT_SECONDS, MakeTopic, catch_up, committed, lag, of_kind, produce, read_records, read_values
 from penstock import App, Record, Reject, Retry, Skip
 from penstock.core import events
 from penstock.errors import HandlerError, ServerError, TopicError
@@ -174,7 +174,7 @@ def test_transaction_markers_and_a_late_log_start_are_passed(
         producer.begin_transaction()
         for _ in range(3):
             producer.produce(source, b"kept" if commits else b"dropped")
-        producer.flush(30)
+        producer.flush(WAIT_SECONDS)
         if commits:
             producer.commit_transaction(30)
         else:

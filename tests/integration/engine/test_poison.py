@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from bed import MakeTopic, catch_up, lag, of_kind, read_records
+from bed import WAIT_SECONDS, MakeTopic, catch_up, lag, of_kind, read_records
 from penstock import App, Reject, Retry
 from penstock.core import events
 from penstock.core.lanes import Order
@@ -35,7 +35,7 @@ def test_2000_poison_records_of_10000_become_dead_letters_and_starve_nobody(
     producer = make_producer(brokers, settings={})
     for number in range(RECORDS):
         producer.produce(source, value=b"%d" % number, key=b"key-%d" % (number % 333))
-    assert producer.flush(60) == 0
+    assert producer.flush(WAIT_SECONDS) == 0
 
     seen = catch_up(app, brokers, per_record=True)
     assert finished == Counter(value for value in range(RECORDS) if not is_poison(value))

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bed import MakeTopic, read_records
+from bed import WAIT_SECONDS, MakeTopic, read_records
 from penstock import PenstockError, Producer
 from penstock.core.partitioner import partition_for
 
@@ -16,11 +16,13 @@ def test_records_are_acknowledged_where_javas_clients_would_put_them_and_refusal
     moment = datetime(2026, 1, 2, tzinfo=UTC)
     with Producer(brokers) as producer:
         sent = [producer.send(topic, {"n": n}, key=f"key-{n}") for n in range(50)]
-        assert {delivery.result(30).partition for delivery in sent} == {
+        assert {delivery.result(WAIT_SECONDS).partition for delivery in sent} == {
             partition_for(b"key-%d" % n, 5) for n in range(50)
         }
         assert all(delivery.result().partition == partition_for(b"key-%d" % n, 5) for n, delivery in enumerate(sent))
-        producer.send(topic, None, key="gone", partition=2, headers={"why": "test"}, timestamp=moment).result(30)
+        producer.send(topic, None, key="gone", partition=2, headers={"why": "test"}, timestamp=moment).result(
+            WAIT_SECONDS
+        )
     (last,) = [record for record in read_records(brokers, topic) if record.key == b"gone"]
     assert (last.value, last.partition, last.headers) == (None, 2, (("why", b"test"),))
     assert last.timestamp_ms == moment.timestamp() * 1000

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bed import MakeTopic, Running, catch_up, committed, lag, of_kind, produce, running, wait_for
+from bed import QUICK, WAIT_SECONDS, MakeTopic, Running, catch_up, committed, lag, of_kind, produce, running, wait_for
 from penstock import App, Record
 from penstock.assign import Assignor, CooperativeSticky
 from penstock.core import events
@@ -14,7 +14,6 @@ from penstock.engine import positions
 from penstock.kafka import Cluster
 
 PARTITIONS = 4
-QUICK = {"heartbeat.interval.ms": 300, "session.timeout.ms": 6_000}
 
 Seen = Counter[tuple[int, int]]
 
@@ -79,7 +78,7 @@ def test_a_partition_that_was_paused_when_it_went_is_fetched_again_when_it_comes
 
     @app.consume(source, order="none", max_in_flight=4, concurrency=4, **options)
     def handle(value: bytes, record: Record) -> None:
-        assert gate.wait(60)
+        assert gate.wait(WAIT_SECONDS)
         seen[record.partition, record.offset] += 1
 
     for partition in range(2):
@@ -110,14 +109,14 @@ def test_what_stays_goes_on_while_a_slow_record_of_what_moves_is_awaited(
             threading.Event().wait(0.005)
             if stuck and value == 200 and record.partition == 0:
                 slow_one.set()
-                assert gate.wait(60)
+                assert gate.wait(WAIT_SECONDS)
 
         return made
 
     for partition in range(2):
         produce(brokers, source, range(4_000), partition=partition)
     with running(app(stuck=True), brokers) as first:
-        assert slow_one.wait(60)
+        assert slow_one.wait(WAIT_SECONDS)
         with running(app(stuck=False), brokers) as second:
             # The first member gives back partition 0 of the two, whose record 200 it must wait for.
             wait_for(lambda: of_kind(second.events, events.Started), "the second member to start")
@@ -150,11 +149,11 @@ def test_what_is_written_while_a_revoke_drains_is_handled_at_once_where_it_stays
     def app() -> App:
         made = App(group)
 
-        @made.consume(source, order="none", drain_timeout="2m", **options)
+        @made.consume(source, order="none", drain_timeout="10m", **options)
         def handle(value: int, record: Record) -> None:
             if value == 0:
                 stuck[record.partition] += 1
-                assert gate.wait(150)
+                assert gate.wait(WAIT_SECONDS)
             seen[record.partition, record.offset] += 1
 
         return made
@@ -185,7 +184,7 @@ def test_what_is_written_while_a_revoke_drains_is_handled_at_once_where_it_stays
             write(partition, 1, 0)
         wait_for(lambda: len(stuck) == 2, "a stuck record in each partition")
         with running(app(), brokers):
-            wait_for(one_drains_while_the_other_goes_on, "a partition to drain while the other one goes on", seconds=90)
+            wait_for(one_drains_while_the_other_goes_on, "a partition to drain while the other one goes on")
             gate.set()
             wait_for(lambda: not behind() and len(seen) == sum(written.values()) + 2, "all to be handled")
     assert set(seen.values()) == {1}, "each record once"
@@ -196,7 +195,7 @@ def test_a_static_member_that_is_back_in_time_is_not_noticed_by_the_other(
     brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, assignor: Assignor | None
 ) -> None:
     source, seen = make_topic(PARTITIONS), Seen()
-    options: dict[str, Any] = {"assignor": assignor, "settings": {**QUICK, "session.timeout.ms": 20_000}}
+    options: dict[str, Any] = {"assignor": assignor, "settings": QUICK}
     with running(make_app(group, source, seen, static_id="one", **options), brokers) as first:
         wait_for(lambda: len(of_kind(first.events, events.Assigned)) == PARTITIONS, "the first assignment")
         other = make_app(group, source, seen, static_id="two", **options)

@@ -11,7 +11,7 @@ from pathlib import Path
 from time import monotonic, time
 from typing import Any
 
-from bed import MakeTopic, catch_up, committed, of_kind, produce, read_records, running, wait_for
+from bed import WAIT_SECONDS, MakeTopic, catch_up, committed, of_kind, produce, read_records, running, wait_for
 from penstock import NO_RETRY, App, Record, Reject, Retry
 from penstock.core import events
 from penstock.kafka import Cluster, make_producer
@@ -172,7 +172,7 @@ def test_damaged_headers_are_reported_and_the_record_is_handled_at_once(
         ]
         producer.produce(later, b"hostile", headers=hostile)
         producer.produce(later, b"bare")
-        producer.flush(30)
+        producer.flush(WAIT_SECONDS)
         wait_for(lambda: len(seen) == 2, "both")
     assert seen == [(b"hostile", 1, later), (b"bare", 1, later)]
     told = " ".join(event.reason for event in of_kind(background.events, events.Error))
@@ -261,7 +261,7 @@ def test_a_kill_while_records_wait_loses_none_of_them(
     with shop.run() as again:
         wait_for(lambda: len(shop.events("finished")) >= 40, "all to come back")
         again.terminate()
-        _, err = again.communicate(timeout=60)
+        _, err = again.communicate(timeout=WAIT_SECONDS)
         assert again.returncode == 0, err
     back = {(r.origin.partition, r.origin.offset) for r in read_records(brokers, f"{source}.retry.4s")}
     assert back == {(partition, offset) for partition in range(2) for offset in range(20)}
@@ -283,7 +283,7 @@ def test_a_breaker_stops_the_app_instead_of_dead_lettering_everything(
     )
     produce(brokers, source, range(1_000))
     with shop.run("--until-caught-up") as process:
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=WAIT_SECONDS)
     assert process.returncode == 5, err
     assert f"to the dead letters, so it stopped before doing so with {source}[0]@145: Reject: all of them" in " ".join(
         err.split()

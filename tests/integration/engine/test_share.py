@@ -9,7 +9,7 @@ from pathlib import Path
 
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from bed import MakeTopic, Running, of_kind, produce, read_records, read_values, running, wait_for
+from bed import WAIT_SECONDS, MakeTopic, Running, of_kind, produce, read_records, read_values, running, wait_for
 from penstock import App, Reject, Retry, Skip
 from penstock.core import events
 
@@ -106,11 +106,11 @@ def test_a_member_that_is_killed_loses_nothing(brokers: str, group: str, make_to
         wait_for(lambda: len(handled()) >= 500, "a start")
         members[0].kill()
         members[0].wait()
-        wait_for(lambda: len(handled()) == total, "all of it", seconds=90)
+        wait_for(lambda: len(handled()) == total, "all of it")
     finally:
         for process in members:
             process.terminate()
-            process.wait(60)
+            process.wait(WAIT_SECONDS)
 
 
 def set_lock(brokers: str, group: str, *, milliseconds: int) -> None:
@@ -119,7 +119,7 @@ def set_lock(brokers: str, group: str, *, milliseconds: int) -> None:
     resource.add_incremental_config(entry)
     admin = AdminClient({"bootstrap.servers": brokers})
     for future in admin.incremental_alter_configs([resource]).values():
-        future.result(10)
+        future.result(WAIT_SECONDS)
 
 
 def test_a_clean_stop_gives_back_what_is_not_done(brokers: str, group: str, make_topic: MakeTopic) -> None:
@@ -128,7 +128,7 @@ def test_a_clean_stop_gives_back_what_is_not_done(brokers: str, group: str, make
     @app.consume(source, mode="share", order="none", dead_letter=f"{group}.dlq", concurrency=8, drain_timeout="300ms")
     def handle(value: int) -> None:
         if not held.is_set():
-            held.wait(30)
+            held.wait(WAIT_SECONDS)
 
     produce(brokers, source, range(8))
     first = Running(app, brokers)

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from bed import MakeTopic, Running, catch_up, committed, lag, of_kind, wait_for
+from bed import WAIT_SECONDS, MakeTopic, Running, catch_up, committed, lag, of_kind, wait_for
 from penstock import App, Record
 from penstock.core import events
 from penstock.core.lanes import Order
@@ -19,7 +19,7 @@ def produce_keys(brokers: str, topic: str) -> None:
     producer = make_producer(brokers, settings={})
     for number in range(RECORDS):
         producer.produce(topic, value=b"%d" % number, key=b"key-%d" % (number % 100), partition=0)
-    assert producer.flush(60) == 0
+    assert producer.flush(WAIT_SECONDS) == 0
 
 
 @pytest.mark.parametrize("order", ["key", "none"])

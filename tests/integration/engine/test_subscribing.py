@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bed import MakeTopic, catch_up, committed, of_kind, produce, running, wait_for
+from bed import QUICK, MakeTopic, catch_up, committed, of_kind, produce, running, wait_for
 from penstock import App, Record
 from penstock.core import events
 from penstock.errors import ConfigError, ServerError, TopicError
@@ -178,12 +178,12 @@ def test_from_goes_back_once_and_says_so(brokers: str, cluster: Cluster, group: 
 def test_from_does_not_count_again_when_a_partition_comes_back_in_the_same_run(
     brokers: str, group: str, make_topic: MakeTopic
 ) -> None:
-    source, quick = make_topic(2), {"heartbeat.interval.ms": 300, "session.timeout.ms": 6_000}
+    source = make_topic(2)
     for partition in range(2):
         produce(brokers, source, range(10), partition=partition)
     catch_up(make_app(group, source)[0], brokers)
-    app, seen = make_app(group, source, from_="earliest", settings=quick)
-    other, elsewhere = make_app(group, source, settings=quick)
+    app, seen = make_app(group, source, from_="earliest", settings=QUICK)
+    other, elsewhere = make_app(group, source, settings=QUICK)
     with running(app, brokers) as member:
         wait_for(lambda: len(seen) == 20, "everything once more")
         with running(other, brokers) as guest:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bed import MakeTopic, wait_for
+from bed import WAIT_SECONDS, MakeTopic, wait_for
 from chaos.checker import a_zombie_starts_nothing
 from chaos.fleet import Fleet
 from chaos.history import Fault, History
@@ -25,7 +25,7 @@ def fleet(
     producer = make_producer(brokers, settings={})
     for number in range(20_000):
         producer.produce(source, value=b"%d" % number, key=b"key-%d" % (number % 500))
-    assert producer.flush(60) == 0
+    assert producer.flush(WAIT_SECONDS) == 0
     environment = {"CHAOS_GROUP": group, "CHAOS_TOPIC": source, "CHAOS_SECONDS": "0.1", "PENSTOCK_BROKERS": brokers}
     fleet = Fleet(tmp_path, environment, [request.param])
     yield fleet

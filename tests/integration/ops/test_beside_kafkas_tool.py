@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer, TopicPartition
 
-from bed import MakeTopic
+from bed import WAIT_SECONDS, MakeTopic
 from group_tool import GroupTool, GroupTools
 from ops_bed import Joined, Penstock, offsets_of, same_lists, set_offsets
 from penstock.kafka import Cluster
@@ -31,9 +31,9 @@ def topic(brokers: str, cluster: Cluster, make_topic: MakeTopic) -> str:
     for hours in range(RECORDS, 0, -1):
         for partition in range(PARTITIONS):
             producer.produce(name, b"x", partition=partition, timestamp=round((now - hours * HOUR) * 1000))
-    assert producer.flush(30) == 0
+    assert producer.flush(WAIT_SECONDS) == 0
     for future in cluster.admin.delete_records([TopicPartition(name, 1, 2)]).values():
-        future.result(10)
+        future.result(WAIT_SECONDS)
     return name
 
 

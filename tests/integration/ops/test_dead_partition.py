@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka.admin import NewTopic
 
-from bed import produce, wait_for
+from bed import WAIT_SECONDS, produce, wait_for
 from ops_bed import Penstock, set_offsets
 from penstock.devkit import Embedded, UpOptions
 from penstock.kafka import Cluster
@@ -56,4 +56,4 @@ def test_one_dead_partition_does_not_break_the_view(
 
 
 def _coordinator(cluster: Cluster, group: str) -> int:
-    return int(cluster.admin.describe_consumer_groups([group])[group].result(20).coordinator.id)
+    return int(cluster.admin.describe_consumer_groups([group])[group].result(WAIT_SECONDS).coordinator.id)

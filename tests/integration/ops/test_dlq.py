@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from bed import MakeTopic, catch_up, read_records, read_values, wait_for
+from bed import WAIT_SECONDS, MakeTopic, catch_up, read_records, read_values, wait_for
 from ops_bed import Penstock
 from penstock import App, Record, Reject
 from penstock.core.letter_notes import RETURNS
@@ -51,7 +51,7 @@ def write(brokers: str, topic: str, letters: list[tuple[str, Headers]]) -> None:
     producer = Producer({"bootstrap.servers": brokers, "partitioner": "murmur2_random"})
     for value, headers in letters:
         producer.produce(topic, value.encode(), key=value.encode(), headers=headers)
-    assert producer.flush(30) == 0
+    assert producer.flush(WAIT_SECONDS) == 0
 
 
 def test_letters_of_all_four_styles_are_listed_shown_and_replayed(
@@ -127,12 +127,12 @@ def test_a_replay_that_is_killed_goes_on_where_it_was_and_sends_each_once(
         process = subprocess.Popen(command, env={**os.environ, "PENSTOCK_BROKERS": brokers})
         wait_for(lambda: len(read_values(brokers, source)) >= least, "some letters")  # noqa: B023 - called at once
         process.send_signal(signal.SIGKILL)
-        process.wait(20)
+        process.wait(WAIT_SECONDS)
     process = subprocess.Popen(command, env={**os.environ, "PENSTOCK_BROKERS": brokers}, stdout=subprocess.DEVNULL)
     before = len(read_values(brokers, source))
     wait_for(lambda: len(read_values(brokers, source)) > before, "some more")
     process.send_signal(signal.SIGINT)
-    assert process.wait(30) == 1
+    assert process.wait(WAIT_SECONDS) == 1
     rest = penstock.json("dlq", "replay", dlq, "--execute", "--yes")
     assert 0 < rest["sent"] == count - rest["replayed_before"]
     assert sorted(int(value or b"") for value in read_values(brokers, source)) == list(range(count))
@@ -153,7 +153,7 @@ def test_a_second_replay_takes_over_and_the_first_stops(
     ) as process:
         wait_for(lambda: read_values(brokers, source), "the first letters")
         assert penstock.json("dlq", "replay", dlq, "--execute", "--yes")["sent"] > 0
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=WAIT_SECONDS)
     assert process.returncode == 1
     assert "has taken over" in said
     assert sorted(int(value or b"") for value in read_values(brokers, source)) == list(range(200))
@@ -215,7 +215,7 @@ def test_letters_are_chosen_by_time(penstock: Penstock, brokers: str, make_topic
     producer = Producer({"bootstrap.servers": brokers})
     for hours in (30, 20, 10, 1):
         producer.produce(dlq, str(hours).encode(), timestamp=round((now - hours * 3600) * 1000))
-    assert producer.flush(30) == 0
+    assert producer.flush(WAIT_SECONDS) == 0
     shown = penstock.json("dlq", "show", dlq, "--since", "25h", "--until", "5h")["letters"]
     assert [each["value"] for each in shown] == ["20", "10"]
     assert len(penstock.json("dlq", "ls", dlq, "--by", "hour")["piles"]) == 4

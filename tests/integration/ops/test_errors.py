@@ -107,7 +107,6 @@ def silent_port() -> Iterator[int]:
         yield int(listening.getsockname()[1])
 
 
-@pytest.mark.timeout(20)
 @pytest.mark.parametrize("command", COMMANDS, ids=name_of)
 def test_no_broker(
     command: list[str], closed_port: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -116,7 +115,6 @@ def test_no_broker(
     assert check(penstock, *command, mentions=f"127.0.0.1:{closed_port}") == 3
 
 
-@pytest.mark.timeout(20)
 def test_a_broker_that_never_answers(
     silent_port: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -5,7 +5,7 @@ import time
 import pytest
 from confluent_kafka import Producer, TopicPartition
 
-from bed import MakeTopic, produce, wait_for
+from bed import WAIT_SECONDS, MakeTopic, produce, wait_for
 from ops_bed import Joined, Penstock, set_offsets
 from penstock.core.offset_map import encode
 from penstock.kafka import Cluster
@@ -16,7 +16,7 @@ def _produce_at(brokers: str, topic: str, times: list[float]) -> None:
     producer = Producer({"bootstrap.servers": brokers})
     for each in times:
         producer.produce(topic, b"x", partition=0, timestamp=round(each * 1000))
-    assert producer.flush(30) == 0
+    assert producer.flush(WAIT_SECONDS) == 0
 
 
 def test_lag_in_seconds_is_the_age_of_the_first_record_not_yet_committed(
@@ -114,4 +114,4 @@ def test_watching_shows_each_look_below_the_last_where_there_is_no_terminal(
 
 def _drop_before(cluster: Cluster, topic: str, offset: int) -> None:
     for future in cluster.admin.delete_records([TopicPartition(topic, 0, offset)]).values():
-        future.result(10)
+        future.result(WAIT_SECONDS)

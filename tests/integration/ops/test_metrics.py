@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from bed import MakeTopic, read_records, running, wait_for
+from bed import WAIT_SECONDS, MakeTopic, read_records, running, wait_for
 from ops_bed import Penstock
 from penstock import App
 from penstock.ops.metrics import METRICS
@@ -48,10 +48,9 @@ def write_hour_old(brokers: str, topic: str, values: list[int]) -> None:
     producer = Producer({"bootstrap.servers": brokers})
     for value in values:
         producer.produce(topic, str(value), key=str(value), timestamp=round((time.time() - 3600) * 1000))
-    assert producer.flush(30) == 0
+    assert producer.flush(WAIT_SECONDS) == 0
 
 
-@pytest.mark.timeout(90)
 def test_what_is_scraped_while_an_app_runs_is_in_order_and_its_log_is_json(
     brokers: str, group: str, make_topic: MakeTopic, tmp_path: Path
 ) -> None:
@@ -89,7 +88,7 @@ def test_what_is_scraped_while_an_app_runs_is_in_order_and_its_log_is_json(
         wait_for(lambda: scrape_finished(6), "the last one")
     finally:
         process.send_signal(signal.SIGTERM)
-        out, _ = process.communicate(timeout=60)
+        out, _ = process.communicate(timeout=WAIT_SECONDS)
     assert (process.returncode, out) == (0, b"")
     found = lines()
     assert all({"ts", "level", "event", "message"} <= line.keys() for line in found)
@@ -164,7 +163,7 @@ def test_a_trace_goes_from_a_producer_through_handlers_to_their_outputs(
 
     producer = Producer({"bootstrap.servers": brokers})
     spans.produce(lambda carrier: producer.produce(orders, b"1", headers=dict(carrier)))
-    assert producer.flush(30) == 0
+    assert producer.flush(WAIT_SECONDS) == 0
     with running(app, brokers):
         wait_for(lambda: spans.named(f"process {bills}"), "the last span")
     assert spans.tree() == {"send": None, f"process {orders}": "send", f"process {bills}": f"process {orders}"}

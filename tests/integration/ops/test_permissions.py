@@ -112,7 +112,6 @@ def check_refused(penstock: Penstock, command: list[str], user: str, reason: str
     assert PASSWORD not in refused.out + refused.err
 
 
-@pytest.mark.timeout(30)
 @pytest.mark.parametrize(
     ("command", "reason"), HIDDEN, ids=lambda value: " ".join(value) if isinstance(value, list) else ""
 )
@@ -120,7 +119,6 @@ def test_who_may_see_nothing_is_told_so(penstock: Penstock, command: list[str], 
     check_refused(penstock, command, NOBODY, reason)
 
 
-@pytest.mark.timeout(30)
 @pytest.mark.parametrize(
     ("command", "reason"), SEEN, ids=lambda value: " ".join(value) if isinstance(value, list) else ""
 )
@@ -128,13 +126,11 @@ def test_who_may_only_look_can_neither_read_nor_change(penstock: Penstock, comma
     check_refused(penstock, command, LOOKER, reason)
 
 
-@pytest.mark.timeout(30)
 def test_who_may_look_can(penstock: Penstock) -> None:
     for command in ALLOWED:
         penstock(*command, *login(LOOKER))
 
 
-@pytest.mark.timeout(30)
 def test_a_wrong_password_is_told_and_not_shown(penstock: Penstock) -> None:
     refused = penstock("lag", *login(NOBODY), "--set", "sasl.password=a wrong one", ok=False)
     assert refused.code == 3
@@ -143,7 +139,6 @@ def test_a_wrong_password_is_told_and_not_shown(penstock: Penstock) -> None:
     assert "denied describing topic t" in told["error"]["problem"]
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     ("user", "reason"),
     [(NOBODY, "denied describing topic t"), (LOOKER, "denied the group"), (READER, "denied writing")],

@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from bed import MakeTopic, produce, wait_for
+from bed import WAIT_SECONDS, MakeTopic, produce, wait_for
 from ops_bed import Joined, Penstock, set_offsets
 from penstock.jvm.coordinates import kafka_tools
 from penstock.jvm.jars import resolve
@@ -149,7 +149,7 @@ def verifiable_consumer(brokers: str, group: str, topic: str, *options: str) -> 
         yield
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(WAIT_SECONDS)
 
 
 def test_groups_of_javas_clients_are_planned_for(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from bed import MakeTopic, produce, read_records, read_values, wait_for
+from bed import WAIT_SECONDS, MakeTopic, produce, read_records, read_values, wait_for
 from ops_bed import Penstock
 from penstock.core.partitioner import partition_for
 from penstock.kafka import make_producer
@@ -26,7 +26,7 @@ def test_topics_are_created_listed_and_described(penstock: Penstock, brokers: st
     producer = Producer({"bootstrap.servers": brokers})
     for age in (1800, 900, 10):
         producer.produce(topic, b"x", partition=0, timestamp=round((now - age) * 1000))
-    assert producer.flush(30) == 0
+    assert producer.flush(WAIT_SECONDS) == 0
     (listed,) = penstock.json("topics", "ls", f"{topic}*")["topics"]
     assert (listed["max_records"], listed["skew"], listed["retention_seconds"]) == (3, 3.0, 3600)
     found = penstock.json("topics", "describe", topic)
@@ -44,7 +44,7 @@ def test_hot_keys_are_told_with_their_share_their_partition_and_what_helps(
     for number in range(1_000):
         producer.produce(topic, b"x", key=b"whale" if number % 2 else b"customer-%d" % number)
     producer.produce(topic, b"x", partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(WAIT_SECONDS) == 0
     home = partition_for(b"whale", 4)
     found = penstock.json("topics", "keys", topic, "--scan", "--limit", "1")
     (hottest,) = found["keys"]
@@ -74,7 +74,7 @@ def test_hot_keys_are_told_with_their_share_their_partition_and_what_helps(
     again = make_topic(8)
     for record in read_records(brokers, topic):
         producer.produce(again, b"x", key=record.key)
-    assert producer.flush(30) == 0
+    assert producer.flush(WAIT_SECONDS) == 0
     counts = penstock.json("topics", "keys", again, "--scan")["partitions"]
     assert max(counts) / sum(counts) == pytest.approx(then, abs=0.01)
 
@@ -108,7 +108,7 @@ def test_tail_shows_the_last_records_or_from_a_time_or_an_offset_on(
             timestamp=round((now - 3600 + number * 60) * 1000),
             headers=headers,
         )
-    assert producer.flush(30) == 0
+    assert producer.flush(WAIT_SECONDS) == 0
 
     def numbers(*arguments: str) -> list[int]:
         lines = penstock("tail", topic, *arguments, "--json").out.splitlines()
@@ -172,7 +172,7 @@ def test_tail_follows_until_it_is_interrupted(brokers: str, make_topic: MakeTopi
         produce(brokers, topic, ["new"])
         wait_for(lambda: "new" in file.read_text(), "the new record")
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
+        assert process.wait(WAIT_SECONDS) == 0
 
 
 def test_records_are_produced_from_lines_json_and_templates(

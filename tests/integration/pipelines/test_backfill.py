@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from bed import CatchUp, MakeTopic, committed, of_kind, read_values
+from bed import WAIT_SECONDS, CatchUp, MakeTopic, committed, of_kind, read_values
 from penstock import App, Table
 from penstock.app.pipelines import Span
 from penstock.core import events
@@ -36,7 +36,7 @@ def produce_days(brokers: str, topic: str, days: range, *, partition: int = 0) -
         value = json.dumps({"id": 100 * partition + day, "day": day}).encode()
         moment = int(january(day).timestamp() * 1000)
         producer.produce(topic, value=value, partition=partition, timestamp=moment)
-    assert producer.flush(60) == 0
+    assert producer.flush(WAIT_SECONDS) == 0
 
 
 def counting(group: str, source: str, folder: Path) -> App:
@@ -98,7 +98,7 @@ def test_a_bad_record_in_the_range_is_dead_lettered_or_stops_it(
     produce_days(brokers, source, range(1, 3))
     producer = make_producer(brokers, settings={})
     producer.produce(source, value=b"nonsense")
-    assert producer.flush(60) == 0
+    assert producer.flush(WAIT_SECONDS) == 0
     with pytest.raises(HandlerError, match=rf"{source}\[0\]@2"):
         catch_up(counting(group, source, tmp_path), span=Span())
     app = App(group)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from bed import MakeTopic, produce
+from bed import WAIT_SECONDS, MakeTopic, produce
 from tables import rows
 
 MODULE = """
@@ -32,7 +32,7 @@ def test_a_range_on_the_command_line_is_read_once_and_told(
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=WAIT_SECONDS,
         check=False,
     )
     assert done.returncode == 0, done.stderr

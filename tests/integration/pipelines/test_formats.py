@@ -17,7 +17,7 @@ from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from pyspark.sql import DataFrame, SparkSession
 
-from bed import CatchUp, MakeTopic, of_kind, produce, read_records
+from bed import WAIT_SECONDS, CatchUp, MakeTopic, of_kind, produce, read_records
 from fuzzing import REGISTRY, inputs, targets
 from messages import Bill, Money, NewerBill, Refund
 from penstock import App, Avro, JsonSchema, Protobuf, Record, Registry, Source, Table
@@ -97,7 +97,7 @@ def test_avro_of_several_schemas_in_one_batch_is_one_set_of_typed_columns(
         Avro(OLD, schema_id="headers", register=True), registry=Registry(url=registry), field="value", topic=source
     ).encode({"id": 5, "name": "Eve"})
     producer.produce(source, in_headers, headers=list(headers))
-    assert producer.flush(30) == 0
+    assert producer.flush(WAIT_SECONDS) == 0
     app = App(group, registry=registry)
     reader = {**NEW, "aliases": [renamed["name"]]}
     to = Table("customers", path=str(tmp_path), format="parquet")

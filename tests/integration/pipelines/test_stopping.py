@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from bed import CatchUp, MakeTopic, committed, of_kind, produce, wait_for
+from bed import WAIT_SECONDS, CatchUp, MakeTopic, committed, of_kind, produce, wait_for
 from penstock import App, Table
 from penstock import spark as engine
 from penstock.core import events
@@ -101,7 +101,7 @@ def test_a_stop_in_the_middle_finishes_the_batch_and_a_restart_repeats_nothing(
     thread.start()
     wait_for(lambda: of_kind(seen, events.BatchFinished), "a batch")
     stop.set()
-    thread.join(60)
+    thread.join(WAIT_SECONDS)
     assert not thread.is_alive(), "the engine did not stop"
     (stopped,) = of_kind(seen, events.Stopped)
     assert stopped.read == sum(committed(cluster, group, source).values()) < RECORDS

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bed import CatchUp, MakeTopic, committed, of_kind, produce, read_records
+from bed import CatchUp, MakeTopic, committed, of_kind, produce, read_records, wait_for
 from conformance.notes import Notes
 from penstock import NO_RETRY, App
 from penstock.core import events
@@ -19,15 +19,18 @@ from penstock.kafka import Cluster
 
 
 def test_records_of_one_partition_run_at_once_and_keys_keep_their_order(
-    brokers: str, group: str, make_topic: MakeTopic, catch_up: CatchUp
+    brokers: str, group: str, make_topic: MakeTopic, catch_up: CatchUp, tmp_path: Path
 ) -> None:
-    source, out = make_topic(), f"{group}.out"
+    source, out, first = make_topic(), f"{group}.out", Notes(tmp_path / "first")
     app = App(group)
 
     @app.consume(source, to=out, order="key", concurrency=20)
     def handle(value: int) -> dict[str, float]:
         began = time.monotonic()
-        time.sleep(0.02)
+        if value % 10 == 0:
+            first.add(value)
+            # Passes only if ten keys are in progress at the same time.
+            wait_for(lambda: len(first) >= 10, "the first record of ten keys")
         return {"value": value, "began": began, "ended": time.monotonic()}
 
     for key in range(20):
@@ -46,7 +49,7 @@ def test_records_of_one_partition_run_at_once_and_keys_keep_their_order(
     for _, change in sorted(moments):
         running += change
         most = max(most, running)
-    assert 5 < most <= 20
+    assert 10 <= most <= 20
 
 
 def test_the_threads_of_a_process_serve_many_batches(
@@ -102,16 +105,16 @@ def test_a_halt_leaves_no_record_in_progress_and_a_restart_handles_all(
 
 @pytest.mark.parametrize("order", ["key", "none"])
 def test_with_scale_cpu_one_partition_is_computed_by_several_processes(
-    brokers: str, group: str, make_topic: MakeTopic, catch_up: CatchUp, order: str
+    brokers: str, group: str, make_topic: MakeTopic, catch_up: CatchUp, order: str, tmp_path: Path
 ) -> None:
-    source, out = make_topic(), f"{group}.out"
+    source, out, workers = make_topic(), f"{group}.out", Notes(tmp_path / "workers")
     app = App(group)
 
     @app.consume(source, to=out, order=order, scale="cpu")  # type: ignore[arg-type]
     def handle(value: int) -> str:
-        deadline = time.monotonic() + 0.001
-        while time.monotonic() < deadline:
-            pass
+        if value < 20:
+            workers.add(os.getpid())
+            wait_for(lambda: len(set(workers.read())) == 2, "another process that has begun too")
         return f"{value} {os.getpid()}"
 
     for key in range(10):

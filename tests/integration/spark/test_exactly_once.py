@@ -16,7 +16,7 @@ import msgspec
 import pytest
 from confluent_kafka import Producer
 
-from bed import CatchUp, MakeTopic, committed, lag, of_kind, produce, read_values, wait_for
+from bed import WAIT_SECONDS, CatchUp, MakeTopic, committed, lag, of_kind, produce, read_values, wait_for
 from penstock import App, Reject
 from penstock.core import events
 from penstock.errors import HandlerError
@@ -141,13 +141,12 @@ class Command:
         return [event for event in found if event["event"] == kind]
 
     def finish(self) -> None:
-        assert self.process.wait(180) == 0, self._said.read_text()
+        assert self.process.wait(WAIT_SECONDS) == 0, self._said.read_text()
 
     def kill_after_batches(self, count: int) -> None:
         wait_for(
             lambda: len(self.events("batch_finished")) >= count or self.process.poll() is not None,
             f"{count} batches",
-            seconds=120,
         )
         assert self.process.poll() is None, self._said.read_text()
         os.kill(self.process.pid, signal.SIGKILL)
@@ -268,7 +267,7 @@ def test_the_group_reaches_the_end_past_what_no_reader_gets_to_see(
     ):
         producer.begin_transaction()
         producer.produce(source, b"1", partition=partition)
-        producer.flush(30)
+        producer.flush(WAIT_SECONDS)
         end(30)
     catch_up(app_of(group, source))
     assert numbers(brokers, f"{group}.out") == [1]

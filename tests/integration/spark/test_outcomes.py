@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from bed import CatchUp, MakeTopic, committed, lag, of_kind, produce, read_records, read_values
+from bed import WAIT_SECONDS, CatchUp, MakeTopic, committed, lag, of_kind, produce, read_records, read_values
 from penstock import App, Record, Reject, Retry, Skip
 from penstock.core import events
 from penstock.errors import ConfigError, HandlerError
@@ -78,7 +78,7 @@ def test_a_dead_letter_keeps_key_value_and_headers(
     producer = Producer({"bootstrap.servers": brokers})
     producer.produce(source, b"\x00\xff", key=b"\x01", headers=headers, timestamp=1_700_000_000_123)
     producer.produce(source, None, key=None)
-    producer.flush(30)
+    producer.flush(WAIT_SECONDS)
 
     assert totals(catch_up(app)) == (2, 0, 2, 0)
     full, bare = read_records(brokers, dlq)

@@ -8,7 +8,7 @@ from typing import Any
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from pyspark.sql import DataFrame, SparkSession
 
-from bed import MakeTopic, of_kind, produce, read_records, wait_for
+from bed import WAIT_SECONDS, MakeTopic, of_kind, produce, read_records, wait_for
 from penstock import App, Avro
 from penstock import spark as engine
 from penstock.codecs import codec_of
@@ -88,7 +88,7 @@ def test_while_the_registry_is_away_handlers_and_pipelines_wait_and_nothing_is_l
         wait_for(lambda: cluster.lag(f"{group}.pipeline", [source]) == 0, "the pipeline's last commit")
     finally:
         stop.set()
-        thread.join(60)
+        thread.join(WAIT_SECONDS)
     assert not thread.is_alive()
     assert f"the schema registry at {registry} cannot be asked" in _waits(seen)[0].reason
     assert not read_records(brokers, dlq)

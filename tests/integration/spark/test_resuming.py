@@ -10,7 +10,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
-from bed import CatchUp, MakeTopic, committed, of_kind, produce, read_values, running, wait_for
+from bed import WAIT_SECONDS, CatchUp, MakeTopic, committed, of_kind, produce, read_values, running, wait_for
 from bed import catch_up as catch_up_locally
 from penstock import App
 from penstock import spark as engine
@@ -161,7 +161,7 @@ def test_a_pattern_takes_what_matches_at_the_start_and_what_appears_later_and_pa
     produce(brokers, later, range(3, 5))
     wait_for(lambda: committed(cluster, group, later) == {0: 2}, "the topic that came later")
     stop.set()
-    thread.join(60)
+    thread.join(WAIT_SECONDS)
     assert of_kind(seen, events.Started)[0].topics == (first,)
     assert outputs(brokers, group) == list(range(5))
     assert read(catch_up(app)) == 0, "it goes on where it stopped"
@@ -185,7 +185,7 @@ def test_what_the_local_engine_finished_ahead_of_its_commit_is_not_repeated(
     @app.consume(source, to=f"{group}.out", order="none", concurrency=4, drain_timeout="200ms", commit_every="50ms")
     def handle(value: bytes) -> bytes:
         if value in (b"3", b"20"):
-            gate.wait(30)
+            gate.wait(WAIT_SECONDS)
         return value
 
     with running(app, brokers) as member:

@@ -11,7 +11,7 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 from pyspark.sql import SparkSession
 
-from bed import CatchUp, MakeTopic, committed, of_kind, produce, read_values, running, wait_for
+from bed import WAIT_SECONDS, CatchUp, MakeTopic, committed, of_kind, produce, read_values, running, wait_for
 from penstock import App, Retry
 from penstock import spark as engine
 from penstock.core import events
@@ -39,7 +39,7 @@ class OnSpark:
 
     def stop(self) -> None:
         self._stop.set()
-        self._thread.join(60)
+        self._thread.join(WAIT_SECONDS)
         assert not self._thread.is_alive(), "the engine did not stop"
         assert not [error for error in of_kind(self.events, events.Error) if error.fatal]
 
@@ -206,7 +206,7 @@ def test_retention_that_overtakes_a_running_query_is_reported_with_what_was_skip
     producer = Producer({"bootstrap.servers": brokers, "batch.num.messages": 1})
     for number in range(100):
         producer.produce(source, f"{number:0500}")
-    assert producer.flush(60) == 0
+    assert producer.flush(WAIT_SECONDS) == 0
     with on_spark(app) as running_app:
         wait_for(Path(entered).exists, "the first record")
         delete_records(brokers, source, 80)

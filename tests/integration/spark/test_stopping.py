@@ -14,7 +14,7 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from bed import CatchUp, MakeTopic, committed, of_kind, produce, read_values, wait_for
+from bed import WAIT_SECONDS, CatchUp, MakeTopic, committed, of_kind, produce, read_values, wait_for
 from penstock import App
 from penstock import spark as engine
 from penstock.core import events
@@ -75,13 +75,13 @@ class Driver:
         wait_for(
             lambda: len(self.reported("batch_finished")) >= count or self.process.poll() is not None,
             f"{count} finished batches",
-            seconds=120,
         )
         assert self.process.poll() is None, self._err.read_text()
         self._family = set(psutil.Process(self.process.pid).children(recursive=True))
 
     def reported(self, name: str) -> list[dict[str, object]]:
-        lines = self._out.read_text().splitlines()
+        # The last line may be half written.
+        lines = [line for line in self._out.read_text().splitlines(keepends=True) if line.endswith("\n")]
         return [event for line in lines if (event := msgspec.json.decode(line))["event"] == name]
 
     def interrupt(self) -> None:
@@ -93,7 +93,7 @@ class Driver:
     def left_behind(self) -> list[psutil.Process]:
         """The JVM and the Python workers that are still there after a while."""
         assert len(self._family) >= 3, "a JVM, the workers' daemon and a worker were to be seen"
-        _, alive = psutil.wait_procs(self._family, timeout=20)
+        _, alive = psutil.wait_procs(self._family, timeout=WAIT_SECONDS)
         return alive
 
 
@@ -117,7 +117,7 @@ def in_background(run: Callable[[threading.Event], None]) -> Iterator[threading.
     thread = threading.Thread(target=run, args=(stop,), daemon=True)
     thread.start()
     yield stop
-    thread.join(60)
+    thread.join(WAIT_SECONDS)
     assert not thread.is_alive(), "the engine did not stop"
 
 
@@ -197,7 +197,7 @@ def test_ctrl_c_in_the_middle_of_a_batch_stops_cleanly_and_leaves_nothing_behind
     driver = start_driver(brokers, group, source)
     driver.wait_for_batches(1)
     driver.interrupt()
-    assert driver.process.wait(60) == 0
+    assert driver.process.wait(WAIT_SECONDS) == 0
     assert driver.said() == ""
     (stopped,) = driver.reported("stopped")
     assert len(outputs(brokers, group)) == stopped["written"]

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from bed import MakeTopic, committed, read_records, read_values, wait_for
+from bed import WAIT_SECONDS, MakeTopic, committed, read_records, read_values, wait_for
 from penstock import App, Record, Reject
 from penstock.app import Handler
 from penstock.core.counts import Counts
@@ -155,7 +155,7 @@ def test_a_zombie_cannot_commit_and_what_began_last_counts(tasks: Tasks, cluster
     def stuck(value: int) -> int:
         if value == 12:
             entered.set()
-            assert go_on.wait(60)
+            assert go_on.wait(WAIT_SECONDS)
         return -1
 
     def zombie() -> None:
@@ -165,10 +165,10 @@ def test_a_zombie_cannot_commit_and_what_began_last_counts(tasks: Tasks, cluster
 
     thread = threading.Thread(target=zombie)
     thread.start()
-    assert entered.wait(60)
+    assert entered.wait(WAIT_SECONDS)
     tasks.run(echo, rows(tasks.source, range(10)), rows(tasks.source, range(10, 20)))
     go_on.set()
-    thread.join(60)
+    thread.join(WAIT_SECONDS)
     assert isinstance(said[0], ServerError)
     assert "took over" in said[0].problem
     tasks.run(echo, rows(tasks.source, range(20)))  # as a third attempt would find it
@@ -311,9 +311,9 @@ def test_an_offset_in_an_open_transaction_is_waited_for(cluster: Cluster, group:
         assert cluster.committed(group, [place]) == {}
         thread = threading.Thread(target=ask)
         thread.start()
-        assert asked.wait(60)
+        assert asked.wait(WAIT_SECONDS)
         transaction._finish()
-    thread.join(60)
+    thread.join(WAIT_SECONDS)
     assert read == [{place: 7}]
 
 

@@ -3,7 +3,7 @@
 from confluent_kafka import Producer
 from prometheus_client import generate_latest
 
-from bed import CatchUp, MakeTopic, read_records
+from bed import WAIT_SECONDS, CatchUp, MakeTopic, read_records
 from penstock import App
 from penstock.kafka import Cluster
 from penstock.ops.metrics import LagWatch, Tally
@@ -25,7 +25,7 @@ def test_the_driver_counts_batches_and_a_trace_passes_through(
     producer = Producer({"bootstrap.servers": brokers})
     for value in (b"1", b"none"):
         spans.produce(lambda carrier, value=value: producer.produce(orders, value, headers=dict(carrier)))  # type: ignore[misc]
-    assert producer.flush(30) == 0
+    assert producer.flush(WAIT_SECONDS) == 0
     for event in catch_up(app):
         tally(event)
     watch = LagWatch(lambda: cluster, tally.positions)

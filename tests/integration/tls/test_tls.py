@@ -155,7 +155,6 @@ REFUSED = {
 }
 
 
-@pytest.mark.timeout(20)
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_is_in_the_way_is_said_in_a_line_with_what_to_do(
     penstock: Penstock, secure: SecureBroker, tmp_path: Path, case: str
@@ -169,7 +168,6 @@ def test_what_is_in_the_way_is_said_in_a_line_with_what_to_do(
     assert "a wrong one" not in refused.err
 
 
-@pytest.mark.timeout(20)
 def test_an_app_does_not_start_without_a_secure_connection(
     secure: SecureBroker, topic: str, group: str, tmp_path: Path
 ) -> None:

@@ -29,7 +29,7 @@ from penstock.testing.assignors import groups, grown_old
 
 ALL = [*ASSIGNORS.values(), RackNear(first="near"), LagBalanced(by="cost", tolerance=0)]
 KEEPING = [TopicSpread(), RackNear(), LagBalanced(), CooperativeSticky()]
-quickly = settings(max_examples=80, deadline=None)
+quickly = settings(max_examples=80)
 
 
 @pytest.mark.parametrize("assignor", ALL, ids=str)

@@ -13,7 +13,7 @@ from penstock.testing.assignors import groups
 
 
 @given(groups())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_a_group_comes_back_as_it_was(group: Group) -> None:
     back = read_group(json.loads(json.dumps(write_group(group))))
     assert back.topics == group.topics
@@ -23,7 +23,7 @@ def test_a_group_comes_back_as_it_was(group: Group) -> None:
 
 
 @given(groups())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_a_plan_can_be_written_as_json(group: Group) -> None:
     made = plan(group, CooperativeSticky())
     assert len(json.loads(json.dumps(write_plan(made)))["moves"]) == len(made.moves)

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from fastavro import parse_schema, schemaless_writer
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock import Avro, Reference, Registry
@@ -85,7 +85,6 @@ VALUES = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None)  # the first one loads the libraries
 @given(VALUES)
 def test_every_value_comes_back_as_it_was(value: dict[str, Any]) -> None:
     codec = bare(EVERYTHING)
@@ -94,7 +93,6 @@ def test_every_value_comes_back_as_it_was(value: dict[str, Any]) -> None:
     assert codec.decode(data, None) == value
 
 
-@settings(deadline=None)  # the first one loads the libraries
 @given(VALUES, st.sampled_from(["value", "headers"]), st.sampled_from(["topic", "record", "topic-record"]))
 def test_every_value_comes_back_through_a_registry(value: dict[str, Any], place: Any, subject: Any) -> None:
     registry = Registry(url="mock://round-trips")
@@ -238,10 +236,10 @@ def test_a_length_that_no_value_has_takes_no_memory(schema: Any, data: bytes) ->
     assert "expected" in why(bare(schema), data)
 
 
-def test_fifty_megabytes_are_read_or_refused_with_a_short_reason() -> None:
+def test_five_megabytes_are_read_or_refused_with_a_short_reason() -> None:
     codec = bare({"type": "array", "items": "string"})
-    good, _ = codec.encode(["x" * 1000] * 50_000)
-    assert len(codec.decode(good, None)) == 50_000
+    good, _ = codec.encode(["x" * 1000] * 5_000)
+    assert len(codec.decode(good, None)) == 5_000
     assert len(why(codec, good[:-1])) < 200
 
 

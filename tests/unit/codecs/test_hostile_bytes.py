@@ -7,7 +7,7 @@ import pytest
 from fuzzing import check, targets
 
 TARGETS = targets()
-COUNT = int(os.environ.get("PENSTOCK_TEST_HOSTILE_BYTES", "2000"))
+COUNT = int(os.environ.get("PENSTOCK_TEST_HOSTILE_BYTES", "300"))
 
 
 @pytest.mark.timeout(3600)

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
@@ -53,7 +53,6 @@ JSON = st.recursive(
 )
 
 
-@settings(deadline=None)  # the first one loads the libraries
 @given(JSON, st.sampled_from(["value", "headers"]), st.sampled_from(["topic", "record", "topic-record"]))
 def test_every_value_comes_back_as_it_was(value: Any, place: Any, subject: Any) -> None:
     registry = Registry(url="mock://json-round-trips")
@@ -79,8 +78,8 @@ def test_what_does_not_fit_says_where_and_why(data: bytes, reason: str) -> None:
     assert why(bare(ORDER), data).startswith(reason)
 
 
-def test_fifty_megabytes_of_faults_are_told_by_the_first() -> None:
-    data = b'{"id":1,"items":[' + b"0," * 12_500_000 + b"0]}"
+def test_five_megabytes_of_faults_are_told_by_the_first() -> None:
+    data = b'{"id":1,"items":[' + b"0," * 2_500_000 + b"0]}"
     assert why(bare(ORDER), data) == "0 is not of type 'object' - at `$.items[0]`"
 
 

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 from google.protobuf import descriptor_pb2
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fuzzing import damaged
@@ -42,7 +42,6 @@ ORDERS = st.builds(
 )
 
 
-@settings(deadline=None)  # the first one loads the libraries
 @given(ORDERS, st.sampled_from(["value", "headers"]), st.sampled_from(["topic", "record", "topic-record"]))
 def test_every_message_comes_back_as_it_was(order: Any, place: Any, subject: Any) -> None:
     registry = Registry(url="mock://protobuf-round-trips")
@@ -97,10 +96,10 @@ def test_a_message_that_is_nested_deeply_is_refused() -> None:
     assert why(bare(Item), data) == "it is nested too deeply"
 
 
-def test_fifty_megabytes_are_read_or_refused_with_a_short_reason() -> None:
+def test_five_megabytes_are_read_or_refused_with_a_short_reason() -> None:
     codec = bare(Order)
-    good, _ = codec.encode(Order(customer="x" * 50_000_000))
-    assert len(codec.decode(good, None).customer) == 50_000_000
+    good, _ = codec.encode(Order(customer="x" * 5_000_000))
+    assert len(codec.decode(good, None).customer) == 5_000_000
     assert len(why(codec, good[:-1])) < 200
 
 

@@ -306,5 +306,5 @@ TestPartitionOrder = DispatchMachine.TestCase
 TestKeyOrder = KeyOrderMachine.TestCase
 TestNoOrder = NoOrderMachine.TestCase
 TestPartitionOrder.settings = TestKeyOrder.settings = TestNoOrder.settings = settings(
-    max_examples=100, stateful_step_count=60, deadline=None
+    max_examples=50, stateful_step_count=60
 )

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.kafka.logs import Bounds
@@ -10,7 +10,6 @@ from penstock.ops.key_skew import KeySketch, _starts
 
 
 @given(st.lists(st.tuples(st.none() | st.binary(max_size=2), st.integers(0, 3)), max_size=500))
-@settings(deadline=None)
 def test_a_few_keys_are_counted_exactly_with_their_partitions(records: list[tuple[bytes | None, int]]) -> None:
     sketch = KeySketch("orders", 4)
     for key, partition in records:

@@ -23,7 +23,7 @@ RECORDS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     records=RECORDS,
     sizes=st.lists(st.integers(0, 20), min_size=1, max_size=5),

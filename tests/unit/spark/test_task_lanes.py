@@ -310,5 +310,5 @@ def test_an_interruption_of_a_worker_halts_the_task() -> None:
     def handle(value: int) -> None:
         raise KeyboardInterrupt
 
-    with pytest.raises(HaltedTaskError, match="handle failed on .*: KeyboardInterrupt"):
+    with pytest.raises(HaltedTaskError, match=r"handle failed on .*: KeyboardInterrupt"):
         RealTask(declare(handle, order="none", dead_letter="dlq"), keyed(1, 1))

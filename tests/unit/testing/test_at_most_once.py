@@ -123,7 +123,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(steps=STEPS, order=st.sampled_from(["partition", "key", "none"]))
 def test_nothing_is_handled_twice_and_without_a_crash_nothing_is_lost(steps: list[tuple[str, int]], order: str) -> None:
     app, seen, fatal = App("shop"), list[int](), set[int]()
