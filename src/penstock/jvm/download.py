@@ -48,6 +48,7 @@ class _Finished:
 @dataclass(frozen=True)
 class _TryingAgain:
     attempt: int
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -102,9 +103,9 @@ def _follow(title: str, files: Sequence[Entry], reports: "queue.SimpleQueue[_Rep
             case _Received(count):
                 done += count
                 progress(f"Fetching {title}", done=done, total=total, unit="bytes")
-            case _TryingAgain(number) if number > attempt:  # said once, not once for each worker
+            case _TryingAgain(number, reason) if number > attempt:  # said once, not once for each worker
                 attempt = number
-                progress(f"The download broke off, trying again ({attempt} of {_ATTEMPTS})")
+                progress(f"Trying again ({attempt} of {_ATTEMPTS}): {reason}")
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,8 @@ class _Worker:
                     error.close()
                 if not failure.passing or attempt == _ATTEMPTS:
                     raise failure.error from error
-                self.reports.put(_TryingAgain(attempt + 1))
+                reason = failure.error.problem.removeprefix(f"Cannot fetch {self.title}: ")
+                self.reports.put(_TryingAgain(attempt + 1, reason))
                 self.stop.wait(_PAUSE_SECONDS[attempt - 1])
             else:
                 part.rename(place)

@@ -4,14 +4,22 @@ The sentences are shared by our own downloads (``download``) and by Ivy's (``ivy
 """
 
 import http.client
+import os
 import ssl
 from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.error import HTTPError, URLError
 
 from penstock.errors import SetupError
+from penstock.jvm.registry import MIRROR_VARIABLE
 
-_RETRY_HINT = "Check the network (behind a mirror, set PENSTOCK_MAVEN_URL to it), then run the command again."
+_NETWORK_HINT = (
+    f"Check the network, then run the command again. Behind a mirror, set {MIRROR_VARIABLE} to it; "
+    "behind a proxy, set https_proxy."
+)
+_MIRROR_HINT = (
+    f"{MIRROR_VARIABLE} names this registry: check the address and what it holds, or unset it to use Maven Central."
+)
 _CERTIFICATE_HINT = (
     "If your network inspects TLS, set SSL_CERT_FILE to a file with its certificates. "
     "If this is Python from python.org on macOS, run its `Install Certificates.command`."
@@ -41,9 +49,9 @@ def explain_download(title: str, error: Exception, *, what: str, registry: str) 
         case DamagedError():
             failure = damaged(title, what, str(error))
         case HTTPError(code=HTTPStatus.NOT_FOUND | HTTPStatus.GONE) | URLError(reason=FileNotFoundError()):
-            failure = unknown(title, what)
+            failure = unknown(title, what, registry)
         case HTTPError():
-            failure = refused(title, f"{error.code} {error.reason}".strip(), error.code)
+            failure = refused(title, f"{error.code} {error.reason}".strip(), error.code, registry)
         case URLError(reason=ssl.SSLCertVerificationError() as reason):
             failure = _not_trusted(title, registry, reason.verify_message)
         case http.client.InvalidURL():
@@ -64,16 +72,18 @@ def _not_trusted(title: str, registry: str, reason: str) -> Failure:
 
 def out_of_reach(title: str, reason: str) -> Failure:
     return Failure(
-        SetupError(f"Cannot fetch {title}: the Maven registry is out of reach ({reason}).", hint=_RETRY_HINT),
+        SetupError(f"Cannot fetch {title}: the Maven registry is out of reach ({reason}).", hint=_network_hint()),
         passing=True,
     )
 
 
-def refused(title: str, answer: str, code: int = HTTPStatus.SERVICE_UNAVAILABLE) -> Failure:
+def refused(
+    title: str, answer: str, code: int = HTTPStatus.SERVICE_UNAVAILABLE, registry: str | None = None
+) -> Failure:
     return Failure(
         SetupError(
-            f"Cannot fetch {title}: the Maven registry answered {answer!r}.",
-            hint=_ACCESS_HINT if code in _NO_ACCESS else _RETRY_HINT,
+            f"Cannot fetch {title}: the Maven registry{_named(registry)} answered {answer!r}.",
+            hint=_ACCESS_HINT if code in _NO_ACCESS else _network_hint(),
         ),
         passing=code in _BUSY or code >= HTTPStatus.INTERNAL_SERVER_ERROR,
     )
@@ -81,21 +91,29 @@ def refused(title: str, answer: str, code: int = HTTPStatus.SERVICE_UNAVAILABLE)
 
 def damaged(title: str, what: str, reason: str) -> Failure:
     return Failure(
-        SetupError(f"Cannot fetch {title}: {what} arrived damaged ({reason}).", hint=_RETRY_HINT), passing=True
+        SetupError(f"Cannot fetch {title}: {what} arrived damaged ({reason}).", hint=_network_hint()), passing=True
     )
 
 
-def unknown(title: str, what: str) -> Failure:
+def unknown(title: str, what: str, registry: str | None = None) -> Failure:
     return Failure(
         SetupError(
-            f"Cannot fetch {title}: the Maven registry has no {what}.",
-            hint="Check the name and the version; a mirror (PENSTOCK_MAVEN_URL) may also hold only a part.",
+            f"Cannot fetch {title}: the Maven registry{_named(registry)} has no {what}.",
+            hint=_MIRROR_HINT if os.environ.get(MIRROR_VARIABLE) else "Check the name and the version.",
         )
     )
 
 
 def failed(title: str, reason: str) -> Failure:
-    return Failure(SetupError(f"Cannot fetch {title}: {reason}.", hint=_RETRY_HINT))
+    return Failure(SetupError(f"Cannot fetch {title}: {reason}.", hint=_network_hint()))
+
+
+def _network_hint() -> str:
+    return _MIRROR_HINT if os.environ.get(MIRROR_VARIABLE) else _NETWORK_HINT
+
+
+def _named(registry: str | None) -> str:
+    return f" ({registry})" if registry else ""
 
 
 def _reason(error: object) -> str:

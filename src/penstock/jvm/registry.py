@@ -35,7 +35,7 @@ def find_registry() -> Registry:
     if not address.startswith(("http://", "https://", "file:")):
         raise ConfigError(
             f"{MIRROR_VARIABLE} is not an address.",
-            hint="Set it to the http(s) address of a Maven mirror, or unset it.",
+            hint="Set it to the http(s) or file: address of a Maven mirror, or unset it.",
         )
     parts = urlsplit(address.rstrip("/") + "/")
     credentials, _, host = parts.netloc.rpartition("@")

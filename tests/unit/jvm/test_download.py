@@ -61,7 +61,7 @@ def test_a_download_that_breaks_off_goes_on_where_it_stopped(registry: MavenRegi
     heard = Heard()
     assert fetch(registry, tmp_path, heard) == registry.files
     assert (JAR, "bytes=200000-") in registry.asked
-    assert "The download broke off, trying again (2 of 3)" in heard.lines
+    assert "Trying again (2 of 3): org.example:tool:1 arrived damaged (200,000 of 400,000 bytes)." in heard.lines
     assert heard.amounts[-1] == (400_007, 400_007)
 
 
@@ -73,7 +73,7 @@ def test_a_busy_registry_is_asked_again(registry: MavenRegistry, tmp_path: Path,
 
 def test_after_three_attempts_it_says_what_the_registry_answered(registry: MavenRegistry, tmp_path: Path) -> None:
     registry.faults[JAR] = [503] * 3
-    with pytest.raises(SetupError, match="the Maven registry answered '503 Service Unavailable'"):
+    with pytest.raises(SetupError, match=r"the Maven registry \(127\.0\.0\.1:\d+\) answered '503 Service Unavailable'"):
         fetch(registry, tmp_path)
     assert registry.asked.count((JAR, None)) == 3
 
@@ -81,8 +81,9 @@ def test_after_three_attempts_it_says_what_the_registry_answered(registry: Maven
 def test_a_file_that_the_registry_lacks_is_named_and_asked_for_once(registry: MavenRegistry, tmp_path: Path) -> None:
     wanted = registry.lock()
     del registry.files[JAR]
-    with pytest.raises(SetupError, match=r"the Maven registry has no org\.example:tool:1\."):
+    with pytest.raises(SetupError, match=r"the Maven registry \(\S+\) has no org\.example:tool:1\.") as caught:
         download("Tool 1", wanted, tmp_path, progress=silent)
+    assert "unset it to use Maven Central" in caught.value.hint
     assert registry.asked.count((JAR, None)) == 1
 
 
