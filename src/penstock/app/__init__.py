@@ -4,7 +4,7 @@ from penstock.app.application import App
 from penstock.app.attempt import RECORDS, attempts, attempts_async, breaker_error, halt_error
 from penstock.app.attending import Attend, attend_async, attend_in_batches, attend_one_by_one, attending
 from penstock.app.batch import batch_attempts, batch_attempts_async
-from penstock.app.control import Control, PartitionProgress
+from penstock.app.control import Control, NoControl, PartitionProgress, engine_is_elsewhere
 from penstock.app.fetching import Start
 from penstock.app.handler import Handler
 from penstock.app.loading import load_app, load_module
@@ -20,6 +20,7 @@ __all__ = [
     "Control",
     "Handler",
     "Jdbc",
+    "NoControl",
     "PartitionProgress",
     "Pipeline",
     "Reading",
@@ -37,6 +38,7 @@ __all__ = [
     "batch_attempts",
     "batch_attempts_async",
     "breaker_error",
+    "engine_is_elsewhere",
     "halt_error",
     "load_app",
     "load_module",

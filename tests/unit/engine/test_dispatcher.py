@@ -205,6 +205,16 @@ def test_a_commit_by_hand_follows_one_that_is_under_way() -> None:
     assert bench.edges.asked[1:] == [Commit({PLACE: (2, "")}, 1)]
 
 
+def test_a_commit_by_hand_counts_what_its_handler_s_worker_has_not_reported_yet() -> None:
+    bench = Bench()
+    bench.tell(Assigned({PLACE: (0, "")}), fetched(0, 1))
+    (work,) = bench.edges.works
+    run = next(work.runs())
+    run.outcomes.append(DONE)  # of the first record; the handler of the second asks for a commit
+    bench.tell(AckedBelow({PLACE: 1}))
+    assert bench.edges.asked == [Commit({PLACE: (1, "")}, 1)]
+
+
 def test_a_survey_tells_what_is_owned() -> None:
     bench, answer = Bench(), SimpleQueue[Any]()
     bench.tell(Assigned({PLACE: (5, ""), ("orders", 1): None}), fetched(5, 6), Survey(answer))
