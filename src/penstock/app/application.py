@@ -234,6 +234,7 @@ class App:
         def declare(function: F) -> F:
             self._add(
                 Handler(
+                    app=self.name,
                     name=getattr(function, "__name__", repr(function)),
                     function=function,
                     topics=tuple(topics),
@@ -412,7 +413,7 @@ class App:
         )
         for handler, declared in self.declarations:
             changes = rename(handler)
-            twin._add(replace(handler, **changes))
+            twin._add(replace(handler, **{"app": name, **changes}))
             twin._declared.append({**declared, **changes})
         twin.take_pipelines_of(self)
         return twin

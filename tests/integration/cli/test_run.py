@@ -201,6 +201,22 @@ def test_after_kill_9_nothing_is_lost_and_only_the_uncommitted_is_repeated(shop:
     assert lag(cluster, shop.group, shop.source) == 0
 
 
+def test_a_member_that_waits_for_a_killed_one_says_so(shop: Shop) -> None:
+    shop.write()
+    patient = ("--set", "settings.session.timeout.ms=45000")
+    command = shop.run(*patient)
+    wait_for(lambda: command.events("assigned"), "an assignment")
+    command.process.kill()
+    command.finish()
+    restarted = shop.run(*patient)
+    (first, *_) = wait_for(lambda: restarted.events("joining"), "the reason for the wait")
+    restarted.process.kill()
+    _, _, err = restarted.finish()
+    assert first["reason"].startswith(f"Joining group '{shop.group}': the broker counts 1 other member.")
+    assert "(session.timeout.ms, 45 s), at most" in first["reason"]
+    assert first["reason"] in err
+
+
 def run(folder: Path, *arguments: str, env: dict[str, str] | None = None) -> tuple[int, str, str]:
     done = subprocess.run(
         [sys.executable, "-m", "penstock", *arguments],
