@@ -4,7 +4,9 @@ import os
 import signal
 from pathlib import Path
 
-from penstock import Record
+from penstock import App, Record
+
+app = App("computing")
 
 
 def name_process(value: str) -> str:
@@ -27,3 +29,7 @@ def write_pid_and_wait(value: str) -> None:
     """Tell who computes, and then never be done."""
     Path(value).write_text(str(os.getpid()), encoding="utf-8")
     signal.pause()
+
+
+def ask_the_app(value: bytes) -> None:
+    app.progress()

@@ -5,7 +5,7 @@ from penstock.app.attempt import RECORDS, attempts, attempts_async, breaker_erro
 from penstock.app.attending import Attend, attend_async, attend_in_batches, attend_one_by_one, attending
 from penstock.app.batch import batch_attempts, batch_attempts_async
 from penstock.app.cancelling import end_task, forget_cancellation, is_ended
-from penstock.app.control import Control, PartitionProgress
+from penstock.app.control import Control, NoControl, PartitionProgress, engine_is_elsewhere
 from penstock.app.fetching import Start
 from penstock.app.handler import Handler
 from penstock.app.loading import load_app, load_module
@@ -21,6 +21,7 @@ __all__ = [
     "Control",
     "Handler",
     "Jdbc",
+    "NoControl",
     "PartitionProgress",
     "Pipeline",
     "Reading",
@@ -39,6 +40,7 @@ __all__ = [
     "batch_attempts_async",
     "breaker_error",
     "end_task",
+    "engine_is_elsewhere",
     "forget_cancellation",
     "halt_error",
     "is_ended",

@@ -1,13 +1,12 @@
 """The app: what a user's module declares and ``penstock run`` runs."""
 
 import os
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
-from penstock.app.control import Control, PartitionProgress
+from penstock.app.control import Control, ControlSlot, PartitionProgress
 from penstock.app.fetching import OnPartitions, Protocol, Start, is_offset, is_place, one_or_several
 from penstock.app.guarantees import Delivery, Mode
 from penstock.app.handler import CommitMode, Handler, Scale, WorkerKind
@@ -30,15 +29,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 # Enough for handlers that wait for a database or a service, and few enough threads not to be felt.
 _CONCURRENCY = 32
 
-# For all apps, as they travel to Spark's workers, and a lock of their own could not.
-_ATTACHING = threading.Lock()
-
 
 def _default_concurrency(workers: WorkerKind, scale: Scale) -> int:
     if scale == "cpu":  # where each task has a core to itself, and no use for more than one record at a time
         return 1
     return os.cpu_count() or 1 if workers == "process" else _CONCURRENCY
 
+
+_APP_OPTIONS = ("brokers", "settings", "registry", "create_topics")
 
 # By delivery: with exactly-once, readers of outputs wait for the commit.
 _COMMIT_EVERY: dict[str, Duration] = {"at-least-once": "1s", "exactly-once": "100ms"}
@@ -78,12 +76,13 @@ class App:
         self.settings = client_settings(settings or {})
         self.registry = registry_of(registry)
         self.create_topics = create_topics
+        # What the code gave, here and below: `penstock run` puts what comes from outside over it, each time anew.
+        self._declared_options = {name: getattr(self, name) for name in _APP_OPTIONS}
         self._handlers: list[Handler] = []
-        self._control: Control | None = None
-        # What each handler was declared with, but for settings: what is not given is told from what is.
         self._declared: list[Mapping[str, Any]] = []
         self._pipelines: list[Pipeline] = []
         self._declared_pipelines: list[Mapping[str, Any]] = []
+        self._slot = ControlSlot()
 
     def __repr__(self) -> str:
         names = ", ".join([*(each.name for each in self._handlers), *(each.name for each in self._pipelines)])
@@ -235,6 +234,7 @@ class App:
         def declare(function: F) -> F:
             self._add(
                 Handler(
+                    app=self.name,
                     name=getattr(function, "__name__", repr(function)),
                     function=function,
                     topics=tuple(topics),
@@ -286,7 +286,8 @@ class App:
                     settings={**self.settings, **(settings or {})},
                 )
             )
-            self._declared.append(declared)
+            own = {**self._declared_options["settings"], **(settings or {})}
+            self._declared.append({**declared, "settings": client_settings(own)})
             return function
 
         return declare
@@ -380,9 +381,26 @@ class App:
             )
 
     @property
+    def declared(self) -> Mapping[str, Any]:
+        """What the code gave for the app itself, whatever it was configured with since."""
+        return self._declared_options
+
+    @property
     def declarations(self) -> tuple[tuple[Handler, Mapping[str, Any]], ...]:
-        """Each handler with what was given for it to ``consume``, but for settings."""
+        """Each handler with what the code gave for it to ``consume``, the app's settings included."""
         return tuple(zip(self._handlers, self._declared, strict=True))
+
+    def become(self, configured: "App") -> None:
+        """Run with the options, handlers and pipelines of this app, which was made from the declarations of this one.
+
+        The app stays the object that the user's module holds, so that its handlers can ask it while it runs.
+        """
+        if self._slot.is_held:
+            raise StateError(f"App {self.name!r} is running, so it cannot be configured.", hint="Stop it first.")
+        for name in _APP_OPTIONS:
+            setattr(self, name, getattr(configured, name))
+        self._handlers = [*configured.handlers]
+        self._pipelines = [*configured.pipelines]
 
     def variant(self, name: str, rename: Callable[[Handler], Mapping[str, Any]]) -> "App":
         """The same handlers under another name, with the options that ``rename`` gives for each replaced."""
@@ -395,14 +413,14 @@ class App:
         )
         for handler, declared in self.declarations:
             changes = rename(handler)
-            twin._add(replace(handler, **changes))
+            twin._add(replace(handler, **{"app": name, **changes}))
             twin._declared.append({**declared, **changes})
         twin.take_pipelines_of(self)
         return twin
 
     def progress(self) -> list[PartitionProgress]:
         """How far each owned partition is. From any thread, while the local engine runs the app in this process."""
-        return self._running().progress()
+        return self._slot.get(self.name).progress()
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
         """With ``commit="manual"``: all that was handled below these offsets is finished; it is committed at once.
@@ -415,31 +433,18 @@ class App:
                     f"app.commit({{{place!r}: {offset!r}}}) does not name an offset of a partition.",
                     hint='Write app.commit({("orders", 0): 42}): all below 42 is finished.',
                 )
-        self._running().commit(offsets)
+        self._slot.get(self.name).commit(offsets)
 
-    @contextmanager
-    def controlled_by(self, control: Control) -> Iterator[None]:
+    def controlled_by(self, control: Control) -> AbstractContextManager[None]:
         """An engine's side: inside the block it answers for this app, and no other engine may."""
-        with _ATTACHING:
-            if self._control is not None:
-                raise StateError(
-                    f"App {self.name!r} is running already in this process.",
-                    hint="Stop it first. For more members of its group, declare members=N or start more processes.",
-                )
-            self._control = control
-        try:
-            yield
-        finally:
-            self._control = None
+        return self._slot.held_by(control, self.name)
 
-    def _running(self) -> Control:
-        control = self._control
-        if control is None:
-            raise StateError(
-                f"App {self.name!r} is not running on the local engine in this process.",
-                hint="Ask while it runs, for example in a handler.",
-            )
-        return control
+    def lend_to(self, control: Control) -> None:
+        """The testing kit's side: it answers for this app until ``take_back``, or until another bench takes a turn."""
+        self._slot.lend(control, self.name)
+
+    def take_back(self, control: Control) -> None:
+        self._slot.release(control)
 
     def _add(self, handler: Handler) -> None:
         for other in self._handlers:

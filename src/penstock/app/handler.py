@@ -1,5 +1,6 @@
 """A handler: the user's function together with the options it was declared with."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -41,12 +42,15 @@ Scale = Literal["partition", "cpu"]
 
 # One to work on and one that may arrive while fetching is being paused.
 _MIN_IN_FLIGHT = 2
+# Brokers make names of metrics and of quotas out of client ids.
+_NOT_IN_A_CLIENT_ID = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Handler:
     """Durations are in seconds here; ``App.consume`` documents each option."""
 
+    app: str = ""
     name: str
     function: Callable[..., Any]
     topics: tuple[str, ...]
@@ -121,6 +125,12 @@ class Handler:
     @cached_property
     def signature(self) -> Signature:
         return read_signature(self.function, batch=self.batch is not None)
+
+    @property
+    def named_settings(self) -> dict[str, Any]:
+        """For the clients of the local engine: brokers and tools show whose they are, where no ``client.id`` is set."""
+        name = _NOT_IN_A_CLIENT_ID.sub("_", f"{self.app}-{self.name}")
+        return {"client.id": name, **self.settings}
 
     @cached_property
     def delayed(self) -> dict[str, RetryTopic]:

@@ -57,7 +57,9 @@ def _show(each: GroupRound) -> None:
     if len(numbers) > 1:
         generation = f"generations {numbers[0]} to {numbers[-1]}"
     known = ", ".join(part for part in (generation, its.strategy) if part)
-    print_line(" ".join(filter(None, (moment(each.began), known))) + ("" if each.reason == UNKNOWN else f": {each.reason}"))
+    print_line(
+        " ".join(filter(None, (moment(each.began), known))) + ("" if each.reason == UNKNOWN else f": {each.reason}")
+    )
     if its.coordinator is not None:
         print_line(f"  coordinator: {its.coordinator.explained()}")
     if its.leader is not None:

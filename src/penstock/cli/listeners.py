@@ -117,6 +117,8 @@ class Narrator:
         match event:
             case events.CommitFailed():
                 self._say(f"{_place(event)}: the broker refused a commit: {event.reason}", style="yellow")
+            case events.Joining(reason=reason):
+                self._say(reason, style="yellow")
             case events.Lost(topic=topic, partition=partition):
                 self._say(
                     f"{topic}[{partition}]: lost to another member; its unfinished work is dropped", style="yellow"

@@ -31,6 +31,16 @@ class Started(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Joining(Event):
+    """A member has waited so long for its first assignment, because of other members that the broker counts."""
+
+    group: str
+    handler: str
+    seconds: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SinkOpened(Event):
     """A pipeline will write its rows there, and this is what that sink makes of a batch that is repeated."""
 

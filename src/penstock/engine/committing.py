@@ -65,8 +65,8 @@ class Committer:
         if self._transactor is not None:
             self._transactor.authorize(member)
 
-    def commit(self, consumer: Any, asked: Commit) -> None:
-        """In the background; ``on_commit`` gets the answer.
+    def commit(self, consumer: Any, asked: Commit, *, wait: bool = False) -> None:
+        """In the background, unless it is to ``wait``; ``on_commit`` gets the answer.
 
         A commit may have waited here while its partitions were given back, with a later commit, and perhaps taken
         again. Brokers look at the member, not at what it owns, so they would take it, and the group would go back.
@@ -82,7 +82,7 @@ class Committer:
             self.on_commit(None, [])
             return
         try:
-            if self.ahead:
+            if self.ahead or wait:
                 self.on_commit(None, consumer.commit(offsets=_to_commit(commits), asynchronous=False))
             else:
                 consumer.commit(offsets=_to_commit(commits), asynchronous=True)

@@ -1,26 +1,35 @@
 """What a running app answers, on the threads of those who ask."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Protocol
 
-from penstock.app import PartitionProgress
+from penstock.app import Handler, PartitionProgress
 from penstock.core.record import TopicPartition
-from penstock.engine.member import Member
 from penstock.engine.messages import Owned
-from penstock.engine.share import ShareMember
 from penstock.errors import ConfigError, StateError
-from penstock.kafka import Cluster
+
+Ends = Callable[[Collection[TopicPartition]], Mapping[TopicPartition, int]]
+
+
+class AskedMember(Protocol):
+    """A member of whatever kind, as far as it is asked from outside; the testing kit has its own."""
+
+    @property
+    def handler(self) -> Handler: ...
+    def survey(self) -> dict[TopicPartition, Owned]: ...
+    def ack_below(self, offsets: Mapping[TopicPartition, int]) -> None: ...
 
 
 class RunningApp:
-    """The members of an app, and the cluster to ask for the ends of partitions."""
+    """The members of an app, and how to look up the ends of partitions."""
 
-    def __init__(self, members: Sequence[Member | ShareMember], cluster: Cluster) -> None:
+    def __init__(self, members: Sequence[AskedMember], ends: Ends) -> None:
         self._members = members
-        self._cluster = cluster
+        self._ends = ends
 
     def progress(self) -> list[PartitionProgress]:
         owned = [(member, member.survey()) for member in self._members]
-        ends = self._cluster.end_offsets({place for _, places in owned for place in places})
+        ends = self._ends({place for _, places in owned for place in places})
         return [
             _progress(member, place, state, ends[place])
             for member, places in owned
@@ -29,16 +38,16 @@ class RunningApp:
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
         owned = [(member, member.survey()) for member in self._members]
-        asked: list[tuple[Member | ShareMember, dict[TopicPartition, int]]] = []
-        for member, places in owned:
-            mine = {place: offset for place, offset in offsets.items() if place in places}
-            if mine and member.handler.commit != "manual":
-                raise ConfigError(
-                    f"Handler {member.handler.name} commits by itself what it has finished.",
-                    hint='To commit by hand, declare it with commit="manual".',
-                )
-            asked.append((member, mine))
+        # Another handler may consume the same topic, in a group of its own, and commit by itself there.
+        by_hand = [(member, places) for member, places in owned if member.handler.commit == "manual"]
+        asked = [(member, {each: offsets[each] for each in offsets if each in places}) for member, places in by_hand]
         strangers = offsets.keys() - {place for _, mine in asked for place in mine}
+        automatic = [member for member, places in owned if not strangers.isdisjoint(places)]
+        if automatic:
+            raise ConfigError(
+                f"Handler {automatic[0].handler.name} commits by itself what it has finished.",
+                hint='To commit by hand, declare it with commit="manual".',
+            )
         if strangers:
             topic, partition = min(strangers)
             raise StateError(
@@ -51,7 +60,7 @@ class RunningApp:
                 member.ack_below(mine)
 
 
-def _progress(member: Member | ShareMember, place: TopicPartition, state: Owned, end: int) -> PartitionProgress:
+def _progress(member: AskedMember, place: TopicPartition, state: Owned, end: int) -> PartitionProgress:
     topic, partition = place
     done = state.position if state.committed is None else state.committed
     return PartitionProgress(

@@ -150,11 +150,20 @@ class Dispatcher:
         in_flight = sum(epoch.tracker.unfinished for epoch in self._dispatch.epochs)
         return (self._clock() - self._watch.finished_at if in_flight else None), in_flight, self._watch.longest
 
+    @property
+    def has_joined(self) -> bool:
+        """Whether the group has answered once, be it with nothing; read from other threads."""
+        return self._partitions.assignments > 0
+
     def load(self) -> tuple[int, int, dict[TopicPartition, int]]:
         """Lanes with records, works that workers have or will have, bytes of offset maps; read from other threads."""
         epochs = self._dispatch.epochs
         maps = {epoch.place: len(known[1]) for epoch in epochs if (known := epoch.committed) is not None}
         return sum(len(epoch.lanes) for epoch in epochs), self._dispatch.busy, maps
+
+    def survey(self) -> dict[TopicPartition, Owned]:
+        """What the member owns, and how far that is; from the dispatcher's own thread."""
+        return {epoch.place: _survey(epoch) for epoch in self._dispatch.epochs}
 
     def attach(
         self, fetcher: FetcherSide, workers: Workers, outbox: OutboxSide, transactor: TransactorSide | None = None
@@ -271,11 +280,14 @@ class Dispatcher:
             case Acked(place, offset, record):
                 self._carry_out(self._dispatch.ack(place, offset, record))
             case AckedBelow(offsets):
+                # A handler may ask for it while the outcomes of the records before its own are still with its worker.
+                self._results.extend(result for work in self._works for result in work.collect())
+                self._report()
                 for place, offset in offsets.items():
                     self._carry_out(self._dispatch.ack_below(place, offset))
                 self._commits.commit_at_once()
             case Survey(answer):
-                answer.put({epoch.place: _survey(epoch) for epoch in self._dispatch.epochs})
+                answer.put(self.survey())
             case Stop(reason):
                 self._stop(reason)
             case Left():

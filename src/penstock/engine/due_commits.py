@@ -106,6 +106,9 @@ class DueCommits:
                 self._tell.commit_failed(place, commit[0], reason)
         if answer.refused:
             self._not_before = self._clock() + _SOON_SECONDS
+            if self._after is not None:
+                # Where what is finished does not wait for the next round, a rebalance of others must not make it wait.
+                self.next = min(self.next, self._not_before)
         if self._again:
             self._again = False
             self.commit()

@@ -189,9 +189,8 @@ class Fetcher:
         self._renew_lease()
         self._intake.relieve(going)
         self._committer.authorize(self._membership.commits_as)
-        if self._committer.ahead:
-            # What waits for its commit can only be handled, and drained, after that.
-            self._carry_out_commits()
+        # What is finished meanwhile would be repeated after a kill, and what is committed ahead waits for its commit.
+        self._carry_out_commits()
 
     def _break_off(self, error: KafkaException | StartOverError | StoreError) -> None:
         """Let go of the consumer and all that it owned; raises where a new one would fare no better."""
@@ -217,7 +216,7 @@ class Fetcher:
             make_consumer(
                 self._brokers,
                 handler.group,
-                settings=handler.settings,
+                settings=handler.named_settings,
                 member=member_settings(handler, self._number),
                 # Never by itself: what is passed over has to be known.
                 reset="error",
@@ -230,7 +229,9 @@ class Fetcher:
     def _make_relief(self) -> Consumer:
         handler = self._handler
         member = reader_settings(handler)
-        return make_consumer(self._brokers, handler.group, settings=handler.settings, member=member, reset="error")
+        return make_consumer(
+            self._brokers, handler.group, settings=handler.named_settings, member=member, reset="error"
+        )
 
     def _on_statistics(self, text: str) -> None:
         """The client's callback."""
@@ -293,12 +294,13 @@ class Fetcher:
         self._report(error, fatal=False)
 
     def _carry_out_commits(self) -> None:
+        """Inside a callback of the client, which serves no answers there: so each commit waits for its own."""
         others: list[ToFetcher] = []
         with suppress(Empty):
             while True:
                 command = self._commands.get_nowait()
                 if isinstance(command, Commit):
-                    self._committer.commit(self._membership.commits_as, command)
+                    self._committer.commit(self._membership.commits_as, command, wait=True)
                 else:
                     others.append(command)
         for command in others:

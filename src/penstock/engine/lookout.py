@@ -29,6 +29,8 @@ class Lookout:
             for team in self._teams:
                 # The next look may get an answer.
                 with suppress(PenstockError):
+                    team.look_after_joining()
+                with suppress(PenstockError):
                     team.look_after_ends()
                 with suppress(PenstockError):
                     team.look_after_topics()

@@ -47,12 +47,17 @@ _LATE_HEARTBEAT_MS = 500
 _TRANSACTION_TIMEOUT_MS = 10_000
 
 
+def session_seconds(handler: Handler) -> float:
+    """How long the broker counts a member of this handler that it does not hear from."""
+    return float(handler.settings.get("session.timeout.ms", _SESSION_TIMEOUT_MS)) / 1000
+
+
 def lease_seconds(handler: Handler) -> float:
     """How long a member that hears nothing may take its partitions for its own.
 
     The broker counts its session from the last heartbeat, which may be an interval older than the last poll.
     """
-    session = float(handler.settings.get("session.timeout.ms", _SESSION_TIMEOUT_MS))
+    session = session_seconds(handler) * 1000
     heartbeat = float(handler.settings.get("heartbeat.interval.ms", _HEARTBEAT_MS[handler.protocol]))
     return max(session / 2, session - heartbeat - _LATE_HEARTBEAT_MS) / 1000
 
@@ -153,6 +158,11 @@ class Member:
     def error(self) -> BaseException | None:
         return self._crash or self._dispatcher.error
 
+    @property
+    def has_joined(self) -> bool:
+        """Whether the group has assigned it something, or nothing; from any thread."""
+        return self._dispatcher.has_joined
+
     def health(self) -> Health:
         """From any thread."""
         finished, in_flight, longest = self._dispatcher.health()
@@ -204,15 +214,15 @@ class Member:
         if self._transactor is not None:
             self._transactor.start()
             return self._transactor
-        producer = make_producer(self._brokers, settings=self._handler.settings)
-        make_alone = partial(make_alone_producer, self._brokers, self._handler.settings)
+        producer = make_producer(self._brokers, settings=self._handler.named_settings)
+        make_alone = partial(make_alone_producer, self._brokers, self._handler.named_settings)
         return Outbox(producer, self._inbox, make_alone=make_alone, brokers=self._brokers)
 
 
 def _make_transaction(
     brokers: str, name: str, handler: Handler, purpose: str, settings: Mapping[str, Any]
 ) -> Transaction:
-    chosen = {"transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS, **settings, **handler.settings}
+    chosen = {"transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS, **settings, **handler.named_settings}
     return Transaction(brokers, f"{name}:{purpose}" if purpose else name, group=None, settings=chosen)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any, cast
 
-from penstock.app import Handler, Reading, attempts, batch_attempts
+from penstock.app import Handler, NoControl, Reading, attempts, batch_attempts, engine_is_elsewhere
 from penstock.codecs import RECORDS
 from penstock.core.outcome import Failed, Outcome, WorkerDied, failed
 from penstock.core.record import Record
@@ -104,6 +104,12 @@ def _serve(handler: Handler, pipe: Connection) -> None:
     """The child's life: until the pipe closes, which the end of its parent does too."""
     # Ctrl+C reaches the whole group of processes; when to stop is the parent's decision.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    engine_is_elsewhere(
+        NoControl(
+            f"Handler {handler.name} runs in a worker process, where app.progress() and app.commit() have no answer.",
+            'Call them in the process that runs the app, or leave workers="process" out.',
+        )
+    )
     pipe.send("ready")
     attempt_all, attempt = (
         (batch_attempts(handler, RECORDS), None) if handler.batch else (None, attempts(handler, RECORDS))

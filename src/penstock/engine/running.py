@@ -41,7 +41,7 @@ def run(
     members: list[Member | ShareMember] = []
     prepare_formats(app)
     cluster = Cluster(brokers, app.settings)
-    with app.controlled_by(RunningApp(members, cluster)), calm_collector():
+    with app.controlled_by(RunningApp(members, cluster.end_offsets)), calm_collector():
         prepare_topics(app, cluster, emit)
         teams = [
             Team(handler, cluster, emit, per_record=per_record, until_caught_up=until_caught_up)

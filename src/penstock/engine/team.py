@@ -1,14 +1,22 @@
 """The members of one handler in one process, and what has to be looked after from outside of them."""
 
+import time
 from collections.abc import Callable
 
 from penstock.app import Handler
-from penstock.core.events import Event
+from penstock.core.events import Event, Joining
+from penstock.core.joining import why_joining_takes
 from penstock.core.record import TopicPartition
-from penstock.engine.member import Crew, Member
+from penstock.engine.member import Crew, Member, session_seconds
 from penstock.engine.share import ShareMember
 from penstock.engine.voices import Voices
+from penstock.errors import PenstockError
 from penstock.kafka import Cluster, source_lag, source_places
+from penstock.kafka.groups import Groups
+
+# A member without an assignment says why after so long, and again each time that so much more has passed.
+_FIRST_NOTICE_SECONDS = 3.0
+_NEXT_NOTICE_SECONDS = 10.0
 
 
 class Team:
@@ -23,6 +31,9 @@ class Team:
     ) -> None:
         self._handler = handler
         self._cluster = cluster
+        self._emit = emit
+        self._started = self._next_notice = time.monotonic()
+        self._waits_to_join = not (handler.is_shared or handler.partitions)
         self._sources = source_places(handler, cluster)
         self._places = [*self._sources, *cluster.places(handler.delayed)]
         self._ends = cluster.end_offsets(self._places) if until_caught_up else None
@@ -51,8 +62,29 @@ class Team:
 
     def start(self) -> None:
         lag = 0 if self._handler.is_shared else source_lag(self._handler, self._cluster, self._places)
+        self._started = time.monotonic()
+        self._next_notice = self._started + _FIRST_NOTICE_SECONDS
         for member in self.members:
             member.start(lag, self._topics)
+
+    def look_after_joining(self) -> None:
+        """A member waits in silence while the broker waits for others, such as one that was killed."""
+        now = time.monotonic()
+        if not self._waits_to_join or now < self._next_notice:
+            return
+        if all(isinstance(member, ShareMember) or member.has_joined for member in self.members):
+            self._waits_to_join = False
+            return
+        self._next_notice = now + _NEXT_NOTICE_SECONDS
+        group, waited = self._handler.group, now - self._started
+        found = Groups(self._cluster).describe([group])[group]
+        if isinstance(found, PenstockError):
+            raise found
+        others = len(found.members) - len(self.members)
+        session = session_seconds(self._handler)
+        reason = why_joining_takes(group, found.state, others=others, waited=waited, session=session)
+        if reason is not None:
+            self._emit(Joining(group=group, handler=self._handler.name, seconds=round(waited, 3), reason=reason))
 
     def look_after_ends(self) -> None:
         """What moved to other processes counts as finished when they have committed it."""

@@ -70,7 +70,7 @@ class GroupMember:
         self._refresh = handler.settings.get(refresh, CONSUMER_DEFAULTS[refresh]) / 1000
         self._brokers = brokers
         self._tell = tell
-        self._network = Network(open_settings(brokers, handler.settings))
+        self._network = Network(open_settings(brokers, handler.named_settings))
         self._line: Line = self._network.line(handler.group)
         self._commits: Line = self._network.line(handler.group)
         self._leader = Leader(handler.group, partial(Cluster, brokers, handler.settings))

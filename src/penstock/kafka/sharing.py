@@ -26,7 +26,7 @@ def make_share_consumer(brokers: str, handler: Handler) -> Any:
             'mode="share" needs a Kafka client with share groups.', hint="Install confluent-kafka 2.16 or newer."
         ) from error
     config = {
-        **consumer_settings(handler.settings),
+        **consumer_settings(handler.named_settings),
         "bootstrap.servers": brokers,
         "group.id": handler.group,
         "share.acknowledgement.mode": "explicit",

@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.app import Handler
 from penstock.core.counts import Counts
+from penstock.spark.asking import engine_is_on_the_driver
 from penstock.spark.border import Border
 from penstock.spark.columns import SINK_SCHEMA
 from penstock.spark.counts import CountsInSpark
@@ -45,6 +46,7 @@ class Batches(Border):
 
         # A closure, because Spark takes only a function of one argument; small, because it travels with each task.
         def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            engine_is_on_the_driver()
             return handle_task(handler, batches, count=count)
 
         spread(source, handler).mapInArrow(stage, SINK_SCHEMA).write.format("kafka").options(**self._sink).save()

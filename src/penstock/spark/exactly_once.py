@@ -11,6 +11,7 @@ from penstock.app import Handler
 from penstock.core.counts import Counts
 from penstock.core.record import TopicPartition
 from penstock.kafka import Cluster
+from penstock.spark.asking import engine_is_on_the_driver
 from penstock.spark.checkpoint import Checkpoint
 from penstock.spark.finished import Finished
 from penstock.spark.offsets import Offsets
@@ -78,6 +79,7 @@ class ExactlyOnceSink(Markers):
 
         # A closure, because Spark takes only a function of one argument; small, because it travels with each task.
         def whole(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            engine_is_on_the_driver()
             return handle_exactly_once(handler, batches, transactions=transactions, count=count)
 
         source.mapInArrow(whole, NO_ROWS).write.format("noop").mode("append").save()

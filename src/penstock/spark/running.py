@@ -17,6 +17,7 @@ from penstock.codecs import prepare_formats
 from penstock.core.events import Event
 from penstock.errors import ConfigError
 from penstock.kafka import Cluster, prepare_topics
+from penstock.spark.asking import UNANSWERED
 from penstock.spark.checkpoint import checked_root, default_root
 from penstock.spark.executors import check_executors
 from penstock.spark.failures import session_error
@@ -57,30 +58,32 @@ def run(
     _check_options(app)
     prepare_formats(app)
     cluster = Cluster(brokers, app.settings)
-    prepare_topics(app, cluster, emit)
-    if span is not None:
-        backfills = _plan_backfills(app, cluster, span)
-        with _session(app, session, master, conf) as spark:
-            for backfill in backfills:
-                backfill.run(spark, emit, stop)
-        return
-    root = checked_root(checkpoint) if checkpoint is not None else default_root(cluster.id())
-    planners = [
-        Planner(handler, cluster, root=root, emit=emit, until_caught_up=until_caught_up) for handler in app.handlers
-    ]
-    plans = [planner.plan() for planner in planners]
-    pipelines = [
-        plan_pipeline(pipeline, cluster, root=root, emit=emit, until_caught_up=until_caught_up)
-        for pipeline in app.pipelines
-    ]
-    with _session(app, session, master, conf) as spark:
-        queries: list[HandlerQuery | PipelineQuery] = [
-            HandlerQuery(spark, plan, emit, replan=planner.plan) for planner, plan in zip(planners, plans, strict=True)
+    with app.controlled_by(UNANSWERED):
+        prepare_topics(app, cluster, emit)
+        if span is not None:
+            backfills = _plan_backfills(app, cluster, span)
+            with _session(app, session, master, conf) as spark:
+                for backfill in backfills:
+                    backfill.run(spark, emit, stop)
+            return
+        root = checked_root(checkpoint) if checkpoint is not None else default_root(cluster.id())
+        planners = [
+            Planner(handler, cluster, root=root, emit=emit, until_caught_up=until_caught_up) for handler in app.handlers
         ]
-        queries += [query for pipeline in pipelines for query in pipeline.queries(spark, emit)]
-        for query in queries:
-            query.start()
-        _watch(queries, stop)
+        plans = [planner.plan() for planner in planners]
+        pipelines = [
+            plan_pipeline(pipeline, cluster, root=root, emit=emit, until_caught_up=until_caught_up)
+            for pipeline in app.pipelines
+        ]
+        with _session(app, session, master, conf) as spark:
+            queries: list[HandlerQuery | PipelineQuery] = [
+                HandlerQuery(spark, plan, emit, replan=planner.plan)
+                for planner, plan in zip(planners, plans, strict=True)
+            ]
+            queries += [query for pipeline in pipelines for query in pipeline.queries(spark, emit)]
+            for query in queries:
+                query.start()
+            _watch(queries, stop)
     for query in queries:
         if query.error is not None:
             raise query.error

@@ -78,7 +78,7 @@ class Bench:
                 'delivery="exactly-once"': handler.is_exactly_once,
             }
             handler.refuse(unheard, where="the testing kit", hint=hint)
-        self._app = app
+        self._app = self._users_app = app
         if registry is not None:
             chosen = registry_of(registry)
             self._app = app.variant(app.name, lambda _handler: {"registry": chosen})
@@ -165,7 +165,7 @@ class Bench:
             return
         with self._turn() as process:
             process.stop("asked to")
-            self._process = None
+            self._end()
 
     def crash(self) -> None:
         """The process dies: nothing more is committed. Called by a handler, it dies in the middle of that handler."""
@@ -173,7 +173,7 @@ class Bench:
             raise ProcessDied
         if self._process is not None:
             self._process.kill()
-            self._process = None
+            self._end()
 
     def rebalance(self, *, lose: Iterable[TopicPartition] = ()) -> None:
         """Every partition is given back in good order, drained and committed, and comes again as a new epoch.
@@ -266,7 +266,9 @@ class Bench:
                 "A handler cannot drive the bench that runs it.",
                 hint="In a handler only produce(), advance() and crash() make sense; call the others in the test.",
             )
-        process = self._process = self._process or Process(self._app, self._world)
+        process = self._process = self._process or self._start()
+        # Again for each turn, as two benches of one app may take turns.
+        self._users_app.lend_to(process.control)
         self._turning = True
         try:
             yield process
@@ -274,14 +276,24 @@ class Bench:
                 process.stop("error")
         except BaseException as death:
             process.kill()
-            self._process = None
+            self._end()
             if not isinstance(death, ProcessDied):
                 raise
         finally:
             self._turning = False
         if process.error is not None:
-            self._process = None
+            self._end()
             raise process.error
+
+    def _start(self) -> Process:
+        process = Process(self._app, self._world)
+        # A test need not stop its bench; an app that outlives it must not go on answering.
+        self._give_back = weakref.finalize(self, self._users_app.take_back, process.control)
+        return process
+
+    def _end(self) -> None:
+        self._process = None
+        self._give_back()
 
     def _places(self, topic: str) -> list[TopicPartition]:
         return self._broker.places(topic)

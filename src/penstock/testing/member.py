@@ -1,13 +1,15 @@
 """One handler's member: the real dispatcher between stand-ins that only move when they are told to."""
 
+from collections.abc import Mapping
 from math import inf
 from queue import SimpleQueue
 
 from penstock.app import Handler
 from penstock.core.lease import FOREVER
+from penstock.core.record import TopicPartition
 from penstock.engine.acking import acking
 from penstock.engine.dispatcher import Dispatcher
-from penstock.engine.messages import Inbox, Stop
+from penstock.engine.messages import AckedBelow, Inbox, Owned, Stop
 from penstock.engine.reporter import Reporter
 from penstock.errors import PenstockError
 from penstock.testing.broker import READING
@@ -26,6 +28,7 @@ class Member:
     """``turn`` until it says that nothing is left to do now; then move the clock to ``next_due``."""
 
     def __init__(self, handler: Handler, world: World) -> None:
+        self.handler = handler
         self._clock = world.clock.elapsed
         self._started = self._clock()
         self._inbox: Inbox = SimpleQueue()
@@ -60,6 +63,14 @@ class Member:
 
     def stop(self, reason: str) -> None:
         self._inbox.put(Stop(reason))
+
+    def survey(self) -> dict[TopicPartition, Owned]:
+        """What it owns now. Handlers run between the dispatcher's turns, so they may ask too."""
+        return {} if self.has_left else self._dispatcher.survey()
+
+    def ack_below(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Taken at its next turn."""
+        self._inbox.put(AckedBelow(offsets))
 
     def turn(self) -> bool:
         """Let each of its parts do what it can now; whether there may be more to do."""

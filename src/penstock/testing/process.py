@@ -6,6 +6,7 @@ from math import inf
 
 from penstock.app import App
 from penstock.core.record import TopicPartition
+from penstock.engine.control import RunningApp
 from penstock.errors import ConfigError, PenstockError
 from penstock.testing.member import Member
 from penstock.testing.world import World
@@ -23,6 +24,8 @@ class Process:
         self._clock = world.clock
         self._loop = world.loop
         self._members = [Member(handler, world) for handler in app.handlers]
+        self.control = RunningApp(self._members, lambda places: {each: world.broker.log(each).end for each in places})
+        """What ``app.progress()`` and ``app.commit()`` ask."""
 
     @property
     def error(self) -> PenstockError | None:

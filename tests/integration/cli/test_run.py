@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bed import WAIT_SECONDS, MakeTopic, lag, produce, read_values, wait_for
+from bed import WAIT_SECONDS, MakeTopic, committed, lag, produce, read_values, wait_for
 from penstock.kafka import Cluster
 
 SHOP = """
@@ -27,6 +27,21 @@ def double(value: int) -> int:
     if value < 0:
         raise Reject("negative")
     return value * 2
+"""
+
+ASKING = """
+from penstock import App, Record
+
+app = App("{group}")
+
+@app.consume("{source}", to="{group}.out")
+def tell(value: int) -> list[int | None]:
+    (progress,) = [each for each in app.progress() if each.handler == "tell" and each.partition == 0]
+    return [progress.position, progress.end, progress.in_flight]
+
+@app.consume("{source}", group="{group}-hand", commit="manual", commit_every="1h")
+def finish(value: int, record: Record) -> None:
+    app.commit({{(record.topic, record.partition): record.offset}})
 """
 
 
@@ -87,6 +102,32 @@ def test_until_caught_up_handles_what_is_there_and_exits_with_0(shop: Shop, clus
     assert "dead letter to" in err
     assert sorted(shop.outputs()) == [2, 4, 10]
     assert lag(cluster, shop.group, shop.source) == 0
+
+
+def test_handlers_ask_the_app_of_their_own_module(shop: Shop, cluster: Cluster) -> None:
+    """Also where that module is in a package, and options come from outside of the code."""
+    package = shop.folder / "warehouse"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "shipping.py").write_text(ASKING.format(group=shop.group, source=shop.source))
+    produce(shop.brokers, shop.source, [1, 2, 3])
+    command = Command(
+        shop.folder, shop.brokers, "run", "warehouse.shipping:app", "--for", "1h", "--set", "tell.max_in_flight=3"
+    )
+    by_hand = f"{shop.group}-hand"
+    wait_for(
+        lambda: (
+            command.process.poll() is not None
+            or (lag(cluster, shop.group, shop.source) == 0 and committed(cluster, by_hand, shop.source).get(0) == 2)
+        ),
+        "everything handled, and a commit by hand",
+    )
+    command.process.send_signal(signal.SIGTERM)
+    code, _, err = command.finish()
+    assert code == 0, err
+    outputs = [json.loads(value or "") for value in read_values(shop.brokers, f"{shop.group}.out")]
+    assert len(outputs) == 3
+    assert all(end == 3 and 1 <= in_flight <= 3 for _, end, in_flight in outputs)
 
 
 def test_for_a_while_means_a_clean_stop_after_it(shop: Shop, cluster: Cluster) -> None:
@@ -158,6 +199,22 @@ def test_after_kill_9_nothing_is_lost_and_only_the_uncommitted_is_repeated(shop:
     assert set(outputs) == {2 * n for n in range(1_000)}
     assert all(output >= 2 * committed for output in outputs if outputs.count(output) > 1)
     assert lag(cluster, shop.group, shop.source) == 0
+
+
+def test_a_member_that_waits_for_a_killed_one_says_so(shop: Shop) -> None:
+    shop.write()
+    patient = ("--set", "settings.session.timeout.ms=45000")
+    command = shop.run(*patient)
+    wait_for(lambda: command.events("assigned"), "an assignment")
+    command.process.kill()
+    command.finish()
+    restarted = shop.run(*patient)
+    (first, *_) = wait_for(lambda: restarted.events("joining"), "the reason for the wait")
+    restarted.process.kill()
+    _, _, err = restarted.finish()
+    assert first["reason"].startswith(f"Joining group '{shop.group}': the broker counts 1 other member.")
+    assert "(session.timeout.ms, 45 s), at most" in first["reason"]
+    assert first["reason"] in err
 
 
 def run(folder: Path, *arguments: str, env: dict[str, str] | None = None) -> tuple[int, str, str]:

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Producer
 
 from bed import WAIT_SECONDS, CatchUp, MakeTopic, committed, lag, of_kind, produce, read_records, read_values
-from penstock import App, Record, Reject, Retry, Skip
+from penstock import NO_RETRY, App, Record, Reject, Retry, Skip
 from penstock.core import events
 from penstock.errors import ConfigError, HandlerError
 from penstock.kafka import Cluster
@@ -62,6 +62,21 @@ def test_outputs_dead_letters_and_skips_all_count_and_the_group_reaches_the_end(
     undecodable = [value for reason, value in by_reason if reason == b"Undecodable"]
     assert sorted(undecodable, key=repr) == [None, None, None, b"{", b"{", b"{"]
     assert [reason for reason, _ in by_reason].count(b"Reject") == 30
+
+
+def test_a_handler_that_asks_its_app_is_told_that_spark_does_not_answer(
+    brokers: str, group: str, make_topic: MakeTopic, catch_up: CatchUp
+) -> None:
+    source = make_topic()
+    app = App(group)
+
+    @app.consume(source, retry=NO_RETRY)
+    def handle(value: bytes) -> None:
+        app.progress()  # the app travels with the handler, and the engine stays behind
+
+    produce(brokers, source, [1])
+    with pytest.raises(HandlerError, match=r"The Spark engine does not answer app\.progress"):
+        catch_up(app)
 
 
 def test_a_dead_letter_keeps_key_value_and_headers(

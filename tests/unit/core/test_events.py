@@ -35,7 +35,7 @@ def test_the_list_is_closed_and_known() -> None:
         "Started", "SinkOpened", "RangeRead", "TopicCreated", "Assigned", "Revoked", "Lost", "Forced",
         "OffsetOutOfRange", "Dispatched", "Stalled", "Finished", "Skipped", "Retried", "Postponed", "DeadLettered",
         "Committed", "CommitFailed", "Paused", "Resumed", "Progressed", "BatchFinished", "Lagging", "Restarting",
-        "Error", "Stopping", "Stopped", "Blocked", "Rebalanced", "HotKey",
+        "Error", "Stopping", "Stopped", "Blocked", "Rebalanced", "HotKey", "Joining",
     }  # fmt: skip
 
 

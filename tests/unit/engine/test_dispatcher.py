@@ -7,6 +7,7 @@ import pytest
 
 from penstock import App, Record
 from penstock.app import RECORDS, Handler
+from penstock.app.handler import CommitMode
 from penstock.core import events
 from penstock.core.lease import FOREVER
 from penstock.core.out_of_range import OutOfRange
@@ -61,12 +62,18 @@ class Edges:
 class Bench:
     """A dispatcher whose clock stands still."""
 
-    def __init__(self, *, until: dict[tuple[str, int], int] | None = None, siblings: Siblings | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        until: dict[tuple[str, int], int] | None = None,
+        siblings: Siblings | None = None,
+        commit: CommitMode = "auto",
+    ) -> None:
         self.inbox: Inbox = SimpleQueue()
         self.events: list[events.Event] = []
         self.edges = Edges()
         self.now = 0.0
-        handler = _handler()
+        handler = _handler(commit)
         reporter = Reporter(handler, self.events.append, member="m", reading=RECORDS, per_record=False)
         self.dispatcher = Dispatcher(
             handler,
@@ -104,10 +111,10 @@ class Bench:
         return [event for event in self.events if isinstance(event, kind)]
 
 
-def _handler() -> Handler:
+def _handler(commit: CommitMode) -> Handler:
     app = App("shop")
 
-    @app.consume("orders")
+    @app.consume("orders", commit=commit)
     def handle(value: bytes) -> None: ...
 
     return app.handlers[0]
@@ -203,6 +210,28 @@ def test_a_commit_by_hand_follows_one_that_is_under_way() -> None:
     assert bench.edges.asked == [Commit({PLACE: (1, "")}, 1)]
     bench.tell(CommitAnswer({PLACE: (1, "")}, {}))
     assert bench.edges.asked[1:] == [Commit({PLACE: (2, "")}, 1)]
+
+
+def test_a_commit_by_hand_counts_what_its_handler_s_worker_has_not_reported_yet() -> None:
+    bench = Bench()
+    bench.tell(Assigned({PLACE: (0, "")}), fetched(0, 1))
+    (work,) = bench.edges.works
+    run = next(work.runs())
+    run.outcomes.append(DONE)  # of the first record; the handler of the second asks for a commit
+    bench.tell(AckedBelow({PLACE: 1}))
+    assert bench.edges.asked == [Commit({PLACE: (1, "")}, 1)]
+
+
+def test_a_commit_after_each_record_that_was_refused_is_tried_again_soon() -> None:
+    bench = Bench(commit="record")
+    bench.tell(Assigned({PLACE: (0, "")}), fetched(0))
+    bench.finish()
+    assert bench.edges.asked == [Commit({PLACE: (1, "")}, 1)]
+    bench.tell(CommitAnswer({PLACE: (1, "")}, {PLACE: "a rebalance is in progress"}))
+    assert len(bench.edges.asked) == 1, "not at once, as the answer would be the same"
+    bench.now = 0.11
+    bench.tell()
+    assert bench.edges.asked[1:] == [Commit({PLACE: (1, "")}, 1)]
 
 
 def test_a_survey_tells_what_is_owned() -> None:

@@ -2,6 +2,7 @@
 
 import json
 
+import computing
 from penstock import NO_RETRY, App, Record, Retry
 from penstock.app import RECORDS
 from penstock.core.outcome import Failed
@@ -25,3 +26,15 @@ def test_the_retry_of_the_error_s_type_comes_back_with_the_failure() -> None:
         assert death == Failed("WorkerDied", "the worker process died (killed by SIGKILL)", retry=PATIENT)
     finally:
         child.close()
+
+
+def test_a_worker_process_says_that_the_app_does_not_answer_there() -> None:
+    computing.app.consume("orders", workers="process")(computing.ask_the_app)
+    child = Child(computing.app.handlers[0], RECORDS)
+    try:
+        failure = child(Record("orders", 0, 0, None, b""), 1)
+    finally:
+        child.close()
+    assert isinstance(failure, Failed)
+    assert failure.error_type == "penstock.errors.StateError"
+    assert "Handler ask_the_app runs in a worker process, where app.progress()" in failure.message

@@ -50,9 +50,10 @@ class Configured:
 
 
 def configured(app: App, sources: Sequence[Sequence[Given]]) -> Configured:
-    """The app with what the sources give, the later over the earlier; within one, a handler's own over everybody's.
+    """Configure this app by the sources: a later one overrides an earlier; within one, a handler's own overrides all.
 
-    Every handler is declared anew, so that what holds for a declaration holds for what was configured.
+    Every handler is declared again on a copy, so that the checks of a declaration hold for what was configured. If one
+    of them fails, the app stays as it is. Configured twice, it starts from its code again.
     """
     of_app = _app_part(app)
     for source in sources:
@@ -67,17 +68,22 @@ def configured(app: App, sources: Sequence[Sequence[Given]]) -> Configured:
         parts.append(part)
         _declare(twin, handler, parts)
     _blaming([of_app], lambda: twin.take_pipelines_of(app))
-    return Configured(twin, of_app, [_as_seen(part, each) for part, each in zip(parts, twin.handlers, strict=True)])
+    app.become(twin)
+    return Configured(app, of_app, [_as_seen(part, each) for part, each in zip(parts, app.handlers, strict=True)])
 
 
 def _app_part(app: App) -> Part:
-    options = {name: _declared(option, getattr(app, name)) for name, option in app_options().items()}
-    return Part(app.name, options, {name: Effective(value, CODE) for name, value in app.settings.items()})
+    options = {name: _declared(option, app.declared[name]) for name, option in app_options().items()}
+    return Part(app.name, options, _from_code(app.declared[SETTINGS]))
 
 
 def _handler_part(handler: Handler, declared: Mapping[str, Any]) -> Part:
     options = {name: _declared(option, declared[name]) for name, option in handler_options().items()}
-    return Part(handler.name, options, {name: Effective(value, CODE) for name, value in handler.settings.items()})
+    return Part(handler.name, options, _from_code(declared[SETTINGS]))
+
+
+def _from_code(settings: Mapping[str, Any]) -> Values:
+    return {name: Effective(value, CODE) for name, value in settings.items()}
 
 
 def _declared(option: Option, value: Any) -> Effective:

@@ -125,9 +125,9 @@ class ShareMember:
         limit = delivery_limit(self._brokers, handler)
         workers = make_workers(handler, MESSAGES, self._inbox.put)
         outbox = Outbox(
-            make_producer(self._brokers, settings=handler.settings),
+            make_producer(self._brokers, settings=handler.named_settings),
             self._inbox,  # type: ignore[arg-type] # of which it only uses what it may put in
-            make_alone=lambda: make_alone_producer(self._brokers, handler.settings),
+            make_alone=lambda: make_alone_producer(self._brokers, handler.named_settings),
             brokers=self._brokers,
         )
         rest = _FIRST_REBUILD_SECONDS

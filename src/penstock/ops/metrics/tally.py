@@ -61,7 +61,7 @@ class Tally:
                 take(event)
 
     def expect(self, group: str, handler: str, topics: Iterable[str]) -> None:
-        """Every counter of this handler is 0 from now on: ``increase()`` misses an event that makes a counter appear."""
+        """Set every counter of this handler to 0: ``increase()`` misses an event that makes a counter appear."""
         with self._lock:
             self._expect(group, handler, topics)
 

@@ -10,12 +10,13 @@ import pytest
 
 import penstock
 from penstock import App, Registry, Retry
+from penstock.app import NoControl
 from penstock.app.configuring import Configured, configured, from_environment, from_file, from_flags
 from penstock.app.configuring.environment import OTHERS
 from penstock.app.configuring.options import app_options, handler_options
 from penstock.app.configuring.values import reader_for
 from penstock.core.duration import Duration
-from penstock.errors import ConfigError
+from penstock.errors import ConfigError, StateError
 
 FILE = """
 brokers = "file:9092"
@@ -278,7 +279,7 @@ def test_options_come_from_the_signatures() -> None:
     app = shop()
     assert all(hasattr(app, name) for name in app_options())
     declared = app.declarations[0][1]
-    assert set(handler_options()) == set(declared)
+    assert {*handler_options(), "settings"} == set(declared)
 
 
 @pytest.mark.parametrize(
@@ -336,3 +337,37 @@ def test_every_variable_that_penstock_reads_is_known_here() -> None:
         name for path in sources for name in re.findall(r'"(PENSTOCK_[A-Z]+(?:_[A-Z]+)*)"', path.read_text("utf-8"))
     }
     assert read - {"PENSTOCK_BROKERS", "PENSTOCK_REGISTRY"} == set(OTHERS)
+
+
+def test_the_app_that_the_code_holds_is_the_one_that_is_configured(folder: Path) -> None:
+    app = shop()
+    config = configured(app, [from_flags(["ship.concurrency=9", "settings.fetch.min.bytes=7"], ["ship", "count"])])
+    assert config.app is app
+    assert [handler.concurrency for handler in app.handlers] == [9, 32]
+    assert app.settings["fetch.min.bytes"] == 7
+
+
+def test_configured_again_an_app_begins_with_its_code(folder: Path) -> None:
+    app = shop()
+    configured(app, [from_flags(["ship.concurrency=9", "brokers=a:1", "settings.linger.ms=7"], ["ship", "count"])])
+    config = configured(app, [from_flags(["ship.commit_every=9s"], ["ship", "count"])])
+    ship = app.handlers[0]
+    assert (ship.concurrency, ship.commit_every, app.brokers) == (5, 9, None)
+    assert "linger.ms" not in {**app.settings, **ship.settings}
+    assert config.of_handlers[0].options["concurrency"].origin == "code"
+
+
+def test_an_app_stays_as_it_is_when_configuring_fails(folder: Path) -> None:
+    app = shop()
+    with pytest.raises(ConfigError):
+        configured(app, [from_flags(["brokers=a:1", "count.max_in_flight=1"], ["ship", "count"])])
+    assert (app.brokers, app.handlers[1].max_in_flight) == (None, 10_000)
+
+
+def test_a_running_app_is_not_configured(folder: Path) -> None:
+    app = shop()
+    with (
+        app.controlled_by(NoControl("It is an engine's.", "")),
+        pytest.raises(StateError, match="is running, so it cannot be configured"),
+    ):
+        configured(app, [])

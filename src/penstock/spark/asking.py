@@ -1,0 +1,13 @@
+"""``app.progress()`` and ``app.commit()`` on Spark: an error that says what to use instead."""
+
+from penstock.app import NoControl, engine_is_elsewhere
+
+UNANSWERED = NoControl(
+    "The Spark engine does not answer app.progress() and app.commit().",
+    "For the lag, use penstock lag or the event batch_finished; Spark commits each batch itself when it has finished.",
+)
+
+
+def engine_is_on_the_driver() -> None:
+    """Called at the start of a task, in Spark's Python worker."""
+    engine_is_elsewhere(UNANSWERED)
