@@ -12,7 +12,16 @@ from penstock.errors import ConfigError
 
 _PREFIX = "PENSTOCK_"
 # Of other parts of Penstock.
-OTHERS = frozenset({"PENSTOCK_CACHE", "PENSTOCK_CONFIG", "PENSTOCK_HOME", "PENSTOCK_MAVEN_URL", "PENSTOCK_SPARK_LOG"})
+OTHERS = frozenset(
+    {
+        "PENSTOCK_CACHE",
+        "PENSTOCK_CONFIG",
+        "PENSTOCK_HOME",
+        "PENSTOCK_MAVEN_URL",
+        "PENSTOCK_SPARK_LOG",
+        "PENSTOCK_UNTESTED_SPARK",
+    }
+)
 # Kubernetes makes such variables for every service, and one may be called penstock.
 _SERVICE_LINK = re.compile(r"_SERVICE_(HOST|PORT(_\w+)?)$|_PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?$")
 
