@@ -86,7 +86,7 @@ def test_bash_completes_commands_and_options_once_it_is_installed(tmp_path: Path
     """
     environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "HOME": str(tmp_path)}
     done = subprocess.run(
-        ["bash", "-c", program], env=environment, capture_output=True, text=True, timeout=60, check=True
+        ["bash", "-c", program], env=environment, capture_output=True, text=True, timeout=300, check=True
     )
     assert done.stdout.splitlines() == ["replay", "--watch"]
 
