@@ -62,6 +62,10 @@ bench-spark: $(STAMP) ## The Spark engine against Spark programs written by hand
 bench-guarantees: $(STAMP) ## What exactly-once costs, and a share group on one hot partition, in one run
 	@$(BIN)/python benchmarks/guarantees.py
 
+.PHONY: bench-latency
+bench-latency: $(STAMP) ## From produce to the start of a handler at 1,000 records/s, with each delivery, in one run
+	@$(BIN)/python benchmarks/latency.py
+
 .PHONY: bench-assignors
 bench-assignors: $(STAMP) ## Assignors against Kafka's own, up to 2,000 members and a million partitions
 	@$(BIN)/python benchmarks/assignors.py

@@ -64,3 +64,14 @@ def show(results: Sequence[Mapping[str, Any]], *, title: str, as_json: bool, cap
         ratio = row["ratio"] if isinstance(row["ratio"], str) else f"{row['ratio']:.2f}"
         table.add_row(row["what"], f"{row['seconds']:.2f}", f"{row['records'] / row['seconds']:,.0f}", ratio)
     Console().print(table)
+
+
+def show_columns(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], *, title: str, as_json: bool) -> None:
+    """Where a benchmark has other figures than seconds: ``columns`` gives each its heading."""
+    if as_json:
+        print(json.dumps(rows, indent=2))
+        return
+    table = Table("what", *columns.values(), title=title)
+    for row in rows:
+        table.add_row(row["what"], *(f"{row[name]:,.1f}" for name in columns))
+    Console().print(table)

@@ -42,7 +42,7 @@ class Progress:
 class OffsetStore(Protocol):
     """Keeps the progress of groups. Each call is one atomic step, and what it returned for outlives a power cut.
 
-    A member calls from one thread at a time; members of several processes call at once.
+    A member makes one call at a time, on several threads; members of several processes call at once.
     """
 
     def claim(self, group: str, places: Sequence[TopicPartition]) -> Mapping[TopicPartition, Kept]:

@@ -2,6 +2,8 @@
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
@@ -19,12 +21,22 @@ _TRANSACTION_CHECK_SECONDS = 0.002
 _LAST_COMMIT_WAITS = (0.05, 0.1, 0.2, 0.4, 0.8)
 
 
+@dataclass(frozen=True)
+class _Saving:
+    """A save under way, with what was asked for, and as of which assignment."""
+
+    commits: Commits
+    assignments: int
+    refused: Future[dict[Place, str]]
+
+
 class Committer:
     """The dispatcher asks for one commit at a time, and gets an answer to each, come what may.
 
     With a ``transactor`` the commits are its own, and it only has to be told as whom. Commits ``ahead`` of the records
     are waited for, so that each is answered even while a revoke drains. With a ``keeper`` what counts is what it keeps;
-    the group's offsets only follow.
+    the group's offsets only follow. The keeper saves in the background: a handler's transaction may hold the database
+    for long, and a member that does not poll meanwhile would hold up its whole group. Only a last commit waits for it.
     """
 
     def __init__(
@@ -37,6 +49,7 @@ class Committer:
     ) -> None:
         self._inbox = inbox
         self._keeper = keeper
+        self._saving: _Saving | None = None
         self._not_kept: dict[Place, tuple[tuple[int, str], str]] = {}
         self.ahead = ahead
         self._transactor = transactor
@@ -61,6 +74,12 @@ class Committer:
         if self._keeper is not None:
             self._keeper.gone(places)
 
+    def attend(self, member: Any) -> None:
+        """Between two polls: carry on with what the transactor or the keeper has got to."""
+        self.authorize(member)
+        if self._saving is not None and self._saving.refused.done():
+            self._finish_saving(member)
+
     def authorize(self, member: Any) -> None:
         if self._transactor is not None:
             self._transactor.authorize(member)
@@ -71,13 +90,29 @@ class Committer:
         A commit may have waited here while its partitions were given back, with a later commit, and perhaps taken
         again. Brokers look at the member, not at what it owns, so they would take it, and the group would go back.
         """
-        never = self._assignments + 1
-        commits: Commits = {p: at for p, at in asked.commits.items() if self._since.get(p, never) <= asked.assignments}
+        commits = self._still_ours(asked.commits, asked.assignments)
         if not commits:
             self._inbox.put(CommitAnswer({}, {}))
             return
         self._under_way = commits
-        commits = self._keep(commits)
+        if self._keeper is None:
+            self._send(consumer, commits)
+        else:
+            self._saving = _Saving(commits, asked.assignments, self._keeper.start_saving(commits))
+
+    def _still_ours(self, commits: Commits, assignments: int) -> Commits:
+        never = self._assignments + 1
+        return {place: at for place, at in commits.items() if self._since.get(place, never) <= assignments}
+
+    def _finish_saving(self, consumer: Any) -> None:
+        """What was saved goes on to Kafka; waits for the save, where that goes on."""
+        saving, self._saving = self._saving, None
+        if saving is not None:
+            kept = self._note_refusals(saving.commits, saving.refused.result())
+            # Some may have been given back meanwhile, with a later commit.
+            self._send(consumer, self._still_ours(kept, saving.assignments))
+
+    def _send(self, consumer: Any, commits: Commits) -> None:
         if not commits:
             self.on_commit(None, [])
             return
@@ -107,18 +142,16 @@ class Committer:
         self._under_way, self._not_kept = {}, {}
         self._inbox.put(CommitAnswer(commits, refused))
 
-    def _keep(self, commits: Commits) -> Commits:
-        """Those that may go on to Kafka."""
-        if self._keeper is None:
-            return commits
-        why = self._keeper.save(commits)
-        self._not_kept = {place: (commits[place], reason) for place, reason in why.items()}
-        return {place: commit for place, commit in commits.items() if place not in why}
+    def _note_refusals(self, commits: Commits, refused: Mapping[Place, str]) -> Commits:
+        """Those that may go on to Kafka; why the others may not is a part of the next answer."""
+        self._not_kept = {place: (commits[place], reason) for place, reason in refused.items()}
+        return {place: commit for place, commit in commits.items() if place not in refused}
 
     def abandon(self, reason: str) -> None:
         """No answer will come to what is under way."""
         if self._transactor is not None:
             self._transactor.abandon()
+        self._saving = None
         commits, self._under_way, self._not_kept = self._under_way, {}, {}
         if commits:
             self.refuse(commits, reason)
@@ -131,9 +164,12 @@ class Committer:
         if self._transactor is not None:
             self._end_transaction(consumer, self._transactor)
             return
+        # One save after the other: an older one must not come last.
+        self._finish_saving(consumer)
         if not commits:
             return
-        commits = self._keep(commits)
+        if self._keeper is not None:
+            commits = self._note_refusals(commits, self._keeper.start_saving(commits).result())
         if not commits:
             self.on_commit(None, [])
             return

@@ -267,7 +267,7 @@ class Fetcher:
     # Commands.
 
     def _carry_out_commands(self) -> None:
-        self._committer.authorize(self._membership.commits_as)
+        self._committer.attend(self._membership.commits_as)
         while True:
             try:
                 command = self._commands.get_nowait()

@@ -9,9 +9,11 @@ a claim has to wait for. So after a claim whatever the last owner had not commit
 is in the inbox that the claim then reads.
 """
 
+import sqlite3
 import threading
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from penstock.app.offset_store import AlreadyFinished, ClaimLost, Kept, Progress
@@ -20,6 +22,7 @@ from penstock.core.record import TopicPartition
 from penstock.core.settings import hide_passwords
 from penstock.errors import ConfigError, PenstockError, SetupError, StoreError
 from penstock.stores import statements
+from penstock.stores.turns import NoTurnError, Turns
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine, TextClause
@@ -27,8 +30,14 @@ if TYPE_CHECKING:
 # For all stores, as they travel with their handlers, and a lock of their own could not.
 _OPENING = threading.Lock()
 
+# SQLite has one writer at a time, so all of this process stand in one line for each file, our own calls in front.
+_TURNS: dict[str, Turns] = {}
+
 _AWAY_SECONDS = 1.0
 _BUSY_SECONDS = 60
+# How often it is tried whether other processes have let go of a file. SQLite itself would wait longer and longer, and
+# hardly ever meet the moment between two transactions of a process that has many to make.
+_LOCKED_SECONDS = 0.001
 _CONNECT_SECONDS = 10
 
 
@@ -99,6 +108,15 @@ class SqlOffsets:
     @contextmanager
     def transaction(self, group: str) -> Iterator["_Open"]:
         """Where the database cannot be reached, nothing was attempted; what the handler raises is its own."""
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(self._turn(urgent=False))
+            except NoTurnError as error:
+                raise _away(error) from error
+            yield stack.enter_context(self._begun(group))
+
+    @contextmanager
+    def _begun(self, group: str) -> Iterator["_Open"]:
         alchemy, engine = _alchemy(), self._engines()[0]
         away = (alchemy.exc.OperationalError, alchemy.exc.InterfaceError, alchemy.exc.TimeoutError)
         try:
@@ -144,13 +162,19 @@ class SqlOffsets:
         """A transaction of our own, beside those of handlers, which may have all connections of theirs."""
         alchemy = _alchemy()
         try:
-            with self._engines()[1].begin() as connection:
+            with self._turn(urgent=True), self._engines()[1].begin() as connection:
                 yield connection
-        except alchemy.exc.SQLAlchemyError as error:
+        except (alchemy.exc.SQLAlchemyError, NoTurnError) as error:
             raise StoreError(
                 f"The database of offsets={hide_passwords(self._url)!r} failed while {doing}: {_first_line(error)}.",
                 hint="Nothing is lost: it is tried again. Check that it is up and that its user may write there.",
             ) from error
+
+    def _turn(self, *, urgent: bool) -> AbstractContextManager[None]:
+        if not self._is_sqlite:
+            return nullcontext()
+        # Several members of a process may each have a store for the same file.
+        return _TURNS.setdefault(self._url, Turns()).turn(urgent=urgent, seconds=_BUSY_SECONDS)
 
     def _engines(self) -> "tuple[Engine, Engine]":
         """For handlers, and for ourselves."""
@@ -170,7 +194,7 @@ class SqlOffsets:
             engine = self._make_engine(url, 1 if self._is_sqlite else self._connections)
         except (alchemy.exc.ArgumentError, ImportError) as error:
             raise _unusable(self._url, error) from error
-        # SQLite has one writer at a time, so all stand in one queue here, and none waits for a lock of the file.
+        # SQLite has one writer at a time, and all take turns, so one connection is enough.
         own = engine if self._is_sqlite else self._make_engine(url, 1)
         _make_tables(own)
         return engine, own
@@ -234,7 +258,24 @@ def _leave_transactions_alone(connection: Any, _record: object) -> None:
 
 
 def _begin_at_once(connection: "Connection") -> None:
-    connection.exec_driver_sql("BEGIN IMMEDIATE")
+    """As the file's writer, as soon as other processes let it go."""
+    raw: Any = connection.connection.dbapi_connection
+    deadline = time.monotonic() + _BUSY_SECONDS
+    raw.execute("PRAGMA busy_timeout = 0")
+    try:
+        while time.monotonic() < deadline:
+            try:
+                raw.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error):
+                    break
+                time.sleep(_LOCKED_SECONDS)
+            else:
+                return
+        # What it fails with now is an error of SQLAlchemy's, which callers know.
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    finally:
+        raw.execute(f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1000}")
 
 
 def _ranges(offsets: Any) -> list[tuple[int, int]]:
