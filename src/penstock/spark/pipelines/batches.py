@@ -203,9 +203,17 @@ class PipelineBatches(Border):
             execution=lambda: execution_of(self._query),  # type: ignore[arg-type] # which is known by now
             within=(start, end),
         )
-        offsets = sum(max(0, offset - max(0, start.get(place, 0))) for place, offset in end.items())
-        self.size = self.size.after(offsets, time.monotonic() - began)
-        # Here, because Spark plans the next batch as soon as this one is over, and only its stream thread may do this.
+        self._adapt(start, end, time.monotonic() - began)
+        return counts
+
+    def _adapt(self, start: Offsets, end: Offsets, seconds: float) -> None:
+        """Here, because Spark plans the next batch as soon as this one is over; only its stream thread may do this."""
+        by_source = [
+            sum(max(0, offset - max(0, start.get(place, 0))) for place, offset in of_source(source, end).items())
+            for source in self._outlet.pipeline.sources.values()
+        ]
+        # Each source has an equal part of the limit, and one that has caught up leaves some of its own.
+        is_full = self.size.is_filled_by(max(by_source), parts=len(by_source))
+        self.size = self.size.after(sum(by_source), seconds, is_full=is_full)
         # Where this Spark does not let us, batches stay as large as the first.
         set_limit(self._query, of_each_source(self._outlet.pipeline, self.size.size))  # type: ignore[arg-type]
-        return counts
