@@ -33,6 +33,7 @@ class PipelinePlan:
 
     pipeline: Pipeline
     clients: Mapping[str, str]
+    cluster: Cluster
     checkpoints: Mapping[str, PipelineCheckpoint]
     resumptions: Mapping[str, Place]
     logs: Mapping[TopicPartition, Log]
@@ -50,7 +51,9 @@ class PipelinePlan:
             rows = build()
             names = sources_of(rows)
             used |= names
-            outlet = Outlet(self.pipeline, output, sorted(names), self.clients, self.schemas, self.exactly_once)
+            outlet = Outlet(
+                self.pipeline, output, sorted(names), self.clients, self.cluster, self.schemas, self.exactly_once
+            )
             outlet.make_good(session, start, self.logs)
             plan = self._output_plan(outlet)
             parts.append((plan.group, {place: at for place, at in start.items() if place[0] in plan.handler.topics}))
@@ -134,7 +137,7 @@ def plan_pipeline(
     committed = exactly_once.rows.settle(places) if exactly_once else cluster.committed(pipeline.group, places)
     checkpoints, resumptions = {}, {}
     for output in pipeline.outputs:
-        checkpoints[output] = pipeline_checkpoint(Outlet(pipeline, output, (), clients).declared, root)
+        checkpoints[output] = pipeline_checkpoint(Outlet(pipeline, output, (), clients, cluster).declared, root)
         resumptions[output] = _resume(pipeline, checkpoints[output], logs, committed, emit)
     if exactly_once is not None:
         (resumption,) = resumptions.values()
@@ -142,7 +145,16 @@ def plan_pipeline(
     by_whom = cluster if exactly_once is None else CommittedByTasks()
     group = SlowestOutput(GroupOffsets(cluster, pipeline.group, committed, emit, commits=by_whom))
     return PipelinePlan(
-        pipeline, clients, checkpoints, resumptions, logs, group, until_caught_up, schemas_of(pipeline), exactly_once
+        pipeline=pipeline,
+        clients=clients,
+        cluster=cluster,
+        checkpoints=checkpoints,
+        resumptions=resumptions,
+        logs=logs,
+        group=group,
+        until_caught_up=until_caught_up,
+        schemas=schemas_of(pipeline),
+        exactly_once=exactly_once,
     )
 
 

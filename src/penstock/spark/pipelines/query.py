@@ -22,9 +22,9 @@ from penstock.core.counts import Counts
 from penstock.core.outcome import Away
 from penstock.core.record import TopicPartition
 from penstock.core.restart import Restarts
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, ServerError
 from penstock.spark.border import Batch
-from penstock.spark.failures import Failure, query_failure
+from penstock.spark.failures import Failure, planning_failure, query_failure
 from penstock.spark.offsets import Offsets
 from penstock.spark.pipelines.batches import Outlet, Output, PipelineBatches
 from penstock.spark.pipelines.building import spark_said
@@ -208,7 +208,8 @@ class PipelineQuery:
     def _find_failure(self, query: StreamingQuery) -> Failure | None:
         error = self._batches.failure
         if isinstance(error, PenstockError):
-            return Failure(error, may_pass=False)
+            # Of those that the driver itself meets in a batch, only a broker that does not answer may pass.
+            return Failure(error, may_pass=type(error) is ServerError and planning_failure(error).may_pass)
         # Once it was to stop, a query may end by the closed border, which Spark takes for a failure.
         if error is None and self._deadline is None:
             error = query.exception()
