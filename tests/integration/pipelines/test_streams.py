@@ -66,11 +66,45 @@ def test_a_window_is_written_once_when_its_watermark_has_passed_and_its_state_ou
     produce(brokers, source, [order(6, 59)])
     catch_up(revenue_app(group, source))
     assert totals(brokers, group) == [(0, 2.0), (10, 2.0)]
-    # A state cannot follow a group that another has moved on.
+    # A state cannot follow a group that another has moved, on or back.
     produce(brokers, source, [order(7, 59)])
-    cluster.commit(group, {(source, 0): 7})
-    with pytest.raises(StateError, match="keeps a state in"):
-        catch_up(revenue_app(group, source))
+    for offset in (7, 2):
+        cluster.commit(group, {(source, 0): offset})
+        with pytest.raises(StateError, match=rf"keeps a state .*{source}\[0\] from 6 to {offset}\)"):
+            catch_up(revenue_app(group, source))
+        assert committed(cluster, group, source) == {0: offset}
+
+
+def test_a_pipeline_without_state_goes_on_where_another_tool_has_moved_its_group(
+    brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, catch_up: CatchUp
+) -> None:
+    source = make_topic()
+    app = App(group)
+
+    @app.pipeline(source, value=Order, to=f"{group}.out")
+    def copy(orders: DataFrame) -> DataFrame:
+        return orders.select("id")
+
+    def run() -> tuple[list[bytes | None], list[str]]:
+        """What it writes, and what it says about it."""
+        told = [each.reason for each in of_kind(catch_up(app), events.Error)]
+        written = read_values(brokers, f"{group}.out")
+        known, seen[:] = len(seen), written
+        return written[known:], told
+
+    seen: list[bytes | None] = []
+    produce(brokers, source, [order(number, 0) for number in range(4)])
+    assert run() == ([b'{"id":0}', b'{"id":1}', b'{"id":2}', b'{"id":3}'], [])
+    cluster.commit(group, {(source, 0): 2})
+    written, (told,) = run()
+    assert written == [b'{"id":2}', b'{"id":3}']
+    assert f"{source}[0] from 4 to 2" in told
+    produce(brokers, source, [order(number, 0) for number in range(4, 7)])
+    cluster.commit(group, {(source, 0): 6})
+    written, (told,) = run()
+    assert written == [b'{"id":6}']
+    assert run() == ([], [])
+    assert committed(cluster, group, source) == {0: 7}
 
 
 def test_two_topics_are_joined_and_both_are_committed(
