@@ -70,13 +70,12 @@ class Narrator:
 
     def __call__(self, event: events.Event) -> None:
         match event:
-            case events.Started(engine=engine, group=group, handler=handler, topics=topics, lag=lag):
-                consuming = f"consuming {', '.join(topics)} as group {group} on the {engine} engine"
-                self._say(f"{handler}: {consuming}, {lag:,} records behind")
+            case events.Started():
+                self._say(_start(event))
             case events.SinkOpened(handler=handler, sink=sink, guarantee=guarantee):
                 self._say(f"{handler}: into {sink}, {guarantee}")
             case events.RangeRead(handler=handler, topic=topic, partition=partition, start=start, end=end):
-                self._say(f"{handler}: {topic}[{partition}] from {start:,} up to {end:,}: {end - start:,} records")
+                self._say(f"{handler}: {topic}[{partition}] from {start:,} up to {end:,}: {_records(end - start)}")
             case events.TopicCreated(topic=topic, partitions=partitions):
                 self._say(f"created topic {topic} with {partitions} partitions")
             case events.Retried() | events.Postponed():
@@ -90,12 +89,12 @@ class Narrator:
                 self._sample(
                     self._dead_letters, f"{_place(event)}: dead letter to {event.to}: {event.reason}", "dead letters"
                 )
-            case events.Stopping(reason=reason):
-                self._say(f"stopping ({reason}): finishing what is in progress")
+            case events.Stopping(handler=handler, reason=reason):
+                self._say(f"{handler}: stopping ({reason}): finishing what is in progress")
             case events.Stopped():
                 self._say(
-                    f"stopped: {event.read:,} read, {event.written:,} written, {event.dead_lettered:,} dead-lettered, "
-                    f"{event.skipped:,} skipped in {event.seconds:.1f} s"
+                    f"{event.handler}: stopped: {event.read:,} read, {event.written:,} written, "
+                    f"{event.dead_lettered:,} dead-lettered, {event.skipped:,} skipped in {event.seconds:.1f} s"
                 )
             case _:
                 self._tell_trouble(event)
@@ -134,6 +133,17 @@ class Narrator:
 
     def _say(self, line: str, style: str = "dim") -> None:
         self._console.print(line, style=style, markup=False, soft_wrap=True)
+
+
+def _start(event: events.Started) -> str:
+    topics, lag = ", ".join(event.topics), _records(event.lag)
+    if event.backfill:
+        return f"{event.handler}: backfill of {lag} of {topics}; no offsets move"
+    return f"{event.handler}: consuming {topics} as group {event.group} on the {event.engine} engine, {lag} behind"
+
+
+def _records(count: int) -> str:
+    return f"{count:,} {'record' if count == 1 else 'records'}"
 
 
 def _place(

@@ -14,7 +14,7 @@ from bed import CatchUp, MakeTopic, committed, of_kind, produce, read_values
 from penstock import App
 from penstock.app.pipelines import Span
 from penstock.core import events
-from penstock.errors import ConfigError, ServerError, StateError
+from penstock.errors import ConfigError, HandlerError, StateError
 from penstock.kafka import Cluster
 from penstock.spark.pipelines.batches import Outlet
 
@@ -76,7 +76,7 @@ def test_rows_and_dead_letters_are_there_once_whatever_is_repeated(
     app = copying(group, source, broken)
     fill(brokers, source, range(60))
     broken.touch()
-    with pytest.raises(ServerError, match="the disk is away"):
+    with pytest.raises(HandlerError, match="raised OSError: the disk is away in fail_once"):
         catch_up(app, checkpoint=checkpoints)
     seen = catch_up(app, checkpoint=checkpoints)
     assert outputs(brokers, group) == Counter(number for number in range(60) if number % 10 and number != 7)

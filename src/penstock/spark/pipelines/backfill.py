@@ -95,8 +95,12 @@ class Backfill:
 
     def _announce(self, outlet: Outlet, emit: Callable[[events.Event], None]) -> None:
         group, topics = self.pipeline.group, self.pipeline.topics
-        emit(events.Started(engine="spark", group=group, handler=outlet.name, topics=topics, lag=self.length))
-        outlet.announce(emit)
+        emit(
+            events.Started(
+                engine="spark", group=group, handler=outlet.name, topics=topics, lag=self.length, backfill=True
+            )
+        )
+        outlet.announce(emit, backfill=True)
         for (topic, partition), end in sorted(self.end.items()):
             emit(
                 events.RangeRead(

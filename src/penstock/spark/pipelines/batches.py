@@ -46,6 +46,7 @@ class Output:
     group: str
     topics: tuple[str, ...]
     drain_timeout: float
+    kind: str = "pipeline"
 
     @property
     def source(self) -> str:
@@ -79,11 +80,14 @@ class Outlet:
     def declared(self) -> "Output":
         return Output(self.name, self.pipeline.group, self.topics, self.pipeline.drain_timeout)
 
-    def announce(self, emit: Callable[[Event], None]) -> None:
-        """Say where rows will go, and what that is worth."""
+    def announce(self, emit: Callable[[Event], None], *, backfill: bool = False) -> None:
+        """Say where rows will go, and what becomes of those that are written again."""
         for sink in self.pipeline.outputs[self.output]:
             group, name = self.pipeline.group, self.name
-            guarantee = sink.guarantee if self.exactly_once is None else GUARANTEE
+            if backfill:
+                guarantee = sink.backfill_guarantee
+            else:
+                guarantee = sink.guarantee if self.exactly_once is None else GUARANTEE
             emit(SinkOpened(group=group, handler=name, sink=str(sink), guarantee=guarantee))
 
     def write(self, rows: DataFrame, batch: BatchId, *, execution: Callable[[], Any], within: Range) -> Counts:
