@@ -2,6 +2,9 @@
 
 Both run in one session, in turns: records as they are, and JSON that is read, filtered and written again. The plain
 query is what one would write without Penstock: no dead letters, no strict JSON, no group offsets.
+
+With ``--dirty`` three topics of JSON go through the same pipeline in turns: a clean one, one with a few records that
+cannot be read, and a clean one that was written in transactions.
 """
 
 import json
@@ -25,8 +28,8 @@ from rich.table import Table
 
 from penstock import App
 from penstock import spark as engine
-from penstock.core.events import Event
-from penstock.kafka import Cluster
+from penstock.core.events import BatchFinished, Event
+from penstock.kafka import Cluster, make_producer
 from penstock.spark.session import spark_session
 
 _SCHEMA = "id bigint, customer string, amount double"
@@ -109,9 +112,15 @@ def main(
     batch: Annotated[int, typer.Option(help="The most records of one batch.")] = 250_000,
     rounds: Annotated[int, typer.Option(help="How often each runs.")] = 3,
     *,
+    dirty: Annotated[bool, typer.Option("--dirty", help="Clean topics against one with unreadable records.")] = False,
+    bad: Annotated[int, typer.Option(help="How many records cannot be read, with --dirty.")] = 30,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Pipelines against plain Spark."""
+    if dirty:
+        with broker(None) as brokers:
+            show_dirty(measure_dirty(brokers, records, batch, rounds, bad), as_json=as_json)
+        return
     with broker(None) as brokers:
         results = measure(brokers, records, batch, rounds)
     if as_json:
@@ -141,6 +150,53 @@ def measure(brokers: str, records: int, batch: int, rounds: int) -> dict[str, tu
                     theirs.append(first)
                     ours.append(second)
     return {name: (median(theirs), median(ours)) for name, (theirs, ours) in times.items()}
+
+
+def measure_dirty(brokers: str, records: int, batch: int, rounds: int, bad: int) -> dict[str, list[float]]:
+    """Seconds of batches, for each kind of topic; in one round each kind has one run."""
+    name = f"bench-{uuid4().hex[:8]}"
+    topics = {kind: f"{name}.{kind.split()[0]}" for kind in ("clean", "dirty", "transactional")}
+    fill(brokers, topics["clean"], records, 4, order)
+    every = records // bad
+    fill(
+        brokers,
+        topics["dirty"],
+        records,
+        4,
+        lambda number: b"nonsense" if number % every == every // 2 else order(number),
+    )
+    fill_in_transactions(brokers, topics["transactional"], records)
+    Cluster(brokers).create_topics([f"{name}.out"], partitions=4)
+    times: dict[str, list[float]] = {kind: [] for kind in topics}
+    with spark_session("benchmark", master="local[2]") as session:
+        for number in range(rounds + 1):
+            for kind, topic in topics.items():
+                seen = pipeline(session, brokers, topic, f"{name}.out", batch=batch, as_json=True)
+                if number:  # the first round warms up
+                    times[kind].append(sum(each.seconds for each in seen if isinstance(each, BatchFinished)))
+    return times
+
+
+def fill_in_transactions(brokers: str, topic: str, records: int, *, each: int = 1_000) -> None:
+    Cluster(brokers).create_topics([topic], partitions=4)
+    producer = make_producer(brokers, settings={"linger.ms": 50}, transactional_id=topic)
+    producer.init_transactions()
+    for start in range(0, records, each):
+        producer.begin_transaction()
+        for number in range(start, min(start + each, records)):
+            producer.produce(topic, value=order(number), partition=number % 4)
+        producer.commit_transaction()
+
+
+def show_dirty(times: dict[str, list[float]], *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(times))
+        return
+    table = Table("topic", "seconds of batches", "against clean, median of rounds", title="Unreadable records and gaps")
+    for kind, seconds in times.items():
+        ratio = median(one / clean for one, clean in zip(seconds, times["clean"], strict=True))
+        table.add_row(kind, " ".join(f"{each:.1f}" for each in seconds), f"{ratio:.2f}")
+    Console().print(table)
 
 
 if __name__ == "__main__":

@@ -187,6 +187,11 @@ class Handler:
             )
 
     @property
+    def kind(self) -> str:
+        """What sentences call it."""
+        return "handler"
+
+    @property
     def source(self) -> str:
         """What it consumes, in words."""
         if self.pattern is not None:

@@ -73,9 +73,8 @@ class Narrator:
 
     def __call__(self, event: events.Event) -> None:
         match event:
-            case events.Started(engine=engine, group=group, handler=handler, topics=topics, lag=lag):
-                consuming = f"consuming {', '.join(topics)} as group {group} on the {engine} engine"
-                self._say(f"{handler}: {consuming}, {at_most(lag, 'record')} behind")
+            case events.Started():
+                self._say(_start(event))
             case events.SinkOpened(handler=handler, sink=sink, guarantee=guarantee):
                 self._say(f"{handler}: into {sink}, {guarantee}")
             case events.RangeRead(handler=handler, topic=topic, partition=partition, start=start, end=end):
@@ -96,8 +95,8 @@ class Narrator:
                 self._sample(
                     self._dead_letters, f"{_place(event)}: dead letter to {event.to}: {event.reason}", "dead letters"
                 )
-            case events.Stopping(reason=reason):
-                self._say(f"stopping ({reason}): finishing what is in progress")
+            case events.Stopping(handler=handler, reason=reason):
+                self._say(f"{handler}: stopping ({reason}): finishing what is in progress")
             case events.Stopped():
                 self._tell_end(event)
             case _:
@@ -105,8 +104,8 @@ class Narrator:
 
     def _tell_end(self, event: events.Stopped) -> None:
         self._say(
-            f"stopped: {event.read:,} read, {event.written:,} written, {event.dead_lettered:,} dead-lettered, "
-            f"{event.skipped:,} skipped in {event.seconds:.1f} s"
+            f"{event.handler}: stopped: {event.read:,} read, {event.written:,} written, "
+            f"{event.dead_lettered:,} dead-lettered, {event.skipped:,} skipped in {event.seconds:.1f} s"
         )
         for line in self._errors.summary():
             self._say(line, style="yellow")
@@ -156,6 +155,13 @@ class Narrator:
 
     def _say(self, line: str, style: str = "dim") -> None:
         self._console.print(line, style=style, markup=False, soft_wrap=True)
+
+
+def _start(event: events.Started) -> str:
+    topics, lag = ", ".join(event.topics), at_most(event.lag, "record")
+    if event.backfill:
+        return f"{event.handler}: backfill of {lag} of {topics}; no offsets move"
+    return f"{event.handler}: consuming {topics} as group {event.group} on the {event.engine} engine, {lag} behind"
 
 
 def _place(

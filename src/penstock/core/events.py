@@ -21,13 +21,17 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started(Event):
-    """An engine begins to consume for one handler, with so many records between its group and the topics' ends."""
+    """An engine begins to consume for one handler, with so many records between its group and the topics' ends.
+
+    In a backfill ``lag`` is the length of its range, and the group's offsets do not move.
+    """
 
     engine: str
     group: str
     handler: str
     topics: tuple[str, ...]
     lag: int
+    backfill: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +46,7 @@ class Joining(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkOpened(Event):
-    """A pipeline will write its rows there, and this is what that sink makes of a batch that is repeated."""
+    """A pipeline will write its rows there, and this is what becomes of a batch, or a backfill, that is repeated."""
 
     group: str
     handler: str
@@ -406,6 +410,7 @@ class Stopping(Event):
     """No new records are dispatched; what is in flight is awaited."""
 
     group: str
+    handler: str
     reason: str
 
 

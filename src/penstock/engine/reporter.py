@@ -224,7 +224,7 @@ class Reporter:
         self._emit(events.Error(group=self._group, reason=reason, fatal=fatal, traceback=error.traceback))
 
     def stopping(self, reason: str) -> None:
-        self._emit(events.Stopping(group=self._group, reason=reason))
+        self._emit(events.Stopping(group=self._group, handler=self._handler.name, reason=reason))
 
     def stopped(self, seconds: float) -> None:
         counts = asdict(self._counts)

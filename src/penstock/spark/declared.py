@@ -5,6 +5,11 @@ from typing import Protocol
 
 class Declared(Protocol):
     @property
+    def kind(self) -> str:
+        """What sentences call it: a handler, or a pipeline."""
+        ...
+
+    @property
     def name(self) -> str: ...
     @property
     def group(self) -> str: ...

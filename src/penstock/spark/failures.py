@@ -18,7 +18,7 @@ from penstock.spark.task import HaltedTaskError
 _Row = tuple[str, type[PenstockError], str, str]
 
 TOO_LARGE = (
-    "Handler {handler} made an output or dead letter that is larger than Kafka takes.",
+    "{What} made an output or dead letter that is larger than Kafka takes.",
     "Raise max.message.bytes of the topic and message.max.bytes in settings, or return less.",
 )
 
@@ -28,13 +28,13 @@ _LASTING: tuple[_Row, ...] = (
     (
         r"(\w+AuthorizationException): ([^\n]+)",
         ServerError,
-        "The broker denied something to Spark for handler {handler}: {1}",
+        "The broker denied something to Spark for {what}: {1}",
         "Ask for an ACL: READ and DESCRIBE on what is consumed, WRITE on outputs and dead letters.",
     ),
     (
         r"(?:SaslAuthentication|SslAuthentication|Authentication)Exception: ([^\n]+)",
         ServerError,
-        "The broker did not accept Spark's login for handler {handler}: {0}",
+        "The broker did not accept Spark's login for {what}: {0}",
         "Check security.protocol, sasl.mechanism, sasl.username, sasl.password and ssl.* in settings.",
     ),
     (
@@ -45,13 +45,13 @@ _LASTING: tuple[_Row, ...] = (
     (
         r"ModuleNotFoundError: No module named '([^']+)'",
         ConfigError,
-        "Handler {handler} needs the module {0!r}, which Spark's Python workers do not find.",
+        "{What} needs the module {0!r}, which Spark's Python workers do not find.",
         "Install it where the workers run; `penstock ship MODULE:APP` lists what is shipped and what is not.",
     ),
     (
         r"OutOfMemoryError",
         SetupError,
-        "Spark ran out of memory in handler {handler}.",
+        "Spark ran out of memory in {what}.",
         "Give it more in the environment: PYSPARK_SUBMIT_ARGS='--driver-memory 4g pyspark-shell'.",
     ),
 )
@@ -60,48 +60,50 @@ _PASSING: tuple[_Row, ...] = (
     (
         r"Expiring \d+ record\(s\) for (\S+)-\d+:",
         TopicError,
-        "Kafka did not take records for topic {0!r} of handler {handler} in time.",
+        "Kafka did not take records for topic {0!r} of {what} in time.",
         "See that the topic exists and that its brokers are up.",
     ),
     (
         r"Topic (\S+) not present in metadata",
         TopicError,
-        "Topic {0!r} of handler {handler} does not exist.",
+        "Topic {0!r} of {what} does not exist.",
         "Create it, or check its name.",
     ),
     (
         r"Python worker exited unexpectedly",
         HandlerError,
-        "A Python process died while it ran handler {handler}.",
+        "A Python process died while it ran {what}.",
         "A crash in a native library, too little memory and os._exit do that; the last words are in {log}.",
     ),
     (
         r"ModuleNotFoundError: No module named '([^']+)'",
         ConfigError,
-        "Handler {handler} needs the module {0!r}, which Spark's Python workers do not find.",
+        "{What} needs the module {0!r}, which Spark's Python workers do not find.",
         "Install it where the workers run; `penstock ship MODULE:APP` lists what is shipped and what is not.",
     ),
     (
         r"UnknownTopicOrPartitionException",
         TopicError,
-        "A topic that handler {handler} reads ({topics}) is gone.",
+        "A topic that {what} reads ({topics}) is gone.",
         "Create it, or check its name, then start again.",
     ),
     (
         r"Some data may have been lost.*\s*Reason: ([^\n]+)",
         TopicError,
-        "Records of {topics} were deleted before handler {handler} came to them: {0}",
+        "Records of {topics} were deleted before {what} came to them: {0}",
         "Start again to go on with what is left.",
     ),
     (
         r"TimeoutException|DisconnectException|No resolvable bootstrap urls",
         ServerError,
-        "No Kafka broker answers Spark for handler {handler}.",
+        "No Kafka broker answers Spark for {what}.",
         "See that the brokers are up and reachable; details are in {log}.",
     ),
 )
 # How Spark introduces an error that code in a Python worker raised.
 _FROM_PYTHON = "An exception was thrown from the Python worker"
+_FILE = re.compile(r'^  File "([^"]+)", line (\d+), in (.+)$', re.MULTILINE)
+_PYSPARK = re.compile(r"[/\\]pyspark[/\\]|pyspark\.zip|^worker\.py$")
 
 _OF_SESSIONS: tuple[_Row, ...] = (
     (
@@ -165,7 +167,7 @@ class Failure:
 def query_failure(error: Exception, handler: Declared) -> Failure:
     """What ended a query, or a batch of it."""
     text = _words(error)
-    words = {"handler": handler.name, "topics": handler.source}
+    words = {**named(handler), "topics": handler.source}
     halted = HaltedTaskError.find(text)
     if halted is not None:
         # A transaction that was lost is done again; what a handler raised would be raised again.
@@ -177,8 +179,16 @@ def query_failure(error: Exception, handler: Declared) -> Failure:
     if passing is not None:
         return Failure(passing, may_pass=True)
     # An error that Python raised comes again; what Spark says itself may be about a machine, a network, a moment.
-    unknown = _unknown(f"Spark failed in handler {handler.name}: {_innermost(text)}")
-    return Failure(unknown, may_pass=_FROM_PYTHON not in text)
+    from_python = _FROM_PYTHON in text
+    if from_python and handler.kind == "pipeline":  # what a handler raises does not come this way
+        return Failure(_raised(text, words["What"]), may_pass=False)
+    return Failure(_unknown(f"Spark failed in {words['what']}: {_innermost(text)}"), may_pass=not from_python)
+
+
+def named(handler: Declared) -> dict[str, str]:
+    """What sentences call it, inside of them and at their start."""
+    what = f"{handler.kind} {handler.name}"
+    return {"what": what, "What": what[0].upper() + what[1:]}
 
 
 def planning_failure(error: PenstockError) -> Failure:
@@ -209,6 +219,19 @@ def _look_up(text: str, table: tuple[_Row, ...], **words: str) -> PenstockError 
             groups, log = found.groups(default=""), log_file()
             return kind(problem.format(*groups, log=log, **words), hint=hint.format(*groups, log=log, **words))
     return None
+
+
+def _raised(text: str, what: str) -> HandlerError:
+    """The user's own Python code raised something in a worker: what, and where."""
+    trace = text.partition(_FROM_PYTHON)[2].partition("\n\n")[0]
+    lines = [line for line in trace.splitlines() if re.match(r"[A-Za-z_][\w.]*(:|$)", line)]
+    error = lines[-1] if lines else _innermost(text)
+    places = [found for found in _FILE.findall(trace) if not _PYSPARK.search(found[0])]
+    where = " in {2} ({0}, line {1})".format(*places[-1]) if places else ""
+    return HandlerError(
+        f"{what} stopped because its Python code raised {error.rstrip('.')}{where}.",
+        hint=f"Fix that code, then start again: nothing of this batch is committed. The traceback is in {log_file()}.",
+    )
 
 
 def _unknown(problem: str) -> PenstockError:

@@ -13,6 +13,7 @@ from penstock.spark.checkpoint import Checkpoint, checkpoint_of
 from penstock.spark.exactly_once import CommittedByTasks, ExactlyOnceSink
 from penstock.spark.finished import Finished, above, count, read_maps
 from penstock.spark.group import MEMBER, GroupOffsets, refuse_members
+from penstock.spark.lagging import ends_of
 from penstock.spark.offsets import Log, Offsets, Resumption, resume
 from penstock.spark.source import client_options
 from penstock.spark.task import for_workers
@@ -53,10 +54,7 @@ class Lookout:
 
     def ends(self, offsets: Offsets) -> Offsets | None:
         """The ends of these partitions, None where they cannot be asked for."""
-        try:
-            return self._cluster.end_offsets(offsets)
-        except PenstockError:
-            return None
+        return ends_of(self._cluster, offsets)
 
     def renewed(self) -> set[str]:
         """Topics that were deleted and made anew since the plan.

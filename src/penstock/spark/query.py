@@ -21,6 +21,7 @@ from penstock.spark.batches import Batches
 from penstock.spark.border import Batch
 from penstock.spark.failures import Failure, planning_failure, query_failure
 from penstock.spark.finished import above
+from penstock.spark.lagging import report_lag
 from penstock.spark.offsets import Offsets
 from penstock.spark.planning import Plan
 from penstock.spark.source import sink_options
@@ -95,7 +96,7 @@ class HandlerQuery:
     def stop(self, reason: str) -> None:
         """Let the batch that is running be the last one; ``advance`` does the rest."""
         if self._deadline is None and not self.is_over:
-            self._emit(events.Stopping(group=self._handler.group, reason=reason))
+            self._emit(events.Stopping(group=self._handler.group, handler=self._handler.name, reason=reason))
             if self._batches is not None:
                 self._batches.close()
             self._deadline = time.monotonic() + self._handler.drain_timeout
@@ -193,7 +194,7 @@ class HandlerQuery:
         self._restarts.progressed()
         self._reached.update(self._plan.checkpoint.offsets_of(confirmed[-1].number))
         self._plan.group.advance(self._reached)
-        lag = self._report_lag()
+        lag = report_lag(self._handler.group, self._reached, self._plan.lookout.ends(self._reached), self._emit)
         for batch in confirmed:
             self._totals += batch.counts
             self._emit(
@@ -210,23 +211,6 @@ class HandlerQuery:
         self._emit(events.Progressed(group=self._handler.group, handler=self._handler.name, **asdict(self._totals)))
         if self._stream is not None:
             self._stream.finished = above(self._stream.finished, self._reached)
-
-    def _report_lag(self) -> int | None:
-        ends = self._plan.lookout.ends(self._reached)
-        if ends is None:
-            return None
-        lags = {place: max(0, ends[place] - offset) for place, offset in self._reached.items() if place in ends}
-        for (topic, partition), lag in lags.items():
-            self._emit(
-                events.Lagging(
-                    group=self._handler.group,
-                    topic=topic,
-                    partition=partition,
-                    offset=self._reached[topic, partition],
-                    lag=lag,
-                )
-            )
-        return sum(lags.values())
 
     def _targets_reached(self) -> bool:
         targets = self._plan.targets

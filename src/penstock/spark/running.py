@@ -28,7 +28,7 @@ from penstock.spark.pipelines.query import PipelineQuery
 from penstock.spark.planning import Planner
 from penstock.spark.query import HandlerQuery
 from penstock.spark.scaling import refuse_processes
-from penstock.spark.session import spark_session
+from penstock.spark.session import errors_raised_only, spark_session
 from penstock.spark.shipping import shipment_of, shipped
 
 _WATCH_SECONDS = 0.05
@@ -140,6 +140,7 @@ def _session(
     app: App, given: SparkSession | None, master: str | None, conf: Mapping[str, str] | None
 ) -> Iterator[SparkSession]:
     with ExitStack() as stack:
+        stack.enter_context(errors_raised_only())
         session = given or stack.enter_context(spark_session(app.name, master=master, conf=conf, packages=app.packages))
         context, chosen = session.sparkContext, str(session.sparkContext.master)
         try:

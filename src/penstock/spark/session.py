@@ -1,5 +1,6 @@
 """Spark sessions that start quickly, keep quiet and end completely."""
 
+import logging
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,6 +11,7 @@ from pathlib import Path
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from penstock.errors import ConfigError, SetupError
@@ -27,6 +29,9 @@ from penstock.spark.places import log_file
 # Without it Penstock reads Protobuf itself (``pipelines/proto_columns.py``); not every Maven registry has it.
 DISPENSABLE = "protobuf"
 _missing: set[Coordinates] = set()
+
+# PySpark prints each error of Spark's to stderr as JSON, with Java's stack traces, before it raises it.
+_QUERY_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 
 
 @contextmanager
@@ -81,6 +86,20 @@ def start_session(
 
 def end_session(session: SparkSession) -> None:
     end_context(session.sparkContext)
+
+
+@contextmanager
+def errors_raised_only() -> Iterator[None]:
+    """In the block, PySpark raises errors without printing them first: what is raised here is reported by us."""
+    loggers = [PySparkLogger.getLogger(name) for name in _QUERY_LOGGERS]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
 def _refuse_choices(why: str, master: str | None, conf: Mapping[str, str] | None) -> None:

@@ -23,7 +23,7 @@ from penstock.kafka import Cluster
 from penstock.kafka.failures import kafka_error
 from penstock.kafka.transactions import Transaction, group_metadata, transactional_id
 from penstock.spark.columns import to_rows
-from penstock.spark.failures import TOO_LARGE
+from penstock.spark.failures import TOO_LARGE, named
 from penstock.spark.finished import Finished, above
 from penstock.spark.offsets import Offsets
 from penstock.spark.stretch import Stretch
@@ -161,4 +161,4 @@ def _named(error: PenstockError, handler: Handler) -> PenstockError:
     if inner is None or inner.code() != KafkaError.MSG_SIZE_TOO_LARGE:
         return error
     problem, hint = TOO_LARGE
-    return HandlerError(problem.format(handler=handler.name), hint=hint)
+    return HandlerError(problem.format(**named(handler)), hint=hint)

@@ -71,6 +71,8 @@ def test_a_backfill_writes_just_the_range_of_time_and_leaves_the_group_alone(
     assert ranges == {(0, 2, 5), (1, 0, 2)}
     (stopped,) = of_kind(seen, events.Stopped)
     assert (stopped.read, stopped.written) == (5, 3)
+    assert [each.backfill for each in of_kind(seen, events.Started)] == [True]
+    assert "exactly-once" not in of_kind(seen, events.SinkOpened)[0].guarantee
 
 
 def test_a_range_of_offsets_is_read_exactly_and_one_that_is_not_there_is_refused(

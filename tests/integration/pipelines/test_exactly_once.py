@@ -14,7 +14,7 @@ from bed import CatchUp, MakeTopic, committed, of_kind, produce, read_values
 from penstock import App
 from penstock.app.pipelines import Span
 from penstock.core import events
-from penstock.errors import ConfigError, ServerError
+from penstock.errors import ConfigError, HandlerError, StateError
 from penstock.kafka import Cluster
 from penstock.spark.pipelines.batches import Outlet
 
@@ -76,7 +76,7 @@ def test_rows_and_dead_letters_are_there_once_whatever_is_repeated(
     app = copying(group, source, broken)
     fill(brokers, source, range(60))
     broken.touch()
-    with pytest.raises(ServerError, match="the disk is away"):
+    with pytest.raises(HandlerError, match="raised OSError: the disk is away in fail_once"):
         catch_up(app, checkpoint=checkpoints)
     seen = catch_up(app, checkpoint=checkpoints)
     assert outputs(brokers, group) == Counter(number for number in range(60) if number % 10 and number != 7)
@@ -88,8 +88,8 @@ def test_rows_and_dead_letters_are_there_once_whatever_is_repeated(
     # It ends between a batch's rows and its dead letters, and has lost its checkpoint when it comes back.
     fill(brokers, source, range(60, 80))
     with monkeypatch.context() as patch:
-        patch.setattr(Outlet, "_write_dead_letters", _fail)
-        with pytest.raises(ServerError):
+        patch.setattr(Outlet, "_dead_letters", _fail)
+        with pytest.raises(StateError):
             catch_up(app, checkpoint=checkpoints)
     fill(brokers, source, range(80, 100))
     catch_up(app, checkpoint=tmp_path / "fresh")
@@ -104,7 +104,7 @@ def test_rows_and_dead_letters_are_there_once_whatever_is_repeated(
 
 
 def _fail(*_: object) -> int:
-    raise ServerError("The broker is away.", hint="")
+    raise StateError("It ends here.", hint="")
 
 
 def test_rows_that_change_tasks_are_refused_before_any_is_written(

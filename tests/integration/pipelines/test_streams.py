@@ -15,7 +15,7 @@ from bed import CatchUp, MakeTopic, committed, of_kind, produce, read_values
 from penstock import App, Source, Table
 from penstock.app import Sink
 from penstock.core import events
-from penstock.errors import ConfigError, StateError
+from penstock.errors import ConfigError, HandlerError, StateError
 from penstock.kafka import Cluster
 from tables import rows
 
@@ -66,11 +66,45 @@ def test_a_window_is_written_once_when_its_watermark_has_passed_and_its_state_ou
     produce(brokers, source, [order(6, 59)])
     catch_up(revenue_app(group, source))
     assert totals(brokers, group) == [(0, 2.0), (10, 2.0)]
-    # A state cannot follow a group that another has moved on.
+    # A state cannot follow a group that another has moved, on or back.
     produce(brokers, source, [order(7, 59)])
-    cluster.commit(group, {(source, 0): 7})
-    with pytest.raises(StateError, match="keeps a state in"):
-        catch_up(revenue_app(group, source))
+    for offset in (7, 2):
+        cluster.commit(group, {(source, 0): offset})
+        with pytest.raises(StateError, match=rf"keeps a state .*{source}\[0\] from 6 to {offset}\)"):
+            catch_up(revenue_app(group, source))
+        assert committed(cluster, group, source) == {0: offset}
+
+
+def test_a_pipeline_without_state_goes_on_where_another_tool_has_moved_its_group(
+    brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, catch_up: CatchUp
+) -> None:
+    source = make_topic()
+    app = App(group)
+
+    @app.pipeline(source, value=Order, to=f"{group}.out")
+    def copy(orders: DataFrame) -> DataFrame:
+        return orders.select("id")
+
+    def run() -> tuple[list[bytes | None], list[str]]:
+        """What it writes, and what it says about it."""
+        told = [each.reason for each in of_kind(catch_up(app), events.Error)]
+        written = read_values(brokers, f"{group}.out")
+        known, seen[:] = len(seen), written
+        return written[known:], told
+
+    seen: list[bytes | None] = []
+    produce(brokers, source, [order(number, 0) for number in range(4)])
+    assert run() == ([b'{"id":0}', b'{"id":1}', b'{"id":2}', b'{"id":3}'], [])
+    cluster.commit(group, {(source, 0): 2})
+    written, (told,) = run()
+    assert written == [b'{"id":2}', b'{"id":3}']
+    assert f"{source}[0] from 4 to 2" in told
+    produce(brokers, source, [order(number, 0) for number in range(4, 7)])
+    cluster.commit(group, {(source, 0): 6})
+    written, (told,) = run()
+    assert written == [b'{"id":6}']
+    assert run() == ([], [])
+    assert committed(cluster, group, source) == {0: 7}
 
 
 def test_two_topics_are_joined_and_both_are_committed(
@@ -128,8 +162,8 @@ def test_one_output_goes_to_several_sinks_and_several_outputs_each_to_their_own(
     assert ("split.everything", "parquet table all") in opened
 
 
-def test_what_spark_cannot_run_is_said_in_a_sentence(
-    brokers: str, group: str, make_topic: MakeTopic, catch_up: CatchUp
+def test_what_spark_cannot_run_is_said_in_a_sentence_and_nowhere_else(
+    brokers: str, group: str, make_topic: MakeTopic, catch_up: CatchUp, caplog: pytest.LogCaptureFixture
 ) -> None:
     source = make_topic()
     app = App(group)
@@ -140,6 +174,29 @@ def test_what_spark_cannot_run_is_said_in_a_sentence(
 
     with pytest.raises(ConfigError, match=r"Pipeline wrong: Spark refuses it: .*`prize`"):
         catch_up(app)
+    # PySpark's loggers, which print to the terminal by themselves, hand on what they print.
+    assert not [record for record in caplog.records if "QueryContext" in record.name]
+
+
+def test_python_code_that_raises_stops_the_pipeline_and_is_named(
+    brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, catch_up: CatchUp
+) -> None:
+    source = make_topic()
+    produce(brokers, source, [order(1, 0)])
+    app = App(group)
+
+    @F.udf("string")
+    def shout(customer: str) -> str:
+        raise ValueError(f"nobody shouts at {customer}")
+
+    @app.pipeline(source, value=Order, to=f"{group}.out")
+    def loud(orders: DataFrame) -> DataFrame:
+        return orders.select(shout("customer").alias("value"))
+
+    said = "its Python code raised ValueError: nobody shouts at c1 in shout"
+    with pytest.raises(HandlerError, match=rf"Pipeline loud stopped because {said} \(.*test_streams"):
+        catch_up(app)
+    assert committed(cluster, group, source) in ({}, {0: 0})
 
 
 def test_batches_begin_small_and_grow_while_they_are_quick(
@@ -154,4 +211,8 @@ def test_batches_begin_small_and_grow_while_they_are_quick(
     def copy(orders: DataFrame) -> DataFrame:
         return orders.select("id")
 
-    assert [batch.read for batch in of_kind(catch_up(app), events.BatchFinished)] == [10, 30, 20]
+    finished = of_kind(catch_up(app), events.BatchFinished)
+    assert [batch.read for batch in finished] == [10, 30, 20]
+    assert [finished[0].next_size, finished[-1].next_size] == [30, 30]
+    assert finished[0].lag in (50, 20, 0)  # of several that are confirmed at once, all have the last lag
+    assert finished[-1].lag == 0

@@ -59,7 +59,22 @@ def test_the_narrator_says_what_matters_in_words() -> None:
     assert "Joining group 'g': the broker counts 1 other member." in text
     assert "t[3]: lost" in text
     assert "t[1]@5: the broker refused a commit: not now" in text
-    assert "stopped: 1,000 read, 900 written, 60 dead-lettered, 40 skipped in 2.5 s" in text
+    assert "h: stopped: 1,000 read, 900 written, 60 dead-lettered, 40 skipped in 2.5 s" in text
+
+
+def test_a_backfill_claims_no_group_and_each_stop_names_its_pipeline() -> None:
+    text = narrate(
+        events.Started(engine="spark", group="g", handler="h", topics=("a",), lag=1, backfill=True),
+        events.RangeRead(handler="h", topic="a", partition=0, start=4, end=5),
+        events.Stopping(group="g", handler="h", reason="asked to"),
+        events.Stopping(group="g", handler="i.large", reason="asked to"),
+    )
+    assert text.splitlines() == [
+        "h: backfill of 1 record of a; no offsets move",
+        "h: a[0] from 4 up to 5: 1 record",
+        "h: stopping (asked to): finishing what is in progress",
+        "i.large: stopping (asked to): finishing what is in progress",
+    ]
 
 
 def test_a_flood_of_dead_letters_is_shown_by_a_few_and_printed_as_it_is() -> None:

@@ -1,5 +1,9 @@
 """How large batches get, and how they come down again."""
 
+from dataclasses import replace
+from random import Random
+from statistics import median
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -56,6 +60,47 @@ def test_after_a_failure_it_is_not_as_bold_as_at_first() -> None:
 def test_a_machine_that_takes_long_over_any_batch_is_not_given_ever_smaller_ones() -> None:
     size = run(FIRST, fixed=3.0, each=1e-6, batches=20)
     assert size.size > 100_000
+
+
+def test_batches_that_the_limit_does_not_end_do_not_shrink_it_however_long_they_take() -> None:
+    size = replace(FIRST, warm=True)
+    for seconds in (9.0, 25.0, 14.0, 9.5, 21.0, 17.0, 12.0, 25.0) * 4:
+        size = size.after(2_000, seconds)
+        assert size.size == 10_000
+
+
+def test_on_a_busy_machine_smaller_batches_that_take_as_long_are_given_up() -> None:
+    for seed in range(20):
+        chance, size, sizes = Random(seed), FIRST, []
+        for _ in range(60):
+            size = size.after(size.size, chance.uniform(9, 25) + 1e-5 * size.size)
+            sizes.append(size.size)
+        # With nothing but chance in it a batch of 900,000 would do as much work as it costs in any case.
+        assert median(sizes[20:]) > 400_000
+        assert min(sizes[20:]) > 50_000
+
+
+def test_what_an_offset_costs_is_not_forgotten_while_all_batches_have_the_same_size() -> None:
+    size, sizes = FIRST, []
+    for _ in range(80):
+        size = size.after(size.size, 9 + 1e-5 * size.size)
+        sizes.append(size.size)
+    # A smaller one is tried now and then, since these take longer than they should.
+    assert sum(each > 800_000 for each in sizes[20:]) >= 50
+
+
+def test_of_several_sources_one_that_has_caught_up_does_not_keep_the_others_small() -> None:
+    size = replace(FIRST, warm=True)
+    assert size.is_filled_by(5_000, parts=2)
+    assert not size.is_filled_by(4_000, parts=2)
+    assert size.after(5_100, 0.1, is_full=size.is_filled_by(5_000, parts=2)).size == 40_000
+
+
+def test_a_handler_that_becomes_ten_times_as_slow_gets_smaller_batches_at_once() -> None:
+    steady = run(FIRST, fixed=0.2, each=1e-5, batches=20)
+    slower = run(steady, fixed=2.0, each=1e-4, batches=12)
+    assert 2.0 + 1e-4 * slower.size < 3 * TARGET
+    assert run(slower, fixed=0.2, each=1e-5, batches=20).size > 0.9 * steady.size
 
 
 def test_one_odd_batch_does_not_throw_it_about() -> None:

@@ -22,7 +22,7 @@ def test_counts_are_added_up_and_the_start_and_the_stop_come_once() -> None:
     two(progressed(3))
     one(progressed(6))
     for member in (one, two):
-        member(events.Stopping(group="g", reason="asked to"))
+        member(events.Stopping(group="g", handler="h", reason="asked to"))
     one(stopped(7, 1.0))
     two(stopped(3, 2.0))
     assert [event.lag for event in told if isinstance(event, events.Started)] == [9]

@@ -35,7 +35,7 @@ def test_a_run_is_found_by_its_app_its_groups_and_its_process_while_it_lasts() -
         assert alive("nobody") == []
         assert (alive(engine="spark"), alive(engine="local")) == ([run], [])
         assert not run.stopping
-        hear(Stopping(group="orders", reason="asked to"))
+        hear(Stopping(group="orders", handler="h", reason="asked to"))
         assert alive()[0].stopping
         hear(STOPPED)
         hear(STOPPED)
@@ -90,7 +90,7 @@ def test_a_place_that_cannot_be_written_is_only_said(tmp_path: Path, monkeypatch
     monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path / "file"))
     said: list[str] = []
     with registered("shop", engine="local", groups=["g"], warn=said.append) as hear:
-        hear(Stopping(group="g", reason="asked to"))
+        hear(Stopping(group="g", handler="h", reason="asked to"))
     assert "`penstock stop` will not find this run" in said[0]
     assert alive() == []
 

@@ -8,6 +8,7 @@ from penstock.app import Handler
 from penstock.errors import ConfigError, HandlerError, PenstockError, ServerError, TopicError
 from penstock.kafka.failures import translate
 from penstock.spark.failures import executors_error, planning_failure, query_failure, session_error
+from penstock.spark.pipelines.batches import Output
 from penstock.spark.places import log_file
 from penstock.spark.session import start_session
 from penstock.spark.task import HaltedTaskError
@@ -178,6 +179,31 @@ def test_a_halt_arrives_as_the_error_that_it_was(handler: Handler) -> None:
     text = WORKER.format(cause=f"penstock.spark.task.HaltedTaskError: {HaltedTaskError(halted)}")
     error = query_failure(RuntimeError(text), handler).error
     assert (type(error), error.problem, error.hint) == (HandlerError, halted.problem, halted.hint)
+
+
+def test_python_code_of_a_pipeline_that_raises_is_named_with_its_place() -> None:
+    trace = (
+        '  File "/opt/pyspark/python/lib/pyspark.zip/pyspark/worker.py", line 1227, in main\n    process()\n'
+        '  File "/home/me/shop.py", line 12, in shout\n    return 1 / 0\nZeroDivisionError: division by zero\n'
+    )
+    text = JOB.format(
+        cause=WORKER.partition("Traceback")[0] + f"Traceback (most recent call last):\n{trace}\n\tat org.a.B"
+    )
+    failure = query_failure(RuntimeError(text), Output("copy", "shop", ("orders",), 30.0))
+    assert not failure.may_pass
+    assert type(failure.error) is HandlerError
+    assert failure.error.problem == (
+        "Pipeline copy stopped because its Python code raised ZeroDivisionError: division by zero in shout "
+        "(/home/me/shop.py, line 12)."
+    )
+
+
+def test_a_pipeline_is_not_called_a_handler() -> None:
+    text = JOB.format(cause="org.apache.kafka.common.errors.RecordTooLargeException: The message is large")
+    error = query_failure(RuntimeError(text), Output("copy", "shop", ("orders",), 30.0)).error
+    assert error.problem == "Pipeline copy made an output or dead letter that is larger than Kafka takes."
+    unknown = query_failure(RuntimeError("who knows"), Output("copy", "shop", ("orders",), 30.0)).error
+    assert unknown.problem == "Spark failed in pipeline copy: who knows"
 
 
 def test_what_is_not_recognised_names_the_log(handler: Handler) -> None:

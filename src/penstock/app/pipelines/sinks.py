@@ -24,6 +24,7 @@ class Topic:
     key: str | None = None
 
     guarantee: ClassVar[str] = "at-least-once: a batch that is repeated after a failure is written again"
+    backfill_guarantee: ClassVar[str] = "each run writes all rows of the range again"
     packages: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
@@ -44,6 +45,11 @@ class _Keyed:
     mode: WriteMode = "append"
     keys: Sequence[str] = ()
     order_by: str | None = None
+
+    @property
+    def backfill_guarantee(self) -> str:
+        again = "merges the same rows again" if self.mode == "upsert" else "appends the range again"
+        return f"all of the range or nothing of it; each run {again}"
 
     def _check_keys(self) -> None:
         if isinstance(self.keys, str):
@@ -143,6 +149,7 @@ class Jdbc(_Keyed):
     password: str | None = field(default=None, repr=False)
 
     guarantee: ClassVar[str] = "exactly-once: rows and a note of the batch are one transaction"
+
     packages: ClassVar[tuple[str, ...]] = ("postgresql",)
 
     def __post_init__(self) -> None:
@@ -171,6 +178,7 @@ class Console:
     rows: int = 20
 
     guarantee: ClassVar[str] = "for the eye only"
+    backfill_guarantee: ClassVar[str] = guarantee
     packages: ClassVar[tuple[str, ...]] = ()
 
     def __str__(self) -> str:

@@ -54,7 +54,7 @@ class Backfill:
         for output in self.pipeline.outputs:
             if stop.is_set():
                 return
-            outlet = Outlet(self.pipeline, output, (), self.clients)
+            outlet = Outlet(self.pipeline, output, (), self.clients, self.cluster)
             self._announce(outlet, emit)
             began = time.monotonic()
             counts = self._until_known(outlet, partial(self._write, session, output, incarnation), session, emit, stop)
@@ -95,8 +95,12 @@ class Backfill:
 
     def _announce(self, outlet: Outlet, emit: Callable[[events.Event], None]) -> None:
         group, topics = self.pipeline.group, self.pipeline.topics
-        emit(events.Started(engine="spark", group=group, handler=outlet.name, topics=topics, lag=self.length))
-        outlet.announce(emit)
+        emit(
+            events.Started(
+                engine="spark", group=group, handler=outlet.name, topics=topics, lag=self.length, backfill=True
+            )
+        )
+        outlet.announce(emit, backfill=True)
         for (topic, partition), end in sorted(self.end.items()):
             emit(
                 events.RangeRead(
@@ -113,7 +117,9 @@ class Backfill:
         # Tasks that are repeated know by these what counts already; nobody else will ask.
         group = f"{pipeline.group}.{incarnation}"
         exactly_once = ExactlyOnce.of(pipeline, self.cluster, group=group) if pipeline.is_transactional else None
-        outlet = Outlet(pipeline, output, tuple(pipeline.sources), self.clients, self.schemas, exactly_once)
+        outlet = Outlet(
+            pipeline, output, tuple(pipeline.sources), self.clients, self.cluster, self.schemas, exactly_once
+        )
         try:
             sources = {
                 name: readable_range(

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -14,6 +15,7 @@ from penstock.core.counts import Counts
 from penstock.core.events import Event, SinkOpened
 from penstock.core.rate import BatchSize
 from penstock.core.record import TopicPartition
+from penstock.kafka import Cluster
 from penstock.spark.border import Border
 from penstock.spark.limit import set_limit
 from penstock.spark.offsets import EARLIEST, Log, Offsets
@@ -22,13 +24,14 @@ from penstock.spark.pipelines.dead_letters import dead_letters
 from penstock.spark.pipelines.decoding import decoded
 from penstock.spark.pipelines.exactly_once import GUARANTEE, ExactlyOnce
 from penstock.spark.pipelines.formats import new_stamps, tells_of_new_schemas
-from penstock.spark.pipelines.observing import Seen, as_batch, counted, execution_of, seen_by
+from penstock.spark.pipelines.observing import Seen, as_batch, counted, execution_of, reads_all, seen_by
 from penstock.spark.pipelines.reading import of_each_source, of_source, read_range
 from penstock.spark.pipelines.reasons import reason_column
 from penstock.spark.pipelines.schemas import NewSchemasError, Schemas
 from penstock.spark.pipelines.sinks import BatchId, writer_for
 from penstock.spark.pipelines.sinks.kafka import kafka_rows
 from penstock.spark.pipelines.task_ranges import task_ranges
+from penstock.spark.pipelines.unreadable import Letters, UnreadableRecords, write_letters
 from penstock.spark.source import sink_options
 
 Range = tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]]
@@ -43,6 +46,7 @@ class Output:
     group: str
     topics: tuple[str, ...]
     drain_timeout: float
+    kind: str = "pipeline"
 
     @property
     def source(self) -> str:
@@ -57,6 +61,7 @@ class Outlet:
     output: str
     sources: Sequence[str]
     clients: Mapping[str, str]
+    cluster: Cluster
     schemas: Mapping[str, Schemas] = field(default_factory=dict)
     """What is known of the schemas of its sources; it grows while the pipeline runs."""
     exactly_once: ExactlyOnce | None = None
@@ -75,11 +80,14 @@ class Outlet:
     def declared(self) -> "Output":
         return Output(self.name, self.pipeline.group, self.topics, self.pipeline.drain_timeout)
 
-    def announce(self, emit: Callable[[Event], None]) -> None:
-        """Say where rows will go, and what that is worth."""
+    def announce(self, emit: Callable[[Event], None], *, backfill: bool = False) -> None:
+        """Say where rows will go, and what becomes of those that are written again."""
         for sink in self.pipeline.outputs[self.output]:
             group, name = self.pipeline.group, self.name
-            guarantee = sink.guarantee if self.exactly_once is None else GUARANTEE
+            if backfill:
+                guarantee = sink.backfill_guarantee
+            else:
+                guarantee = sink.guarantee if self.exactly_once is None else GUARANTEE
             emit(SinkOpened(group=group, handler=name, sink=str(sink), guarantee=guarantee))
 
     def write(self, rows: DataFrame, batch: BatchId, *, execution: Callable[[], Any], within: Range) -> Counts:
@@ -101,10 +109,8 @@ class Outlet:
         seen = seen_by(execution(), self.sources)
         dead = 0
         if self.pipeline.dead_letter is not None:
-            unsure = [name for name in self.sources if self._may_have_unreadable(name, seen, within)]
-            dead = sum(self._write_dead_letters(rows.sparkSession, name, within) for name in unsure)
-            if self.exactly_once is not None and not unsure:
-                self.exactly_once.letters.set(dict(within[1]))
+            session = rows.sparkSession
+            dead = sum(self._dead_letters(session, name, seen, within, execution()) for name in self.sources)
         return Counts(read=sum(seen.read.values()), written=seen.rows, dead_lettered=dead)
 
     def make_good(self, session: SparkSession, start: Offsets, logs: Mapping[TopicPartition, Log]) -> None:
@@ -122,7 +128,7 @@ class Outlet:
         for name in self.sources:
             within = tuple({place: each[side] for place, each in due.items()} for side in (0, 1))
             if of_source(self.pipeline.sources[name], within[1]):
-                self._write_dead_letters(session, name, (within[0], within[1]))
+                self._read_dead_letters(session, name, (within[0], within[1]))
         letters.set({place: offset for place, offset in begin.items() if place not in due})
 
     def _write_rows(self, rows: DataFrame, batch: BatchId) -> None:
@@ -138,16 +144,38 @@ class Outlet:
             if keep:
                 rows.unpersist()
 
-    def _may_have_unreadable(self, name: str, seen: Seen, within: Range) -> bool:
-        """Where not every record was looked at (a sink that had the batch already, a limit), nobody knows."""
+    def _dead_letters(self, session: SparkSession, name: str, seen: Seen, within: Range, execution: Any) -> int:
+        """Write those of one source. Only where it is not known where they are, the batch is read once more."""
+        if not self._was_read(name, seen, within, execution) or not seen.knows_places(name):
+            return self._read_dead_letters(session, name, within)
+        source = self.pipeline.sources[name]
+        letters: Letters = {}
+        if places := seen.places[name]:
+            records = UnreadableRecords(self.pipeline, source, self.schemas.get(name))
+            letters = records.letters(session, self.cluster, places)
+        if self.exactly_once is not None:
+            self.exactly_once.letters.write_here(letters, of_source(source, within[1]))
+        elif letters:
+            write_letters(self.cluster, self.pipeline, chain.from_iterable(letters.values()))
+        return sum(map(len, letters.values()))
+
+    def _was_read(self, name: str, seen: Seen, within: Range, execution: Any) -> bool:
+        """Whether Spark has looked at every record of the source: not where a sink had the batch, or with a limit.
+
+        Logs may have gaps, of compaction and of transactions, so there may be fewer records than offsets.
+        """
         start, end = (of_source(self.pipeline.sources[name], each) for each in within)
         length = sum(offset - max(0, start.get(place, 0)) for place, offset in end.items())
-        return seen.unreadable.get(name, 0) > 0 or seen.read.get(name, 0) < length
+        read = seen.read.get(name, 0)
+        return read >= length or (read > 0 and reads_all(execution, name))
 
-    def _write_dead_letters(self, session: SparkSession, name: str, within: Range) -> int:
-        """Read the batch once more for them: they are few, and batches that have some are few as well."""
+    def _read_dead_letters(self, session: SparkSession, name: str, within: Range) -> int:
+        """Read the batch once more in Spark, and write the dead letters that are found."""
         pipeline, source = self.pipeline, self.pipeline.sources[name]
-        rows = decoded(self._read_again(session, name, within), source, self.schemas.get(name))
+        # Counted, so that the optimizer does not take the filter below it, where Spark would read the JSON many times.
+        rows = counted(
+            decoded(self._read_again(session, name, within), source, self.schemas.get(name)), "penstock.again"
+        )
         reason = reason_column(source, pipeline.registry)
         letters = dead_letters(rows, topic=str(pipeline.dead_letter), group=pipeline.group, reason=reason)
         if self.exactly_once is not None:
@@ -203,9 +231,17 @@ class PipelineBatches(Border):
             execution=lambda: execution_of(self._query),  # type: ignore[arg-type] # which is known by now
             within=(start, end),
         )
-        offsets = sum(max(0, offset - max(0, start.get(place, 0))) for place, offset in end.items())
-        self.size = self.size.after(offsets, time.monotonic() - began)
-        # Here, because Spark plans the next batch as soon as this one is over, and only its stream thread may do this.
+        self._adapt(start, end, time.monotonic() - began)
+        return counts
+
+    def _adapt(self, start: Offsets, end: Offsets, seconds: float) -> None:
+        """Here, because Spark plans the next batch as soon as this one is over; only its stream thread may do this."""
+        by_source = [
+            sum(max(0, offset - max(0, start.get(place, 0))) for place, offset in of_source(source, end).items())
+            for source in self._outlet.pipeline.sources.values()
+        ]
+        # Each source has an equal part of the limit, and one that has caught up leaves some of its own.
+        is_full = self.size.is_filled_by(max(by_source), parts=len(by_source))
+        self.size = self.size.after(sum(by_source), seconds, is_full=is_full)
         # Where this Spark does not let us, batches stay as large as the first.
         set_limit(self._query, of_each_source(self._outlet.pipeline, self.size.size))  # type: ignore[arg-type]
-        return counts

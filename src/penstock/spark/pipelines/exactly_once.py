@@ -17,9 +17,10 @@ from pyspark.sql import functions as F  # noqa: N812
 from penstock.app import Pipeline
 from penstock.errors import ConfigError, StateError
 from penstock.kafka import Cluster
-from penstock.spark.columns import SINK_SCHEMA
+from penstock.spark.columns import SINK_SCHEMA, SinkColumns
 from penstock.spark.exactly_once import NO_ROWS, Markers
 from penstock.spark.offsets import Offsets
+from penstock.spark.pipelines.unreadable import Letters
 from penstock.spark.settings import settings_for_workers
 from penstock.spark.transaction import TaskRange, Transactions, write_exactly_once
 
@@ -42,6 +43,16 @@ class TransactionalWriter(Markers):
         _as_kafka_has_them(rows).mapInArrow(whole, NO_ROWS).write.format("noop").mode("append").save()
         # A task without rows may not have run.
         self.advance({each.place: each.end for each in ranges})
+
+    def write_here(self, letters: Letters, ends: Offsets) -> None:
+        """Write what the driver has made of the range that ends there, and move all markers to its ends."""
+        for place, each in letters.items():
+            rows = SinkColumns()
+            rows.extend(each)
+            # Where the range starts is of no interest: nobody but this driver moves these markers.
+            offsets = TaskRange(place, ends[place], ends[place])
+            write_exactly_once([rows.take_batch()], offsets, transactions=self._transactions)
+        self.set({place: end for place, end in ends.items() if place not in letters})
 
     def set(self, offsets: Offsets) -> None:
         """Where nobody else has begun since they were settled."""

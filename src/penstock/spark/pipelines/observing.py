@@ -4,8 +4,9 @@ Spark's own way, ``Observation``, waits for ever where the rows go to Kafka. The
 as soon as its job is over.
 """
 
+import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -16,19 +17,64 @@ from penstock.spark.pipelines.reading import READ_METRIC
 
 _ROWS = "penstock.rows"
 
+# Steps of a plan whose tasks ask for all of their input. Limits do not, and some joins.
+_SHUFFLES = frozenset({"BroadcastExchange", "BroadcastQueryStage", "ShuffleExchange", "ShuffleQueryStage"})
+_READ_ALL = frozenset(
+    {
+        "AdaptiveSparkPlan",
+        "ArrowEvalPython",
+        "BatchEvalPython",
+        "BroadcastHashJoin",
+        "CollectMetrics",
+        "DeserializeToObject",
+        "EventTimeWatermark",
+        "Expand",
+        "Filter",
+        "Generate",
+        "HashAggregate",
+        "InputAdapter",
+        "MapElements",
+        "MapInArrow",
+        "MapInPandas",
+        "MapPartitions",
+        "ObjectHashAggregate",
+        "Project",
+        "ReusedExchange",
+        "SerializeFromObject",
+        "Sort",
+        "SortAggregate",
+        "StateStoreRestore",
+        "StateStoreSave",
+        "StreamingDeduplicate",
+        "StreamingDeduplicateWithinWatermark",
+        "TableCacheQueryStage",
+        "Union",
+        "UpdateEventTimeColumn",
+        "WholeStageCodegen",
+        "Window",
+    }
+)
+
 
 @dataclass(frozen=True)
 class Seen:
-    """``read`` and ``unreadable`` records by source; sources that were not looked at are left out."""
+    """``read`` and ``unreadable`` records by source; sources that were not looked at are left out.
+
+    ``places`` are topic, partition and offset of the first unreadable ones.
+    """
 
     read: dict[str, int]
     unreadable: dict[str, int]
     rows: int
+    places: dict[str, list[tuple[str, int, int]]] = field(default_factory=dict)
+
+    def knows_places(self, source: str) -> bool:
+        return len(self.places.get(source, ())) >= self.unreadable.get(source, 0)
 
 
-def counted(rows: DataFrame) -> DataFrame:
+def counted(rows: DataFrame, name: str = _ROWS) -> DataFrame:
     """The same rows, which are counted when they are made."""
-    return rows.observe(_ROWS, F.count(F.lit(1)).alias("rows"))
+    return rows.observe(name, F.count(F.lit(1)).alias("rows"))
 
 
 def seen_by(execution: Any, sources: Iterable[str]) -> Seen:
@@ -41,7 +87,44 @@ def seen_by(execution: Any, sources: Iterable[str]) -> Seen:
         read={name: int(row.getLong(0)) for name, row in found.items()},
         unreadable={name: int(row.getLong(1)) for name, row in found.items()},
         rows=int(rows),
+        places={name: _places(row) for name, row in found.items()},
     )
+
+
+def _places(metrics: Any) -> list[tuple[str, int, int]]:
+    # A task that Spark ran twice may have noted a place twice.
+    found = {(each["topic"], each["partition"], each["offset"]) for each in json.loads(metrics.json())["places"]}
+    return sorted(found)
+
+
+def reads_all(execution: Any, source: str) -> bool:
+    """Whether the plan, where it has run, has read this source to its end: nothing in it can stop before that."""
+    found, plans = [], [(execution.executedPlan(), True)]
+    while plans:
+        plan, is_whole = plans.pop()
+        kind = _kind(plan)
+        if kind == "CollectMetrics" and plan.name() == f"{READ_METRIC}{source}":
+            found.append(is_whole)
+        # What is shuffled or broadcast is read to its end, whatever the steps after that do with it.
+        is_whole = kind in _SHUFFLES or (is_whole and kind in _READ_ALL)
+        plans.extend((each, is_whole) for each in _children(plan, kind))
+    return bool(found) and all(found)
+
+
+def _kind(plan: Any) -> str:
+    return str(plan.getClass().getSimpleName()).removesuffix("Exec")
+
+
+def _children(plan: Any, kind: str) -> list[Any]:
+    """Also of those plans that Spark takes for leaves."""
+    if kind == "AdaptiveSparkPlan":
+        return [plan.executedPlan()]
+    if kind.endswith("QueryStage"):
+        return [plan.plan()]
+    if kind == "ReusedExchange":
+        return [plan.child()]
+    children = plan.children()
+    return [children.apply(number) for number in range(children.size())]
 
 
 def execution_of(query: StreamingQuery) -> Any:

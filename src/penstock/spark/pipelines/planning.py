@@ -18,6 +18,7 @@ from penstock.spark.offsets import EARLIEST, Log, Offsets
 from penstock.spark.pipelines.batches import Outlet
 from penstock.spark.pipelines.building import outputs_of
 from penstock.spark.pipelines.checkpoint import PipelineCheckpoint, pipeline_checkpoint
+from penstock.spark.pipelines.commits import NotedCommits, commit_note
 from penstock.spark.pipelines.exactly_once import ExactlyOnce
 from penstock.spark.pipelines.observing import sources_of
 from penstock.spark.pipelines.query import Advances, OutputPlan, PipelineQuery
@@ -26,6 +27,9 @@ from penstock.spark.pipelines.resuming import Place, go_on
 from penstock.spark.pipelines.schemas import Schemas, schemas_of
 from penstock.spark.source import client_options
 
+# How many partitions a sentence names.
+_SHOWN_MOVES = 5
+
 
 @dataclass(frozen=True)
 class PipelinePlan:
@@ -33,6 +37,7 @@ class PipelinePlan:
 
     pipeline: Pipeline
     clients: Mapping[str, str]
+    cluster: Cluster
     checkpoints: Mapping[str, PipelineCheckpoint]
     resumptions: Mapping[str, Place]
     logs: Mapping[TopicPartition, Log]
@@ -50,7 +55,9 @@ class PipelinePlan:
             rows = build()
             names = sources_of(rows)
             used |= names
-            outlet = Outlet(self.pipeline, output, sorted(names), self.clients, self.schemas, self.exactly_once)
+            outlet = Outlet(
+                self.pipeline, output, sorted(names), self.clients, self.cluster, self.schemas, self.exactly_once
+            )
             outlet.make_good(session, start, self.logs)
             plan = self._output_plan(outlet)
             parts.append((plan.group, {place: at for place, at in start.items() if place[0] in plan.handler.topics}))
@@ -132,17 +139,37 @@ def plan_pipeline(
     exactly_once = ExactlyOnce.of(pipeline, cluster) if pipeline.is_transactional else None
     # Of a run that was killed, tasks may still be about to commit.
     committed = exactly_once.rows.settle(places) if exactly_once else cluster.committed(pipeline.group, places)
-    checkpoints, resumptions = {}, {}
-    for output in pipeline.outputs:
-        checkpoints[output] = pipeline_checkpoint(Outlet(pipeline, output, (), clients).declared, root)
-        resumptions[output] = _resume(pipeline, checkpoints[output], logs, committed, emit)
+    checkpoints = {
+        output: pipeline_checkpoint(Outlet(pipeline, output, (), clients, cluster).declared, root)
+        for output in pipeline.outputs
+    }
+    note = commit_note(next(iter(checkpoints.values())))
+    if exactly_once is None:
+        moved = note.moved(committed)
+    else:  # tasks commit before Spark notes the end of their batch, so the group is never behind by itself
+        finished = next(iter(checkpoints.values())).finished()
+        moved = {place: at for place, at in finished.items() if committed.get(place, at) < at}
+    resumptions = {
+        output: _resume(pipeline, checkpoint, logs, committed=committed, moved=moved, emit=emit)
+        for output, checkpoint in checkpoints.items()
+    }
+    _tell_of_moves(pipeline, committed, moved, emit)
     if exactly_once is not None:
         (resumption,) = resumptions.values()
         _set_markers(exactly_once, resumption, committed, logs)
-    by_whom = cluster if exactly_once is None else CommittedByTasks()
+    by_whom = NotedCommits(cluster, note, committed) if exactly_once is None else CommittedByTasks()
     group = SlowestOutput(GroupOffsets(cluster, pipeline.group, committed, emit, commits=by_whom))
     return PipelinePlan(
-        pipeline, clients, checkpoints, resumptions, logs, group, until_caught_up, schemas_of(pipeline), exactly_once
+        pipeline=pipeline,
+        clients=clients,
+        cluster=cluster,
+        checkpoints=checkpoints,
+        resumptions=resumptions,
+        logs=logs,
+        group=group,
+        until_caught_up=until_caught_up,
+        schemas=schemas_of(pipeline),
+        exactly_once=exactly_once,
     )
 
 
@@ -159,19 +186,48 @@ def _resume(
     pipeline: Pipeline,
     checkpoint: PipelineCheckpoint,
     logs: Mapping[TopicPartition, Log],
+    *,
     committed: Mapping[TopicPartition, int],
+    moved: Mapping[TopicPartition, int],
     emit: Callable[[Event], None],
 ) -> Place:
-    resumption = go_on(logs, finished=checkpoint.finished(), committed=committed, start=pipeline.start)
+    finished = checkpoint.finished()
+    resumption = go_on(logs, finished=finished, committed=committed, start=pipeline.start, moved=moved)
     for surprise in resumption.surprises:
         emit(Error(group=pipeline.group, reason=surprise, fatal=False))
     if resumption.checkpoint_fits and checkpoint.is_readable():
         return resumption
     if checkpoint.has_state():
+        differing = {place: at for place, at in finished.items() if resumption.offsets.get(place, -1) != at}
+        where = _moves(differing, committed) if differing else "its checkpoint is damaged"
         raise StateError(
-            f"Pipeline {pipeline.name} keeps a state in {checkpoint.folder}, which does not go with where group "
-            f"{pipeline.group!r} stands now: another has moved its offsets, or the topics are not the same any more.",
-            hint="Set the group back to where it stood, or delete that folder to begin without the state.",
+            f"Pipeline {pipeline.name} cannot go on from the offsets of group {pipeline.group!r}, because it keeps a "
+            f"state of all records before ({where}).",
+            hint=f"Set the group back to where it was, or delete {checkpoint.folder} to start without the state.",
         )
     checkpoint.set_aside()
     return resumption
+
+
+def _tell_of_moves(
+    pipeline: Pipeline,
+    committed: Mapping[TopicPartition, int],
+    moved: Mapping[TopicPartition, int],
+    emit: Callable[[Event], None],
+) -> None:
+    if moved:
+        reason = (
+            f"Another tool has moved group {pipeline.group!r} ({_moves(moved, committed)}). Pipeline {pipeline.name} "
+            "goes on from there, and writes records that it reads again to its sinks again."
+        )
+        emit(Error(group=pipeline.group, reason=reason, fatal=False))
+
+
+def _moves(before: Mapping[TopicPartition, int], now: Mapping[TopicPartition, int]) -> str:
+    """The first few of them, for people."""
+    moves = [
+        f"{topic}[{partition}] from {offset} to {now.get((topic, partition), 'no offset')}"
+        for (topic, partition), offset in sorted(before.items())
+    ]
+    more = len(moves) - _SHOWN_MOVES
+    return ", ".join(moves[:_SHOWN_MOVES]) + (f" and {more} more" if more > 0 else "")

@@ -22,9 +22,10 @@ from penstock.core.counts import Counts
 from penstock.core.outcome import Away
 from penstock.core.record import TopicPartition
 from penstock.core.restart import Restarts
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, ServerError
 from penstock.spark.border import Batch
-from penstock.spark.failures import Failure, query_failure
+from penstock.spark.failures import Failure, planning_failure, query_failure
+from penstock.spark.lagging import ends_of, report_lag
 from penstock.spark.offsets import Offsets
 from penstock.spark.pipelines.batches import Outlet, Output, PipelineBatches
 from penstock.spark.pipelines.building import spark_said
@@ -125,7 +126,7 @@ class PipelineQuery:
     def stop(self, reason: str) -> None:
         """Let the batch that is running be the last one; ``advance`` does the rest."""
         if self._deadline is None and not self.is_over:
-            self._emit(events.Stopping(group=self._output.group, reason=reason))
+            self._emit(events.Stopping(group=self._output.group, handler=self._output.name, reason=reason))
             self._batches.close()
             self._deadline = time.monotonic() + self._output.drain_timeout
 
@@ -208,7 +209,8 @@ class PipelineQuery:
     def _find_failure(self, query: StreamingQuery) -> Failure | None:
         error = self._batches.failure
         if isinstance(error, PenstockError):
-            return Failure(error, may_pass=False)
+            # Of those that the driver itself meets in a batch, only a broker that does not answer may pass.
+            return Failure(error, may_pass=type(error) is ServerError and planning_failure(error).may_pass)
         # Once it was to stop, a query may end by the closed border, which Spark takes for a failure.
         if error is None and self._deadline is None:
             error = query.exception()
@@ -219,10 +221,17 @@ class PipelineQuery:
     def _confirm_batches(self) -> None:
         """A batch counts once Spark has noted its end: only then will a restart not repeat it."""
         self._unconfirmed.extend(_take_all(self._batches.done))
-        checkpoint = self._plan.checkpoint
+        checkpoint, confirmed = self._plan.checkpoint, []
         while self._unconfirmed and checkpoint.is_finished(self._unconfirmed[0].number):
-            batch = self._unconfirmed.pop(0)
-            self._restarts.progressed()
+            confirmed.append(self._unconfirmed.pop(0))
+        if not confirmed:
+            return
+        self._restarts.progressed()
+        self._reached = checkpoint.offsets_of(confirmed[-1].number)
+        self._plan.group.advance(self._reached)
+        ends = ends_of(self._outlet.cluster, self._reached)
+        lag = report_lag(self._output.group, self._reached, ends, self._emit)
+        for batch in confirmed:
             self._totals += batch.counts
             self._emit(
                 events.BatchFinished(
@@ -230,12 +239,12 @@ class PipelineQuery:
                     handler=self._output.name,
                     batch=batch.number,
                     seconds=round(batch.seconds, 3),
+                    lag=lag,
+                    next_size=self._batches.size.size,
                     **asdict(batch.counts),
                 )
             )
-            self._reached = checkpoint.offsets_of(batch.number)
-            self._plan.group.advance(self._reached)
-            self._emit(events.Progressed(group=self._output.group, handler=self._output.name, **asdict(self._totals)))
+        self._emit(events.Progressed(group=self._output.group, handler=self._output.name, **asdict(self._totals)))
 
     def _targets_reached(self) -> bool:
         targets = self._plan.targets

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.internal import InternalFunction
 
 from penstock.app import Pipeline, Source
 from penstock.core.rate import BatchSize
@@ -18,6 +19,11 @@ from penstock.spark.source import reading_options
 
 # What a source's records are counted as in its plan; its name follows.
 READ_METRIC = "penstock.read."
+
+# Of so many unreadable records of a batch, Spark notes the places; the driver fetches those from Kafka itself. Where
+# there are more, Spark reads the batch once more. Spark keeps what was noted for each of its last tasks, so this is no
+# place for megabytes.
+MOST_PLACES = 256
 
 _FIRST_BATCH = 250_000
 
@@ -95,8 +101,13 @@ def _readable(raw: DataFrame, pipeline: Pipeline, name: str, schemas: Schemas | 
     source = pipeline.sources[name]
     # What is observed here is also a wall for the optimizer: filters that it would push through it would have Spark
     # read the JSON twice.
+    place = F.when(F.col(WHY).isNotNull(), F.struct("topic", "partition", "offset"))
     rows = decoded(raw, source, schemas).observe(
-        f"{READ_METRIC}{name}", F.count(F.lit(1)).alias("read"), F.count(F.col(WHY)).alias("unreadable")
+        f"{READ_METRIC}{name}",
+        F.count(F.lit(1)).alias("read"),
+        F.count(F.col(WHY)).alias("unreadable"),
+        # The only aggregate of Spark's that has a bound.
+        InternalFunction.collect_top_k(place, MOST_PLACES, reverse=True).alias("places"),
     )
     rows = halting(rows, pipeline.name) if pipeline.dead_letter is None else rows.filter(F.col(WHY).isNull())
     return selected(rows, source)

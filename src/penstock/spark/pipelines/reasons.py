@@ -22,6 +22,13 @@ from penstock.serde import make_portable
 Why = Callable[[Any, Any], str | None]
 
 
+def reason_of(source: Source, registry: Registry | None) -> Why:
+    """Says why a raw value with its headers cannot be read; None where Python's decoders have no reason."""
+    if source.ddl is not None:
+        return lambda _value, _headers: None
+    return _why(source.kind, registry)
+
+
 def reason_column(source: Source, registry: Registry | None) -> Column | None:
     """The reason of a raw row, null where these decoders have none; None where they cannot travel to the workers."""
     if source.ddl is not None:
@@ -39,7 +46,7 @@ def _why(how: Any, registry: Registry | None) -> Why:
     def why(value: bytes | None, headers: Sequence[Any] | None) -> str | None:
         if value is None:
             return None
-        pairs = tuple((each["key"], None if each["value"] is None else bytes(each["value"])) for each in headers or ())
+        pairs = tuple((name, None if text is None else bytes(text)) for name, text in headers or ())
         try:
             reader_by(how, None, RECORDS, registry=registry)(Record("", 0, 0, None, bytes(value), pairs))
         except Undecodable as error:

@@ -1,6 +1,6 @@
 """Where a pipeline goes on: by its checkpoint, its group and its logs."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -30,9 +30,11 @@ def go_on(
     finished: Mapping[TopicPartition, int],
     committed: Mapping[TopicPartition, int],
     start: Literal["earliest", "latest"],
+    moved: Container[TopicPartition] = (),
 ) -> Place:
     """Go on where the checkpoint or the group stands, whichever is further: both only ever tell of finished records.
 
+    In the partitions that another tool has ``moved``, only the group's offset counts, be it further or not.
     ``finished`` is what the checkpoint says; where it says something, it is about all topics that the output reads.
     Partitions that it does not have are new, which Spark begins at their start by itself.
     """
@@ -41,7 +43,7 @@ def go_on(
     surprises = []
     for place, log in logs.items():
         others = committed.get(place, -1) if not finished or place[0] in known_topics else -1
-        known = max(finished.get(place, -1), others)
+        known = others if place in moved and others >= 0 else max(finished.get(place, -1), others)
         if log.start <= known <= log.end:
             offsets[place] = known
             continue

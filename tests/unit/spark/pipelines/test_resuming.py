@@ -49,3 +49,13 @@ def test_records_that_are_gone_and_logs_that_are_shorter_are_told() -> None:
     assert "ends at 3, but the group stood at 6" in place.surprises[0]
     gone = go_on({}, finished={A: 6}, committed={}, start="earliest")
     assert not gone.checkpoint_fits
+
+
+def test_where_another_tool_has_moved_the_group_its_offset_counts_back_and_forth() -> None:
+    logs = {A: Log(0, 10), A1: Log(0, 10)}
+    for offset in (2, 8):
+        place = go_on(logs, finished={A: 6, A1: 3}, committed={A: offset, A1: 2}, start="earliest", moved={A})
+        assert (place.offsets, place.checkpoint_fits) == ({A: offset, A1: 3}, False)
+    # Commits that have expired have not been moved.
+    place = go_on(logs, finished={A: 6, A1: 3}, committed={}, start="earliest", moved={A})
+    assert (place.offsets, place.checkpoint_fits) == ({A: 6, A1: 3}, True)

@@ -1,0 +1,27 @@
+"""How far a query is from the ends of its partitions, reported after its batches."""
+
+from collections.abc import Callable
+
+from penstock.core.events import Event, Lagging
+from penstock.errors import PenstockError
+from penstock.kafka import Cluster
+from penstock.spark.offsets import Offsets
+
+
+def ends_of(cluster: Cluster, reached: Offsets) -> Offsets | None:
+    """The ends of these partitions; None where Kafka does not say, and then the next batch will ask again."""
+    try:
+        return cluster.end_offsets(reached)
+    except PenstockError:
+        return None
+
+
+def report_lag(group: str, reached: Offsets, ends: Offsets | None, emit: Callable[[Event], None]) -> int | None:
+    """One event for each partition; the sum of them all, None where the ends are not known."""
+    if ends is None:
+        return None
+    lags = {place: max(0, ends[place] - offset) for place, offset in reached.items() if place in ends}
+    for (topic, partition), lag in lags.items():
+        offset = reached[topic, partition]
+        emit(Lagging(group=group, topic=topic, partition=partition, offset=offset, lag=lag))
+    return sum(lags.values())

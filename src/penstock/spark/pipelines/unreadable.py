@@ -1,0 +1,95 @@
+"""Dead letters of the few records of a batch that cannot be read, made by the driver.
+
+The plan of the batch notes where such records are. The driver fetches only those from Kafka. Reading the whole batch
+again in Spark would cost as much as the batch did.
+"""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from penstock.app import Pipeline
+from penstock.app.pipelines import Source
+from penstock.core.dead_letter import dead_letter
+from penstock.core.outcome import Failed, Outgoing, Undecodable
+from penstock.core.record import Record, TopicPartition
+from penstock.kafka import Cluster
+from penstock.kafka.producer import Producer
+from penstock.kafka.reading import read_places
+from penstock.spark.pipelines.decoding import WHY, decoded
+from penstock.spark.pipelines.reasons import reason_of
+from penstock.spark.pipelines.schemas import Schemas
+
+_ERROR_TYPE = Undecodable.__name__
+_RAW_SCHEMA = (
+    "topic string, partition int, offset bigint, key binary, value binary, "
+    "headers array<struct<key: string, value: binary>>, timestamp timestamp"
+)
+
+Places = Sequence[tuple[str, int, int]]
+"""Topic, partition and offset of each record."""
+
+Letters = Mapping[TopicPartition, Sequence[Outgoing]]
+"""By the partitions that the records came from, in their order."""
+
+
+@dataclass(frozen=True)
+class UnreadableRecords:
+    """The records of one source at known places."""
+
+    pipeline: Pipeline
+    source: Source
+    schemas: Schemas | None
+
+    def letters(self, session: SparkSession, cluster: Cluster, places: Places) -> Letters:
+        records = self._fetch(cluster, places)
+        group, topic, now = self.pipeline.group, str(self.pipeline.dead_letter), time.time()
+        found: dict[TopicPartition, list[Outgoing]] = {}
+        for record, reason in zip(records, self._reasons(session, records), strict=True):
+            letter = dead_letter(record, Failed(_ERROR_TYPE, reason), topic=topic, group=group, attempts=1, now=now)
+            found.setdefault((record.topic, record.partition), []).append(letter)
+        return found
+
+    def _fetch(self, cluster: Cluster, places: Places) -> list[Record]:
+        wanted: dict[TopicPartition, set[int]] = {}
+        for topic, partition, offset in places:
+            wanted.setdefault((topic, partition), set()).add(offset)
+        return sorted(read_places(cluster, wanted), key=lambda record: (record.topic, record.partition, record.offset))
+
+    def _reasons(self, session: SparkSession, records: Sequence[Record]) -> list[str]:
+        """As the decoders of handlers say it; where those could read a record, as Spark says it."""
+        why = reason_of(self.source, self.pipeline.registry)
+        reasons = [why(record.value, record.headers) for record in records]
+        unexplained = [record for record, reason in zip(records, reasons, strict=True) if reason is None]
+        by_spark = iter(self._spark_reasons(session, unexplained) if unexplained else ())
+        return [next(by_spark) if reason is None else reason for reason in reasons]
+
+    def _spark_reasons(self, session: SparkSession, records: Sequence[Record]) -> list[str]:
+        raw = session.createDataFrame([_raw(record) for record in records], _RAW_SCHEMA).coalesce(1)
+        # By the JVM itself: PySpark leaves the sockets that it collects through to the garbage collector.
+        found: Any = decoded(raw, self.source, self.schemas).select(WHY)._jdf.collectAsList()  # noqa: SLF001
+        return [str(row.getString(0)) for row in found]
+
+
+def write_letters(cluster: Cluster, pipeline: Pipeline, letters: Iterable[Outgoing]) -> None:
+    """When it returns, the broker has all of them."""
+    with Producer(cluster.brokers, settings=pipeline.settings) as producer:
+        for each in letters:
+            producer.send(each.topic, each.value, key=each.key, headers=each.headers)
+
+
+def _raw(record: Record) -> tuple[Any, ...]:
+    moment = datetime.fromtimestamp(record.timestamp_ms / 1000, UTC)
+    return (
+        record.topic,
+        record.partition,
+        record.offset,
+        record.key,
+        record.value,
+        list(record.headers),
+        moment,
+    )

@@ -1,0 +1,167 @@
+"""What unreadable records cost: a few of them are fetched by themselves, and the batch is not read again."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from bed import CatchUp, MakeTopic, committed, of_kind, produce, read_records
+from penstock import App
+from penstock.core import events
+from penstock.kafka import Cluster, make_producer
+
+
+@dataclass
+class Order:
+    id: int
+    amount: float
+
+
+def order(number: int) -> bytes:
+    return json.dumps({"id": number, "amount": number / 2}).encode()
+
+
+def copying(group: str, source: str, **options: Any) -> App:
+    app = App(group)
+
+    @app.pipeline(source, value=options.pop("value", Order), to=f"{group}.out", dead_letter=f"{group}.dead", **options)
+    def copy(orders: DataFrame) -> DataFrame:
+        return orders.select("id")
+
+    return app
+
+
+def jobs(spark: SparkSession) -> int:
+    """How many Spark has begun so far."""
+    found = spark.sparkContext._jsc.sc().statusStore().jobsList(None)
+    return max((found.apply(number).jobId() for number in range(found.size())), default=-1)
+
+
+def produce_in_transactions(brokers: str, topic: str, values: Iterable[bytes]) -> None:
+    """Each value in a transaction of its own, so that every other offset is a marker."""
+    producer = make_producer(brokers, settings={}, transactional_id=uuid4().hex)
+    producer.init_transactions()
+    for value in values:
+        producer.begin_transaction()
+        producer.produce(topic, value=value, partition=0)
+        producer.commit_transaction()
+
+
+def dead_offsets(brokers: str, group: str) -> list[tuple[int, int]]:
+    headers = [dict(record.headers) for record in read_records(brokers, f"{group}.dead")]
+    return sorted(
+        (int(each["penstock-dlq-partition"] or b""), int(each["penstock-dlq-offset"] or b"")) for each in headers
+    )
+
+
+def test_a_few_unreadable_records_need_no_other_job_than_the_batch_itself(
+    brokers: str, group: str, make_topic: MakeTopic, catch_up: CatchUp, spark: SparkSession
+) -> None:
+    source = make_topic(2)
+    app = copying(group, source)
+    produce(brokers, source, map(order, range(100)))
+    produce(brokers, source, map(order, range(100)), partition=1)
+    before = jobs(spark)
+    catch_up(app)
+    clean = jobs(spark) - before
+    produce(brokers, source, [b"nonsense" if number in (3, 50) else order(number) for number in range(100)])
+    produce(brokers, source, [b"nonsense" if number == 99 else order(number) for number in range(100)], partition=1)
+    seen = catch_up(app)
+    assert jobs(spark) - before == 2 * clean
+    (stopped,) = of_kind(seen, events.Stopped)
+    assert (stopped.read, stopped.written, stopped.dead_lettered) == (200, 197, 3)
+    assert dead_offsets(brokers, group) == [(0, 103), (0, 150), (1, 199)]
+
+
+@pytest.mark.parametrize("how", ["as they are", "counted by id"])
+def test_topics_with_transactions_cost_no_other_job_either(
+    brokers: str,
+    group: str,
+    make_topic: MakeTopic,
+    catch_up: CatchUp,
+    spark: SparkSession,
+    how: str,
+) -> None:
+    whole, gappy = make_topic(), make_topic()
+    values = [order(0), b"nonsense", order(2)]
+    produce(brokers, whole, values)
+    produce_in_transactions(brokers, gappy, values)
+    used = []
+    for number, source in enumerate((whole, gappy)):
+        app = App(f"{group}-{number}")
+
+        @app.pipeline(source, value=Order, to=f"{group}.out", dead_letter=f"{group}.dead", output_mode="update")
+        def copy(orders: DataFrame) -> DataFrame:
+            return (
+                orders.groupBy("id").agg(F.count("amount").alias("times"))
+                if how == "counted by id"
+                else orders.select("id")
+            )
+
+        before = jobs(spark)
+        (stopped,) = of_kind(catch_up(app), events.Stopped)
+        used.append(jobs(spark) - before)
+        assert (stopped.read, stopped.written, stopped.dead_lettered) == (3, 2, 1)
+    assert used[0] == used[1]
+    assert dead_offsets(brokers, group) == [(0, 1), (0, 2)]
+
+
+def test_more_than_the_driver_fetches_by_itself_are_read_by_spark(
+    brokers: str, group: str, make_topic: MakeTopic, catch_up: CatchUp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.spark.pipelines.reading.MOST_PLACES", 2)
+    source = make_topic()
+    produce(brokers, source, [b"nonsense", order(1), b"{}", b"[]"])
+    (stopped,) = of_kind(catch_up(copying(group, source)), events.Stopped)
+    assert (stopped.read, stopped.written, stopped.dead_lettered) == (4, 1, 3)
+    assert dead_offsets(brokers, group) == [(0, 0), (0, 2), (0, 3)]
+
+
+def test_what_a_limit_leaves_unread_is_looked_at_for_dead_letters(
+    brokers: str, group: str, make_topic: MakeTopic, catch_up: CatchUp
+) -> None:
+    source = make_topic()
+    produce_in_transactions(brokers, source, [order(0), order(1), b"nonsense"])
+    app = App(group)
+
+    @app.pipeline(source, value=Order, to=f"{group}.out", dead_letter=f"{group}.dead")
+    def first(orders: DataFrame) -> DataFrame:
+        return orders.limit(1).select("id")
+
+    (stopped,) = of_kind(catch_up(app), events.Stopped)
+    assert (stopped.written, stopped.dead_lettered) == (1, 1)
+    assert dead_offsets(brokers, group) == [(0, 4)]
+
+
+def test_spark_gives_the_reason_where_only_spark_knows_the_declared_fields(
+    brokers: str, group: str, make_topic: MakeTopic, catch_up: CatchUp
+) -> None:
+    source = make_topic()
+    produce(brokers, source, [b"nonsense", order(1), b'{"amount": 1}', None])
+    catch_up(copying(group, source, value="id bigint NOT NULL, amount double"))
+    found = [dict(record.headers)["penstock-dlq-error-message"] for record in read_records(brokers, f"{group}.dead")]
+    assert [(text or b"").decode()[:30] for text in found] == [
+        "the value is not JSON of the d",
+        "the field id is missing or nul",
+        "the value is null (a tombstone",
+    ]
+
+
+def test_with_exactly_once_a_few_dead_letters_are_there_once_and_their_group_follows(
+    brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, catch_up: CatchUp
+) -> None:
+    source = make_topic(2)
+    produce(brokers, source, [order(0), b"nonsense"])
+    produce(brokers, source, [order(2)], partition=1)
+    app = copying(group, source, delivery="exactly-once")
+    (stopped,) = of_kind(catch_up(app), events.Stopped)
+    assert (stopped.read, stopped.written, stopped.dead_lettered) == (3, 2, 1)
+    produce(brokers, source, [order(3)])
+    catch_up(app)
+    assert dead_offsets(brokers, group) == [(0, 1)]
+    assert committed(cluster, f"{group}.dead-letters", source) == {0: 3, 1: 1}
