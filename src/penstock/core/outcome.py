@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from penstock.core.record import Header
 from penstock.core.retry import DEFAULT_RETRY, Retry, RetryPolicy, retry_for
+from penstock.core.settings import redacted
 
 # Only ever longer: asked sooner, what is away is still away.
 _AWAY_JITTER = 0.2
@@ -113,7 +114,7 @@ def failed(error: BaseException, policy: RetryPolicy = DEFAULT_RETRY) -> Failed:
 def _message(error: BaseException) -> str:
     # A user's exception may itself fail to print, and that must not cost the record its dead letter.
     try:
-        return str(error)
+        return redacted(str(error))
     except Exception as unprintable:  # noqa: BLE001
         return f"(its message could not be printed: {type(unprintable).__name__})"
 
