@@ -4,6 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from penstock.core.settings import known
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
@@ -12,3 +14,10 @@ def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("PENSTOCK_HOME", str(tmp_path_factory.mktemp("home")))
         patch.delenv("PENSTOCK_BROKERS", raising=False)
         yield
+
+
+@pytest.fixture(autouse=True)
+def _no_secrets_of_others() -> Iterator[None]:
+    """A password of one test must not hide a word from the next."""
+    yield
+    known.forget()

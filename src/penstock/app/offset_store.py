@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from penstock.core.outcome import Away
 from penstock.core.record import TopicPartition
-from penstock.core.settings import hide_passwords
+from penstock.core.settings import hide_passwords, known
 from penstock.errors import ConfigError
 
 _URLS = ("file:", "sqlite:", "postgresql:", "postgresql+")
@@ -87,11 +87,14 @@ class ClaimLost(Away):
 def check_offsets(offsets: object) -> None:
     """Whether this names or is a place to keep progress."""
     if isinstance(offsets, str):
+        known.remember_url(offsets)
         if not offsets.startswith(_URLS):
             raise ConfigError(f"offsets={hide_passwords(offsets)!r} is no place to keep progress.", hint=_HINT)
         path = offsets.partition(":")[2].strip("/")
         if not path or path == ":memory:":
-            raise ConfigError(f"offsets={offsets!r} would not outlive the process.", hint="Name a file or a database.")
+            raise ConfigError(
+                f"offsets={hide_passwords(offsets)!r} would not outlive the process.", hint="Name a file or a database."
+            )
     elif not isinstance(offsets, OffsetStore):
         raise ConfigError(f"offsets={offsets!r} is no place to keep progress.", hint=_HINT)
 

@@ -14,6 +14,7 @@ from penstock.app.handler import Handler
 from penstock.app.reading import Reading
 from penstock.core.outcome import Done, Failed, Outcome
 from penstock.core.record import Header, Record
+from penstock.core.settings import redacted
 
 
 def traced(handler: Handler, reading: Reading, attempt: Callable[[Any, int], Outcome]) -> Callable[[Any, int], Outcome]:
@@ -102,7 +103,7 @@ class _Tracing:
                 outcome.output.headers = (*outcome.output.headers, *self._headers())
         elif isinstance(outcome, Failed):
             span.set_attribute("error.type", outcome.error_type)
-            span.set_status(trace.Status(trace.StatusCode.ERROR, f"{outcome.error_type}: {outcome.message}"))
+            span.set_status(trace.Status(trace.StatusCode.ERROR, redacted(f"{outcome.error_type}: {outcome.message}")))
             return replace(outcome, headers=self._headers())
         return outcome
 

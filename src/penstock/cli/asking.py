@@ -5,6 +5,7 @@ import sys
 import typer
 
 from penstock.core.foreign_text import printable_line
+from penstock.core.settings import redacted
 from penstock.errors import ConfigError
 
 
@@ -14,4 +15,4 @@ def confirm(question: str, *, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise ConfigError("Nobody is there to confirm it.", hint="Add --yes to go on without a question.")
-    typer.confirm(printable_line(question), abort=True, err=True)
+    typer.confirm(printable_line(redacted(question)), abort=True, err=True)

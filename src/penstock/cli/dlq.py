@@ -2,7 +2,6 @@
 
 import json
 import re
-import shlex
 import sys
 import threading
 import time
@@ -30,6 +29,7 @@ from penstock.core.foreign_text import printable_json, printable_line
 from penstock.core.letter_notes import returns_of
 from penstock.core.moment import moment_or_ago
 from penstock.core.readable import as_plain, readable
+from penstock.core.settings import shown_command
 from penstock.errors import ConfigError, TopicError
 from penstock.ops.audit import Audit
 from penstock.ops.dead_letters import Choice, Letter, chosen_letters, dead_letter_topics, piles
@@ -79,7 +79,7 @@ Since = Annotated[str | None, typer.Option(metavar="TIME", help="Only what died 
 Until = Annotated[str | None, typer.Option(metavar="TIME", help="Only what died before: 2h, or 2030-01-31T12:00:00.")]
 Key = Annotated[str | None, typer.Option(metavar="TEXT", help="Only records with this key.")]
 Where = Annotated[
-    str | None, typer.Option(metavar="EXPR", help="Only where a Python expression is true of the record.")
+    str | None, typer.Option(metavar="EXPR", help="Only where an expression in Python's syntax is true of the record.")
 ]
 At = Annotated[list[str] | None, typer.Option("--at", metavar="P:OFFSET", help="Only this letter. May be repeated.")]
 
@@ -243,7 +243,7 @@ def replay(
     stop = threading.Event()
     if execute and plan.total:
         confirm(f"Replay {plan.total:,} letters?", yes=yes)
-        audit = Audit(cluster.id(), command=shlex.join(sys.argv))
+        audit = Audit(cluster.id(), command=shown_command(sys.argv))
         with (
             Progress(console=err, disable=as_json or not err.is_terminal, transient=True) as bar,
             stop_on_signals(stop, lambda line: err.print(line, style="bold")),

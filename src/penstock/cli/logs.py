@@ -20,7 +20,7 @@ from penstock.cli.listeners import Narrator
 from penstock.cli.screen import Screen
 from penstock.core import events
 from penstock.core.foreign_text import printable_json
-from penstock.core.settings import scrubbed
+from penstock.core.settings import redacted, redacted_values
 
 # Many a second, or of no interest but to metrics and --events.
 _LEFT_OUT = (events.Progressed, events.Committed, events.Lagging, events.Paused, events.Resumed)
@@ -40,10 +40,9 @@ def wants_json(arguments: Sequence[str]) -> bool:
 class JsonLog(Narrator):
     """A listener to events. Their messages are in the words of the terminal, but for that none is left out."""
 
-    def __init__(self, stream: TextIO, settings: Mapping[str, Any]) -> None:
+    def __init__(self, stream: TextIO) -> None:
         super().__init__(Screen(quiet=True))
         self._stream = stream
-        self._settings = settings
         self._told: tuple[str, str] | None = None
 
     def __call__(self, event: events.Event) -> None:
@@ -61,16 +60,13 @@ class JsonLog(Narrator):
     def write(self, level: str, event: str, message: str, fields: Mapping[str, Any] | None = None) -> None:
         line = {"ts": _timestamp(time.time()), "level": level, "event": event, "message": message, **(fields or {})}
         # One write, so that the lines of several threads do not mix. What has no form in JSON is told as text.
-        self._stream.write(printable_json(json.dumps(self._scrub(line), ensure_ascii=False, default=str)) + "\n")
+        self._stream.write(
+            printable_json(
+                json.dumps(redacted_values(line), ensure_ascii=False, default=lambda other: redacted(str(other)))
+            )
+            + "\n"
+        )
         self._stream.flush()
-
-    def _scrub(self, value: Any) -> Any:
-        """Before it is JSON, whose quotes would hide a secret that has some."""
-        if isinstance(value, Mapping):
-            return {name: self._scrub(each) for name, each in value.items()}
-        if isinstance(value, list | tuple):
-            return [self._scrub(each) for each in value]
-        return scrubbed(value, self._settings) if isinstance(value, str) else value
 
     def say(self, line: str) -> None:
         self.write("info", "notice", line)
@@ -119,7 +115,7 @@ def logging_as_json(log: JsonLog) -> Iterator[None]:
 def log_error(problem: str, hint: str, *, kind: str, traceback: str = "") -> None:
     """The last line of a command that failed."""
     fields = {"type": kind, "hint": hint, "traceback": traceback} if traceback else {"type": kind, "hint": hint}
-    JsonLog(sys.stderr, {}).write("error", "failed", problem, fields)
+    JsonLog(sys.stderr).write("error", "failed", problem, fields)
 
 
 def _timestamp(seconds: float) -> str:

@@ -7,12 +7,12 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from penstock import engine as local
-from penstock.app import App, Handler, Pipeline, load_app
+from penstock.app import load_app
 from penstock.app.pipelines import Span, read_place
 from penstock.cli.configuring import configure, print_config
 from penstock.cli.health import serve_health
@@ -140,7 +140,7 @@ def run(
     stop_after = _stop_after(lasting, ends_by_itself=until_caught_up or span is not None)
     if reload:
         _check_that_it_goes_on(ends=until_caught_up or span is not None or stop_after is not None)
-        raise typer.Exit(run_again_and_again(config, JsonLog(sys.stderr, {}).say if log is LogKind.json else _say))
+        raise typer.Exit(run_again_and_again(config, JsonLog(sys.stderr).say if log is LogKind.json else _say))
     from_line = brokers if _is_on_the_line(context, "brokers") else None
     effective = configure(load_app(reference), file=config, brokers=from_line, flags=settings or [])
     if show_config:
@@ -157,7 +157,7 @@ def run(
             spark.fetch_jars(app.packages, progress=steps.step)
     totals = Totals()
     with ExitStack() as stack:
-        narrators, say, warn = _narrators(app, stack, log, quiet=as_json)
+        narrators, say, warn = _narrators(stack, log, quiet=as_json)
         listeners: list[Listener] = [totals, *narrators]
         if events is not None:
             file = EventsFile(events)
@@ -210,10 +210,10 @@ def run(
 _Say = Callable[[str], None]
 
 
-def _narrators(app: App, stack: ExitStack, log: LogKind, *, quiet: bool) -> tuple[list[Listener], _Say, _Say]:
+def _narrators(stack: ExitStack, log: LogKind, *, quiet: bool) -> tuple[list[Listener], _Say, _Say]:
     """Who writes to standard error of what happens; how to say something else there, and how to warn."""
     if log is LogKind.json:
-        lines = JsonLog(sys.stderr, _all_settings(app))
+        lines = JsonLog(sys.stderr)
         stack.enter_context(logging_as_json(lines))
         return [lines], lines.say, lines.caution
     return [] if quiet else [Narrator(err), stack.enter_context(Meter(err))], _say, _warn
@@ -225,15 +225,6 @@ def _say(line: str) -> None:
 
 def _warn(line: str) -> None:
     err.print(line, style="yellow", markup=False, soft_wrap=True)
-
-
-def _all_settings(app: App) -> dict[str, Any]:
-    """What may hold secrets. By handler and name, as two handlers may have two passwords."""
-    parts: list[App | Handler | Pipeline] = [app, *app.handlers, *app.pipelines]
-    known = [each.settings for each in parts]
-    if app.registry is not None:
-        known.append(app.registry.client_settings())
-    return {f"{number}.{name}": value for number, each in enumerate(known) for name, value in each.items()}
 
 
 def _check_flags(engine: Engine, *, spark_only: bool, health: str | None) -> None:

@@ -1,7 +1,8 @@
 """The terminal: results go to standard output, everything else to standard error.
 
 Nothing else in the command line writes there (ruff bans it), because most of what we print holds text of others: names
-of topics and groups, records, errors. It is made harmless on its way, by ``core/foreign_text.py``.
+of topics and groups, records, errors. It is made harmless on its way, by ``core/foreign_text.py``,
+and loses the secrets that this process was given.
 """
 
 import json
@@ -15,6 +16,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from penstock.core.foreign_text import printable_block, printable_json, printable_line
+from penstock.core.settings import redacted, redacted_values
 
 
 class Screen(Console):
@@ -29,7 +31,7 @@ class Screen(Console):
 
     def render_str(self, text: str, **options: Any) -> Text:
         """Rich calls this for every ``str``, also in tables; so widths are those of what is shown."""
-        return super().render_str(printable_line(text), **options)
+        return super().render_str(printable_line(redacted(text)), **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Every text leaves through here, whatever made it. Segments with ``control`` are Rich's own, of live bars."""
@@ -43,12 +45,12 @@ err = Screen(stderr=True)
 
 def block(text: str, *, indent: str = "") -> Text:
     """Several lines of others, for ``Screen.print``; a traceback for example."""
-    return Text(printable_block(text, indent=indent))
+    return Text(printable_block(redacted(text), indent=indent))
 
 
 def print_line(text: str = "") -> None:
     """One line of a result, never wrapped; quicker than a console where there are many."""
-    typer.echo(printable_line(text))
+    typer.echo(printable_line(redacted(text)))
 
 
 def print_styled_lines(lines: Iterable[str]) -> None:
@@ -58,7 +60,12 @@ def print_styled_lines(lines: Iterable[str]) -> None:
 
 
 def print_json(value: Any, *, indent: int | None = 2) -> None:
-    """JSON that means exactly ``value``, and can be looked at in a terminal."""
+    """JSON that means exactly ``value``, but for secrets, and can be looked at in a terminal."""
+    print_json_data(redacted_values(value), indent=indent)
+
+
+def print_json_data(value: Any, *, indent: int | None = None) -> None:
+    """The same for records, which another command may write again: nothing in them is replaced."""
     typer.echo(printable_json(json.dumps(value, indent=indent, ensure_ascii=False, default=str)))
 
 
@@ -69,6 +76,7 @@ def print_file(text: str) -> None:
 
 def _harmless(segment: Segment) -> Segment:
     text, style, _ = segment
+    text = redacted(text)
     if not text.isprintable():
         text = "\n".join(map(printable_line, text.split("\n")))
     # Links are made by markup and by escape sequences only, and none of them is ours.

@@ -17,7 +17,7 @@ from penstock.cli.connecting import ClientSettings, ConfigFile, connect
 from penstock.cli.decoding import KeyAs, OfApp, RegistryUrl, ValueAs, choose_registry, format_of, lens_for
 from penstock.cli.lag import PANEL
 from penstock.cli.options import Brokers, Json
-from penstock.cli.screen import err, print_json, print_line
+from penstock.cli.screen import err, print_json, print_json_data, print_line
 from penstock.cli.signals import stop_on_signals
 from penstock.cli.tables import moment
 from penstock.codecs.json_forms import json_encoder
@@ -93,7 +93,8 @@ def tail(
         list[str] | None, typer.Option("--header", metavar="NAME[=VALUE]", help="Only records with this header.")
     ] = None,
     where: Annotated[
-        str | None, typer.Option(metavar="EXPR", help="Only where a Python expression is true of the record.")
+        str | None,
+        typer.Option(metavar="EXPR", help="Only where an expression in Python's syntax is true of the record."),
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="At most so many.")] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl+C.")] = False,
@@ -255,7 +256,7 @@ def _header(text: str) -> tuple[str, bytes | None]:
 
 def _print(record: Record, seen: Seen, *, as_json: bool) -> None:
     if as_json:
-        print_json(_as_json(record, seen), indent=None)
+        print_json_data(_as_json(record, seen))
         return
     when = moment(record.timestamp_ms / 1000) if record.timestamp_ms >= 0 else "-"
     notes = " ".join(f"{name}={as_text(value)}" for name, value in record.headers)

@@ -9,6 +9,7 @@ from rich.style import Style
 
 from penstock.cli.screen import out, print_styled_lines
 from penstock.core.foreign_text import printable_line
+from penstock.core.settings import redacted
 
 _TICKS = "▁▂▃▄▅▆▇█"
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
@@ -100,5 +101,5 @@ def sparkline(values: Sequence[float], width: int = 20) -> str:
 def _plain(cell: object) -> Styled | str:
     """In one line and harmless: names and messages come from others, and terminals obey control characters."""
     if isinstance(cell, Styled):
-        return Styled(printable_line(cell.text), cell.style)
-    return "-" if cell is None or cell == "" else printable_line(str(cell))
+        return Styled(printable_line(redacted(cell.text)), cell.style)
+    return "-" if cell is None or cell == "" else printable_line(redacted(str(cell)))

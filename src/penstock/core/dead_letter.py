@@ -3,6 +3,7 @@
 from penstock.core import origin
 from penstock.core.outcome import Failed, Outgoing
 from penstock.core.record import Header, Record
+from penstock.core.settings import redacted
 
 PREFIX = "penstock-dlq-"
 
@@ -33,7 +34,7 @@ def dead_letter(record: Record, failure: Failed, *, topic: str, group: str, atte
         "group": bounded(group, MAX_NAME_BYTES),
         "attempts": str(attempts),
         "error-type": bounded(failure.error_type, MAX_NAME_BYTES),
-        "error-message": bounded(failure.message, MAX_MESSAGE_BYTES),
+        "error-message": bounded(redacted(failure.message), MAX_MESSAGE_BYTES),
         "failed-at": str(round(now * 1000)),
     }
     if failure.traceback:

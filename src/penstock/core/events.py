@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from penstock.core.foreign_text import printable_json
 from penstock.core.rebalance import Rebalance
+from penstock.core.settings import redacted_values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -440,5 +441,5 @@ def fields(event: Event, ts: float) -> dict[str, Any]:
 
 
 def to_json(event: Event, ts: float) -> str:
-    """One line of JSON; ``ts`` is in seconds since 1970."""
-    return printable_json(json.dumps(fields(event, ts), separators=(",", ":"), ensure_ascii=False))
+    """One line of JSON, without secrets; ``ts`` is in seconds since 1970."""
+    return printable_json(json.dumps(redacted_values(fields(event, ts)), separators=(",", ":"), ensure_ascii=False))

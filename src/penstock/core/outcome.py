@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from penstock.core.record import Header
 from penstock.core.retry import DEFAULT_RETRY, Retry, RetryPolicy, retry_for
+from penstock.core.settings import redacted
 from penstock.errors import HandlerBug
 
 # Only ever longer: asked sooner, what is away is still away.
@@ -149,7 +150,7 @@ def error_name(kind: type[BaseException]) -> str:
 def error_message(error: BaseException) -> str:
     # A user's exception may itself fail to print, and that must not cost the record its dead letter.
     try:
-        return str(error)
+        return redacted(str(error))
     except Exception as unprintable:  # noqa: BLE001
         return f"(its message could not be printed: {type(unprintable).__name__})"
 

@@ -8,6 +8,7 @@ from penstock.core.duration import Duration, seconds
 from penstock.core.origin import INFIX, PREFIX, number
 from penstock.core.outcome import Failed, Outgoing
 from penstock.core.record import Header, Record
+from penstock.core.settings import redacted
 from penstock.errors import ConfigError
 
 # No Retry is that patient; more can only be damage.
@@ -70,7 +71,7 @@ def retry_record(record: Record, failure: Failed, *, topic: str, group: str, att
         "attempt": str(attempt),
         "due": str(round(due * 1000)),
         "error-type": bounded(failure.error_type, MAX_NAME_BYTES),
-        "error-message": bounded(failure.message, MAX_MESSAGE_BYTES),
+        "error-message": bounded(redacted(failure.message), MAX_MESSAGE_BYTES),
     }
     kept = kept_headers(record, failure, without=(PREFIX,))
     added: tuple[Header, ...] = tuple((PREFIX + name, value.encode()) for name, value in notes.items())

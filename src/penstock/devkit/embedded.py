@@ -20,7 +20,7 @@ from penstock.devkit.status import Status, take_status
 from penstock.devkit.storage import format_storage, read_cluster, was_killed, wipe
 from penstock.jvm.coordinates import APICURIO, KAFKA
 from penstock.jvm.filelock import exclusive
-from penstock.jvm.folders import disk_problems_explained
+from penstock.jvm.folders import disk_problems_explained, make_private, open_private
 from penstock.jvm.jars import resolve
 from penstock.jvm.java import find_java
 from penstock.jvm.progress import Progress, silent
@@ -164,12 +164,13 @@ class Embedded:
             raise
 
     def _prepare(self, layout: Layout, programs: _Programs) -> None:
-        (self.home / "logs").mkdir(parents=True, exist_ok=True)
+        make_private(self.home / "logs", home=self.home)
         for node in layout.nodes:
             path = settings_file(self.home, node)
             path.parent.mkdir(parents=True, exist_ok=True)
             settings = broker_settings(layout, node, was_killed=was_killed(layout.node_data(node)))
-            path.write_text(render_properties(settings), "ascii")
+            with open_private(path, "w") as file:
+                file.write(render_properties(settings))
         with disk_problems_explained(Path(layout.data), setting="--data"):
             format_storage(self.home, layout, java=programs.java, jars=programs.kafka)
             if layout.registry_port is not None:

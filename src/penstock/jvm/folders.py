@@ -1,15 +1,18 @@
-"""Where downloads live, and what can be wrong with a place on disk."""
+"""Where downloads and state live, who may see them, and what can be wrong with a place on disk."""
 
 import errno
 import os
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO, Any
 
-from platformdirs import user_cache_path
+from platformdirs import user_cache_path, user_state_path
 
 from penstock.errors import SetupError
 
+_PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.EISDIR}
 DISK_ERRORS = _FULL | _FORBIDDEN
@@ -19,6 +22,49 @@ def jar_cache() -> Path:
     """Return the folder of downloaded jars; ``PENSTOCK_CACHE`` moves it."""
     root = os.environ.get("PENSTOCK_CACHE")
     return (Path(root).expanduser() if root else user_cache_path("penstock")) / "jars"
+
+
+def state_home() -> Path:
+    """Where Penstock keeps what it must remember; ``PENSTOCK_HOME`` moves it."""
+    home = os.environ.get("PENSTOCK_HOME")
+    return Path(home).expanduser().resolve() if home else user_state_path("penstock")
+
+
+def make_private(folder: Path, *, home: Path | None = None) -> None:
+    """Make the folder, for this user alone: it, the folders up to ``home``, and the files that are in it already.
+
+    What runs told, who replayed what and where groups stood is nobody else's affair, whatever the umask is.
+    """
+    home = home or folder
+    folder.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
+    for each in (folder, *folder.parents):
+        _keep_to_oneself(each, _PRIVATE_FOLDER)
+        if each == home or home not in each.parents:
+            break
+    for file in folder.iterdir():
+        if file.is_file() and not file.is_symlink():
+            _keep_to_oneself(file, _PRIVATE_FILE)
+
+
+def open_private(path: Path, mode: str) -> IO[Any]:
+    """As ``open`` does, for text in UTF-8 or bytes; only this user may read what is written."""
+    file = open(  # noqa: SIM115 - Path.open takes no opener; the caller closes it
+        path,
+        mode,
+        encoding=None if "b" in mode else "utf-8",
+        opener=lambda name, flags: os.open(name, flags, _PRIVATE_FILE),
+    )
+    _keep_to_oneself(path, _PRIVATE_FILE)
+    return file
+
+
+def _keep_to_oneself(path: Path, mode: int) -> None:
+    """But for what is not ours to change, and for folders that others need: one that all may write to, or a root."""
+    with suppress(OSError):  # it is gone since, or on a disk without modes
+        found = path.stat()
+        is_shared = found.st_mode & stat.S_ISVTX or path in (Path.home(), Path(path.anchor))
+        if found.st_uid == os.getuid() and not is_shared and stat.S_IMODE(found.st_mode) != mode:
+            path.chmod(mode)
 
 
 @contextmanager
@@ -49,10 +95,10 @@ def disk_full(folder: Path, *, setting: str) -> SetupError:
 
 
 def write_durably(path: Path, content: bytes) -> None:
-    """Write a small file so that readers, even after a power cut, see either the old content or the new one."""
+    """Write a small file, for this user alone; even after a power cut readers see the old content or the new one."""
     draft = path.with_name(f"{path.name}.{os.getpid()}.draft")
     try:
-        with draft.open("wb") as file:
+        with open_private(draft, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

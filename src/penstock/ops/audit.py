@@ -5,18 +5,17 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from penstock.jvm.folders import disk_problems_explained
-from penstock.ops.saves import state_folder
+from penstock.core.settings import redacted_values
+from penstock.jvm.folders import disk_problems_explained, make_private, open_private, state_home
 
 
 class Audit:
     """A batch without a second line was on its way when the process died: Kafka kept all of it, or nothing."""
 
     def __init__(self, cluster_id: str, *, command: str) -> None:
-        self.path = state_folder() / "audit" / f"{cluster_id}.jsonl"
+        self.path = state_home() / "audit" / f"{cluster_id}.jsonl"
         self._common = {"by": _user(), "pid": os.getpid(), "command": command}
         self._batch = 0
 
@@ -29,9 +28,9 @@ class Audit:
 
     def _write(self, line: Mapping[str, Any]) -> None:
         with disk_problems_explained(self.path.parent, setting="PENSTOCK_HOME"):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with Path(self.path).open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"ts": time.time(), **self._common, **line}) + "\n")
+            make_private(self.path.parent, home=state_home())
+            with open_private(self.path, "a") as file:
+                file.write(json.dumps(redacted_values({"ts": time.time(), **self._common, **line})) + "\n")
 
 
 def _user() -> str:

@@ -14,6 +14,8 @@ from penstock.core.events import Rebalanced
 from penstock.core.foreign_text import printable_json
 from penstock.core.rebalance import JOINED, LEFT, UNKNOWN, Handover, Reason, Rebalance, named, resolved, without_owner
 from penstock.core.record import TopicPartition
+from penstock.core.settings import redacted_values
+from penstock.jvm.folders import open_private
 
 # How many rebalances a run keeps; its file holds at most twice as many.
 KEPT = 500
@@ -68,10 +70,11 @@ class HistoryFile:
     def add(self, event: Rebalanced) -> None:
         if self._lines >= 2 * self._kept:
             latest = self._path.read_text(encoding="utf-8").splitlines(keepends=True)[-self._kept :]
-            self._path.write_text("".join(latest), encoding="utf-8")
+            with open_private(self._path, "w") as file:
+                file.write("".join(latest))
             self._lines = len(latest)
-        line = printable_json(json.dumps(asdict(event), separators=(",", ":"), ensure_ascii=False))
-        with self._path.open("a", encoding="utf-8") as file:
+        line = printable_json(json.dumps(redacted_values(asdict(event)), separators=(",", ":"), ensure_ascii=False))
+        with open_private(self._path, "a") as file:
             file.write(line + "\n")
         self._lines += 1
 

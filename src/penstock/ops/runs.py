@@ -4,7 +4,6 @@ Each ``penstock run`` keeps a file about itself. A process id alone may be a str
 the moment as well at which the system made the process; a file of a process that is not there any more means nothing.
 """
 
-import os
 import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,12 +13,12 @@ from pathlib import Path
 
 import msgspec
 import psutil
-from platformdirs import user_state_path
 
 from penstock.core.counts import Counts
 from penstock.core.events import Event, Rebalanced, Stopped, Stopping
+from penstock.core.settings import redacted
 from penstock.errors import PenstockError
-from penstock.jvm.folders import write_durably
+from penstock.jvm.folders import make_private, state_home, write_durably
 from penstock.ops.history import SUFFIX, HistoryFile
 
 # How far the system's word on a process's birth may be off when its clock is set.
@@ -92,15 +91,13 @@ class _Entry:
                 self._history.add(event)
 
     def end(self, problem: str | None) -> None:
-        self._run = replace(self._run, ending=Ending(time.time(), problem, self._counts))
+        self._run = replace(self._run, ending=Ending(time.time(), problem and redacted(problem), self._counts))
         with suppress(OSError):
             self.write()
 
 
 def runs_folder() -> Path:
-    """``PENSTOCK_HOME`` moves it."""
-    home = os.environ.get("PENSTOCK_HOME")
-    return (Path(home).expanduser().resolve() if home else user_state_path("penstock")) / "runs"
+    return state_home() / "runs"
 
 
 @contextmanager
@@ -115,7 +112,7 @@ def registered(
     run = Run(process.pid, process.create_time(), platform.node(), app, engine, tuple(dict.fromkeys(groups)))
     entry = _Entry(folder / f"{run.pid}.json", run)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private(folder, home=state_home())
         _clean(folder)
         entry.write()
     except OSError as error:

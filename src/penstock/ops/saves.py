@@ -1,18 +1,16 @@
 """The offsets of a group as they were before they were set, on this machine, so that it can be undone."""
 
 import hashlib
-import os
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
-from platformdirs import user_state_path
 
 from penstock.core.record import TopicPartition as Place
 from penstock.errors import SetupError, StateError
-from penstock.jvm.folders import disk_problems_explained, write_durably
+from penstock.jvm.folders import disk_problems_explained, make_private, state_home, write_durably
 from penstock.kafka.groups import Commit
 
 _UNDONE = ".undone"
@@ -52,7 +50,8 @@ class Saves:
     """One file for each time offsets were set; the newest is undone first."""
 
     def __init__(self, cluster_id: str, root: Path | None = None) -> None:
-        self._folder = (root or state_folder() / "offsets") / cluster_id
+        self._home = root or state_home()
+        self._folder = (root or state_home() / "offsets") / cluster_id
 
     def write(self, group: str, *, reason: str, touched: Iterable[Place], before: Mapping[Place, Commit]) -> Save:
         folder = self._of(group)
@@ -60,7 +59,7 @@ class Saves:
         lines = [_Line(*place, each.offset, each.metadata) for place, each in sorted(before.items())]
         file = _File(group, reason, now, sorted(touched), lines)
         with disk_problems_explained(folder, setting="PENSTOCK_HOME"):
-            folder.mkdir(parents=True, exist_ok=True)
+            make_private(folder, home=self._home)
             path = folder / f"{time.time_ns():020}.json"
             write_durably(path, msgspec.json.encode(file))
         return _save(path, file)
@@ -94,9 +93,3 @@ class Saves:
 def _save(path: Path, file: _File) -> Save:
     before = {(each.topic, each.partition): Commit(each.offset, each.metadata) for each in file.before}
     return Save(path, file.group, file.reason, file.saved_at, tuple(map(tuple, file.touched)), before)  # type: ignore[arg-type]
-
-
-def state_folder() -> Path:
-    """Where commands keep what they must remember; ``PENSTOCK_HOME`` moves it."""
-    home = os.environ.get("PENSTOCK_HOME")
-    return Path(home).expanduser().resolve() if home else user_state_path("penstock")

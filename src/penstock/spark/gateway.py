@@ -17,6 +17,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 
 from penstock.errors import ServerError, SetupError
+from penstock.jvm.folders import make_private, open_private
 from penstock.spark.own_code import own_folders
 
 _END_SECONDS = 10.0
@@ -29,8 +30,11 @@ logging.getLogger("py4j").addHandler(logging.NullHandler())
 
 def start_context(conf: SparkConf, *, log: Path, environment: Mapping[str, str]) -> SparkContext:
     """A context in a JVM of its own, which outlives every signal that the terminal sends to this process."""
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with _environment({**environment, "SPARK_HOME": str(Path(pyspark.__file__).parent)}), log.open("ab") as output:
+    make_private(log.parent)
+    with (
+        _environment({**environment, "SPARK_HOME": str(Path(pyspark.__file__).parent)}),
+        open_private(log, "ab") as output,
+    ):
         try:
             # In a session of its own, because a Ctrl+C goes to all processes of the terminal's one: it is for us to
             # answer, by finishing the batch that the JVM and its Python workers are busy with.

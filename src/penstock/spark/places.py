@@ -3,20 +3,16 @@
 import os
 from pathlib import Path
 
-from platformdirs import user_log_path, user_state_path
+from platformdirs import user_log_path
+
+from penstock.jvm.folders import state_home
 
 
 def checkpoint_root() -> Path:
-    home = _home()
-    return (home or user_state_path("penstock")) / "checkpoints"
+    return state_home() / "checkpoints"
 
 
 def log_file() -> Path:
     """What Spark, its JVM and the Python workers have to say; handlers print into it too."""
-    home = _home()
-    return (home / "logs" if home else user_log_path("penstock")) / "spark.log"
-
-
-def _home() -> Path | None:
-    chosen = os.environ.get("PENSTOCK_HOME")
-    return Path(chosen).expanduser().resolve() if chosen else None
+    moved = bool(os.environ.get("PENSTOCK_HOME"))
+    return (state_home() / "logs" if moved else user_log_path("penstock")) / "spark.log"

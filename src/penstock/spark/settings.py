@@ -99,8 +99,10 @@ def java_settings(settings: Mapping[str, object], *, read: Read = _read_file) ->
 def settings_for_workers(settings: Mapping[str, Any], *, read: Read = _read_file) -> Settings:
     """The same settings for the same client elsewhere: files that it would look for are handed over as text."""
     return Settings(
-        (_PEM_TEXTS[name], _read(name, value, read)) if name in _PEM_TEXTS else (name, value)
-        for name, value in settings.items()
+        dict(
+            (_PEM_TEXTS[name], _read(name, value, read)) if name in _PEM_TEXTS else (name, value)
+            for name, value in settings.items()
+        )
     )
 
 

@@ -11,6 +11,7 @@ import pytest
 from penstock.cli.entry import main
 from penstock.cli.logs import JsonLog, logging_as_json
 from penstock.core import events
+from penstock.core.settings import known
 
 WHERE: dict[str, Any] = {"group": "g", "member": "m", "topic": "t", "partition": 0, "offset": 5, "epoch": 1}
 
@@ -18,7 +19,8 @@ WHERE: dict[str, Any] = {"group": "g", "member": "m", "topic": "t", "partition":
 class Lines:
     def __init__(self, **settings: str) -> None:
         self._text = io.StringIO()
-        self.log = JsonLog(self._text, settings)
+        known.remember_settings(settings)
+        self.log = JsonLog(self._text)
 
     def read(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self._text.getvalue().splitlines()]

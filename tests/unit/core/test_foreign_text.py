@@ -4,12 +4,14 @@ import json
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from penstock.core.foreign_text import printable_block, printable_json, printable_line
 
 # Any text at all, lone surrogates too.
+# A busy machine makes examples slowly, and runs them slowly.
+_ON_ANY_MACHINE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 _ANY_TEXT = st.text(st.characters(exclude_categories=()))
 
 
@@ -59,6 +61,7 @@ def test_a_block_with_an_indent_has_no_line_that_looks_like_one_of_ours() -> Non
     assert shown.split("\n") == ["  | KeyError: 'a'", "  | error: forged\\x0berror: forged\\u2028error: forged"]
 
 
+@_ON_ANY_MACHINE
 @given(_ANY_TEXT)
 def test_no_line_has_a_character_that_is_not_plainly_visible(text: str) -> None:
     shown = printable_line(text)
@@ -67,6 +70,7 @@ def test_no_line_has_a_character_that_is_not_plainly_visible(text: str) -> None:
     assert printable_line(shown) == shown, "what is safe is not escaped a second time"
 
 
+@_ON_ANY_MACHINE
 @given(_ANY_TEXT, st.sampled_from(["", "  "]))
 def test_every_line_of_a_block_is_as_safe_as_a_line(text: str, indent: str) -> None:
     shown = printable_block(text, indent=indent)
@@ -76,6 +80,7 @@ def test_every_line_of_a_block_is_as_safe_as_a_line(text: str, indent: str) -> N
         assert line.startswith(indent) or not line
 
 
+@_ON_ANY_MACHINE
 @given(_ANY_TEXT, st.sampled_from([None, 2]))
 def test_json_keeps_its_meaning_and_layout_and_loses_what_is_not_visible(text: str, indent: int | None) -> None:
     value = {text: [text, 1]}

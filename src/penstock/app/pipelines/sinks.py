@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, get_args
 
 from penstock.app.fetching import is_topic_name
-from penstock.core.settings import hide_passwords
+from penstock.core.settings import hide_passwords, known
 from penstock.errors import ConfigError
 
 TableFormat = Literal["delta", "iceberg", "parquet"]
@@ -153,6 +153,7 @@ class Jdbc(_Keyed):
     packages: ClassVar[tuple[str, ...]] = ("postgresql",)
 
     def __post_init__(self) -> None:
+        known.remember(self.password)
         if not isinstance(self.url, str) or not self.url.startswith("jdbc:postgresql:"):
             raise ConfigError(
                 f"{hide_passwords(str(self.url))!r} is not a JDBC address of PostgreSQL.",

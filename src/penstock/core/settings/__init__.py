@@ -2,7 +2,18 @@
 
 from penstock.core.settings.checking import WRITABLE, Translated, client_settings, require_known, translated
 from penstock.core.settings.registry import Registry, registry_of
-from penstock.core.settings.secrets import HIDDEN, Settings, hide_passwords, is_secret, scrubbed, shown_setting
+from penstock.core.settings.secrets import (
+    HIDDEN,
+    Settings,
+    hide_passwords,
+    is_secret,
+    known,
+    redacted,
+    redacted_values,
+    scrubbed,
+    shown_command,
+    shown_setting,
+)
 from penstock.core.settings.sides import for_side
 
 __all__ = [
@@ -15,9 +26,13 @@ __all__ = [
     "for_side",
     "hide_passwords",
     "is_secret",
+    "known",
+    "redacted",
+    "redacted_values",
     "registry_of",
     "require_known",
     "scrubbed",
+    "shown_command",
     "shown_setting",
     "translated",
 ]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import Any
 
-from penstock.core.settings.secrets import HIDDEN, hide_passwords, is_secret
+from penstock.core.settings.secrets import HIDDEN, hide_passwords, is_secret, known, scrubbed
 from penstock.errors import ConfigError
 
 _HINT = (
@@ -43,6 +43,13 @@ class Registry:
     retries_max_wait_ms: int | None = None
     cache_capacity: int = 1000
 
+    def __post_init__(self) -> None:
+        known.remember_settings({each.name: getattr(self, each.name) for each in fields(self)})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """By the constructor, so that the process which gets it knows its secrets too."""
+        return Registry, tuple(getattr(self, each.name) for each in fields(self))
+
     @classmethod
     def from_text(cls, value: Any) -> "Registry":
         """What a file or a variable gives for the whole of it: its URL."""
@@ -56,11 +63,7 @@ class Registry:
 
     def scrubbed(self, text: str) -> str:
         """A foreign text without the secrets among these settings."""
-        for each in fields(self):
-            value = getattr(self, each.name)
-            if is_secret(each.name) and value:
-                text = text.replace(str(value), HIDDEN)
-        return str(hide_passwords(text))
+        return scrubbed(text, {each.name: getattr(self, each.name) for each in fields(self)})
 
     def __str__(self) -> str:
         return str(hide_passwords(self.url))
