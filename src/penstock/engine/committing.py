@@ -85,7 +85,7 @@ class Committer:
             self._transactor.authorize(member)
 
     def commit(self, consumer: Any, asked: Commit, *, wait: bool = False) -> None:
-        """In the background, unless it is to ``wait``; ``on_commit`` gets the answer.
+        """In the background, unless it is to ``wait``; ``on_commit`` gets the answer. A save is never waited for here.
 
         A commit may have waited here while its partitions were given back, with a later commit, and perhaps taken
         again. Brokers look at the member, not at what it owns, so they would take it, and the group would go back.
@@ -96,7 +96,7 @@ class Committer:
             return
         self._under_way = commits
         if self._keeper is None:
-            self._send(consumer, commits)
+            self._send(consumer, commits, wait=wait)
         else:
             self._saving = _Saving(commits, asked.assignments, self._keeper.start_saving(commits))
 
@@ -112,7 +112,7 @@ class Committer:
             # Some may have been given back meanwhile, with a later commit.
             self._send(consumer, self._still_ours(kept, saving.assignments))
 
-    def _send(self, consumer: Any, commits: Commits) -> None:
+    def _send(self, consumer: Any, commits: Commits, *, wait: bool = False) -> None:
         if not commits:
             self.on_commit(None, [])
             return
