@@ -17,7 +17,7 @@ class Log:
     def __init__(self, low: int, high: int) -> None:
         self._low, self._high = low, high
 
-    def offsets_for_times(self, asked: list[TopicPartition], timeout: float) -> list[TopicPartition]:
+    def offsets_for_times(self, asked: list[TopicPartition], **_: float) -> list[TopicPartition]:
         return [
             TopicPartition(each.topic, each.partition, self._low if each.offset == OFFSET_BEGINNING else self._high)
             for each in asked
