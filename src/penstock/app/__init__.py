@@ -11,6 +11,7 @@ from penstock.app.handler import Handler
 from penstock.app.loading import load_app, load_module
 from penstock.app.pipelines import Console, Jdbc, Pipeline, Sink, Source, Table, Topic
 from penstock.app.reading import Arguments, Reading, reader_by
+from penstock.app.signature import called
 
 __all__ = [
     "RECORDS",
@@ -39,6 +40,7 @@ __all__ = [
     "batch_attempts",
     "batch_attempts_async",
     "breaker_error",
+    "called",
     "end_task",
     "engine_is_elsewhere",
     "forget_cancellation",

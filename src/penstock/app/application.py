@@ -1,10 +1,11 @@
 """The app: what a user's module declares and ``penstock run`` runs."""
 
+import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Never, TypeVar
 
 from penstock.app.control import Control, ControlSlot, PartitionProgress
 from penstock.app.fetching import OnPartitions, Protocol, Start, is_offset, is_place, one_or_several
@@ -13,6 +14,7 @@ from penstock.app.handler import CommitMode, Handler, Scale, WorkerKind
 from penstock.app.neighbours import check_handlers, check_pipeline
 from penstock.app.offset_store import OffsetStore
 from penstock.app.pipelines import OutputMode, Pipeline, Sink, Source, checked_outputs, checked_sources
+from penstock.app.signature import function_name
 from penstock.assign import Assignor
 from penstock.core.breaker import Breaker
 from penstock.core.duration import Duration, seconds
@@ -22,6 +24,7 @@ from penstock.core.restart import DEFAULT_RESTART
 from penstock.core.retry import DEFAULT_RETRY, NO_RETRY, Retry, RetryPolicy
 from penstock.core.retry_topic import checked_durations
 from penstock.core.settings import Registry, client_settings, hide_passwords, registry_of
+from penstock.core.suggesting import suggestion
 from penstock.errors import ConfigError, StateError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -68,9 +71,11 @@ class App:
         settings: Mapping[str, Any] | None = None,
         registry: Registry | str | Mapping[str, Any] | None = None,
         create_topics: bool = True,
+        **_unknown: Never,
     ) -> None:
         if not isinstance(name, str) or not name.strip():
             raise ConfigError(f"App({name!r}) has no name.", hint="The name is the consumer group; give it a word.")
+        _refuse_unknown(_unknown, App)
         self.name = name
         self.brokers = brokers
         self.settings = client_settings(settings or {})
@@ -147,6 +152,7 @@ class App:
         tracing: bool = False,
         offsets: str | OffsetStore | None = None,
         settings: Mapping[str, Any] | None = None,
+        **_unknown: Never,
     ) -> Callable[[F], F]:
         """Declare a function as the handler of these topics; the function itself stays as it is.
 
@@ -229,13 +235,14 @@ class App:
                 is finished are committed together.
             settings: Client settings by their Kafka names, over the app's.
         """
-        declared = {name: value for name, value in locals().items() if name not in ("self", "settings")}
+        declared = {name: value for name, value in locals().items() if name not in ("self", "settings", "_unknown")}
+        _refuse_unknown(_unknown, App.consume)
 
         def declare(function: F) -> F:
             self._add(
                 Handler(
                     app=self.name,
-                    name=getattr(function, "__name__", repr(function)),
+                    name=function_name(function),
                     function=function,
                     topics=tuple(topics),
                     pattern=pattern,
@@ -310,6 +317,7 @@ class App:
         restart: Retry = DEFAULT_RESTART,
         drain_timeout: Duration = "30s",
         settings: Mapping[str, Any] | None = None,
+        **_unknown: Never,
     ) -> Callable[[F], F]:
         """Declare a function over Spark DataFrames; ``penstock run --engine spark`` keeps it running.
 
@@ -338,12 +346,13 @@ class App:
             drain_timeout: How long a stop waits for the batch that is running.
             settings: Client settings by their Kafka names, over the app's.
         """
-        declared = {name: value for name, value in locals().items() if name != "self"}
+        declared = {name: value for name, value in locals().items() if name not in ("self", "_unknown")}
+        _refuse_unknown(_unknown, App.pipeline)
 
         def declare(function: F) -> F:
             self._add_pipeline(
                 Pipeline(
-                    name=getattr(function, "__name__", repr(function)),
+                    name=function_name(function),
                     function=function,
                     sources=checked_sources(topics, sources, value=value, key=key, function=function),
                     outputs=checked_outputs(to),
@@ -460,3 +469,13 @@ class App:
         for other in self._pipelines:
             check_pipeline(pipeline, other)
         self._pipelines.append(pipeline)
+
+
+def _refuse_unknown(given: Mapping[str, Any], function: Callable[..., Any]) -> None:
+    """What Python itself would refuse, but without a word on which name was meant."""
+    for name in given:
+        known = [
+            each.name for each in inspect.signature(function).parameters.values() if each.kind is each.KEYWORD_ONLY
+        ]
+        what = "App" if isinstance(function, type) else f"@app.{function.__name__}"
+        raise ConfigError(f"{what} has no option {name!r}.", hint=suggestion(name, known))

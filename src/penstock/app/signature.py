@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from penstock.core.record import Record
@@ -38,14 +39,30 @@ class Signature:
         return "tx" in self.parts
 
 
+def called(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function that Python runs in the end: inside of a ``functools.partial``, or of an object that is called."""
+    while isinstance(function, partial):
+        function = function.func
+    is_plain = inspect.isroutine(function) or inspect.isclass(function) or not callable(function)
+    return function if is_plain else getattr(function, "__call__")  # noqa: B004, B009 - mypy takes it for no function
+
+
+def function_name(function: Callable[..., Any]) -> str:
+    """What a handler is called by: its function, or the class of an object that is called."""
+    while isinstance(function, partial):
+        function = function.func
+    return getattr(function, "__name__", type(function).__name__)
+
+
 def read_signature(function: Callable[..., Any], *, batch: bool = False) -> Signature:
-    name = getattr(function, "__qualname__", repr(function))
+    inner = called(function)
+    name = getattr(function, "__qualname__", function_name(function) if callable(function) else repr(function))
     forms = _BATCH_FORMS if batch else _FORMS
     if not callable(function) or inspect.isclass(function):
         raise ConfigError(f"{name} is not a function, so it cannot be a handler.", hint=forms)
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+    if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
         raise ConfigError(f"Handler {name} yields; a handler returns its result or None.", hint=forms)
-    hints = _hints(function, name)
+    hints = _hints(inner, name)
     parameters = _required(function, name, forms)
     parts = tuple(_part(each, hints, batch=batch) for each in parameters)
     if not parts or len(set(parts)) < len(parts) or ("value" in parts and parts[0] != "value"):
@@ -57,7 +74,7 @@ def read_signature(function: Callable[..., Any], *, batch: bool = False) -> Sign
     if batch:
         by_part = {part: _element(hint, name) for part, hint in by_part.items()}
     return Signature(
-        is_async=inspect.iscoroutinefunction(function),
+        is_async=inspect.iscoroutinefunction(inner),
         parts=parts,
         hints=by_part,
         returns=hints.get("return", Any),

@@ -129,11 +129,7 @@ class Narrator:
                     style="yellow",
                 )
             case events.OffsetOutOfRange():
-                self._say(
-                    f"{_place(event)}: the log has {event.low} to {event.high} only; goes on at {event.moved_to}, "
-                    f"{event.skipped:,} skipped",
-                    style="yellow",
-                )
+                self._say(f"{_place(event)}: {_why_moved(event)}", style="yellow")
             case events.Restarting():
                 self._say(f"{event.handler} starts again in {event.seconds:g} s: {event.reason}", style="yellow")
             case events.Error(reason=reason, fatal=False):
@@ -173,3 +169,14 @@ def _place(
     | events.OffsetOutOfRange,
 ) -> str:
     return f"{event.topic}[{event.partition}]@{event.offset}"
+
+
+def _why_moved(event: events.OffsetOutOfRange) -> str:
+    if event.offset < event.low:
+        why = f"retention has deleted this record; the log begins at {event.low}"
+    elif event.offset > event.high:
+        why = f"the log ends at {event.high}: the topic was deleted and recreated, or nobody has written so far yet"
+    else:
+        why = "the topic was deleted and recreated, and this offset belongs to the old one"
+    skipped = "1 offset is" if event.skipped == 1 else f"{event.skipped:,} offsets are"
+    return f"{why}. Consuming goes on at {event.moved_to}; {skipped} skipped."

@@ -16,7 +16,7 @@ from penstock.codecs.registry import RegistryDesk
 from penstock.core.outcome import Undecodable
 from penstock.core.record import Header
 from penstock.errors import ConfigError
-from penstock.serde import Field, JsonSchema
+from penstock.serde import Field, JsonSchema, empty_reason
 
 JSON = "JSON"
 
@@ -94,7 +94,8 @@ def _decode_by(validator: Validator | None) -> Decode:
         except RecursionError as error:
             raise Undecodable("it is nested too deeply") from error
         except Exception as error:
-            raise Undecodable(str(error) or type(error).__name__) from error
+            told = (str(error) or type(error).__name__) if len(data) > start else empty_reason("value")
+            raise Undecodable(told) from error
         if fault is not None:
             raise Undecodable(fault)
         return value

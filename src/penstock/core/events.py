@@ -134,7 +134,8 @@ class Forced(Event):
 class OffsetOutOfRange(Event):
     """The log, from ``low`` to ``high``, does not have ``offset``: retention was quicker, or the topic was made anew.
 
-    Fetching went on at ``moved_to``, as ``start`` says; ``skipped`` offsets were passed over by that.
+    Fetching went on at ``moved_to``, as ``start`` says; ``skipped`` offsets were passed over by that. Where ``from_``
+    or ``start`` names an offset above ``high``, it goes on at ``high``: nothing is replayed.
     """
 
     group: str

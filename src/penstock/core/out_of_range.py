@@ -17,8 +17,9 @@ class OutOfRange:
 
     @classmethod
     def found(cls, place: TopicPartition, offset: int, *, low: int, high: int, wanted: int | None) -> "OutOfRange":
-        """Go on where ``start`` wants to (None: where the log starts), if the log has that."""
-        return cls(place, offset, low, high, wanted if wanted is not None and low <= wanted <= high else low)
+        """Go on at ``wanted`` (None: where the log starts), or at the end of the log that is nearest to it."""
+        # Who names an offset above the end does not want what is below: nothing is replayed.
+        return cls(place, offset, low, high, low if wanted is None else max(low, min(wanted, high)))
 
     @property
     def skipped(self) -> int:

@@ -12,6 +12,7 @@ from penstock.core.record import TopicPartition as Place
 from penstock.engine.keeper import Keeper
 from penstock.engine.messages import Commit, CommitAnswer, Commits, Inbox
 from penstock.engine.transactor import Transactor
+from penstock.kafka.failures import commit_refusal
 
 # The client joins a rebalance in the background, so its generation may be a moment behind the group's.
 _PASSING_REFUSALS = frozenset(
@@ -37,6 +38,7 @@ class Committer:
     are waited for, so that each is answered even while a revoke drains. With a ``keeper`` what counts is what it keeps;
     the group's offsets only follow. The keeper saves in the background: a handler's transaction may hold the database
     for long, and a member that does not poll meanwhile would hold up its whole group. Only a last commit waits for it.
+    ``is_member`` is False for a handler that has chosen its partitions itself.
     """
 
     def __init__(
@@ -46,8 +48,10 @@ class Committer:
         *,
         ahead: bool = False,
         keeper: Keeper | None = None,
+        is_member: bool = True,
     ) -> None:
         self._inbox = inbox
+        self._is_member = is_member
         self._keeper = keeper
         self._saving: _Saving | None = None
         self._not_kept: dict[Place, tuple[tuple[int, str], str]] = {}
@@ -122,7 +126,7 @@ class Committer:
             else:
                 consumer.commit(offsets=_to_commit(commits), asynchronous=True)
         except KafkaException as error:
-            self.abandon(error.args[0].str())
+            self.abandon(self._why(error.args[0]))
 
     def on_commit(self, error: KafkaError | None, partitions: Sequence[TopicPartition]) -> None:
         """The client's callback."""
@@ -130,7 +134,7 @@ class Committer:
         for each in partitions:
             reason = error or each.error
             if reason is not None:
-                refused[each.topic, each.partition] = reason.str()
+                refused[each.topic, each.partition] = self._why(reason)
         commits = {(each.topic, each.partition): (each.offset, each.metadata or "") for each in partitions}
         self.answered(commits, refused)
 
@@ -181,10 +185,13 @@ class Committer:
                 if wait is not None and (reason.retriable() or reason.code() in _PASSING_REFUSALS):
                     time.sleep(wait)
                     continue
-                self.refuse(commits, reason.str())
+                self.refuse(commits, self._why(reason))
             else:
                 self.on_commit(None, done)
             return
+
+    def _why(self, error: KafkaError) -> str:
+        return commit_refusal(error, is_member=self._is_member)
 
     @staticmethod
     def _end_transaction(member: Any, transactor: Transactor) -> None:

@@ -35,7 +35,7 @@ from penstock.engine.owned_consumer import OwnedConsumer
 from penstock.engine.positions import FirstTimes, find_new_position
 from penstock.engine.relief import Relief
 from penstock.engine.transactor import Transactor
-from penstock.errors import PenstockError, ServerError, StoreError
+from penstock.errors import PenstockError, ServerError, StoreError, TopicError
 from penstock.kafka import make_consumer, member_settings, reader_settings
 from penstock.kafka.failures import is_final, kafka_error, translate
 
@@ -93,7 +93,9 @@ class Fetcher:
         self._ended = False  # in a way that the dispatcher knows of
         self._intake = Intake(handler, inbox, in_flight_room=in_flight_room, meanwhile=self._meanwhile)
         self._rebuild_seconds = _FIRST_REBUILD_SECONDS
-        self._committer = Committer(inbox, transactor, ahead=handler.is_at_most_once, keeper=keeper)
+        self._committer = Committer(
+            inbox, transactor, ahead=handler.is_at_most_once, keeper=keeper, is_member=not handler.partitions
+        )
         self._keeper = keeper
         # Made here, so that a setting that the client refuses is known before anything starts.
         self._consumer = self._make_consumer()
@@ -356,6 +358,12 @@ class Fetcher:
             error = error.error
         if not isinstance(error, PenstockError):
             error = translate(error, doing=doing or f"consuming {self._handler.source}", brokers=self._brokers)
+        if isinstance(error, TopicError) and not fatal:
+            # It was there when the app started.
+            error = TopicError(
+                f"A topic that the app consumes is gone, most likely deleted: {error.problem}",
+                hint="Once it is recreated, its new records are consumed from where start= says.",
+            )
         self._inbox.put(Trouble(error, fatal=fatal))
 
 

@@ -64,6 +64,8 @@ def find_new_position(consumer: Any, handler: Handler, place: Place, offset: int
     """Where to go on, as the log does not have this offset."""
     low, high = (_offsets_at(consumer, [place], when)[place] for when in (OFFSET_BEGINNING, OFFSET_END))
     wanted = _resolve(consumer, handler.start, [place])[place]
+    if isinstance(handler.from_, Mapping) and handler.from_.get(place) == offset > high:
+        wanted = offset  # it is the user's own offset, and not one of a log that was recreated
     return OutOfRange.found(place, offset, low=low, high=high, wanted=wanted)
 
 

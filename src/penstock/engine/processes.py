@@ -7,7 +7,7 @@ from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any, cast
 
-from penstock.app import Handler, NoControl, Reading, attempts, batch_attempts, engine_is_elsewhere
+from penstock.app import Handler, NoControl, Reading, attempts, batch_attempts, called, engine_is_elsewhere
 from penstock.codecs import RECORDS
 from penstock.core.outcome import Failed, Outcome, WorkerDied, failed
 from penstock.core.record import Record
@@ -76,7 +76,7 @@ class Child:
             self._pipe.recv()  # its word that it is ready
         except (EOFError, OSError):
             self.close()
-            module = self._handler.function.__module__
+            module = called(self._handler.function).__module__
             raise ConfigError(
                 f"A worker process of handler {self._handler.name} did not start ({_how(self._process.exitcode)}).",
                 hint=f'It imports the handler by its name. Try it alone: python -c "import {module}".',

@@ -20,7 +20,7 @@ from penstock.errors import PenstockError, ServerError, TopicError
 from penstock.kafka.addresses import require_listener
 from penstock.kafka.clients import LOG
 from penstock.kafka.diagnosis import why_silent
-from penstock.kafka.failures import kafka_error, translate
+from penstock.kafka.failures import OF_MEMBERS_ONLY, commit_refusal, kafka_error, translate
 from penstock.kafka.group_offsets import GroupOffsets
 from penstock.kafka.settings import admin_settings
 
@@ -242,6 +242,12 @@ class Cluster:
         except KafkaException as error:
             # Its answer may come yet, and would be taken for that of the next commit.
             self._groups.pop((group, False)).close()
+            refused = kafka_error(error)
+            if refused is not None and refused.code() in OF_MEMBERS_ONLY:
+                raise ServerError(
+                    f"The offsets of group {group!r} cannot be committed: {commit_refusal(refused, is_member=False)}.",
+                    hint="Stop its members first.",
+                ) from error
             raise self._no_answer(error, f"committing offsets of group {group}") from error
 
     def _offsets_of(self, group: str, *, stable: bool = False) -> GroupOffsets:

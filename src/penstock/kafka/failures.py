@@ -225,6 +225,8 @@ _TABLE: dict[int, _Row] = {
         "Check the names and values in settings.",
     ),
 }
+# What a commit is answered that comes from somebody who is no member, or not of the current generation.
+OF_MEMBERS_ONLY = frozenset(code for code, row in _TABLE.items() if row is _MOVED_ON)
 _SSL_FILES = (
     "See that the files of ssl.ca.location, ssl.certificate.location and ssl.key.location are there and hold PEM, and "
     "that ssl.key.password opens the key."
@@ -274,6 +276,18 @@ _FINAL_CODES = frozenset(
 def is_final(error: KafkaError) -> bool:
     """Whether this error of a consumer stops the app; others are reported, and the client goes on, or the next one."""
     return error.code() in _FINAL_CODES
+
+
+def commit_refusal(error: KafkaError, *, is_member: bool) -> str:
+    """Why the broker did not take a commit, by a member of the group or by somebody else."""
+    text = error.str()
+    if error.code() not in OF_MEMBERS_ONLY:
+        return text
+    if not is_member:
+        return f"the group has members, and the broker takes commits from these only ({text})"
+    if error.code() == KafkaError.REBALANCE_IN_PROGRESS:
+        return f"the group is rebalancing ({text}); the offset is committed after that"
+    return f"this member is not in the group's current generation ({text}); it rejoins, and its records come again"
 
 
 def kafka_error(error: BaseException) -> KafkaError | None:

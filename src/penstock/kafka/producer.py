@@ -1,6 +1,11 @@
 """A producer for users' own code: records that are acknowledged, or an error that is raised."""
 
+import atexit
+import logging
+import os
+import sys
 import threading
+import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -18,6 +23,7 @@ from penstock.serde import encode
 _POLL_SECONDS = 0.1
 _ROOM_SECONDS = 0.05
 _CLOSE_SECONDS = 5.0
+_EXIT_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +59,9 @@ class Producer:
     """Writes records that count once: idempotent, acknowledged by all replicas, errors raised and never dropped.
 
     ``send`` hands a record to a background thread and returns at once; where too many wait already, it waits for room.
-    Use it as a context manager, or call ``close``: what was not acknowledged by then has failed, and is raised.
+    Use it as a context manager, or call ``close``: what was not acknowledged by then has failed, and is raised. A
+    producer that is still open when the process exits is flushed for up to 30 seconds; what is not written by then is
+    reported on standard error, and the process exits with code 1.
 
         with Producer("localhost:9092") as producer:
             producer.send("orders", {"id": 1}, key="customer-7")
@@ -76,6 +84,8 @@ class Producer:
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._collect, name="penstock-producer", daemon=True)
         self._thread.start()
+        self._process = os.getpid()
+        _open.add(self)
 
     def __enter__(self) -> Self:
         return self
@@ -146,11 +156,21 @@ class Producer:
         if self._closing.is_set():
             return
         self._closing.set()
+        _open.discard(self)
         if self._producer.flush(-1 if timeout is None else timeout):
             # What waits is given up, so that it cannot arrive after its failure was told.
             self._producer.purge()
             self._producer.flush(_CLOSE_SECONDS)
         self._thread.join(_CLOSE_SECONDS)
+
+    def end_at_exit(self, seconds: float) -> tuple[int, str]:
+        """How many records are lost with this process, and why."""
+        if self._process != os.getpid():
+            return 0, ""  # a fork has neither the threads of the client nor its records
+        self._end(seconds)
+        with self._lock:
+            unseen = [delivery for delivery in self._failed if not delivery.was_seen]
+        return len(unseen), str(unseen[0].exception()) if unseen else ""
 
     def _collect(self) -> None:
         while not self._closing.is_set():
@@ -176,6 +196,33 @@ class Producer:
 
     def _translated(self, error: KafkaException, topic: str) -> PenstockError:
         return translate(error, doing=f"writing to topic {topic}", brokers=self._brokers, settings=self._settings)
+
+
+_open: set[Producer] = set()
+
+
+def _close_all() -> None:
+    """At exit: nobody is left to raise an error to, so what is lost is reported."""
+    deadline = time.monotonic() + _EXIT_SECONDS
+    lost = [producer.end_at_exit(max(0.0, deadline - time.monotonic())) for producer in [*_open]]
+    count = sum(number for number, _ in lost)
+    if not count:
+        return
+    what = "1 record was" if count == 1 else f"{count:,} records were"
+    reason = next(why for number, why in lost if number)
+    sys.stderr.write(
+        f"error: {what} not written to Kafka before the process ended: {reason}\n"
+        "Close a Producer before the end: with Producer(...) as producer, or producer.close(), which raises errors.\n"
+    )
+    # The exit code was decided before, and only this changes it. What else is to be done at exit is to flush logs.
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(1)
+
+
+# When this module is imported, so that nearly all of what others do at exit comes before.
+atexit.register(_close_all)
 
 
 def _to_bytes(text: bytes | str | None) -> bytes | None:

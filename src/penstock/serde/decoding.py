@@ -37,7 +37,7 @@ def decoder_for(hint: Any, *, what: str = "value") -> Decode:
     if len(kinds) == 1 and kinds[0] in (bytes, str):
         decode = _text_decoder(what) if kinds[0] is str else bytes
     else:
-        decode = _json_decoder(hint, kinds)
+        decode = _json_decoder(hint, kinds, what)
     return accepting_null(decode) if takes_null(hint) else refusing_null(decode, what)
 
 
@@ -96,9 +96,9 @@ def _text_decoder(what: str) -> Callable[[bytes], str]:
     return decode_text
 
 
-def _json_decoder(hint: Any, kinds: tuple[Any, ...]) -> Callable[[bytes], Any]:
+def _json_decoder(hint: Any, kinds: tuple[Any, ...], what: str) -> Callable[[bytes], Any]:
     if len(kinds) == 1 and hasattr(kinds[0], "model_validate_json"):
-        return _pydantic_decoder(kinds[0])
+        return _pydantic_decoder(kinds[0], what)
     _check_hint(hint)
     decode = msgspec.json.Decoder(hint).decode
 
@@ -106,7 +106,7 @@ def _json_decoder(hint: Any, kinds: tuple[Any, ...]) -> Callable[[bytes], Any]:
         try:
             return decode(data)
         except (msgspec.DecodeError, ValueError, RecursionError, MemoryError) as error:
-            raise Undecodable(str(error) or type(error).__name__) from error
+            raise Undecodable((str(error) or type(error).__name__) if data else empty_reason(what)) from error
 
     return decode_json
 
@@ -163,7 +163,7 @@ def make_portable(hint: Any) -> None:
             delattr(each, _NOTES)
 
 
-def _pydantic_decoder(model: Any) -> Callable[[bytes], Any]:
+def _pydantic_decoder(model: Any, what: str) -> Callable[[bytes], Any]:
     validate = model.model_validate_json
 
     def decode_model(data: bytes) -> Any:
@@ -175,7 +175,7 @@ def _pydantic_decoder(model: Any) -> Callable[[bytes], Any]:
         try:
             return validate(data)
         except (ValueError, RecursionError, MemoryError) as error:
-            raise Undecodable(_pydantic_reason(error)) from error
+            raise Undecodable(_pydantic_reason(error) if data else empty_reason(what)) from error
 
     return decode_model
 
@@ -219,3 +219,8 @@ def refusing_null(decode: Callable[[bytes], Any], what: str) -> Decode:
 def null_reason(what: str) -> str:
     kind = " (a tombstone)" if what == "value" else ""
     return f"the {what} is null{kind}; a handler that takes those has `| None` in its hint"
+
+
+def empty_reason(what: str) -> str:
+    kind = ", which is not a tombstone" if what == "value" else ""
+    return f"the {what} is empty (0 bytes{kind}), and JSON has at least one character"

@@ -97,6 +97,8 @@ def resume(
         known = max(finished.get(place, -1), committed.get(place, -1))
         if place in forced:
             offset, wanted = forced[place], starts[place]
+            if offset is not None and offset > log.end:
+                wanted = offset  # it is the user's own, and not one of a log that was recreated
         elif known >= 0:
             offset, wanted = known, starts[place]
         else:

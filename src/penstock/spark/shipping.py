@@ -17,7 +17,7 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 from pyspark import SparkContext
 
 import penstock
-from penstock.app import App
+from penstock.app import App, called
 from penstock.jvm.coordinates import spark_package
 from penstock.spark.own_code import find_own_code, package_files
 
@@ -51,7 +51,7 @@ class Shipment:
 
 def shipment_of(app: App) -> Shipment:
     functions = [*(each.function for each in app.handlers), *(each.function for each in app.pipelines)]
-    modules = tuple(dict.fromkeys(function.__module__ for function in functions))
+    modules = tuple(dict.fromkeys(called(function).__module__ for function in functions))
     code = find_own_code(modules)
     ours = dict(package_files("penstock", folder)) if (folder := Path(penstock.__file__).parent).is_dir() else {}
     return Shipment(

@@ -54,9 +54,9 @@ class HaltedTaskError(Exception):
         found = re.search(rf"{HaltedTaskError.__name__}: (\[.*\]) :halted", text)
         if found is None:
             return None
-        name, problem, hint, traceback = json.loads(found[1])
+        name, problem, hint, *traceback = json.loads(found[1])  # Spark's own expressions write none
         kind: type[PenstockError] = getattr(errors, name)
-        return kind(problem, hint=hint, traceback=traceback)
+        return kind(problem, hint=hint, traceback="".join(traceback))
 
 
 def for_workers(handler: Handler) -> Handler:

@@ -1,5 +1,7 @@
 """penstock.Producer on a real broker."""
 
+import subprocess
+import sys
 from datetime import UTC, datetime
 
 import pytest
@@ -30,3 +32,18 @@ def test_records_are_acknowledged_where_javas_clients_would_put_them_and_refusal
     producer.send(small, b"x" * 5_000)
     with pytest.raises(PenstockError, match=small):
         producer.close()
+
+
+def test_a_producer_that_nobody_closes_writes_everything_before_the_process_ends(
+    brokers: str, make_topic: MakeTopic
+) -> None:
+    topic = make_topic(1)
+    script = f"""
+from penstock import Producer
+producer = Producer({brokers!r}, settings={{"linger.ms": 1000}})
+for number in range(2_000):
+    producer.send({topic!r}, number)
+"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=300)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert len(read_records(brokers, topic)) == 2_000

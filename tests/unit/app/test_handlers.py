@@ -4,12 +4,13 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
 
 from penstock import NO_RETRY, App, Breaker, Record, Reject, Retry, Skip
-from penstock.app import attempts, attempts_async, batch_attempts, breaker_error, halt_error
+from penstock.app import attempts, attempts_async, batch_attempts, breaker_error, end_task, halt_error
 from penstock.core.breaker import Circuit
 from penstock.core.outcome import DONE, Done, Failed, Outcome, Outgoing, Skipped
 from penstock.errors import ConfigError
@@ -313,7 +314,7 @@ def test_a_cancelled_child_of_an_async_handler_is_a_failure_and_its_own_cancella
         outcome = await attempt(Record("orders", 0, 0, None, b"child"), 1)
         task = asyncio.ensure_future(attempt(Record("orders", 0, 1, None, b""), 1))
         await asyncio.sleep(0)
-        task.cancel()
+        end_task(task)
         with pytest.raises(asyncio.CancelledError):
             await task
         return outcome
@@ -336,3 +337,50 @@ def test_the_error_of_a_breaker_says_how_many_and_what_to_do() -> None:
     assert "orders[0]@5: ValueError: no address" in str(error)
     assert "breaker" in error.hint
     assert error.exit_code == 5
+
+
+def test_a_partial_function_is_a_handler_under_the_name_of_the_function() -> None:
+    def tax(rate: int, order: Order) -> int:
+        return order.id * rate
+
+    async def ship(order: Order, record: Record, *, carrier: str) -> str:
+        return f"{order.id} by {carrier}"
+
+    app = App("shop")
+    app.consume("orders", to="taxes")(partial(tax, 2))
+    app.consume("orders", to="shipments", group="b")(partial(partial(ship, carrier="rail")))
+    taxed, shipped = app.handlers
+    assert (taxed.name, shipped.name) == ("tax", "ship")
+    assert (taxed.signature.is_async, shipped.signature.is_async) == (False, True)
+    record = Record("orders", 0, 0, None, b'{"id": 21}')
+    assert attempts(taxed)(record, 1) == Done(Outgoing("taxes", None, b"42"))
+    assert asyncio.run(_outcome(attempts_async(shipped)(record, 1))) == Done(Outgoing("shipments", None, b"21 by rail"))
+
+
+def test_an_object_that_can_be_called_is_a_handler_under_the_name_of_its_class() -> None:
+    class Ship:
+        async def __call__(self, order: Order) -> int:
+            return order.id
+
+    app = App("shop")
+    app.consume("orders", to="out")(Ship())
+    (handler,) = app.handlers
+    assert handler.name == "Ship"
+    record = Record("orders", 0, 0, None, b'{"id": 21}')
+    assert asyncio.run(_outcome(attempts_async(handler)(record, 1))) == Done(Outgoing("out", None, b"21"))
+
+
+async def _outcome(awaited: Awaitable[Outcome]) -> Outcome:
+    return await awaited
+
+
+def test_a_misspelt_option_is_an_error_that_names_the_right_one() -> None:
+    app = App("shop")
+    with pytest.raises(ConfigError, match=r"@app.consume has no option 'concurency'. Did you mean 'concurrency'\?"):
+        app.consume("orders", concurency=5)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"@app.pipeline has no option 'grup'. Did you mean 'group'\?"):
+        app.pipeline("orders", to="out", grup="g")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"App has no option 'broker'. Did you mean 'brokers'\?"):
+        App("shop", broker="localhost:9092")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"has no option 'xyz'. There are: assignor, batch"):
+        app.consume("orders", xyz=5)  # type: ignore[arg-type]

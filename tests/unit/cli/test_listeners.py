@@ -129,7 +129,8 @@ def test_what_was_skipped_and_what_starts_again_is_told() -> None:
     ))  # fmt: skip
     narrator(events.Restarting(group="g", handler="ship", attempt=1, reason="A Python process died.", seconds=1.5))
     assert text.getvalue() == (
-        "orders[1]@4: the log has 10 to 90 only; goes on at 10, 6 skipped\n"
+        "orders[1]@4: retention has deleted this record; the log begins at 10. Consuming goes on at 10; 6 offsets are "
+        "skipped.\n"
         "ship starts again in 1.5 s: A Python process died.\n"
     )
 
@@ -187,3 +188,32 @@ def test_a_download_is_counted_in_megabytes() -> None:
         steps.step("Fetching Kafka", done=10_200_000, total=45_000_000, unit="bytes")
     assert "10.2 of 45.0 MB" in text.getvalue()
     assert "records" not in text.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("offset", "moved_to", "skipped", "told"),
+    [
+        (
+            500,
+            0,
+            0,
+            "deleted and recreated, and this offset belongs to the old one. Consuming goes on at 0",
+        ),
+        (5_000, 0, 0, "the log ends at 600: the topic was deleted and recreated, or nobody has written so far yet."),
+        (5_000, 600, 600, "Consuming goes on at 600; 600 offsets are skipped."),
+        (500, 1, 1, "1 offset is skipped."),
+    ],
+)
+def test_why_an_offset_moved_is_told_truly(offset: int, moved_to: int, skipped: int, told: str) -> None:
+    moved = events.OffsetOutOfRange(
+        group="g",
+        member="m",
+        topic="t",
+        partition=0,
+        offset=offset,
+        low=0,
+        high=600,
+        moved_to=moved_to,
+        skipped=skipped,
+    )
+    assert told in narrate(moved)

@@ -4,7 +4,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from penstock.errors import ConfigError, PenstockError, ServerError, TopicError
-from penstock.kafka.failures import _FINAL_CODES, _TABLE, is_final, translate
+from penstock.kafka.failures import _FINAL_CODES, _TABLE, commit_refusal, is_final, translate
 
 CODES = {
     name: code
@@ -91,3 +91,14 @@ def test_a_file_that_the_client_cannot_read_is_told_from_a_wrong_setting() -> No
     assert "ssl.key.location failed" in unread.problem
     assert "ssl.key.password opens the key" in unread.hint
     assert "names and values" in translated(KafkaError._INVALID_ARG, "No such configuration property").hint
+
+
+def test_a_refused_commit_is_told_truly_to_members_and_to_others() -> None:
+    unknown, rebalancing = KafkaError(KafkaError.UNKNOWN_MEMBER_ID), KafkaError(KafkaError.REBALANCE_IN_PROGRESS)
+    assert commit_refusal(unknown, is_member=False).startswith(
+        "the group has members, and the broker takes commits from"
+    )
+    assert commit_refusal(unknown, is_member=True).startswith("this member is not in the group's current generation")
+    assert commit_refusal(rebalancing, is_member=True).startswith("the group is rebalancing")
+    other = KafkaError(KafkaError.OFFSET_METADATA_TOO_LARGE)
+    assert commit_refusal(other, is_member=False) == other.str()

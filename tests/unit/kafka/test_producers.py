@@ -2,6 +2,8 @@
 
 import ctypes
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -116,3 +118,32 @@ def test_the_clients_partitioner_is_that_of_java(key: bytes, signed: int) -> Non
     ]
     for partitions in (3, 4, 7, 12, 100):
         assert murmur2(None, key, len(key), partitions, None, None) == (signed & 0x7FFFFFFF) % partitions
+
+
+LEFT_OPEN = """
+import atexit, logging, sys
+atexit.register(print, "the last one")
+from penstock import Producer
+atexit.register(print, "cleaned up")
+producer = Producer({brokers!r}, settings={{"delivery.timeout.ms": 300, "request.timeout.ms": 200, "linger.ms": 0}})
+for number in range({count}):
+    producer.send("orders", number)
+print("sent")
+"""
+
+
+@pytest.mark.parametrize(("count", "told"), [(20, "20 records were not written"), (1, "1 record was not written")])
+def test_what_an_open_producer_cannot_write_before_the_exit_is_reported_with_code_1(count: int, told: str) -> None:
+    script = LEFT_OPEN.format(brokers=NOWHERE, count=count)
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=300)
+    assert ended.returncode == 1
+    assert told in ended.stderr
+    assert "producer.close()" in ended.stderr
+    assert ended.stdout.splitlines()[:2] == ["sent", "cleaned up"]
+
+
+def test_an_open_producer_that_has_nothing_to_write_is_no_error_at_exit() -> None:
+    script = LEFT_OPEN.format(brokers=NOWHERE, count=0)
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=300)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.splitlines() == ["sent", "cleaned up", "the last one"]

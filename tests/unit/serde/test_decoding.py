@@ -74,6 +74,9 @@ def test_a_tombstone_is_refused_where_the_hint_does_not(hint: Any) -> None:
     [
         (str, b"ab\xff", "not UTF-8 text: invalid start byte at byte 2"),
         (dict, b"{", "Input data was truncated"),
+        (dict, b"", r"the value is empty \(0 bytes, which is not a tombstone\), and JSON has at least one character"),
+        (Order | None, b"", "the value is empty"),
+        (Model, b"", "the value is empty"),
         (dict, b"[1]", "Expected `object`, got `array`"),
         (Order, b'{"id":"x","items":[]}', r"Expected `int`, got `str` - at `\$.id`"),
         (Order, b'{"id":1}', "missing required field `items`"),

@@ -45,13 +45,19 @@ def test_a_new_group_starts_where_it_is_told_to() -> None:
     assert not earliest.reset | latest.reset
 
 
-def test_a_start_that_the_log_does_not_have_is_reported_and_becomes_its_first_offset() -> None:
+def test_a_start_that_the_log_does_not_have_is_reported_and_becomes_the_nearest_that_it_has() -> None:
     found = resumed(starts={A: 4, B: 51})
-    assert found.offsets == {A: EARLIEST, B: EARLIEST}
+    assert found.offsets == {A: EARLIEST, B: 50}
     assert [(each.place, each.offset, each.moved_to, each.skipped) for each in found.moved] == [
         (A, 4, 10, 6),
-        (B, 51, 0, 0),
+        (B, 51, 50, 50),
     ]
+
+
+def test_an_offset_above_the_end_that_is_forced_replays_nothing() -> None:
+    found = resumed(committed={A: 40, B: 20}, forced={A: 1_000})
+    assert found.offsets == {A: 100, B: 20}
+    assert [(each.offset, each.moved_to) for each in found.moved] == [(1_000, 100)]
 
 
 def test_without_a_checkpoint_the_group_s_offsets_count() -> None:

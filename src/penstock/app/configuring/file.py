@@ -2,12 +2,12 @@
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from penstock.app.configuring.given import Given, read_given, require_handler
 from penstock.app.configuring.options import SETTINGS, app_options, handler_options
+from penstock.core.suggesting import suggestion
 from penstock.errors import ConfigError
 
 DEFAULT_FILE = "penstock.toml"
@@ -84,9 +84,7 @@ def _unknown(key: str, origin: str) -> ConfigError:
             hint='Put it under [handlers.NAME], or [handlers."*"] for all.',
         )
     known = [*app_options(), SETTINGS, _HANDLERS]
-    nearest = get_close_matches(key, known, n=1)
-    hint = f"Did you mean {nearest[0]!r}?" if nearest else f"There are: {', '.join(known)}."
-    return ConfigError(f"{origin}: the app has no option {key!r}.", hint=hint)
+    return ConfigError(f"{origin}: the app has no option {key!r}.", hint=suggestion(key, known))
 
 
 def _origin(path: Path, text: str, *keys: str) -> str:

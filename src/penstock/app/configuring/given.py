@@ -2,11 +2,11 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 from penstock.app.configuring.options import SETTINGS, Option, app_options, find_option, handler_options
 from penstock.core.settings import hide_passwords, require_known
+from penstock.core.suggesting import suggestion
 from penstock.errors import ConfigError
 
 ALL = "*"
@@ -35,8 +35,7 @@ def read_given(handler: str | None, path: Sequence[str], value: Any, origin: str
 def require_handler(name: str, handlers: Collection[str], origin: str) -> None:
     if name in handlers or name == ALL:
         return
-    nearest = get_close_matches(name, handlers, n=1)
-    hint = f"Did you mean {nearest[0]!r}?" if nearest else f"The app has: {', '.join(handlers)}."
+    hint = suggestion(name, handlers, otherwise=f"The app has: {', '.join(handlers)}.")
     raise ConfigError(f"{origin}: there is no handler {name!r}.", hint=hint)
 
 

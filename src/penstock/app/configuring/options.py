@@ -6,12 +6,12 @@ All of it comes from the signatures of ``App`` and ``App.consume``: an option ad
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from difflib import get_close_matches
 from functools import cache
 from typing import Any, get_type_hints
 
 from penstock.app.application import App
 from penstock.app.configuring.values import Reader, list_reader, reader_for
+from penstock.core.suggesting import suggestion
 from penstock.errors import ConfigError
 
 SETTINGS = "settings"
@@ -45,10 +45,8 @@ def find_option(options: Mapping[str, Option], name: str, *, of: str, origin: st
     """The option of this name; an unknown one is an error that names the nearest."""
     if name in options:
         return options[name]
-    nearest = get_close_matches(name, options, n=1)
-    there_are = f"There are: {', '.join(sorted(options))}." if options else "It takes one value, without parts."
-    hint = f"Did you mean {nearest[0]!r}?" if nearest else there_are
-    raise ConfigError(f"{origin}: {of} has no option {name!r}.", hint=hint)
+    no_parts = "" if options else "It takes one value, without parts."
+    raise ConfigError(f"{origin}: {of} has no option {name!r}.", hint=suggestion(name, options, otherwise=no_parts))
 
 
 def _of_function(function: Callable[..., Any]) -> Iterator[tuple[str, Option]]:

@@ -174,7 +174,7 @@ def test_the_registry_comes_whole_or_in_parts_and_reaches_every_handler(folder: 
         ("brokers = ", "penstock.toml is not TOML: Invalid value (at end of document)", "quotes"),
         ("brokers = 5", "penstock.toml line 1: brokers=5 is wrong", "It takes text"),
         ("\nbroker = 'b'", "penstock.toml line 2: the app has no option 'broker'", "Did you mean 'brokers'?"),
-        ("zzzzzz = 1", "the app has no option 'zzzzzz'", "There are: brokers, registry, create_topics, settings"),
+        ("zzzzzz = 1", "the app has no option 'zzzzzz'", "There are: brokers, create_topics, handlers, registry, "),
         ("concurrency = 5", "line 1: 'concurrency' is an option of handlers", '[handlers."*"]'),
         ("settings = 5", "line 1: settings is not a table", "[settings]"),
         ("handlers = 5", "line 1: handlers is not a table", "[handlers.NAME]"),
