@@ -65,8 +65,7 @@ def main() -> NoReturn:
         _show(error.problem, error.hint, kind=type(error).__name__, raised=error.traceback)
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
-        _show("Interrupted.", "", kind="Interrupted")
-        sys.exit(_INTERRUPTED)
+        result = _INTERRUPTED
     except Exception as error:
         # Typer's versions differ in whose UsageError they raise, click's or their own copy, so it is known by its form.
         format_message = getattr(error, "format_message", None)
@@ -76,6 +75,8 @@ def main() -> NoReturn:
         if problem := format_message():  # none where no command was given, and the help says it all
             _show(problem, f"See `{context.command_path if context else 'penstock'} --help`.", kind="UsageError")
         sys.exit(getattr(error, "exit_code", 2))
+    if result == _INTERRUPTED:  # Typer 0.29 returns it for Ctrl+C; others raise
+        _show("Interrupted.", "", kind="Interrupted")
     sys.exit(result if isinstance(result, int) else 0)
 
 

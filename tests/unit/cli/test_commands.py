@@ -1,6 +1,8 @@
 """What every command has: help with an example, ``--json``; and completion in shells."""
 
+import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,7 +13,8 @@ import pytest
 from typer.main import get_command
 
 from penstock import __version__
-from penstock.cli.entry import app
+from penstock.cli.entry import app, main
+from penstock.devkit import Embedded
 
 BIN = Path(sys.executable).parent
 
@@ -83,7 +86,7 @@ def test_bash_completes_commands_and_options_once_it_is_installed(tmp_path: Path
     """
     environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "HOME": str(tmp_path)}
     done = subprocess.run(
-        ["bash", "-c", program], env=environment, capture_output=True, text=True, timeout=60, check=True
+        ["bash", "-c", program], env=environment, capture_output=True, text=True, timeout=300, check=True
     )
     assert done.stdout.splitlines() == ["replay", "--watch"]
 
@@ -110,3 +113,32 @@ def test_without_a_command_the_help_says_it_all(words: list[str]) -> None:
     assert done.returncode == 2
     assert "Usage: penstock" in done.stdout
     assert done.stderr == ""
+
+
+@pytest.fixture
+def interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl+C while `penstock status` looks."""
+
+    def look(_: Embedded) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Embedded, "status", look)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+
+
+@pytest.mark.usefixtures("interrupted")
+def test_an_interrupted_command_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["penstock", "status"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert (ended.value.code, capsys.readouterr().err) == (130, "error: Interrupted.\n")
+
+
+@pytest.mark.usefixtures("interrupted")
+def test_an_interrupted_command_says_so_in_json(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["penstock", "status", "--json"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert (ended.value.code, json.loads(capsys.readouterr().out)["error"]["type"]) == (130, "Interrupted")

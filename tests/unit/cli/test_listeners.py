@@ -160,3 +160,11 @@ def test_a_traceback_cannot_drive_the_terminal() -> None:
     assert "\u202e" not in text
     assert "\r" not in text
     assert "\\x1b[2J" in text
+
+
+def test_a_download_is_counted_in_megabytes() -> None:
+    text = io.StringIO()
+    with Steps(Screen(file=text, width=120, force_terminal=True, color_system=None)) as steps:
+        steps.step("Fetching Kafka", done=10_200_000, total=45_000_000, unit="bytes")
+    assert "10.2 of 45.0 MB" in text.getvalue()
+    assert "records" not in text.getvalue()
