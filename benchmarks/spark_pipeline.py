@@ -172,8 +172,10 @@ def measure_dirty(brokers: str, records: int, batch: int, rounds: int, bad: int)
         for number in range(rounds + 1):
             for kind, topic in topics.items():
                 seen = pipeline(session, brokers, topic, f"{name}.out", batch=batch, as_json=True)
+                seconds = sum(each.seconds for each in seen if isinstance(each, BatchFinished))
+                Console(stderr=True).print(f"round {number}, {kind}: {seconds:.1f} s")
                 if number:  # the first round warms up
-                    times[kind].append(sum(each.seconds for each in seen if isinstance(each, BatchFinished)))
+                    times[kind].append(seconds)
     return times
 
 

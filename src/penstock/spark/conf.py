@@ -78,6 +78,11 @@ def session_conf(
         "spark.app.name": f"penstock {name}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        # Spark keeps a history for its UI even without one: by default of so many tasks that a stream fills the memory.
+        "spark.ui.retainedJobs": "100",
+        "spark.ui.retainedStages": "100",
+        "spark.ui.retainedTasks": "1000",
+        "spark.sql.ui.retainedExecutions": "20",
         "spark.sql.session.timeZone": "UTC",
         # Hive's would look for a database first.
         "spark.sql.catalogImplementation": "in-memory",

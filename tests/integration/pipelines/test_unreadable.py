@@ -14,6 +14,7 @@ from bed import CatchUp, MakeTopic, committed, of_kind, produce, read_records
 from penstock import App
 from penstock.core import events
 from penstock.kafka import Cluster, make_producer
+from penstock.kafka.reading import read_places
 
 
 @dataclass
@@ -26,10 +27,12 @@ def order(number: int) -> bytes:
     return json.dumps({"id": number, "amount": number / 2}).encode()
 
 
-def copying(group: str, source: str, **options: Any) -> App:
+def copying(group: str, *sources: str, **options: Any) -> App:
     app = App(group)
 
-    @app.pipeline(source, value=options.pop("value", Order), to=f"{group}.out", dead_letter=f"{group}.dead", **options)
+    @app.pipeline(
+        *sources, value=options.pop("value", Order), to=f"{group}.out", dead_letter=f"{group}.dead", **options
+    )
     def copy(orders: DataFrame) -> DataFrame:
         return orders.select("id")
 
@@ -59,11 +62,23 @@ def dead_offsets(brokers: str, group: str) -> list[tuple[int, int]]:
     )
 
 
+def test_records_are_fetched_by_their_offsets_however_far_apart_they_are(
+    brokers: str, cluster: Cluster, make_topic: MakeTopic
+) -> None:
+    topic = make_topic(2)
+    for partition in (0, 1):
+        produce(brokers, topic, range(9_000), partition=partition)
+    wanted = {(topic, 0): [8_999, 3, 4, 5_000], (topic, 1): [0, 9_500]}
+    found = [(record.partition, record.offset, record.value) for record in read_places(cluster, wanted)]
+    assert sorted(found) == [(0, 3, b"3"), (0, 4, b"4"), (0, 5_000, b"5000"), (0, 8_999, b"8999"), (1, 0, b"0")]
+    assert list(read_places(cluster, {})) == []
+
+
 def test_a_few_unreadable_records_need_no_other_job_than_the_batch_itself(
     brokers: str, group: str, make_topic: MakeTopic, catch_up: CatchUp, spark: SparkSession
 ) -> None:
-    source = make_topic(2)
-    app = copying(group, source)
+    source, other = make_topic(2), make_topic()
+    app = copying(group, source, other)
     produce(brokers, source, map(order, range(100)))
     produce(brokers, source, map(order, range(100)), partition=1)
     before = jobs(spark)
@@ -71,11 +86,12 @@ def test_a_few_unreadable_records_need_no_other_job_than_the_batch_itself(
     clean = jobs(spark) - before
     produce(brokers, source, [b"nonsense" if number in (3, 50) else order(number) for number in range(100)])
     produce(brokers, source, [b"nonsense" if number == 99 else order(number) for number in range(100)], partition=1)
+    produce(brokers, other, [b"nonsense"])
     seen = catch_up(app)
     assert jobs(spark) - before == 2 * clean
     (stopped,) = of_kind(seen, events.Stopped)
-    assert (stopped.read, stopped.written, stopped.dead_lettered) == (200, 197, 3)
-    assert dead_offsets(brokers, group) == [(0, 103), (0, 150), (1, 199)]
+    assert (stopped.read, stopped.written, stopped.dead_lettered) == (201, 197, 4)
+    assert dead_offsets(brokers, group) == [(0, 0), (0, 103), (0, 150), (1, 199)]
 
 
 @pytest.mark.parametrize("how", ["as they are", "counted by id"])

@@ -106,7 +106,7 @@ class Outlet:
             (topic,) = self.pipeline.outputs[self.output]
             assert isinstance(topic, Topic)  # noqa: S101 - as Pipeline has it with this delivery
             self.exactly_once.rows.write(kafka_rows(rows, topic), task_ranges(execution(), self.pipeline.name))
-        seen = seen_by(execution(), self.sources)
+        seen = seen_by(execution(), {name: self.pipeline.sources[name].topics for name in self.sources})
         dead = 0
         if self.pipeline.dead_letter is not None:
             session = rows.sparkSession
@@ -181,7 +181,7 @@ class Outlet:
         if self.exactly_once is not None:
             made, execution = as_batch(counted(letters))
             self.exactly_once.letters.write(made, task_ranges(execution, pipeline.name))
-            return seen_by(execution, ()).rows
+            return seen_by(execution, {}).rows
         letters = letters.persist()
         try:
             letters.write.format("kafka").options(**sink_options(self.clients)).save()

@@ -5,7 +5,7 @@ as soon as its job is over.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -77,8 +77,8 @@ def counted(rows: DataFrame, name: str = _ROWS) -> DataFrame:
     return rows.observe(name, F.count(F.lit(1)).alias("rows"))
 
 
-def seen_by(execution: Any, sources: Iterable[str]) -> Seen:
-    """The counts of a JVM ``QueryExecution``."""
+def seen_by(execution: Any, sources: Mapping[str, Sequence[str]]) -> Seen:
+    """The counts of a JVM ``QueryExecution``, for sources with these topics."""
     metrics = execution.observedMetrics()
     names = {name: f"{READ_METRIC}{name}" for name in sources}
     found = {name: metrics.apply(metric) for name, metric in names.items() if metrics.contains(metric)}
@@ -87,14 +87,15 @@ def seen_by(execution: Any, sources: Iterable[str]) -> Seen:
         read={name: int(row.getLong(0)) for name, row in found.items()},
         unreadable={name: int(row.getLong(1)) for name, row in found.items()},
         rows=int(rows),
-        places={name: _places(row) for name, row in found.items()},
+        places={name: _places(row, sources[name]) for name, row in found.items()},
     )
 
 
-def _places(metrics: Any) -> list[tuple[str, int, int]]:
+def _places(metrics: Any, topics: Sequence[str]) -> list[tuple[str, int, int]]:
+    """Topics are noted by their number, as Spark counts: from 1 on."""
+    noted = json.loads(metrics.json())["places"]
     # A task that Spark ran twice may have noted a place twice.
-    found = {(each["topic"], each["partition"], each["offset"]) for each in json.loads(metrics.json())["places"]}
-    return sorted(found)
+    return sorted({(topics[each["topic"] - 1], each["partition"], each["offset"]) for each in noted})
 
 
 def reads_all(execution: Any, source: str) -> bool:

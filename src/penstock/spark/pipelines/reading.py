@@ -21,8 +21,8 @@ from penstock.spark.source import reading_options
 READ_METRIC = "penstock.read."
 
 # Of so many unreadable records of a batch, Spark notes the places; the driver fetches those from Kafka itself. Where
-# there are more, Spark reads the batch once more. Spark keeps what was noted for each of its last tasks, so this is no
-# place for megabytes.
+# there are more, Spark reads the batch once more. Spark keeps what was noted as text, for each of its last tasks, which
+# are thousands; so a place is three numbers.
 MOST_PLACES = 256
 
 _FIRST_BATCH = 250_000
@@ -101,7 +101,8 @@ def _readable(raw: DataFrame, pipeline: Pipeline, name: str, schemas: Schemas | 
     source = pipeline.sources[name]
     # What is observed here is also a wall for the optimizer: filters that it would push through it would have Spark
     # read the JSON twice.
-    place = F.when(F.col(WHY).isNotNull(), F.struct("topic", "partition", "offset"))
+    topic = F.array_position(F.array(*map(F.lit, source.topics)), F.col("topic")).cast("int").alias("topic")
+    place = F.when(F.col(WHY).isNotNull(), F.struct(topic, "partition", "offset"))
     rows = decoded(raw, source, schemas).observe(
         f"{READ_METRIC}{name}",
         F.count(F.lit(1)).alias("read"),
