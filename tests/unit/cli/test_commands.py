@@ -69,7 +69,7 @@ def penstock(*arguments: str, **variables: str) -> str:
     # Which shell one is in is found out by looking at processes, of which a test has others.
     environment = {**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1", **variables}
     command = [str(BIN / "penstock"), *arguments]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
     return done.stdout
 
 
@@ -83,7 +83,7 @@ def test_bash_completes_commands_and_options_once_it_is_installed(tmp_path: Path
     """
     environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "HOME": str(tmp_path)}
     done = subprocess.run(
-        ["bash", "-c", program], env=environment, capture_output=True, text=True, timeout=60, check=True
+        ["bash", "-c", program], env=environment, capture_output=True, text=True, timeout=300, check=True
     )
     assert done.stdout.splitlines() == ["replay", "--watch"]
 
