@@ -1,6 +1,7 @@
 """A command that runs beside the tests, and is shown when it has ended."""
 
 import os
+import shlex
 import signal
 import subprocess
 import tempfile
@@ -11,6 +12,7 @@ from suite.report import say
 
 class Background:
     def __init__(self, command: Sequence[str]) -> None:
+        self._command = command
         self._output = tempfile.TemporaryFile(mode="w+")  # noqa: SIM115 - closed when it was shown
         self._process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=self._output, stderr=subprocess.STDOUT, start_new_session=True
@@ -22,6 +24,8 @@ class Background:
         self._output.seek(0)
         say(self._output.read().rstrip())
         self._output.close()
+        if code:
+            say(f"FAILED {shlex.join(self._command)} (code {code})")
         return code == 0
 
     def stop(self) -> None:

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from bed import WAIT_SECONDS, MakeTopic, Running, catch_up, committed, lag, of_kind, produce, running, wait_for
+from bed import QUICK, WAIT_SECONDS, MakeTopic, Running, catch_up, committed, lag, of_kind, produce, running, wait_for
 from penstock import App, Record, Retry
 from penstock.core import events
 from penstock.errors import ServerError
@@ -87,26 +87,28 @@ def test_a_handler_that_never_ends_is_left_behind_after_the_drain_timeout(
 def test_members_share_the_partitions_and_give_them_back_without_loss_or_repeats(
     brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic
 ) -> None:
-    source = make_topic(4)
+    source, helped = make_topic(4), threading.Event()
     seen: Counter[tuple[int, int]] = Counter()
 
     def app() -> App:
         made = App(group)
 
-        @made.consume(source, settings={"heartbeat.interval.ms": 300})
+        @made.consume(source, settings=QUICK)
         def handle(value: bytes, record: Record) -> None:
             seen[record.partition, record.offset] += 1
-            threading.Event().wait(0.01)
+            # Slowly, until there is nothing more for the second to be in time for.
+            helped.wait(0.2)
 
         return made
 
     for partition in range(4):
         produce(brokers, source, range(600), partition=partition)
     with running(app(), brokers) as first:
-        wait_for(lambda: len(seen) > 100, "the first member to work")
+        wait_for(lambda: len(seen) > 10, "the first member to work")
         second = Running(app(), brokers)
         wait_for(lambda: of_kind(second.events, events.Assigned), "the second member to get partitions")
         wait_for(lambda: of_kind(second.events, events.Finished), "the second member to work")
+        helped.set()
         second.stop()
         wait_for(lambda: len(seen) == 2_400, "everything to be handled")
         moved = {event.partition for event in of_kind(first.events, events.Revoked)}

@@ -72,7 +72,7 @@ def penstock(*arguments: str, **variables: str) -> str:
     # Which shell one is in is found out by looking at processes, of which a test has others.
     environment = {**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1", **variables}
     command = [str(BIN / "penstock"), *arguments]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
     return done.stdout
 
 

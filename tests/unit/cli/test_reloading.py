@@ -60,7 +60,7 @@ class Reloading:
         self._process.send_signal(number)
 
     def exit_code(self) -> int:
-        return self._process.wait(60)
+        return self._process.wait(300)
 
     def _read(self, name: str) -> list[str]:
         file = self._folder / name

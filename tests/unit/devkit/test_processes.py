@@ -14,9 +14,9 @@ from penstock.devkit.layout import STATE_FILE, Layout, Node, load_layout, save_l
 from penstock.devkit.processes import end, find_servers, launch, log_file, newest_layout
 
 LAYOUT = Layout("id", "/data", "512m", (Node(1, 9092, 20001),))
-POLITE = "import time; print('up', flush=True); time.sleep(60)"
+POLITE = "import time; print('up', flush=True); time.sleep(600)"
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {POLITE}"
-WAIT_SECONDS = 10
+WAIT_SECONDS = 120
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from penstock.core.work import Work
 from penstock.engine.messages import Worked
 from penstock.engine.workers import EventLoopWorkers
 
-WAIT_SECONDS = 30
+WAIT_SECONDS = 120
 
 
 class Inbox(SimpleQueue[Any]):

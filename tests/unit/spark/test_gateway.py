@@ -12,7 +12,7 @@ from penstock.spark.session import start_session
 
 
 def test_a_cluster_that_never_answers_ends_the_jvm_and_is_told() -> None:
-    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 
     def ask() -> None:
         with _bounded(process, "yarn", Path("spark.log"), seconds=0.01):
