@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +37,7 @@ class Reader:
         self._folder.mkdir(parents=True)
         self._said = folder / "said"
         self._after = folder / "variables"
+        self._in_background: list[int] = []
         hidden = ("VIRTUAL_ENV", "PYTHONPATH", "PYTEST_")
         self._variables = {
             **{name: value for name, value in os.environ.items() if not name.startswith(("PENSTOCK_", *hidden))},
@@ -61,6 +63,9 @@ class Reader:
 
     def leave(self) -> None:
         """Whatever a page has left running."""
+        for group in self._in_background:
+            with suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGKILL)
         self._run("penstock down --wipe")
 
     def _run(self, text: str) -> Done:
@@ -76,6 +81,8 @@ class Reader:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+            if text.endswith("&"):
+                self._in_background.append(process.pid)
             try:
                 code = self._wait(process, until_interrupted=_goes_on(text))
             finally:
