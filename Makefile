@@ -42,6 +42,10 @@ layers: $(STAMP) ## Who may import whom (DESIGN.md)
 unit: $(STAMP) ## The fast tests: no Kafka, no Spark
 	@$(SUITE) tests/unit
 
+.PHONY: docs-check
+docs-check: $(STAMP) ## Follow README.md and docs/*.md with only the wheel installed; page=README.md for one. Part of `make test`
+	@scripts/docs-check $(BIN)/pytest $(page)
+
 .PHONY: bench
 bench: $(STAMP) ## The local engine against bare client loops, in one run
 	@$(BIN)/python benchmarks/local_engine.py

@@ -26,6 +26,9 @@ CONSUMER_DEFAULTS: dict[str, Any] = {
     # Bounds what the client buffers on top of max_in_flight; small records take several times what it counts.
     "queued.max.messages.kbytes": 4_096,
 }
+# Members hear of a rebalance with their heartbeats. What the first to hear commits waits behind its own join until the
+# last has joined: the broker answers a connection in order. So where each record is committed, all hear of it soon.
+_RECORD_HEARTBEAT_MS = 500
 _MAX_MESSAGE_BYTES = 1_000_000_000  # as much as the client allows
 # How often the client says how it is, where we listen and the user does not.
 _STATISTICS_MS = 1_000
@@ -54,6 +57,8 @@ def member_settings(handler: Handler, number: int) -> dict[str, Any]:
     settings: dict[str, Any] = {**reader_settings(handler), "group.protocol": handler.protocol}
     if handler.protocol == "classic":
         settings["partition.assignment.strategy"] = handler.assignor or "cooperative-sticky"
+        if handler.commit == "record" and "heartbeat.interval.ms" not in handler.settings:
+            settings["heartbeat.interval.ms"] = _RECORD_HEARTBEAT_MS
     elif handler.assignor is not None:
         settings["group.remote.assignor"] = handler.assignor
     name = static_id(handler, number)

@@ -96,7 +96,8 @@ class Cluster:
                 # Lists leave out what one may not see; asked for by its name, it is denied instead.
                 self.topic_ids([name])
                 nearest = get_close_matches(name, existing, n=1)
-                hint = f"Did you mean {nearest[0]!r}?" if nearest else "Create it, or check its name."
+                create = f"Create it with `penstock topics create {name} --partitions 4`, or check its name."
+                hint = f"Did you mean {nearest[0]!r}?" if nearest else create
                 raise TopicError(f"Topic {name!r} does not exist at {self.brokers}.", hint=hint)
         return {name: existing[name] for name in names}
 

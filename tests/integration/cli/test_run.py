@@ -248,7 +248,7 @@ def run(folder: Path, *arguments: str, env: dict[str, str] | None = None) -> tup
         (["run", "shop:app", "--for", "soon"], 2, "--for='soon' is not a duration", "such as"),
         (["run", "shop:app", "--for", "1s", "--until-caught-up"], 2, "do not end by themselves", "Leave out"),
         (["run", "shop:app", "--engine", "flink"], 2, "'flink' is not one of", "penstock run --help"),
-        (["run", "shop:app", "-b", "{brokers}"], 4, "does not exist at", "Create it, or check its name"),
+        (["run", "shop:app", "-b", "{brokers}"], 4, "does not exist at", "Create it with `penstock topics create"),
         (["run", "shop:app", "-b", "{brokers}", "--events", "no/such/folder"], 2, "cannot be written", "--events"),
         (["run", "set:app", "-b", "{brokers}"], 2, "'fetch.mni.bytes' is not known", "fetch.min.bytes"),
         (["run", "own:app", "-b", "{brokers}"], 2, "'enable.auto.commit' is not yours to set", "commit_every"),

@@ -181,3 +181,11 @@ def test_an_app_that_does_not_run_says_so() -> None:
         app.progress()
     with pytest.raises(StateError, match="App 'shop' is not running"):
         app.commit({("a", 0): 1})
+
+
+def test_members_that_commit_each_record_hear_of_rebalances_soon() -> None:
+    often = {"heartbeat.interval.ms": 500}
+    assert often.items() <= member_settings(handler("a", commit="record"), 0).items()
+    own = handler("a", commit="record", settings={"heartbeat.interval.ms": 2_000})
+    for other in (own, handler("a"), handler("a", commit="record", protocol="consumer")):
+        assert "heartbeat.interval.ms" not in member_settings(other, 0)

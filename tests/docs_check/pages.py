@@ -1,0 +1,112 @@
+"""What a page asks its reader to do: files to save and commands to type, in their order.
+
+- A block of ``console`` holds commands after ``$ ``; what follows one, up to the next, is what it prints.
+- A block whose first line is a comment with a file's name (``# shop.py``) is that file.
+- ``<!-- not run: why -->`` right above a block of commands: it is printed for readers, and not run here.
+- ``<!-- file NAME`` … ``-->`` and ``<!-- before`` … ``-->`` are files and commands that the page takes for given.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import dedent
+
+_FENCE = re.compile(r"^\s*```(\w*)\s*$")
+_FILE_NAME = re.compile(r"^# ([\w./-]+\.(?:py|toml|jsonl|avsc))$")
+_NOT_RUN = re.compile(r"^\s*<!-- not run: (.+) -->$")
+_ALONE = re.compile(r"^(@.*\))(\s*#.*)?$(?!\n(?:def|async|@))", re.MULTILINE)
+_HIDDEN = re.compile(r"^<!-- (?:file (\S+)|before)$")
+
+
+@dataclass(frozen=True)
+class File:
+    """To be saved before what comes after it."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Command:
+    line: int
+    text: str
+    prints: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """Python that is no file: it has to be Python, and that is all."""
+
+    line: int
+    text: str
+
+    @property
+    def whole(self) -> str:
+        """With a function below each decorator that is shown alone."""
+        return _ALONE.sub(r"\1\ndef _(): ...\n", self.text)
+
+
+@dataclass(frozen=True)
+class NotRun:
+    line: int
+    reason: str
+
+
+Step = File | Command | Fragment | NotRun
+
+
+def steps_of(page: Path) -> list[Step]:
+    return list(_steps(page.read_text("utf-8").splitlines()))
+
+
+def _steps(lines: list[str]) -> Iterator[Step]:
+    number = 0
+    while number < len(lines):
+        hidden, fence = _HIDDEN.match(lines[number]), _FENCE.match(lines[number])
+        if hidden or fence:
+            end = _end(lines, number + 1, "-->" if hidden else "```")
+            body, at = dedent("\n".join(lines[number + 1 : end])).split("\n"), number + 2
+            if hidden:
+                yield from [File(hidden[1], _text(body))] if hidden[1] else _commands(body, at)
+            elif fence:
+                yield from _of_block(fence[1], body, at, lines[number - 1] if number else "")
+            number = end
+        number += 1
+
+
+def _end(lines: list[str], start: int, mark: str) -> int:
+    return next(number for number in range(start, len(lines)) if lines[number].strip() == mark)
+
+
+def _of_block(language: str, body: list[str], line: int, above: str) -> Iterator[Step]:
+    if language == "console":
+        reason = _NOT_RUN.match(above)
+        yield from [NotRun(line, reason[1])] if reason else _commands(body, line)
+        return
+    if any(line.startswith("$ ") for line in body):
+        raise ValueError(f"line {line}: a block with commands is to begin with ```console")
+    name = _FILE_NAME.match(body[0]) if body else None
+    if name:
+        yield File(name[1], _text(body))
+    elif language == "python":
+        yield Fragment(line, _text(body))
+
+
+def _commands(body: list[str], line: int) -> Iterator[Command]:
+    at, command, prints = line, "", list[str]()
+    for number, text in enumerate(body, start=line):
+        if text.startswith("$ "):
+            if command:
+                yield Command(at, command, tuple(prints))
+            at, command, prints = number, text[2:], []
+        elif command.endswith("\\"):
+            command += "\n" + text
+        elif text.strip():
+            prints.append(text)
+    if command:
+        yield Command(at, command, tuple(prints))
+
+
+def _text(body: list[str]) -> str:
+    return "\n".join(body) + "\n"

@@ -1,0 +1,130 @@
+"""Does what a page says, in an empty folder, one command after the other."""
+
+import os
+import re
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from docs_check.environment import Environment
+from docs_check.pages import Command
+
+# For one command, on a machine that is very slow and very busy.
+_PATIENCE_SECONDS = 300.0
+_LOOK_SECONDS = 0.05
+# What a run that goes on until Ctrl+C prints once it consumes.
+_READY = re.compile(r"consuming .* as group ")
+_ENDS = ("--until-caught-up", "--for", "--print-config", "--from", "--help", "&")
+
+
+class PageError(AssertionError):
+    """A page does not work as printed."""
+
+
+@dataclass(frozen=True)
+class Done:
+    code: int
+    output: str
+
+
+class Reader:
+    def __init__(self, page: str, folder: Path, environment: Environment) -> None:
+        self._page = page
+        self._folder = folder / "empty"
+        self._folder.mkdir(parents=True)
+        self._said = folder / "said"
+        self._after = folder / "variables"
+        self._in_background: list[int] = []
+        hidden = ("VIRTUAL_ENV", "PYTHONPATH", "PYTEST_")
+        self._variables = {
+            **{name: value for name, value in os.environ.items() if not name.startswith(("PENSTOCK_", *hidden))},
+            "PATH": f"{environment.scripts}{os.pathsep}{os.environ['PATH']}",
+            "PENSTOCK_HOME": str(folder / "home"),
+            "COLUMNS": "200",
+        }
+
+    def save(self, name: str, text: str) -> None:
+        path = self._folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+
+    def type(self, command: Command) -> Done:
+        """Run it to its end, or up to Ctrl+C where it has none; raises where that is not what the page says."""
+        done = self._run(command.text)
+        if done.code != 0:
+            raise self._wrong(command, f"ended with {done.code}", done)
+        missing = [line for line in command.prints if not _is_printed(line, done.output)]
+        if missing:
+            raise self._wrong(command, f"did not print {missing[0]!r}", done)
+        return done
+
+    def leave(self) -> None:
+        """Whatever a page has left running."""
+        for group in self._in_background:
+            with suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGKILL)
+        self._run("penstock down --wipe")
+
+    def _run(self, text: str) -> Done:
+        # What a command exports is there for the next one.
+        script = f'{text}\ncode=$?; env -0 > "{self._after}"; exit $code'
+        with self._said.open("w+b") as said:
+            process = subprocess.Popen(
+                ["bash", "-c", script],
+                cwd=self._folder,
+                env=self._variables,
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            if text.endswith("&"):
+                self._in_background.append(process.pid)
+            try:
+                code = self._wait(process, until_interrupted=_goes_on(text))
+            finally:
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGKILL)
+                    process.wait()
+        if self._after.exists():
+            pairs = self._after.read_bytes().decode().split("\0")
+            self._variables = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
+            self._after.unlink()
+        return Done(code, self._output())
+
+    def _wait(self, process: "subprocess.Popen[bytes]", *, until_interrupted: bool) -> int:
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while process.poll() is None and time.monotonic() < deadline:
+            if until_interrupted and _READY.search(self._output()):
+                until_interrupted = False
+                os.killpg(process.pid, signal.SIGINT)
+            time.sleep(_LOOK_SECONDS)
+        return -1 if process.returncode is None else process.returncode
+
+    def _output(self) -> str:
+        return self._said.read_text("utf-8", errors="replace")
+
+    def _wrong(self, command: Command, what: str, done: Done) -> PageError:
+        return PageError(f"{self._page}, line {command.line}: `{command.text}` {what}:\n{done.output[-4_000:]}")
+
+
+def _goes_on(text: str) -> bool:
+    return re.search(r"\bpenstock run ", text) is not None and not any(each in text for each in _ENDS)
+
+
+def _is_printed(line: str, output: str) -> bool:
+    """By its shape: numbers and the space between words may differ; ``...`` stands for anything."""
+    if line.strip() in ("...", "…"):
+        return True
+    pattern = r"\s+".join(map(_shape, line.split()))
+    return re.search(pattern, output) is not None
+
+
+def _shape(word: str) -> str:
+    parts = re.split(r"(\d[\d,.:]*|\.\.\.|…)", word)
+    return "".join(
+        r"[\d,.:]+" if re.match(r"\d", part) else r"\S*" if part in ("...", "…") else re.escape(part) for part in parts
+    )
