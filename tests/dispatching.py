@@ -6,6 +6,7 @@ from penstock import Record, Retry
 from penstock.core.breaker import Breaker, Circuit
 from penstock.core.decisions import Returned, Tried
 from penstock.core.dispatch import Dispatch
+from penstock.core.in_flight import DEFAULT_BYTES, InFlight
 from penstock.core.lanes import Order, Run
 from penstock.core.outcome import Done, Failed, Outgoing
 from penstock.core.record import TopicPartition
@@ -31,6 +32,7 @@ def make_dispatch(
     order: Order = "partition",
     concurrency: int = 2,
     max_in_flight: int = 40,
+    max_in_flight_bytes: int = DEFAULT_BYTES,
     dead_letter: bool = True,
     null_keys_in_order: bool = False,
     retry_topics: Sequence[float] = (),
@@ -40,7 +42,7 @@ def make_dispatch(
         order=order,
         null_keys_in_order=null_keys_in_order,
         concurrency=concurrency,
-        max_in_flight=max_in_flight,
+        in_flight=InFlight(max_in_flight, max_in_flight_bytes),
         dead_letter_of=letter_of if dead_letter else None,
         retry_record_of=retry_record_of,
         retry_topics=retry_topics,

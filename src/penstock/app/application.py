@@ -18,6 +18,7 @@ from penstock.app.signature import function_name
 from penstock.assign import Assignor
 from penstock.core.breaker import Breaker
 from penstock.core.duration import Duration, seconds
+from penstock.core.in_flight import DEFAULT_BYTES
 from penstock.core.lanes import Order
 from penstock.core.record import TopicPartition
 from penstock.core.restart import DEFAULT_RESTART
@@ -145,6 +146,7 @@ class App:
         commit_every: Duration | None = None,
         commit_after: int | None = None,
         max_in_flight: int = 10_000,
+        max_in_flight_bytes: int = DEFAULT_BYTES,
         drain_timeout: Duration = "30s",
         micro_batch: Duration = "10s",
         max_micro_batch: int = 1_000_000,
@@ -221,6 +223,8 @@ class App:
             commit_every: How often finished work is committed: every second, and with exactly-once every 100 ms.
             commit_after: Commit also after so many finished records.
             max_in_flight: How many records may be delivered and unfinished; past it, fetching pauses.
+            max_in_flight_bytes: How many bytes the values of these records may have, together with what the client has
+                fetched ahead. A value that is larger than that gets through alone. Only on the local engine.
             drain_timeout: How long a stop or a rebalance waits for records in progress.
             micro_batch: On Spark, how long a batch should take; its size follows from that, starting with
                 ``max_in_flight`` records.
@@ -284,6 +288,7 @@ class App:
                     ),
                     commit_after=commit_after,
                     max_in_flight=max_in_flight,
+                    max_in_flight_bytes=max_in_flight_bytes,
                     drain_timeout=seconds(drain_timeout, name="drain_timeout"),
                     micro_batch=seconds(micro_batch, name="micro_batch"),
                     max_micro_batch=max_micro_batch,

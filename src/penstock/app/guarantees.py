@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, get_args
 
 from penstock.app.offset_store import check_offsets, takes_transactions
+from penstock.core.in_flight import DEFAULT_BYTES
 from penstock.core.retry import NO_RETRY
 from penstock.errors import ConfigError
 
@@ -42,6 +43,7 @@ def _check_at_most_once(handler: "Handler", wrong: Wrong) -> None:
         "retry=": handler.retry != NO_RETRY,
         "retry_topics=": bool(handler.retry_topics),
         f"commit={handler.commit!r}": handler.commit != "auto",
+        "max_in_flight_bytes": handler.max_in_flight_bytes != DEFAULT_BYTES,
         "commit_after=": handler.commit_after is not None,
     }
     for option, is_used in again.items():

@@ -90,6 +90,7 @@ class Handler:
     commit_every: float
     commit_after: int | None = None
     max_in_flight: int
+    max_in_flight_bytes: int
     drain_timeout: float
     micro_batch: float = 10.0
     max_micro_batch: int = 1_000_000
@@ -277,6 +278,7 @@ class Handler:
         counts = {
             "concurrency": self.concurrency,
             "max_in_flight": self.max_in_flight,
+            "max_in_flight_bytes": self.max_in_flight_bytes,
             "members": self.members,
             "batch": 1 if self.batch is None else self.batch,
             "commit_after": 1 if self.commit_after is None else self.commit_after,

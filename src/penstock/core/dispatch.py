@@ -6,11 +6,13 @@ One dispatcher thread drives this and carries out what it returns. Nothing here 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count, takewhile
 from operator import attrgetter
+from types import MappingProxyType
 
 from penstock.core.ahead import Gate
 from penstock.core.balance import Balance
 from penstock.core.breaker import Circuit
 from penstock.core.decisions import Consequences, Pause, Result, Returned, Send, Tried
+from penstock.core.in_flight import HandedOver, InFlight
 from penstock.core.lanes import AnyRecord, Epoch, Order, Run
 from penstock.core.offset_map import Range, encode
 from penstock.core.outcome import (
@@ -33,6 +35,8 @@ from penstock.core.tracker import Tracker
 # A run of so many records may be a stretch of its partition, as whole partitions have them; those of keys are short.
 _LONG = 32
 
+NOTHING: Mapping[int, int] = MappingProxyType({})
+
 DeadLetterOf = Callable[[Tried, Failed], Outgoing]
 RetryRecordOf = Callable[[Tried, Failed, float], Outgoing]
 
@@ -41,7 +45,7 @@ class Dispatch:
     """All partitions of one member.
 
     Args:
-        max_in_flight: Records that may be delivered and unfinished; each partition has an even share of it.
+        in_flight: How much may be delivered and unfinished; each partition has an even share of it.
         dead_letter_of: Builds a dead letter, or None where the handler has no dead-letter topic.
         retry_record_of: Builds what goes to the retry topic of so many seconds.
         retry_topics: The seconds of each retry topic, ascending; none where waits are spent in memory.
@@ -56,7 +60,7 @@ class Dispatch:
         *,
         order: Order,
         concurrency: int,
-        max_in_flight: int,
+        in_flight: InFlight,
         dead_letter_of: DeadLetterOf | None,
         random: Callable[[], float],
         retry_record_of: RetryRecordOf | None = None,
@@ -87,9 +91,11 @@ class Dispatch:
         )
         self._epochs: dict[TopicPartition, Epoch] = {}
         self._numbers = count(1)
-        self._balance = Balance(max_in_flight, offset_of)
+        self._in_flight = in_flight
+        self._balance = Balance(in_flight, offset_of)
         self.settled = 0
         """Records that were delivered and hold no place in flight any more; the fetcher reads it."""
+        self._excess = self._excess_taken = 0  # bytes of large values: in flight here; and of all that came in
 
     @property
     def epochs(self) -> tuple[Epoch, ...]:
@@ -124,12 +130,36 @@ class Dispatch:
             epoch.end()
             del self._epochs[epoch.place]
             self.settled += epoch.tracker.unfinished
+            self._excess -= epoch.lighten([*epoch.excesses])
         return closed
+
+    # How much is in flight.
+
+    def room(self, delivered: HandedOver, *, much: bool = False) -> int:
+        """How many more records may be delivered, after these; none, if ``much`` is wanted and there is only a little.
+
+        Called by the fetcher, from its thread. What came in is read first: large values that come in meanwhile are then
+        counted twice, and not left out.
+        """
+        on_their_way = delivered.excess - self._excess_taken
+        records, excess = delivered.records - self.settled, on_their_way + self._excess
+        if much and not self._in_flight.is_roomy(records, excess):
+            return 0
+        return self._in_flight.room(records, excess, largest=delivered.largest)
+
+    def took(self, excess: int) -> None:
+        """Large values of so many bytes have been delivered here, or were dropped."""
+        self._excess_taken += excess
 
     # Records come in and go to workers.
 
-    def deliver(self, place: TopicPartition, records: Sequence[AnyRecord]) -> None:
-        """Put records of one partition on their lanes; if it is not ours any more they are dropped."""
+    def deliver(
+        self, place: TopicPartition, records: Sequence[AnyRecord], excesses: Mapping[int, int] = NOTHING
+    ) -> None:
+        """Put records of one partition on their lanes; if it is not ours any more they are dropped.
+
+        ``excesses`` are those of large values, as ``InFlight`` has them.
+        """
         epoch = self._open_epoch(place)
         if epoch is None:
             self.settled += len(records)
@@ -140,12 +170,21 @@ class Dispatch:
             self.settled += len(records) - len(fresh)
             wanted = set(fresh)
             records = [record for record, offset in zip(records, offsets, strict=True) if offset in wanted]
+            excesses = {offset: excess for offset, excess in excesses.items() if offset in wanted}
+        if excesses:
+            self._excess += epoch.weigh(excesses)
         if epoch.gate is None:
             self._schedule.deliver(epoch, records)
         else:
             epoch.gate.hold(records)
 
-    def deliver_returned(self, place: TopicPartition, records: Sequence[Returned], now: float) -> list[Returned]:
+    def deliver_returned(
+        self,
+        place: TopicPartition,
+        records: Sequence[Returned],
+        now: float,
+        excesses: Mapping[int, int] = NOTHING,
+    ) -> list[Returned]:
         """The same for a retry topic: from the first record that is not due on, they come again when it is.
 
         Records of other groups are passed over, as if they were not there. Returns what was put on lanes.
@@ -161,7 +200,10 @@ class Dispatch:
             # It may have failed here since, and then have been given back.
             epoch.failures[offset] = max(each.said.failures, epoch.failures.get(offset, 0))
         self.settled += len(records) - len(ours)
-        self.deliver(place, [each.record for each in ours])
+        if excesses:
+            kept = {self._offset_of(each.record) for each in ours}
+            excesses = {offset: excess for offset, excess in excesses.items() if offset in kept}
+        self.deliver(place, [each.record for each in ours], excesses)
         if len(due) < len(records):
             waits = records[len(due)]
             self._balance.sleep(epoch, self._offset_of(waits.record), now=now, wait=waits.said.wait)
@@ -249,6 +291,8 @@ class Dispatch:
         epoch.ranges += len(offsets)
         epoch.ranges_counted = False
         self.settled += len(offsets)
+        if epoch.excesses:
+            self._excess -= epoch.lighten(offsets)
         if epoch.acked:
             for offset in offsets:
                 epoch.acked.pop(offset, None)
@@ -296,6 +340,7 @@ class Dispatch:
         epoch.ranges += 1
         epoch.ranges_counted = False
         self.settled += 1
+        self._excess -= epoch.lighten([offset])
         if send.failure is None:
             self._count_finished(1)
         self._schedule.wake(epoch.unpark())
@@ -368,6 +413,7 @@ class Dispatch:
         """Which partitions to pause and which to resume."""
         balanced = self._balance.turn(self._epochs.values(), now)
         self.settled += balanced.given_back
+        self._excess -= balanced.freed
         return balanced.pause, balanced.resume
 
     def rewound(self, place: TopicPartition) -> None:

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -103,6 +103,8 @@ class Epoch:
     parked: list[Lane] = field(default_factory=list)  # lanes that wait because the offset map might not fit
     parked_at: int | None = None  # the commit point when the first of them was parked
     gate: Gate | None = None  # at most once: where records wait until they are committed
+    excesses: dict[int, int] = field(default_factory=dict)  # of large values that are unfinished, by offset, in bytes
+    excess: int = 0  # of all of these
 
     @property
     def drained(self) -> bool:
@@ -129,6 +131,19 @@ class Epoch:
             lane.waiting.clear()
         self.lanes.clear()
         self.parked.clear()
+
+    def weigh(self, excesses: Mapping[int, int]) -> int:
+        """These values are large; returns by how many bytes."""
+        self.excesses.update(excesses)
+        more = sum(excesses.values())
+        self.excess += more
+        return more
+
+    def lighten(self, offsets: Iterable[int]) -> int:
+        """These are in flight no more; returns how many bytes of large values that frees."""
+        freed = sum(self.excesses.pop(offset, 0) for offset in offsets)
+        self.excess -= freed
+        return freed
 
     def attempt_at(self, offset: int) -> int:
         """Which attempt at this record is next, or under way."""

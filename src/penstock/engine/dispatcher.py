@@ -9,8 +9,9 @@ from queue import Empty
 from penstock.app import Handler, Reading, breaker_error, halt_error
 from penstock.core.breaker import Circuit
 from penstock.core.decisions import Consequences, Result, Send
-from penstock.core.dispatch import Dispatch
+from penstock.core.dispatch import NOTHING, Dispatch
 from penstock.core.hot_lane import HotLaneWatch
+from penstock.core.in_flight import HandedOver, InFlight
 from penstock.core.lanes import AnyRecord, Epoch
 from penstock.core.lease import Lease
 from penstock.core.out_of_range import OutOfRange
@@ -113,7 +114,7 @@ class Dispatcher:
             linger=handler.linger,
             offset_of=reading.offset_of,
             key_of=reading.key_of,
-            max_in_flight=handler.max_in_flight,
+            in_flight=InFlight(handler.max_in_flight, handler.max_in_flight_bytes),
             dead_letter_of=self._letters.dead_letter if handler.dead_letter else None,
             retry_record_of=self._letters.retry_record,
             retry_topics=sorted({topic.seconds for topic in handler.delayed.values()}),
@@ -141,9 +142,9 @@ class Dispatcher:
         self.left = False
         self.error: PenstockError | None = None
 
-    def in_flight_room(self, delivered: int) -> int:
-        """How many more records may come in, after so many; called by the fetcher."""
-        return self._handler.max_in_flight - (delivered - self._dispatch.settled)
+    def in_flight_room(self, delivered: HandedOver, *, much: bool = False) -> int:
+        """How many more records may come in, after these; called by the fetcher."""
+        return self._dispatch.room(delivered, much=much)
 
     def health(self) -> tuple[float | None, int, tuple[InProgress, ...]]:
         """Seconds since something was finished, records in flight, what takes longest; read from other threads."""
@@ -219,13 +220,15 @@ class Dispatcher:
 
     def _take(self, message: ToDispatcher) -> None:  # noqa: C901, PLR0912, PLR0915 - some lines for each kind of message
         match message:
-            case Fetched(records, ends):
+            case Fetched(records, ends, excesses):
                 self._partitions.unheard.difference_update(records, ends)
                 for place, batch in records.items():
                     if place[0] in self._handler.delayed:
-                        self._deliver_returned(place, batch)
+                        self._deliver_returned(place, batch, excesses.get(place, NOTHING))
                     else:
-                        self._dispatch.deliver(place, batch)
+                        self._dispatch.deliver(place, batch, excesses.get(place, NOTHING))
+                if excesses:
+                    self._dispatch.took(sum(sum(each.values()) for each in excesses.values()))
                 for place, offset in ends.items():
                     self._dispatch.reach(place, offset)
             case Worked(work):
@@ -392,9 +395,10 @@ class Dispatcher:
             if self._dispatch.acknowledge(send):
                 self._tell.delivered(send)
 
-    def _deliver_returned(self, place: TopicPartition, batch: Sequence[AnyRecord]) -> None:
+    def _deliver_returned(self, place: TopicPartition, batch: Sequence[AnyRecord], excesses: Mapping[int, int]) -> None:
         """Records of a retry topic: their headers say when they are due."""
-        begun = self._dispatch.deliver_returned(place, self._letters.read_returned(place, batch), self._clock())
+        returned = self._letters.read_returned(place, batch)
+        begun = self._dispatch.deliver_returned(place, returned, self._clock(), excesses)
         damaged = [each for each in begun if each.said.problem]
         if damaged:
             offset = self._offset_of(damaged[0].record)

@@ -14,7 +14,7 @@ from penstock.core.lease import Lease
 from penstock.core.rebalance import Rebalance
 from penstock.core.record import TopicPartition as Place
 from penstock.engine.committing import Committer
-from penstock.engine.intake import Intake, place_of
+from penstock.engine.intake import InFlightRoom, Intake, place_of
 from penstock.engine.keeper import Keeper
 from penstock.engine.membership import Membership
 from penstock.engine.messages import (
@@ -36,7 +36,7 @@ from penstock.engine.positions import FirstTimes, find_new_position
 from penstock.engine.relief import Relief
 from penstock.engine.transactor import Transactor
 from penstock.errors import PenstockError, ServerError, StoreError, TopicError
-from penstock.kafka import make_consumer, member_settings, reader_settings
+from penstock.kafka import buffer_settings, make_consumer, member_settings, reader_settings
 from penstock.kafka.failures import is_final, kafka_error, translate
 
 # How long to wait before a broken consumer is replaced: so long at first, twice as long after each failure.
@@ -71,7 +71,7 @@ class Fetcher:
         inbox: Inbox,
         *,
         brokers: str,
-        in_flight_room: Callable[[int], int],
+        in_flight_room: InFlightRoom,
         lease: Lease,
         first_times: FirstTimes | None = None,
         number: int = 0,
@@ -218,7 +218,7 @@ class Fetcher:
             make_consumer(
                 self._brokers,
                 handler.group,
-                settings=handler.named_settings,
+                settings={**buffer_settings(handler), **handler.named_settings},
                 member=member_settings(handler, self._number),
                 # Never by itself: what is passed over has to be known.
                 reset="error",
@@ -231,9 +231,8 @@ class Fetcher:
     def _make_relief(self) -> Consumer:
         handler = self._handler
         member = reader_settings(handler)
-        return make_consumer(
-            self._brokers, handler.group, settings=handler.named_settings, member=member, reset="error"
-        )
+        settings = {**buffer_settings(handler), **handler.named_settings}
+        return make_consumer(self._brokers, handler.group, settings=settings, member=member, reset="error")
 
     def _on_statistics(self, text: str) -> None:
         """The client's callback."""

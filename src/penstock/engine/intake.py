@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby
-from typing import Any
+from itertools import chain, groupby
+from typing import Any, Protocol
 
 from confluent_kafka import KafkaError, Message
 
 from penstock.app import Handler
+from penstock.core.in_flight import HandedOver, InFlight
 from penstock.core.record import TopicPartition as Place
 from penstock.engine.flow import Flow
 from penstock.engine.messages import Fetched, Inbox
@@ -20,11 +21,17 @@ _PATIENCE_SECONDS = 0.5
 _ROOM_CHECK_SECONDS = 0.002
 
 
+class InFlightRoom(Protocol):
+    """How many more records may be delivered, after these; none, if ``much`` is wanted and there is only a little."""
+
+    def __call__(self, delivered: HandedOver, *, much: bool = False) -> int: ...
+
+
 class Intake:
     """Of one consumer after the other, on the fetcher's thread.
 
-    ``in_flight_room`` tells how many more records may be delivered now, given how many were. A poll asks for no more,
-    so the bound on records in flight holds; where no room comes for a while, every partition is paused and polling goes
+    ``in_flight_room`` tells how many more records may be delivered now, given what was. A poll asks for no more, so the
+    bounds on what is in flight hold; where no room comes for a while, every partition is paused and polling goes
     on. ``meanwhile`` is what the fetcher does while it waits for room, and tells whether to go on waiting.
     """
 
@@ -33,16 +40,17 @@ class Intake:
         handler: Handler,
         inbox: Inbox,
         *,
-        in_flight_room: Callable[[int], int],
+        in_flight_room: InFlightRoom,
         meanwhile: Callable[[], bool],
     ) -> None:
         self._inbox = inbox
         self._max_in_flight = handler.max_in_flight
         self._in_flight_room = in_flight_room
         self._meanwhile = meanwhile
-        self._delivered = 0
+        self._bounds = InFlight(handler.max_in_flight, handler.max_in_flight_bytes)
+        self._delivered = HandedOver()
         self._asked = 0  # so many records at most does the call bring that the client is in
-        self._wanted_room = 1
+        self._wants_much = False
         topics = {topic for topic, _ in handler.partitions} if handler.partitions else {*handler.consumed_topics}
         self._only_topic = topics.pop() if len(topics) == 1 else None
 
@@ -93,12 +101,12 @@ class Intake:
         """
         deadline = time.monotonic() + _PATIENCE_SECONDS
         # One place is kept back: with no room, a partition that is assigned in this very poll is not paused yet.
-        while (room := self._in_flight_room(self._delivered) - 1) < self._wanted_room:
-            self._wanted_room = self._max_in_flight // 4
+        while (room := self._in_flight_room(self._delivered, much=self._wants_much) - 1) < 1:
+            self._wants_much = True
             if self._flow.is_paused or time.monotonic() >= deadline or not self._meanwhile():
                 return 0
             time.sleep(_ROOM_CHECK_SECONDS)
-        self._wanted_room = 1
+        self._wants_much = False
         # The other half is for relief, while a drain keeps what was asked for from coming.
         return min(_FETCH_LIMIT, room, max(1, self._max_in_flight // 2))
 
@@ -126,15 +134,24 @@ class Intake:
             for topic, same in self._by_topic(stretch):
                 records.setdefault((topic or "", partition or 0), []).extend(same)
         if records or ends:
-            self._delivered += len(messages)
-            self._inbox.put(Fetched(records, ends))
+            excesses = {place: found for place, batch in records.items() if (found := self._excesses(batch))}
+            self._delivered.add(len(messages), chain.from_iterable(found.values() for found in excesses.values()))
+            self._inbox.put(Fetched(records, ends, excesses))
             for place, batch in records.items():
                 self._flow.passed(place, (batch[-1].offset() or 0) + 1)
             for place, offset in ends.items():
                 self._flow.passed(place, offset)
 
+    def _excesses(self, batch: list[Message]) -> dict[int, int]:
+        # The length of a message is that of its value.
+        return self._bounds.excesses(batch, offset_of=_offset_of, size_of=len)
+
     def _by_topic(self, messages: Iterator[Message]) -> Iterable[tuple[str | None, Iterator[Message]]]:
         return groupby(messages, Message.topic) if self._only_topic is None else [(self._only_topic, messages)]
+
+
+def _offset_of(message: Message) -> int:
+    return message.offset() or 0
 
 
 def place_of(message: Message) -> Place:

@@ -26,6 +26,7 @@ class Fetched:
 
     records: Mapping[TopicPartition, Sequence[AnyRecord]]
     ends: Offsets
+    excesses: Mapping[TopicPartition, Mapping[int, int]] = field(default_factory=dict)  # of large values
 
 
 @dataclass(frozen=True, slots=True)

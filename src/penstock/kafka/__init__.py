@@ -3,6 +3,7 @@
 from penstock.kafka.clients import (
     CONSUMER_DEFAULTS,
     PRODUCER_DEFAULTS,
+    buffer_settings,
     make_alone_producer,
     make_consumer,
     make_producer,
@@ -19,6 +20,7 @@ __all__ = [
     "MESSAGES",
     "PRODUCER_DEFAULTS",
     "Cluster",
+    "buffer_settings",
     "forced_positions",
     "make_alone_producer",
     "make_consumer",

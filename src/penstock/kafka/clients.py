@@ -7,6 +7,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaException, Producer
 
 from penstock.app import Handler
+from penstock.core.in_flight import client_bytes
 from penstock.kafka.failures import translate
 from penstock.kafka.settings import consumer_settings, producer_settings
 
@@ -48,6 +49,13 @@ def static_id(handler: Handler, number: int) -> str | None:
 def reader_settings(handler: Handler) -> dict[str, Any]:
     """What a consumer needs that fetches for this handler and is no member."""
     return {} if handler.rack is None else {"client.rack": handler.rack}
+
+
+def buffer_settings(handler: Handler) -> dict[str, Any]:
+    """How much the client may fetch ahead, as a part of ``max_in_flight_bytes``."""
+    queue, answer = client_bytes(handler.max_in_flight_bytes)
+    # Where a single record needs more, the client takes it all the same.
+    return {"queued.max.messages.kbytes": max(1, queue // 1024), "fetch.max.bytes": answer}
 
 
 def member_settings(handler: Handler, number: int) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from penstock.app import App, Handler, Pipeline
 from penstock.app.pipelines import Span
 from penstock.codecs import prepare_formats
 from penstock.core.events import Event
+from penstock.core.in_flight import DEFAULT_BYTES
 from penstock.errors import ConfigError
 from penstock.kafka import Cluster, prepare_topics
 from penstock.spark.asking import UNANSWERED
@@ -122,6 +123,8 @@ def _check_options(app: App) -> None:
             'commit="manual"': handler.commit == "manual",
             'mode="share"': handler.is_shared,
             "offsets": handler.offsets is not None,
+            # Spark has a whole Arrow batch in memory, whatever a task has taken from it.
+            "max_in_flight_bytes": handler.max_in_flight_bytes != DEFAULT_BYTES,
             'delivery="at-most-once"': handler.is_at_most_once,
         }
         hint = "Run it with --engine local, or leave that option out."

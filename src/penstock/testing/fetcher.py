@@ -2,11 +2,14 @@
 
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
+from itertools import chain
 from math import inf
+from operator import attrgetter
 from queue import SimpleQueue
 
 from penstock.app import Handler
 from penstock.core.balance import FULL_SECONDS
+from penstock.core.in_flight import HandedOver, InFlight, client_bytes
 from penstock.core.record import Record, TopicPartition
 from penstock.engine.messages import (
     Assigned,
@@ -37,7 +40,7 @@ class MemoryFetcher:
         inbox: Inbox,
         world: World,
         *,
-        in_flight_room: Callable[[int], int],
+        in_flight_room: Callable[[HandedOver], int],
     ) -> None:
         self._handler = handler
         self._inbox = inbox
@@ -51,7 +54,8 @@ class MemoryFetcher:
         self._ends: dict[TopicPartition, int] = {}  # the end that the dispatcher was told last
         self._slow: set[TopicPartition] = set()
         self._revoke: Revoking | None = None
-        self._delivered = 0
+        self._delivered = HandedOver()
+        self._bounds = InFlight(handler.max_in_flight, handler.max_in_flight_bytes)
         self._full_since: float | None = None
         self._leaving = False
 
@@ -134,7 +138,7 @@ class MemoryFetcher:
         ends: dict[TopicPartition, int] = {}
         for place in [place for place in self._positions if place not in self._slow]:
             log = self._broker.log(place)
-            found = log.read(self._positions[place], room) if room > 0 else []
+            found = self._first_of(log.read(self._positions[place], room)) if room > 0 else []
             if found:
                 records[place] = found
                 room -= len(found)
@@ -148,9 +152,23 @@ class MemoryFetcher:
         elif self._full_since is None:
             self._full_since = self._clock()
         if records or ends:
-            self._delivered += sum(map(len, records.values()))
-            self._inbox.put(Fetched(records, ends))
+            excesses = {place: self._excesses(found) for place, found in records.items()}
+            excess = chain.from_iterable(each.values() for each in excesses.values())
+            self._delivered.add(sum(map(len, records.values())), excess)
+            self._inbox.put(Fetched(records, ends, excesses))
         return bool(records or ends)
+
+    def _first_of(self, records: list[Record]) -> list[Record]:
+        """As much as a client holds at once, and one at least."""
+        left = sum(client_bytes(self._handler.max_in_flight_bytes))
+        for index, record in enumerate(records):
+            left -= _size(record)
+            if left < 0:
+                return records[: max(1, index)]
+        return records
+
+    def _excesses(self, records: list[Record]) -> dict[int, int]:
+        return self._bounds.excesses(records, offset_of=attrgetter("offset"), size_of=_size)
 
     def _carry_out(self, command: ToFetcher) -> None:
         if isinstance(command, Commit):
@@ -193,3 +211,7 @@ class MemoryFetcher:
             self._positions.pop(place, None)
             self._ends.pop(place, None)
             self._slow.discard(place)
+
+
+def _size(record: Record) -> int:
+    return len(record.value or b"")

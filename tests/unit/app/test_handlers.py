@@ -134,6 +134,8 @@ def something(value: bytes) -> bytes:
         (nothing, ["a"], {"concurrency": 0}, "concurrency=0"),
         (nothing, ["a"], {"max_in_flight": True}, "max_in_flight=True"),
         (nothing, ["a"], {"max_in_flight": 1}, "max_in_flight=1"),
+        (nothing, ["a"], {"max_in_flight_bytes": 0}, "max_in_flight_bytes=0"),
+        (nothing, ["a"], {"max_in_flight_bytes": "64MB"}, "max_in_flight_bytes='64MB'"),
         (nothing, ["a"], {"start": "middle"}, "start='middle'"),
         (nothing, ["a"], {"order": "random"}, "order='random'"),
         (nothing, ["a"], {"delivery": "twice"}, "delivery='twice'"),

@@ -4,6 +4,7 @@ import pytest
 
 from penstock import PenstockError, Record, Retry
 from penstock.core.dispatch import Dispatch
+from penstock.core.in_flight import DEFAULT_BYTES, InFlight
 from penstock.core.lanes import Order
 from penstock.core.outcome import DONE, HELD, Failed
 
@@ -14,7 +15,7 @@ def make(*, order: Order = "key", batch: int | None = None, linger: float = 0.0)
     return Dispatch(
         order=order,
         concurrency=4,
-        max_in_flight=100,
+        in_flight=InFlight(100, DEFAULT_BYTES),
         dead_letter_of=None,
         random=lambda: 0.5,
         batch=batch,

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dispatching import take
 from penstock import Record
 from penstock.core.dispatch import Dispatch
+from penstock.core.in_flight import DEFAULT_BYTES, InFlight
 from penstock.core.lanes import Order
 from penstock.core.offset_map import decode, encode
 from penstock.core.outcome import DONE
@@ -14,7 +15,12 @@ PLACE = ("t", 0)
 
 def make(*, order: Order = "none", max_in_flight: int = 100) -> Dispatch:
     return Dispatch(
-        order=order, concurrency=1, max_in_flight=max_in_flight, dead_letter_of=None, random=lambda: 0.5, ahead=True
+        order=order,
+        concurrency=1,
+        in_flight=InFlight(max_in_flight, DEFAULT_BYTES),
+        dead_letter_of=None,
+        random=lambda: 0.5,
+        ahead=True,
     )
 
 

@@ -1,6 +1,7 @@
 """The dispatcher's rules, driven through random histories."""
 
 from collections import defaultdict
+from collections.abc import Iterable
 from unittest.mock import patch
 
 from hypothesis import settings
@@ -23,6 +24,11 @@ PLACES: list[TopicPartition] = [("t", 0), ("t", 1), RETRY_PLACE]
 OUTCOMES: list[Outcome] = [DONE, OUTPUT, Skipped(), POISON, FAILURE, SLOW_FAILURE]
 
 
+def excesses(offsets: Iterable[int]) -> dict[int, int]:
+    """Every third value is a large one."""
+    return {offset: 1_000 * (1 + offset % 5) for offset in offsets if offset % 3 == 0}
+
+
 class DispatchMachine(RuleBasedStateMachine):
     """Partitions come and go while records are fetched, attempted, retried, sent and acknowledged in any order."""
 
@@ -34,7 +40,7 @@ class DispatchMachine(RuleBasedStateMachine):
         self.patches = (patch.object(schedule, "_APART", 10), patch.object(dispatch, "_LONG", 3))
         for each in self.patches:
             each.start()
-        self.dispatch = make_dispatch(order=self.order, retry_topics=[60.0])
+        self.dispatch = make_dispatch(order=self.order, retry_topics=[60.0], max_in_flight_bytes=40_000)
         self.now = 0.0
         self.due: list[float] = []  # of the retry topic's records, by offset
         self.fetch_at: dict[TopicPartition, int] = {}  # where the fetcher of each owned partition stands
@@ -100,7 +106,7 @@ class DispatchMachine(RuleBasedStateMachine):
         if place == RETRY_PLACE:
             self.fetch_returned(batch, listening=epoch.dispatching and not epoch.rewinding)
             return
-        self.dispatch.deliver(place, batch)
+        self.dispatch.deliver(place, batch, excesses(each.offset for each in batch))
         self.fetch_at[place] += count
         if epoch.dispatching:
             self.unfinished[place].update({record.offset for record in batch} - self.finished[place])
@@ -112,7 +118,8 @@ class DispatchMachine(RuleBasedStateMachine):
         ours = {each.offset for each in batch if each.offset % 7 != 0}  # the others are another group's
         waits = {o: max(0.0, self.due[o] - self.now) if o in ours else 0.0 for o in (each.offset for each in batch)}
         said = [Returned(each, Return(2, waits[each.offset], ours=each.offset in ours)) for each in batch]
-        begun = {each.record.offset for each in self.dispatch.deliver_returned(place, said, self.now)}
+        large = excesses(each.offset for each in batch)
+        begun = {each.record.offset for each in self.dispatch.deliver_returned(place, said, self.now, large)}
         self.fetch_at[place] = batch[-1].offset + 1
         end = min((offset for offset, wait in waits.items() if wait > 0), default=self.fetch_at[place])
         due = {offset for offset in waits if offset < end} if listening else set()
@@ -266,6 +273,13 @@ class DispatchMachine(RuleBasedStateMachine):
         in_flight = sum(len(self.unfinished[epoch.place]) for epoch in self.dispatch.epochs)
         assert self.delivered - self.dispatch.settled == in_flight
         assert in_flight <= 40
+
+    @invariant()
+    def bytes_in_flight_are_those_of_unfinished_records(self) -> None:
+        for epoch in self.dispatch.epochs:
+            assert epoch.excesses == excesses(self.unfinished[epoch.place])
+            assert epoch.excess == sum(epoch.excesses.values())
+        assert self.dispatch._excess == sum(epoch.excess for epoch in self.dispatch.epochs)
 
     def teardown(self) -> None:
         """Whatever happened, what is owned can be finished: nothing is stuck, nothing is forgotten."""

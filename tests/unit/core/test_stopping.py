@@ -2,6 +2,7 @@
 
 from penstock import Record
 from penstock.core.dispatch import Dispatch
+from penstock.core.in_flight import DEFAULT_BYTES, InFlight
 from penstock.core.outcome import DONE
 
 
@@ -9,7 +10,9 @@ def test_the_end_of_a_partition_that_stopped_dispatching_does_not_pass_what_was_
     # A poll that was under way at a stop brings records and the end behind them. The records are dropped, so a commit
     # of that end would lose them.
     place = ("t", 0)
-    dispatch = Dispatch(order="partition", concurrency=1, max_in_flight=10, dead_letter_of=None, random=lambda: 0.5)
+    dispatch = Dispatch(
+        order="partition", concurrency=1, in_flight=InFlight(10, DEFAULT_BYTES), dead_letter_of=None, random=lambda: 0.5
+    )
     dispatch.assign(place, 0)
     dispatch.deliver(place, [Record(*place, 0, None, b"")])
     ((run,),) = dispatch.take(0.0, 1)

@@ -36,7 +36,9 @@ def test_what_is_finished_while_a_revoke_drains_is_committed_and_answered_at_onc
         ]
 
     to_dispatcher: Inbox = inbox
-    fetcher = Fetcher(app.handlers[0], to_dispatcher, brokers="localhost:1", in_flight_room=lambda _: 1, lease=FOREVER)
+    fetcher = Fetcher(
+        app.handlers[0], to_dispatcher, brokers="localhost:1", in_flight_room=lambda *_, **__: 1, lease=FOREVER
+    )
     try:
         membership: Any = SimpleNamespace(commits_as=SimpleNamespace(commit=commit))
         fetcher._membership = membership

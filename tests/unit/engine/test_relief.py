@@ -96,7 +96,7 @@ class Member:
         self.intake = Intake(
             app.handlers[0],
             self.inbox,
-            in_flight_room=lambda delivered: max_in_flight - delivered,
+            in_flight_room=lambda delivered, **_: max_in_flight - delivered.records,
             meanwhile=lambda: True,
         )
         flow = Flow(make_consumer("localhost:1", "shop", settings={}), cooperates=True)

@@ -243,6 +243,32 @@ def test_a_partition_in_backoff_does_not_keep_the_places_of_others() -> None:
     assert bench.committed("orders") == {0: 100, 1: 100}
 
 
+def test_large_values_stay_in_kafka_until_there_are_bytes_for_them() -> None:
+    app, held = App("shop"), []
+
+    @app.consume("scans", order="none", commit="manual", max_in_flight_bytes=1_000_000)
+    def hold(value: bytes, record: Record) -> None:
+        held.append((record, len(value)))
+
+    bench = Bench(app, partitions=1)
+    for size in [100_000] * 30 + [3_000_000] * 2:
+        bench.produce("scans", bytes(size))
+    most, sizes = 0, list[int]()
+    while held or not sizes:
+        bench.run_until_idle()
+        most = max(most, sum(size for _, size in held if size < 1_000_000))
+        assert all(size < 1_000_000 for _, size in held[:-1]), (
+            "nothing comes after a value that is larger than all bytes"
+        )
+        for record, size in held:
+            sizes.append(size)
+            record.ack()
+        held.clear()
+        bench.run_until_idle()
+    assert sizes == [100_000] * 30 + [3_000_000] * 2
+    assert 500_000 < most <= 1_000_000
+
+
 @pytest.mark.parametrize("order", ["partition", "key", "none"])
 def test_the_same_test_takes_the_same_course(order: str) -> None:
     def course() -> list[events.Event]:
