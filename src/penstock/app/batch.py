@@ -13,6 +13,7 @@ from penstock.app.offset_store import AlreadyFinished
 from penstock.app.reading import Arguments, Reading
 from penstock.app.tracing import traced_batch, traced_batch_async
 from penstock.core.outcome import DONE, HELD, Failed, Outcome, Skip, Skipped, failed
+from penstock.core.wording import counted
 
 _Indexes = Sequence[int]
 
@@ -141,7 +142,7 @@ class _Batch:
             return
         if not isinstance(results, Sequence) or isinstance(results, str | bytes) or len(results) != len(good):
             what = f"{len(results)} results" if isinstance(results, list | tuple) else type(results).__name__
-            failure = Failed("Reject", f"the handler returned {what} for {len(good)} records", final=True)
+            failure = Failed("Reject", f"the handler returned {what} for {counted(len(good), 'record')}", final=True)
             for index in good:
                 outcomes[index] = failure
             return

@@ -61,7 +61,7 @@ class Tally:
                 take(event)
 
     def expect(self, group: str, handler: str, topics: Iterable[str]) -> None:
-        """Every counter of this handler is 0 from now on: ``increase()`` misses an event that makes a counter appear."""
+        """Every counter of this handler is 0 from now on: ``increase()`` misses the event with which one appears."""
         with self._lock:
             self._expect(group, handler, topics)
 
