@@ -70,8 +70,8 @@ def test_a_backfill_claims_no_group_and_each_stop_names_its_pipeline() -> None:
         events.Stopping(group="g", handler="i.large", reason="asked to"),
     )
     assert text.splitlines() == [
-        "h: backfill of 1 record of a; no offsets move",
-        "h: a[0] from 4 up to 5: 1 record",
+        "h: backfill of up to 1 record of a; no offsets move",
+        "h: a[0] from 4 up to 5: up to 1 record",
         "h: stopping (asked to): finishing what is in progress",
         "i.large: stopping (asked to): finishing what is in progress",
     ]

@@ -61,7 +61,7 @@ class Tally:
                 take(event)
 
     def expect(self, group: str, handler: str, topics: Iterable[str]) -> None:
-        """Set every counter of this handler to 0: ``increase()`` misses an event that makes a counter appear."""
+        """Set every counter of this handler to 0: ``increase()`` misses the event with which one appears."""
         with self._lock:
             self._expect(group, handler, topics)
 
