@@ -14,6 +14,7 @@ from types import CodeType, TracebackType
 
 from penstock.core.dead_letter import MAX_TRACEBACK_BYTES, bounded
 from penstock.core.outcome import Undecodable, error_message, error_name
+from penstock.core.settings import redacted
 
 _MAX_FRAMES = 10  # of each error; those nearest to where it was raised
 _MAX_ERRORS = 6  # the error, its causes, and the members of groups
@@ -63,7 +64,7 @@ def described(error: BaseException) -> tuple[str, str]:
         message = f"{message}: {_members(error)}"
     elif not message and raised.place:
         message = f"(no message) raised {raised.place}"
-    return message, _traceback(error, raised)
+    return redacted(message), redacted(_traceback(error, raised))
 
 
 def _members(group: BaseExceptionGroup[BaseException]) -> str:
@@ -102,7 +103,7 @@ def _part(lead: str, error: BaseException, raised: _Raised, *, quiet: bool) -> _
     notes = getattr(error, "__notes__", None)
     end = _last_line(error)
     if notes:
-        end = f"{end}\n{bounded(chr(10).join(map(str, notes)), _MAX_LINE_BYTES)}"
+        end = f"{end}\n{bounded(redacted(chr(10).join(map(str, notes))), _MAX_LINE_BYTES)}"
     return lead, raised if raised.frames and not (quiet and raised.by_library) else None, end
 
 
@@ -209,4 +210,4 @@ def _frame_text(traceback: TracebackType) -> str:
     where = f'  File "{file}", line {number}, in {frame.f_code.co_name}'
     linecache.checkcache(file)
     line = linecache.getline(file, number or 0, frame.f_globals).strip()
-    return f"{where}\n    {bounded(line, _MAX_LINE_BYTES)}" if line else where
+    return f"{where}\n    {bounded(redacted(line), _MAX_LINE_BYTES)}" if line else where

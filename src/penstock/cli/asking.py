@@ -1,6 +1,8 @@
-"""The one question before something is changed."""
+"""The questions before something is changed."""
 
 import sys
+from collections.abc import Iterable
+from pathlib import Path
 
 import typer
 
@@ -16,3 +18,15 @@ def confirm(question: str, *, yes: bool) -> None:
     if not sys.stdin.isatty():
         raise ConfigError("Nobody is there to confirm it.", hint="Add --yes to go on without a question.")
     typer.confirm(printable_line(redacted(question)), abort=True, err=True)
+
+
+def confirm_replacing(files: Iterable[Path], *, yes: bool) -> None:
+    """Files that a command is to write and that are there already: asked before anything else is done."""
+    there = [str(file) for file in files if file.exists()]
+    if there and not yes and not sys.stdin.isatty():
+        raise ConfigError(
+            f"{', '.join(there)} exists already, and nobody is there to ask.",
+            hint="Name another file, or add --yes to replace it.",
+        )
+    if there:
+        confirm(f"Replace {', '.join(there)}?", yes=yes)

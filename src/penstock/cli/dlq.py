@@ -81,7 +81,7 @@ Since = Annotated[str | None, typer.Option(metavar="TIME", help="Only what died 
 Until = Annotated[str | None, typer.Option(metavar="TIME", help="Only what died before: 2h, or 2030-01-31T12:00:00.")]
 Key = Annotated[str | None, typer.Option(metavar="TEXT", help="Only records with this key.")]
 Where = Annotated[
-    str | None, typer.Option(metavar="EXPR", help="Only where an expression in Python's syntax is true of the record.")
+    str | None, typer.Option(metavar="EXPR", help="Only where this is true of the record, in Python's syntax.")
 ]
 At = Annotated[list[str] | None, typer.Option("--at", metavar="P:OFFSET", help="Only this letter. May be repeated.")]
 

@@ -250,7 +250,7 @@ def _names(cluster: Cluster, groups: Sequence[str] | None, *, all_groups: bool) 
 
 def _from_file(file: Path, names: Sequence[str]) -> Plan:
     try:
-        text = file.read_text("utf-8")
+        text = file.read_bytes().decode()  # returns in names stay what they are
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8"
         raise ConfigError(f"{file} cannot be read: {reason.lower()}.", hint="Name a CSV file of offsets.") from error

@@ -14,6 +14,7 @@ from penstock.assign.labels import labels
 from penstock.assign.picture import picture
 from penstock.assign.plan import HEARTBEAT_SECONDS, plan, why_estimate
 from penstock.assign.what_if import with_members, with_partitions, with_topics
+from penstock.cli.asking import confirm_replacing
 from penstock.cli.completing import complete_groups
 from penstock.cli.connecting import ClientSettings, ConfigFile, connect
 from penstock.cli.lag import PANEL
@@ -75,6 +76,7 @@ def plan_command(
     ] = None,
     svg: Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Draw before and after.")] = None,
     save: Annotated[Path | None, typer.Option("--save", metavar="FILE", help="Keep the group as JSON.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Replace files of these names without asking.")] = False,
     brokers: Brokers = None,
     config: ConfigFile = None,
     settings: ClientSettings = None,
@@ -83,6 +85,7 @@ def plan_command(
     """Show what would move in a group, how even it would be and what would stop, before it happens."""
     watch = None if measure is None else seconds(measure, name="--measure")
     counts = dict(_count(text) for text in partitions or [])
+    confirm_replacing([file for file in (save, svg) if file is not None], yes=yes)
     if _is_file(name):
         asked = _Asked(name, _read(Path(name)), ())
     else:

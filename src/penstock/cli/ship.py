@@ -7,6 +7,7 @@ import typer
 
 from penstock import __version__
 from penstock.app import load_app
+from penstock.cli.asking import confirm_replacing
 from penstock.cli.options import Json
 from penstock.cli.screen import out, print_json
 from penstock.core.wording import counted
@@ -31,6 +32,7 @@ def ship(
     reference: Annotated[str, typer.Argument(metavar="MODULE:APP", help="Where the app is, as in shop:app.")],
     *,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="The archive to write.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Replace an archive of this name without asking.")] = False,
     as_json: Json = False,
 ) -> None:
     """Pack an app and Penstock for the executors of a Spark cluster, and list what else they need.
@@ -39,6 +41,7 @@ def ship(
     """
     if output is not None and output.suffix != ".zip":
         raise ConfigError(f"{output} is not a .zip, which is what Spark imports from.", hint="Name it as in shop.zip.")
+    confirm_replacing([output] if output is not None else [], yes=yes)
     app = load_app(reference)
     # Imported here because it takes long, and only its users should wait for it.
     from penstock.spark.shipping import shipment_of, write_archive  # noqa: PLC0415

@@ -96,7 +96,7 @@ def tail(
     ] = None,
     where: Annotated[
         str | None,
-        typer.Option(metavar="EXPR", help="Only where an expression in Python's syntax is true of the record."),
+        typer.Option(metavar="EXPR", help="Only where this is true of the record, in Python's syntax."),
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="At most so many.")] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl+C.")] = False,

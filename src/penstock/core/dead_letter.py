@@ -38,7 +38,7 @@ def dead_letter(record: Record, failure: Failed, *, topic: str, group: str, atte
         "failed-at": str(round(now * 1000)),
     }
     if failure.traceback:
-        reasons["traceback"] = failure.traceback  # bounded where it was rendered
+        reasons["traceback"] = bounded(redacted(failure.traceback), MAX_TRACEBACK_BYTES)
     kept = kept_headers(record, failure, without=(PREFIX, origin.PREFIX))
     added: tuple[Header, ...] = tuple((PREFIX + name, value.encode()) for name, value in reasons.items())
     return Outgoing(topic, record.key, record.value, kept + added)

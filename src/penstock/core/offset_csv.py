@@ -7,6 +7,11 @@ from collections.abc import Mapping, Sequence
 from penstock.core.record import TopicPartition
 from penstock.errors import ConfigError
 
+# A spreadsheet takes a cell that begins so for a formula and runs it. The mark before it says that it is text, to a
+# spreadsheet as well as to `read_offsets`; so a name that begins with the mark has it twice.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+_TEXT_MARK = "'"
+
 Plan = dict[str, dict[TopicPartition, int]]
 
 _PLAIN, _WITH_GROUP = 3, 4
@@ -16,12 +21,12 @@ _MAX_INT32, _MAX_INT64 = 2**31 - 1, 2**63 - 1
 
 def write_offsets(plan: Mapping[str, Mapping[TopicPartition, int]]) -> str:
     """Three columns for one group, four for several."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    for group, offsets in plan.items():
-        for (topic, partition), offset in sorted(offsets.items()):
-            writer.writerow([*([group] if len(plan) > 1 else []), topic, partition, offset])
-    return out.getvalue()
+    lines = [
+        ",".join([*([_as_cell(group)] if len(plan) > 1 else []), _as_cell(topic), str(partition), str(offset)]) + "\n"
+        for group, offsets in plan.items()
+        for (topic, partition), offset in sorted(offsets.items())
+    ]
+    return "".join(lines)
 
 
 def read_offsets(text: str, *, groups: Sequence[str], name: str) -> Plan:
@@ -42,8 +47,19 @@ def read_offsets(text: str, *, groups: Sequence[str], name: str) -> Plan:
     return plan
 
 
+def _as_cell(name: str) -> str:
+    text = _TEXT_MARK + name if name.startswith((*_FORMULA, _TEXT_MARK)) else name
+    # By hand: older versions of the csv module leave a lone return without quotes, and what follows it is a new line.
+    return '"' + text.replace('"', '""') + '"' if any(each in text for each in ',"\r\n') else text
+
+
+def _from_cell(text: str) -> str:
+    """Other marks are the name's own: Kafka's tool writes none."""
+    return text[1:] if text[:1] == _TEXT_MARK and text[1:].startswith((*_FORMULA, _TEXT_MARK)) else text
+
+
 def _split(row: Sequence[str], groups: Sequence[str], where: str) -> tuple[str, Sequence[str]]:
-    fields = [each.strip() for each in row]
+    fields = [_from_cell(each.strip()) for each in row]
     if len(fields) == _WITH_GROUP:
         return fields[0], fields[1:]
     if len(fields) != _PLAIN:

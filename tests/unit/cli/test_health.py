@@ -1,5 +1,6 @@
 """What a liveness probe gets to hear."""
 
+import http.client
 import json
 import urllib.error
 import urllib.request
@@ -8,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.cli.health import parse_address, serve_health
+from penstock.cli.health import PATHS, parse_address, serve_health
 from penstock.engine import HealthBoard
 from penstock.engine.health import Health, InProgress
 from penstock.errors import ConfigError, SetupError
@@ -76,3 +77,36 @@ def test_addresses() -> None:
     for wrong in ("x", "host:", "70000", "-1"):
         with pytest.raises(ConfigError, match="not a port"):
             parse_address(wrong)
+
+
+def _asked(port: int, method: str, path: str) -> tuple[int, bytes, str | None]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    try:
+        connection.request(method, path, body=b"x" if method == "POST" else None)
+        answer = connection.getresponse()
+        return answer.status, answer.read(), answer.getheader("Allow")
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_every_documented_path_answers(path: str, board: HealthBoard, port: int) -> None:
+    board.add(lambda: FINE)
+    assert _asked(port, "GET", path)[0] == 200
+    assert _asked(port, "GET", f"{path}?verbose=1")[0] == 200
+    assert _asked(port, "HEAD", path)[:2] == (200, b"")
+
+
+@pytest.mark.parametrize("path", ["/nope", "/healthz/", "/healthz/../nope", "/metrics", "/%68ealthz", "*"])
+def test_other_paths_are_not_there(path: str, board: HealthBoard, port: int) -> None:
+    board.add(lambda: FINE)
+    status, body, _ = _asked(port, "GET", path)
+    assert status == 404
+    assert json.loads(body)["paths"] == list(PATHS)
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "NONSENSE"])
+def test_other_methods_are_refused(method: str, board: HealthBoard, port: int) -> None:
+    board.add(lambda: FINE)
+    status, _, allowed = _asked(port, method, "/healthz")
+    assert (status, allowed) == (405, "GET, HEAD")

@@ -6,6 +6,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from hostile import Terminal
 from ops_bed import Penstock
 from penstock.assign.document import read_group
 from penstock.cli.plan_view import shortened
@@ -66,6 +67,27 @@ def test_it_draws_a_picture_and_keeps_the_group(penstock: Penstock, file: Path, 
     refused = penstock("plan", str(file), "--svg", str(tmp_path / "no" / "plan.svg"), ok=False)
     assert refused.code == 2
     assert "cannot be written" in refused.err
+
+
+@pytest.mark.parametrize("flag", ["--save", "--svg"])
+def test_a_file_is_replaced_only_if_somebody_agrees(
+    flag: str, penstock: Penstock, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = tmp_path / "kept"
+    kept.write_text("precious")
+    refused = penstock("plan", str(file), flag, str(kept), ok=False)
+    assert refused.code == 2
+    assert "exists already" in refused.err
+    assert "--yes" in refused.err
+    monkeypatch.setattr("sys.stdin", Terminal("n\n"))
+    assert penstock("plan", str(file), flag, str(kept), ok=False).code == 130
+    assert kept.read_text() == "precious"
+    monkeypatch.setattr("sys.stdin", Terminal("y\n"))
+    assert penstock("plan", str(file), flag, str(kept)).code == 0
+    assert kept.read_text() != "precious"
+    kept.write_text("precious")
+    assert penstock("plan", str(file), flag, str(kept), "--yes").code == 0
+    assert kept.read_text() != "precious"
 
 
 def test_topics_to_come_may_have_any_number_of_partitions(penstock: Penstock, file: Path) -> None:

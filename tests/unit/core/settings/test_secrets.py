@@ -12,6 +12,7 @@ import pytest
 
 from penstock import App
 from penstock.app import Jdbc
+from penstock.app.traceback_text import described
 from penstock.core.dead_letter import dead_letter
 from penstock.core.outcome import failed
 from penstock.core.record import Record
@@ -163,7 +164,7 @@ def test_neither_a_dead_letter_nor_a_retry_carries_one() -> None:
     record = Record("orders", 0, 5, None, b"canary-p is data here", (), 0)
     failure = failed(ValueError("login with canary-p failed"))
     assert failure.message == "login with *** failed"
-    raw = replace(failure, message="from another process: canary-p")
+    raw = replace(failure, message="from another process: canary-p", traceback='  raise Login("canary-p")')
     for letter in (
         dead_letter(record, raw, topic="dlq", group="g", attempts=1, now=0.0),
         retry_record(record, raw, topic="retry", group="g", attempt=2, due=0.0),
@@ -190,6 +191,19 @@ def test_a_command_line_is_kept_without_secrets(argument: str) -> None:
     assert "***" in shown
     assert "canary" not in shown
     assert "ary" not in shown
+
+
+def test_no_traceback_shows_one_not_even_a_part_that_a_bound_leaves() -> None:
+    secret = "canary-" + "x" * 300
+    client_settings({"sasl.password": secret})
+    error = ValueError("a" * 300 + secret)
+    error.add_note("b" * 300 + secret)
+    try:
+        raise error
+    except ValueError as caught:
+        message, traceback = described(caught)
+    assert traceback
+    assert "canary" not in message + traceback.replace('"canary-" + ', "")
 
 
 def test_a_short_secret_hides_no_part_of_a_word_and_a_tiny_one_nothing() -> None:
