@@ -18,6 +18,8 @@ _COSTLY_FIXTURE = "spark"
 # With more failures than this, running each of them alone says nothing new.
 _SECOND_CHANCES = 8
 _LOOK_SECONDS = 0.2
+# For the processes of a worker that came to its regular end, on a very busy machine.
+_GRACE_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
@@ -169,7 +171,8 @@ class _Run:
         for worker in workers:
             worker.stop()
         for worker in workers:
-            left = worker.end()
+            finished = worker.name in self.notes.finished
+            left = worker.end(grace=_GRACE_SECONDS if finished else 0.0)
             self.ended.append(worker)
-            if left and worker.name in self.notes.finished:
+            if left and finished:
                 self.problems.append(f"Worker {worker.name} left processes running: {', '.join(left)}.")

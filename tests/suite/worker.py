@@ -87,14 +87,17 @@ class Worker:
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
 
-    def end(self) -> list[str]:
-        """Wait for its end, and end by force whatever it has left running; returns what that was."""
+    def end(self, *, grace: float = 0.0) -> list[str]:
+        """Wait for its end, and end by force what it has left running; returns what that was.
+
+        What a worker has told to stop, such as the JVM of Spark, may outlive it for the seconds of ``grace``.
+        """
         try:
             self._process.wait(_STOP_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        left = self._left_running()
+        _, left = psutil.wait_procs(self._left_running(), timeout=grace)
         for process in left:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
