@@ -17,6 +17,7 @@ _PATIENCE_SECONDS = 300.0
 _LOOK_SECONDS = 0.05
 # What a run that goes on until Ctrl+C prints once it consumes.
 _READY = re.compile(r"consuming .* as group ")
+_DURATION = re.compile(r"\b(?:\d+[hm] )?\d+(?:ms|s|m|h)\b")
 _ENDS = ("--until-caught-up", "--for", "--print-config", "--from", "--help", "&")
 
 
@@ -116,11 +117,11 @@ def _goes_on(text: str) -> bool:
 
 
 def _is_printed(line: str, output: str) -> bool:
-    """By its shape: numbers and the space between words may differ; ``...`` stands for anything."""
+    """By its shape: numbers, durations and the space between words may differ; ``...`` stands for anything."""
     if line.strip() in ("...", "…"):
         return True
-    pattern = r"\s+".join(map(_shape, line.split()))
-    return re.search(pattern, output) is not None
+    pattern = r"\s+".join(map(_shape, _DURATION.sub("1s", line).split()))
+    return re.search(pattern, _DURATION.sub("1s", output)) is not None
 
 
 def _shape(word: str) -> str:
