@@ -39,7 +39,7 @@ def named_paths() -> set[str]:
 
 def test_it_holds_all_that_the_makefile_and_the_texts_name(archive: dict[str, tarfile.TarInfo]) -> None:
     named = named_paths()
-    assert {"scripts/integration", "requirements/dev.txt", "tests/chaos", "CONTRIBUTING.md", "benchmarks"} <= named | {
+    assert {"scripts/install", "requirements/dev.txt", "tests/chaos", "CONTRIBUTING.md", "benchmarks"} <= named | {
         path.partition("/")[0] for path in named
     }
     held = {*archive, *(parent.as_posix() for path in archive for parent in Path(path).parents)}
