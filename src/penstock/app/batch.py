@@ -16,6 +16,7 @@ from penstock.app.offset_store import AlreadyFinished
 from penstock.app.reading import Arguments, Reading
 from penstock.app.tracing import traced_batch, traced_batch_async
 from penstock.core.outcome import DONE, HELD, Outcome, Skip, Skipped
+from penstock.core.wording import counted
 from penstock.errors import HandlerBug
 
 _Indexes = Sequence[int]
@@ -150,8 +151,8 @@ class _Batch:
         if results is None:
             return
         if not isinstance(results, Sequence) or isinstance(results, str | bytes) or len(results) != len(good):
-            what = _counted(len(results), "result") if isinstance(results, list | tuple) else type(results).__name__
-            failure = self._fail(HandlerBug(f"the handler returned {what} for {_counted(len(good), 'record')}"))
+            what = counted(len(results), "result") if isinstance(results, list | tuple) else type(results).__name__
+            failure = self._fail(HandlerBug(f"the handler returned {what} for {counted(len(good), 'record')}"))
             for index in good:
                 outcomes[index] = failure
             return
@@ -163,7 +164,3 @@ class _Batch:
                     outcomes[index] = self._to_outcome(records[index], result)
                 except Exception as error:  # noqa: BLE001 - what cannot be encoded fails alone
                     outcomes[index] = self.outcome_of(error)
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

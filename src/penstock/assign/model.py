@@ -7,6 +7,7 @@ from itertools import chain, repeat
 from typing import Protocol, Self, runtime_checkable
 
 from penstock.core.record import TopicPartition
+from penstock.core.wording import counted
 from penstock.errors import ConfigError
 
 
@@ -70,8 +71,9 @@ class Topic:
         figures_of = {"lag": self.lag, "cost": self.cost, "rate": self.rate}
         for name, known in {"racks": self.racks, **figures_of}.items():
             if known and len(known) != self.partitions:
+                entries = counted(len(known), "entry", "entries")
                 raise ConfigError(
-                    f"A topic of {self.partitions} partitions has {len(known)} entries in {name}.",
+                    f"A topic of {counted(self.partitions, 'partition')} has {entries} in {name}.",
                     hint="Give one for each partition, by its number, or none at all.",
                 )
         for name, figures in figures_of.items():

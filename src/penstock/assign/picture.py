@@ -7,6 +7,7 @@ from xml.sax.saxutils import escape
 from penstock.assign.plan import Plan, Side, Spread
 from penstock.core.foreign_text import printable_line
 from penstock.core.record import TopicPartition
+from penstock.core.wording import counted
 from penstock.errors import ConfigError
 
 MOST_CELLS = 60_000
@@ -176,7 +177,7 @@ class _Panel:
                 self._add(_text(x, top + at * _FACT, cell, "quiet" if at and not x else style))
         top += len(facts) * _FACT + 4
         for name, pause in (("eager", plan.eager), ("cooperative", plan.cooperative)):
-            words = f"{pause.partitions} partitions stop"
+            words = counted(pause.partitions, "partition stops", "partitions stop")
             if pause.partitions:
                 words += f", for up to {pause.seconds:g} s, while {pause.records:,.0f} records come in"
             self._add(_text(0, top, name, "quiet") + _text(130, top, words, ""))

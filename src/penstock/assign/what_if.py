@@ -8,6 +8,7 @@ from dataclasses import replace
 from penstock.assign.java_order import in_java_order
 from penstock.assign.labels import labels
 from penstock.assign.model import Group, Member, Topic
+from penstock.core.wording import counted
 from penstock.errors import ConfigError
 
 _NEW_PARTITIONS = 1
@@ -38,7 +39,7 @@ def with_partitions(group: Group, counts: Mapping[str, int]) -> Group:
             raise ConfigError(f"Topic {name!r} is not one of the group's.", hint=f"It has {', '.join(topics)}.")
         if count < topics[name].partitions:
             raise ConfigError(
-                f"Topic {name!r} has {topics[name].partitions} partitions.",
+                f"Topic {name!r} has {counted(topics[name].partitions, 'partition')}.",
                 hint="Kafka can add partitions, not remove any.",
             )
         added = count - topics[name].partitions

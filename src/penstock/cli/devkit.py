@@ -10,6 +10,7 @@ from rich.text import Text
 from penstock.cli.options import Json
 from penstock.cli.progress import Steps
 from penstock.cli.screen import err, out, print_json, print_line
+from penstock.core.wording import counted
 from penstock.devkit import Embedded, ServerState, ServerStatus, Status, UpOptions
 from penstock.jvm.coordinates import KAFKA
 
@@ -102,7 +103,7 @@ def status(*, as_json: Json = False) -> None:
 
 
 def _print_welcome(result: Status) -> None:
-    count = f"{len(result.brokers)} broker{'s' if len(result.brokers) > 1 else ''}"
+    count = counted(len(result.brokers), "broker")
     out.print(Text.assemble((f"{KAFKA.title} is running", "bold green"), f" ({count})."))
     _print_facts(
         [

@@ -16,10 +16,12 @@ from rich.panel import Panel
 from rich.progress import Progress
 
 from penstock.cli.asking import confirm
+from penstock.cli.completing import OptionalTopicName, TopicName
 from penstock.cli.connecting import ClientSettings, ConfigFile, connect
 from penstock.cli.decoding import KeyAs, OfApp, RegistryUrl, ValueAs, lens_for
 from penstock.cli.editing import edit_letter
 from penstock.cli.lag import PANEL
+from penstock.cli.letter_piles import Noted, say_no_topics, show_piles, show_topics
 from penstock.cli.options import Brokers, Json
 from penstock.cli.screen import block, err, out, print_json
 from penstock.cli.signals import stop_on_signals
@@ -30,11 +32,12 @@ from penstock.core.letter_notes import returns_of
 from penstock.core.moment import moment_or_ago
 from penstock.core.readable import as_plain, readable
 from penstock.core.settings import shown_command
+from penstock.core.wording import at_most, counted
 from penstock.errors import ConfigError, TopicError
 from penstock.ops.audit import Audit
 from penstock.ops.dead_letters import Choice, Letter, chosen_letters, dead_letter_topics, piles
 from penstock.ops.looking import LensFor, Seen
-from penstock.ops.replay import PARKED, Replay, ReplayPlan, Wish
+from penstock.ops.replay import PARKED, Replay, ReplayPlan, Sent, Wish
 
 _LS_EXAMPLES = """
 [bold]Examples[/]
@@ -61,7 +64,6 @@ _REPLAY_EXAMPLES = """
   penstock dlq replay orders.dlq --to orders.fixed --execute
   penstock dlq replay orders.dlq --at 0:17 --edit --execute  one letter, through your editor
 """
-_PREVIEW = 60
 _SPOT = re.compile(r"(\d{1,10}):(\d{1,19})")
 
 
@@ -93,9 +95,11 @@ def register(app: typer.Typer) -> None:
 
 
 def ls(
-    topic: Annotated[str | None, typer.Argument(metavar="[TOPIC]")] = None,
+    topic: OptionalTopicName = None,
     *,
-    by: Annotated[By, typer.Option(help="What letters of a line have in common.")] = By.reason,
+    by: Annotated[
+        By | None, typer.Option(help="What letters of a line have in common: their reason unless you choose.")
+    ] = None,
     reason: Reason = "",
     source: Source = "",
     group: OfGroup = "",
@@ -108,58 +112,26 @@ def ls(
     settings: ClientSettings = None,
     as_json: Json = False,
 ) -> None:
-    """How many dead letters there are, and why; without a topic, which topics look like they hold some."""
+    """How many dead letters there are, and why; without a topic or an option, which topics look like they hold some."""
     choice = _choice(reason=reason, source=source, group=group, since=since, until=until, key=key, where=where)
     cluster = connect(brokers, config, settings)
-    if topic is None:
-        topics = dead_letter_topics(cluster)
-        if as_json:
-            print_json({"topics": [{"topic": name, "max_letters": count} for name, count in topics.items()]})
-        elif topics:
-            print_table(
-                ("TOPIC", "MAX-LETTERS"),
-                [(name, f"{count:,}") for name, count in topics.items()],
-                right=("MAX-LETTERS",),
-            )
-        else:
-            err.print("No topic looks like one of dead letters.")
+    if topic is None and by is None and choice == Choice():
+        show_topics(dead_letter_topics(cluster), as_json=as_json)
         return
-    found = piles(chosen_letters(cluster, topic, choice), by=by)
-    names = ("source", "group", "reason") if by is By.reason else (by.value,)
+    topics = [topic] if topic is not None else list(dead_letter_topics(cluster))
+    if not topics and not as_json:
+        say_no_topics()
+        return
+    chosen, noted = by or By.reason, Noted()
+    found = {name: piles(noted(chosen_letters(cluster, name, choice)), by=chosen) for name in topics}
     _tell_misses(choice)
-    if as_json:
-        print_json(
-            {
-                "topic": topic,
-                "piles": [
-                    {
-                        **dict(zip(names, common, strict=True)),
-                        "count": pile.count,
-                        "first": pile.first,
-                        "last": pile.last,
-                        "message": pile.message,
-                    }
-                    for common, pile in found.items()
-                ],
-            }
-        )
-        return
-    rows = [
-        (
-            *(moment(float(common[0])) if by is By.hour else each for each in common),
-            f"{pile.count:,}",
-            moment(pile.first),
-            moment(pile.last),
-            printable_line(pile.message, limit=_PREVIEW),
-        )
-        for common, pile in found.items()
-    ]
-    columns = (*(name.upper() for name in names), "LETTERS", "FIRST", "LAST", "MESSAGE")
-    print_table(columns, rows, right=("LETTERS",)) if rows else err.print("No letters.")
+    show_piles(found, by=chosen, named=topic is not None, as_json=as_json)
+    if topic is not None:
+        noted.warn(topic)
 
 
 def show(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    topic: TopicName,
     *,
     limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many.")] = 10,
     at: At = None,
@@ -184,8 +156,10 @@ def show(
     lens = lens_for(value_as=value_as, key_as=key_as, app=app, registry=registry, config=config)
     choice = replace(choice, values=lambda letter: letter.values(_seen(letter, lens)))
     cluster = connect(brokers, config, settings)
-    letters = list(islice(chosen_letters(cluster, topic, choice), limit))
+    noted = Noted()
+    letters = list(noted(islice(chosen_letters(cluster, topic, choice), limit)))
     _tell_misses(choice)
+    noted.warn(topic)
     if as_json:
         print_json({"topic": topic, "letters": [_letter_json(each, _seen(each, lens)) for each in letters]})
         return
@@ -198,7 +172,7 @@ def show(
 
 
 def replay(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    topic: TopicName,
     *,
     to: Annotated[str | None, typer.Option(metavar="TOPIC", help="All of them there; else each to its source.")] = None,
     rate: Annotated[float | None, typer.Option(min=0.001, metavar="N", help="At most so many a second.")] = None,
@@ -239,10 +213,10 @@ def replay(
         _show_plan(topic, plan)
     if at and not plan.total and not plan.done_before:
         raise TopicError(f"No such letter in {topic}, or none that can be replayed.", hint="`dlq show` lists them.")
-    sent = 0
+    sent = Sent()
     stop = threading.Event()
     if execute and plan.total:
-        confirm(f"Replay {plan.total:,} letters?", yes=yes)
+        confirm(_question(plan), yes=yes)
         audit = Audit(cluster.id(), command=shown_command(sys.argv))
         with (
             Progress(console=err, disable=as_json or not err.is_terminal, transient=True) as bar,
@@ -261,11 +235,26 @@ def replay(
     elif not execute:
         err.print("Nothing was changed: this is what --execute would do.", style="bold")
     else:
-        out.print(f"{sent:,} of {plan.total:,} letters are replayed.", markup=False)
+        _tell_sent(topic, plan, sent)
     # Fewer than planned without a stop: a replay that this one took over from had sent them meanwhile.
-    if stop.is_set() and sent < plan.total:
+    if stop.is_set() and sent.total < plan.total:
         err.print("The same command sends the rest.", style="yellow")
         raise typer.Exit(1)
+
+
+def _question(plan: ReplayPlan) -> str:
+    going, parked = plan.going.total(), counted(plan.parked, "letter")
+    if not going:
+        return f"Park {parked}, which came back too often?"
+    return f"Replay {counted(going, 'letter')}" + (f", and park {parked}?" if plan.parked else "?")
+
+
+def _tell_sent(topic: str, plan: ReplayPlan, sent: Sent) -> None:
+    going = plan.going.total()
+    if going or not plan.parked:
+        out.print(f"Replayed {sent.replayed:,} of {counted(going, 'letter')}.")
+    if plan.parked:
+        out.print(f"Parked {sent.parked:,} of {counted(plan.parked, 'letter')} in {topic}{PARKED}.")
 
 
 def _choice(
@@ -303,7 +292,7 @@ def _tell_misses(choice: Choice) -> None:
     where = choice.where
     if where is not None and where.misses:
         err.print(
-            f"--where could not be told of {where.misses:,} records, which count as no match: {where.example}",
+            f"--where failed for {counted(where.misses, 'record')}, which did not match: {where.example}",
             style="yellow",
             markup=False,
         )
@@ -316,21 +305,23 @@ def _show_plan(topic: str, plan: ReplayPlan) -> None:
     if rows:
         print_table(("TO", "REASON", "LETTERS"), rows, right=("LETTERS",))
     left = {
-        "replayed before": plan.done_before,
-        "not chosen": plan.left_out,
-        "of no known source (use --to)": plan.homeless,
+        "they were replayed before": at_most(plan.done_before, "letter"),
+        "they were not chosen": counted(plan.left_out, "letter"),
+        "no source is known (use --to)": counted(plan.homeless, "letter"),
     }
     for why, count in left.items():
-        if count:
-            err.print(f"{count:,} stay: {why}.", markup=False)
+        if not count.startswith("0 "):
+            err.print(f"Not replayed, because {why}: {count}.")
     if not rows:
         err.print("Nothing to replay.")
 
 
-def _plan_json(plan: ReplayPlan, *, sent: int, executed: bool) -> dict[str, Any]:
+def _plan_json(plan: ReplayPlan, *, sent: Sent, executed: bool) -> dict[str, Any]:
     return {
         "executed": executed,
-        "sent": sent,
+        "sent": sent.total,
+        "sent_back": sent.replayed,
+        "sent_to_parked": sent.parked,
         "going": [{"to": target, "reason": reason, "letters": count} for (target, reason), count in plan.going.items()],
         "parked": plan.parked,
         "replayed_before": plan.done_before,

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from penstock.cli.asking import confirm
+from penstock.cli.completing import GroupNames, OptionalGroupNames
 from penstock.cli.connecting import ClientSettings, ConfigFile, connect
 from penstock.cli.group_views import show_members, show_offsets, show_state
 from penstock.cli.history import EXAMPLES, history
@@ -15,6 +16,7 @@ from penstock.cli.lag import PANEL, group_json
 from penstock.cli.options import Brokers, Json
 from penstock.cli.screen import err, out, print_json
 from penstock.cli.tables import print_table
+from penstock.core.wording import counted
 from penstock.errors import ConfigError, PenstockError, StateError
 from penstock.kafka.cluster import Cluster
 from penstock.kafka.groups import SHARE, GroupDescription, Groups
@@ -93,7 +95,7 @@ def ls(
 
 
 def describe(
-    groups: Annotated[list[str] | None, typer.Argument(metavar="GROUP...")] = None,
+    groups: OptionalGroupNames = None,
     *,
     everything: Annotated[bool, typer.Option("--all", help="Every group.")] = False,
     offsets: Annotated[bool, typer.Option("--offsets", help="Offsets and lag; this is the default.")] = False,
@@ -132,7 +134,7 @@ def describe(
 
 
 def rm(
-    groups: Annotated[list[str], typer.Argument(metavar="GROUP...")],
+    groups: GroupNames,
     *,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     brokers: Brokers = None,
@@ -145,7 +147,7 @@ def rm(
     for name, each in _described(cluster, groups).items():
         if each.is_active:
             raise StateError(
-                f"Group {name!r} is active ({each.state}), with {len(each.members)} members.",
+                f"Group {name!r} is active ({each.state}), with {counted(len(each.members), 'member')}.",
                 hint="Stop its members first; nothing was deleted.",
             )
     confirm(f"Delete {', '.join(groups)} with all offsets?", yes=yes)

@@ -6,12 +6,17 @@ from typing import Annotated, Any
 
 import typer
 
-from penstock.cli.options import Json
+from penstock.cli.completing import GroupName
+from penstock.cli.connecting import ClientSettings, ConfigFile, connect
+from penstock.cli.options import Brokers, Json
 from penstock.cli.screen import print_json, print_line
 from penstock.cli.tables import moment, print_table
 from penstock.core.rebalance import UNKNOWN, Handover, Rebalance, Voter
 from penstock.core.record import TopicPartition as Place
-from penstock.errors import StateError
+from penstock.errors import PenstockError, StateError
+from penstock.kafka.cluster import Cluster
+from penstock.ops.any_group import describe as describe_any
+from penstock.ops.any_group import no_group
 from penstock.ops.history import GroupRound, Told, read_history, rounds
 from penstock.ops.runs import runs_folder
 
@@ -25,18 +30,24 @@ _SEVERAL = 3
 
 
 def history(
-    group: Annotated[str, typer.Argument(metavar="GROUP")],
+    group: GroupName,
     *,
     last: Annotated[int, typer.Option(min=1, help="How many rebalances to show.")] = 10,
+    brokers: Brokers = None,
+    config: ConfigFile = None,
+    settings: ClientSettings = None,
     as_json: Json = False,
 ) -> None:
     """Rebalances of a group: why, in which phases, who led, what changed hands, and how long nobody had it.
 
     Told by the `penstock run` processes of this machine, also those that have ended. Members with assignors of
-    Penstock's know all of it; of the client's own, only what it lets them know.
+    Penstock's know all of it; of the client's own, only what it lets them know. Kafka itself keeps no history:
+    --brokers is only used to see whether there is such a group where no run has told of it.
     """
     found = rounds(read_history(runs_folder(), group))[-last:]
     if not found:
+        if brokers is not None:
+            _require_group(connect(brokers, config, settings), group)
         raise StateError(
             f"No run of this machine has told of a rebalance of group {group!r}.",
             hint="Look on the machines where its members run; `penstock stop` lists the runs of this one.",
@@ -50,6 +61,13 @@ def history(
         _show(each)
 
 
+def _require_group(cluster: Cluster, group: str) -> None:
+    """A name that no group of the cluster has is a slip, and is answered with the nearest one."""
+    described = describe_any(cluster, [group])[group]
+    if not isinstance(described, PenstockError) and not described.exists:
+        raise no_group(group, cluster)
+
+
 def _show(each: GroupRound) -> None:
     its = each.first.rebalance
     numbers = each.generations
@@ -57,9 +75,8 @@ def _show(each: GroupRound) -> None:
     if len(numbers) > 1:
         generation = f"generations {numbers[0]} to {numbers[-1]}"
     known = ", ".join(part for part in (generation, its.strategy) if part)
-    print_line(
-        " ".join(filter(None, (moment(each.began), known))) + ("" if each.reason == UNKNOWN else f": {each.reason}")
-    )
+    reason = "" if each.reason == UNKNOWN else f": {each.reason}"
+    print_line(f"{moment(each.began)} {known}".rstrip() + reason)
     if its.coordinator is not None:
         print_line(f"  coordinator: {its.coordinator.explained()}")
     if its.leader is not None:

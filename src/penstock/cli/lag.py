@@ -9,6 +9,7 @@ import typer
 from rich.live import Live
 from rich.text import Text
 
+from penstock.cli.completing import complete_groups
 from penstock.cli.connecting import ClientSettings, ConfigFile, connect
 from penstock.cli.options import Brokers, Json
 from penstock.cli.screen import err, out, print_json, print_styled_lines
@@ -53,7 +54,10 @@ def register(app: typer.Typer) -> None:
 
 
 def lag(
-    groups: Annotated[list[str] | None, typer.Argument(metavar="[GROUP]...", help="All groups by default.")] = None,
+    groups: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[GROUP]...", help="All groups by default.", autocompletion=complete_groups),
+    ] = None,
     *,
     partitions: Annotated[bool, typer.Option("--partitions", "-p", help="A line for each partition.")] = False,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on until Ctrl+C.")] = False,

@@ -9,7 +9,7 @@ from typing import TextIO
 from penstock.cli.error_counts import ErrorCounts
 from penstock.cli.screen import Screen, block
 from penstock.core import events
-from penstock.core.wording import at_most
+from penstock.core.wording import at_most, counted
 from penstock.errors import ConfigError
 
 Listener = Callable[[events.Event], None]
@@ -81,7 +81,7 @@ class Narrator:
                 count = at_most(end - start, "record")
                 self._say(f"{handler}: {topic}[{partition}] from {start:,} up to {end:,}: {count}")
             case events.TopicCreated(topic=topic, partitions=partitions):
-                self._say(f"created topic {topic} with {partitions} partitions")
+                self._say(f"created topic {topic} with {counted(partitions, 'partition')}")
             case events.Retried() | events.Postponed():
                 self._retries += 1
                 self._show_traceback(event)

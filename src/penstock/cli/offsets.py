@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from penstock.cli.asking import confirm
+from penstock.cli.completing import GroupName, OptionalGroupNames
 from penstock.cli.connecting import ClientSettings, ConfigFile, connect
 from penstock.cli.lag import PANEL
 from penstock.cli.options import Brokers, Json
@@ -56,7 +57,6 @@ Checkpoint = Annotated[
     typer.Option(metavar="DIR", help="Where Spark keeps the progress of the group, if `run` was given --checkpoint."),
 ]
 NewGroup = Annotated[bool, typer.Option("--new-group", help="The group may not exist yet.")]
-GroupNames = Annotated[list[str] | None, typer.Argument(metavar="GROUP...")]
 AllGroups = Annotated[bool, typer.Option("--all-groups", help="Every group of consumers.")]
 
 
@@ -70,7 +70,7 @@ def register(app: typer.Typer) -> None:
 
 
 def reset(
-    groups: GroupNames = None,
+    groups: OptionalGroupNames = None,
     *,
     all_groups: AllGroups = False,
     topics: Annotated[
@@ -133,7 +133,7 @@ def reset(
 
 
 def undo(
-    group: Annotated[str, typer.Argument(metavar="GROUP")],
+    group: GroupName,
     *,
     checkpoint: Checkpoint = None,
     execute: Execute = False,
@@ -150,7 +150,7 @@ def undo(
 
 
 def export(
-    groups: GroupNames = None,
+    groups: OptionalGroupNames = None,
     *,
     all_groups: AllGroups = False,
     topics: Annotated[
@@ -187,7 +187,7 @@ def export(
 
 
 def import_(
-    group: Annotated[str, typer.Argument(metavar="GROUP")],
+    group: GroupName,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="CSV of `export`, or of Kafka's own tool.")],
     *,
     checkpoint: Checkpoint = None,

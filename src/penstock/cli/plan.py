@@ -14,6 +14,7 @@ from penstock.assign.labels import labels
 from penstock.assign.picture import picture
 from penstock.assign.plan import HEARTBEAT_SECONDS, plan, why_estimate
 from penstock.assign.what_if import with_members, with_partitions, with_topics
+from penstock.cli.completing import complete_groups
 from penstock.cli.connecting import ClientSettings, ConfigFile, connect
 from penstock.cli.lag import PANEL
 from penstock.cli.options import Brokers, Json
@@ -44,7 +45,10 @@ def register(app: typer.Typer) -> None:
 
 
 def plan_command(
-    name: Annotated[str, typer.Argument(metavar="GROUP", help="A live group, or a JSON file with one.")],
+    name: Annotated[
+        str,
+        typer.Argument(metavar="GROUP", help="A live group, or a JSON file with one.", autocompletion=complete_groups),
+    ],
     *,
     assignor: Annotated[
         str | None, typer.Option("--assignor", help="Who decides; by default the one that the group uses.")

@@ -9,6 +9,7 @@ from penstock import __version__
 from penstock.app import load_app
 from penstock.cli.options import Json
 from penstock.cli.screen import out, print_json
+from penstock.core.wording import counted
 from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -71,7 +72,9 @@ def _summary(shipment: "Shipment", output: Path | None) -> dict[str, Any]:
 
 def _print(summary: dict[str, Any]) -> None:
     if summary["archive"]:
-        out.print(f"Wrote {summary['archive']}: {len(summary['files'])} files.", markup=False, soft_wrap=True)
+        out.print(
+            f"Wrote {summary['archive']}: {counted(len(summary['files']), 'file')}.", markup=False, soft_wrap=True
+        )
     shipped = ", ".join([*summary["modules"], f"penstock {summary['penstock']}"])
     out.print(f"Shipped: {shipped}", markup=False, soft_wrap=True)
     out.print(f"Executors need Python {summary['python']} with:")

@@ -13,6 +13,7 @@ from typing import Annotated, Any, TextIO
 import typer
 from rich.progress import Progress
 
+from penstock.cli.completing import TopicName
 from penstock.cli.connecting import ClientSettings, ConfigFile, connect
 from penstock.cli.decoding import KeyAs, OfApp, RegistryUrl, ValueAs, choose_registry, format_of, lens_for
 from penstock.cli.lag import PANEL
@@ -26,6 +27,7 @@ from penstock.core.moment import moment_or_ago
 from penstock.core.outcome import Outgoing
 from penstock.core.readable import as_plain, as_text, readable
 from penstock.core.record import Record
+from penstock.core.wording import counted
 from penstock.errors import ConfigError, TopicError
 from penstock.ops.dead_letters import record_values
 from penstock.ops.looking import Seen
@@ -73,7 +75,7 @@ def register(app: typer.Typer) -> None:
 
 
 def tail(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    topic: TopicName,
     *,
     last: Annotated[
         int | None, typer.Option("--last", "-n", min=0, metavar="N", help="The last N; 10 if nothing else is said.")
@@ -142,11 +144,11 @@ def tail(
                 if shown == limit:
                     break
     if sieve.where is not None and sieve.where.misses:
-        err.print(f"--where could not be told of {sieve.where.misses:,} records: {sieve.where.example}", markup=False)
+        err.print(f"--where failed for {counted(sieve.where.misses, 'record')}: {sieve.where.example}", markup=False)
 
 
 def produce_(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    topic: TopicName,
     files: Annotated[list[Path] | None, typer.Argument(metavar="[FILE]...", help="Standard input by default.")] = None,
     *,
     separator: Annotated[
@@ -219,7 +221,9 @@ def produce_(
             rate=rate,
             progress=lambda done: bar.update(task, completed=done),
         )
-    print_json({"written": written}, indent=None) if as_json else err.print(f"Wrote {written:,} records to {topic}.")
+    print_json({"written": written}, indent=None) if as_json else err.print(
+        f"Wrote {counted(written, 'record')} to {topic}."
+    )
 
 
 def _read_all(

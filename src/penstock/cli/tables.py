@@ -1,5 +1,6 @@
 """How results look: plain tables on standard output, numbers and times as people read them."""
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,7 +26,10 @@ class Styled:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Iterable[str] = ()) -> None:
-    """Columns named in ``right`` are aligned there, as numbers are. Rows are never cut: lines may be long."""
+    """Columns named in ``right`` are aligned there, as numbers are. Rows are never cut.
+
+    Where a terminal is too narrow for a row, each row becomes a few lines of names and values instead.
+    """
     print_styled_lines(table_lines(columns, rows, right=right))
 
 
@@ -35,6 +39,9 @@ def table_lines(columns: Sequence[str], rows: Iterable[Sequence[object]], *, rig
     cells: list[list[Styled | str]] = [[_plain(Styled(each, "bold")) for each in columns]]
     cells += [[_plain(each) for each in row] for row in rows]
     widths = [max(_width(row[at]) for row in cells) for at in range(len(columns))]
+    limit = _screen_width()
+    if limit is not None and sum(widths) + len(widths) - 1 > limit:
+        return [line for row in cells[1:] for line in _stacked(cells[0], row, limit)]
     return [
         " ".join(
             _placed(cell, width, to_the_right=number) for cell, width, number in zip(row, widths, numbers, strict=True)
@@ -43,15 +50,50 @@ def table_lines(columns: Sequence[str], rows: Iterable[Sequence[object]], *, rig
     ]
 
 
+def _screen_width() -> int | None:
+    """None where nobody looks: a program that reads a table wants a line for each row, however long."""
+    asked = os.environ.get("COLUMNS", "")
+    if asked.isdecimal() and int(asked):
+        return int(asked)
+    return out.width if out.is_terminal else None
+
+
+def _stacked(columns: Sequence[Styled | str], row: Sequence[Styled | str], limit: int) -> list[str]:
+    """A row as names and values, as many beside each other as fit; cells without a value are left out."""
+    lines: list[str] = []
+    used = 0
+    for name, cell in zip(columns, row, strict=True):
+        if _text(cell) == "-":
+            continue
+        head = _text(name).strip()
+        width = len(head) + 1 + _width(cell)
+        part = f"{_shown(Styled(head, 'bold'))} {_shown(cell).strip()}"
+        if lines and used + 2 + width <= limit:
+            lines[-1] += f"  {part}"
+            used += 2 + width
+        else:
+            lines.append(f"  {part}" if lines else part)
+            used = width + (2 if len(lines) > 1 else 0)
+    return lines
+
+
+def _text(cell: Styled | str) -> str:
+    return cell.text if isinstance(cell, Styled) else cell
+
+
+def _shown(cell: Styled | str) -> str:
+    if isinstance(cell, Styled) and out.is_terminal:
+        return Style.parse(cell.style).render(cell.text)
+    return _text(cell)
+
+
 def _width(cell: Styled | str) -> int:
-    return cell_len(cell.text if isinstance(cell, Styled) else cell)
+    return cell_len(_text(cell))
 
 
 def _placed(cell: Styled | str, width: int, *, to_the_right: bool) -> str:
-    text = cell.text if isinstance(cell, Styled) else cell
-    space = " " * (width - cell_len(text))
-    shown = Style.parse(cell.style).render(text) if isinstance(cell, Styled) and out.is_terminal else text
-    return space + shown if to_the_right else shown + space
+    space = " " * (width - _width(cell))
+    return space + _shown(cell) if to_the_right else _shown(cell) + space
 
 
 def duration(seconds: float | None) -> str:

@@ -4,12 +4,14 @@ from typing import Annotated, Any
 
 import typer
 
+from penstock.cli.completing import TopicName
 from penstock.cli.connecting import ClientSettings, ConfigFile, connect
 from penstock.cli.options import Brokers, Json
 from penstock.cli.screen import err, out, print_json
 from penstock.cli.tables import Styled, print_table
 from penstock.core.hot_keys import KeyCount, KeySurvey, Remedy, fullest_if, remedies
 from penstock.core.readable import as_plain, as_text, readable
+from penstock.core.wording import counted
 from penstock.errors import ConfigError
 from penstock.ops.key_skew import survey_keys
 
@@ -29,7 +31,7 @@ def register(topics: typer.Typer) -> None:
 
 
 def keys(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    topic: TopicName,
     *,
     sample: Annotated[int, typer.Option(min=1, metavar="N", help="How many of the last records to look at.")] = 100_000,
     scan: Annotated[bool, typer.Option("--scan", help="Look at all of them.")] = False,
@@ -80,15 +82,15 @@ def _show_keys(survey: KeySurvey, limit: int) -> None:
     fullest = survey.counts.index(max(survey.counts))
     out.print()
     out.print(
-        f"{survey.total:,} records looked at, about {survey.distinct:,} keys. "
+        f"{counted(survey.total, 'record')} looked at, about {counted(survey.distinct, 'key')}. "
         f"Partition {fullest} has {survey.fullest:.1%} of them; an even share is {1 / len(survey.counts):.1%}.",
         markup=False,
         soft_wrap=True,
     )
     if survey.strays:
         out.print(
-            f"{len(survey.strays)} keys are not where Kafka's partitioner puts them, or in several partitions, "
-            f"such as {as_text(survey.strays[0], limit=40)}: their order is not sure.",
+            f"{counted(len(survey.strays), 'key is', 'keys are')} not where Kafka's partitioner would put them, or in "
+            f"several partitions, such as {as_text(survey.strays[0], limit=40)}: their order is not sure.",
             style="yellow",
             markup=False,
             soft_wrap=True,

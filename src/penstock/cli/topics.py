@@ -9,14 +9,15 @@ import typer
 
 from penstock.cli import topic_keys
 from penstock.cli.asking import confirm
+from penstock.cli.completing import TopicName
 from penstock.cli.connecting import ClientSettings, ConfigFile, connect
 from penstock.cli.lag import PANEL
 from penstock.cli.options import Brokers, Json
 from penstock.cli.screen import err, out, print_json
 from penstock.cli.tables import duration, moment, print_table, rate, size
-from penstock.core.wording import at_most
+from penstock.core.wording import at_most, counted
 from penstock.errors import ConfigError, TopicError
-from penstock.ops.topics import PartitionFacts, TopicFacts, topic_facts
+from penstock.ops.topics import PartitionFacts, TopicFacts, require_fewer, topic_facts
 from penstock.ops.topics import grow as add_partitions
 
 _LS_EXAMPLES = """
@@ -99,7 +100,7 @@ def ls(
 
 
 def describe(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    topic: TopicName,
     *,
     brokers: Brokers = None,
     config: ConfigFile = None,
@@ -160,7 +161,7 @@ def create(
 
 
 def grow(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    topic: TopicName,
     *,
     partitions: Annotated[int, typer.Option(min=1, metavar="N", help="How many there are to be.")],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
@@ -171,12 +172,14 @@ def grow(
 ) -> None:
     """Add partitions to a topic. Keys move to others then: `penstock topics keys TOPIC --partitions N` tells how."""
     cluster = connect(brokers, config, settings)
-    confirm(f"Grow {topic} to {partitions} partitions, which cannot be undone?", yes=yes)
-    had = add_partitions(cluster, topic, partitions)
+    had = require_fewer(cluster, topic, partitions)
+    question = f"Grow {topic} from {had} to {counted(partitions, 'partition')}, which cannot be undone?"
+    confirm(question, yes=yes)
+    add_partitions(cluster, topic, partitions)
     if as_json:
         print_json({"topic": topic, "before": had, "partitions": partitions})
     else:
-        out.print(f"{topic} has {partitions} partitions, {partitions - had} more than before.", markup=False)
+        out.print(f"{topic} has {counted(partitions, 'partition')}, {partitions - had} more than before.", markup=False)
 
 
 def _row(each: TopicFacts) -> tuple[object, ...]:

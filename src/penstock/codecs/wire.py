@@ -9,6 +9,7 @@ from uuid import UUID
 
 from penstock.core.outcome import Undecodable
 from penstock.core.record import Header
+from penstock.core.wording import counted
 from penstock.serde import Field, Headers
 
 if TYPE_CHECKING:  # it needs what the extras bring
@@ -38,7 +39,7 @@ def schema_id_of(stamp: bytes, what: str) -> int | str:
     if stamp[0] == _GUID and len(stamp) >= _GUID_LENGTH:
         return str(UUID(bytes=stamp[1:_GUID_LENGTH]))
     if stamp[0] == _ID:
-        raise Undecodable(f"the {what} ends inside of its schema id, after {len(stamp)} bytes")
+        raise Undecodable(f"the {what} ends inside of its schema id, after {counted(len(stamp), 'byte')}")
     raise Undecodable(
         f"the {what} begins with the byte 0x{stamp[0]:02x}, not 0x00: it was not written with a schema registry"
     )

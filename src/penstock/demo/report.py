@@ -6,6 +6,7 @@ from typing import Any, Self
 import msgspec
 
 from penstock.core.counts import Counts
+from penstock.core.wording import counted
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class EngineReport:
             (self.dead_letters, self.in_dead_letters, expected.dead_lettered),
         ):
             if held != right:
-                found.append(f"topic {topic} holds {held:,} records, but it must be {right:,}")
+                found.append(f"topic {topic} holds {counted(held, 'record')}, but it must be {right:,}")
         lag = sum(partition.lag for partition in self.partitions)
         if lag:
             found.append(f"group {self.group} has a lag of {lag:,}, but it must be 0")

@@ -15,6 +15,7 @@ from typing import Any, Self
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from penstock.core.settings import client_settings
+from penstock.core.wording import counted
 from penstock.errors import ConfigError, PenstockError, StateError
 from penstock.kafka.clients import make_producer
 from penstock.kafka.failures import translate
@@ -145,7 +146,7 @@ class Producer:
         waiting = self._producer.flush(-1 if timeout is None else timeout)
         self._raise_failures()
         if waiting:
-            raise self._translated(KafkaException(KafkaError(KafkaError._TIMED_OUT)), f"({waiting} records)")  # noqa: SLF001
+            raise self._translated(KafkaException(KafkaError(KafkaError._TIMED_OUT)), f"({counted(waiting, 'record')})")  # noqa: SLF001
 
     def close(self, timeout: float | None = None) -> None:
         """``flush``, and then end; a second time does nothing."""
@@ -191,7 +192,8 @@ class Producer:
         if unseen:
             error = unseen[0].exception()
             if isinstance(error, PenstockError) and len(unseen) > 1:
-                raise type(error)(f"{error.problem} So did {len(unseen) - 1} more records.", hint=error.hint) from error
+                others = counted(len(unseen) - 1, "more record")
+                raise type(error)(f"{error.problem} So did {others}.", hint=error.hint) from error
             raise error or StateError("A record was not delivered.")
 
     def _translated(self, error: KafkaException, topic: str) -> PenstockError:

@@ -10,6 +10,7 @@ from confluent_kafka import KafkaException
 from penstock.assign import Group, Member, Topic
 from penstock.core.record import TopicPartition as Place
 from penstock.core.subscriptions import Subscription
+from penstock.core.wording import counted
 from penstock.errors import PenstockError
 from penstock.kafka.cluster import ANSWER_SECONDS, Cluster
 from penstock.kafka.failures import translate
@@ -103,7 +104,7 @@ def _unknown_notes(
 ) -> Iterable[str]:
     silent = sum(member.id not in told for member in description.members)
     if silent:
-        everyone = "all members" if silent == len(description.members) else f"{silent} members"
+        everyone = "all members" if silent == len(description.members) else counted(silent, "member")
         yield (
             f"What {everyone} subscribe to and where they run cannot be read from the group; "
             f"they are taken to subscribe to {', '.join(assumed) or 'nothing'}, and their racks are unknown."

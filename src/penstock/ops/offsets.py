@@ -142,7 +142,10 @@ class Offsets:
     def plan_import(self, wanted: Wanted, *, reason: str, new_group: bool = False) -> ResetPlan:
         described = self._idle(list(wanted), new_group=new_group)
         before = _settled(self._progress(described))
-        self._places_of(Scope({topic: None for offsets in wanted.values() for topic, _ in offsets}))
+        named: dict[str, list[int]] = {}
+        for topic, number in (place for offsets in wanted.values() for place in offsets):
+            named.setdefault(topic, []).append(number)
+        self._places_of(Scope(named))
         bounds = self._bounds(place for offsets in wanted.values() for place in offsets)
 
         def aim(name: str, place: Place) -> Target:

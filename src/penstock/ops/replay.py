@@ -71,6 +71,18 @@ class ReplayPlan:
         return self.going.total() + self.parked
 
 
+@dataclass
+class Sent:
+    """How many letters went back to work, and how many to where they are only kept."""
+
+    replayed: int = 0
+    parked: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.replayed + self.parked
+
+
 class Replay:
     def __init__(self, cluster: Cluster, wish: Wish) -> None:
         self._cluster = cluster
@@ -110,7 +122,7 @@ class Replay:
         stop: threading.Event,
         progress: Callable[[int], None],
         edit: Edit | None = None,
-    ) -> int:
+    ) -> Sent:
         """Send them, batch by batch; returns how many. Ends early, and cleanly, when ``stop`` is set."""
         if plan.parked:
             self._cluster.create_topics([self.wish.topic + PARKED], partitions=len(plan.bounds))
@@ -134,8 +146,8 @@ class Replay:
         stop: threading.Event,
         progress: Callable[[int], None],
         edit: Edit | None,
-    ) -> int:
-        sent = 0
+    ) -> Sent:
+        sent = Sent()
         for batch in self._batches(plan, memory):
             if stop.is_set():
                 break
@@ -144,8 +156,10 @@ class Replay:
             audit.sending([_line(letter, each) for letter, each in zip(batch, outgoing, strict=True)])
             sender.send(batch, outgoing)
             audit.sent()
-            sent += len(batch)
-            progress(sent)
+            parked = sum(map(self._is_parked, batch))
+            sent.parked += parked
+            sent.replayed += len(batch) - parked
+            progress(sent.total)
             if self.wish.rate is not None:
                 stop.wait(max(0.0, len(batch) / self.wish.rate - (time.monotonic() - began)))
         return sent

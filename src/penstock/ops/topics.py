@@ -8,6 +8,7 @@ from typing import Any
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import ConfigResource, NewPartitions, ResourceType
 
+from penstock.core.wording import counted
 from penstock.errors import ConfigError, PenstockError
 from penstock.kafka.cluster import ANSWER_SECONDS, Cluster
 from penstock.kafka.failures import translate
@@ -154,17 +155,22 @@ def _seconds(milliseconds: str | None) -> float | None:
     return int(milliseconds) / 1000
 
 
-def grow(cluster: Cluster, topic: str, partitions: int) -> int:
-    """Add partitions until there are so many; returns how many there were."""
+def require_fewer(cluster: Cluster, topic: str, partitions: int) -> int:
+    """How many partitions the topic has; it is an error if that is not fewer than asked for."""
     had = cluster.require_topics([topic])[topic]
     if partitions <= had:
         raise ConfigError(
-            f"Topic {topic!r} has {had} partitions.", hint="Kafka can add partitions, not remove any: ask for more."
+            f"Topic {topic!r} has {counted(had, 'partition')} already.",
+            hint="Kafka can add partitions, not remove any: ask for more.",
         )
+    return had
+
+
+def grow(cluster: Cluster, topic: str, partitions: int) -> None:
+    """Add partitions until there are so many."""
     future = cluster.admin.create_partitions([NewPartitions(topic, partitions)], request_timeout=ANSWER_SECONDS)[topic]
     try:
         future.result(timeout=ANSWER_SECONDS * 2)
     except (KafkaException, TimeoutError) as error:
         doing = f"adding partitions to topic {topic}"
         raise translate(error, doing=doing, brokers=cluster.brokers, settings=cluster.settings) from error
-    return had

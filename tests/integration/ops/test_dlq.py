@@ -72,6 +72,11 @@ def test_letters_of_all_four_styles_are_listed_shown_and_replayed(
         [("spring", _spring(source)), ("karafka", _karafka(source)), ("share", _share(source)), ("foreign", [])],
     )
     assert {"topic": dlq, "max_letters": 5} in penstock.json("dlq", "ls")["topics"]
+    everywhere = {each["topic"]: each["piles"] for each in penstock.json("dlq", "ls", "--by", "source")["topics"]}
+    assert {each["source"]: each["count"] for each in everywhere[dlq]} == {source: 4, "": 1}
+    assert "TOPIC" in penstock("dlq", "ls", "--source", source).out.split()
+    assert "Is " + source in penstock("dlq", "show", source).err, "a topic of other records"
+    assert "Is " + source in penstock("dlq", "ls", source).err
     reasons: Counter[str] = Counter()
     for each in penstock.json("dlq", "ls", dlq)["piles"]:
         reasons[each["reason"]] += each["count"]
@@ -174,8 +179,11 @@ def test_a_record_that_came_back_too_often_is_parked(
         catch_up(app, brokers)
         assert penstock.json("dlq", "replay", dlq, "--max-returns", "2", "--execute", "-y")["sent"] == 1
     catch_up(app, brokers)
-    plan = penstock.json("dlq", "replay", dlq, "--max-returns", "2", "--execute", "-y")
-    assert (plan["going"], plan["parked"], plan["sent"]) == ([], 1, 1)
+    told = penstock("dlq", "replay", dlq, "--max-returns", "2", "--execute", "-y").out
+    assert f"Parked 1 of 1 letter in {dlq}.parked." in told
+    assert "Replayed" not in told, "it did not go back"
+    plan = penstock.json("dlq", "replay", dlq, "--max-returns", "2", "--again")
+    assert (len(plan["going"]), plan["parked"], plan["sent"]) == (1, 1, 0)
     assert len(read_values(brokers, source)) == 3
     (parked,) = read_records(brokers, f"{dlq}.parked")
     assert dict(parked.headers)["penstock-dlq-error-message"] == b"never"

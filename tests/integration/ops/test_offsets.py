@@ -142,3 +142,14 @@ def test_settings_come_from_a_file_the_environment_or_flags_and_a_wrong_one_is_n
     )
     assert secret.code != 0
     assert "hunter2" not in secret.err + secret.out
+
+
+def test_offsets_of_a_partition_that_there_is_not_are_refused_with_the_numbers_that_there_are(
+    penstock: Penstock, cluster: Cluster, group: str, topic: str, tmp_path: Path
+) -> None:
+    set_offsets(cluster, group, {(topic, 0): 3})
+    file = tmp_path / "offsets.csv"
+    file.write_text(f"{topic},0,1\n{topic},99,1\n")
+    refused = penstock("offsets", "import", group, str(file), ok=False)
+    assert f"Topic '{topic}' has no partition 99." in refused.err
+    assert "It has 2, from 0 to 1." in refused.err

@@ -70,6 +70,8 @@ def test_hot_keys_are_told_with_their_share_their_partition_and_what_helps(
     # What is predicted for more partitions is what comes of it.
     then = penstock.json("topics", "keys", topic, "--scan", "--partitions", "8")["fullest_then"]
     assert penstock("topics", "grow", topic, "--partitions", "4", "--yes", ok=False).code == 2
+    refused = penstock("topics", "grow", f"{topic}x", "--partitions", "9", ok=False)
+    assert f"Did you mean '{topic}'?" in refused.err, "before it asks for a confirmation"
     assert penstock.json("topics", "grow", topic, "--partitions", "8", "--yes")["before"] == 4
     again = make_topic(8)
     for record in read_records(brokers, topic):

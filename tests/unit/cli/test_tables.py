@@ -14,6 +14,27 @@ def test_columns_are_as_wide_as_their_widest_cell_and_numbers_are_on_the_right()
     ]
 
 
+def test_where_a_terminal_is_too_narrow_a_row_becomes_names_and_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = ("GROUP", "TOPIC", "LAG", "CONSUMER-ID", "STATUS")
+    rows = [("shipping", "orders", 5, "rdkafka-0f6c", Styled("OK", "green")), ("shipping", "returns", 0, None, "OK")]
+    monkeypatch.setenv("COLUMNS", "40")
+    lines = table_lines(columns, rows, right=("LAG",))
+    assert lines == [
+        "GROUP shipping  TOPIC orders  LAG 5",
+        "  CONSUMER-ID rdkafka-0f6c  STATUS OK",
+        "GROUP shipping  TOPIC returns  LAG 0",
+        "  STATUS OK",
+    ]
+    assert max(map(len, lines)) <= 40
+    monkeypatch.setenv("COLUMNS", "60")
+    assert len(table_lines(columns, rows)) == 3, "a line for each row, where there is room"
+
+
+def test_who_reads_a_table_from_a_pipe_gets_whole_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert len(table_lines(("GROUP", "TOPIC"), [("g" * 300, "t")])) == 2
+
+
 def test_control_characters_of_others_do_not_reach_the_terminal() -> None:
     assert table_lines(("GROUP",), [("a\x1b[2Jb\nc",)])[1] == "a\\x1b[2Jb\\nc"
 
