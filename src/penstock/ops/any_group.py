@@ -1,6 +1,7 @@
 """Groups of every kind that can be looked at: those of consumers, and share groups where kafka-python is installed."""
 
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from penstock.core.record import TopicPartition as Place
@@ -70,7 +71,9 @@ def no_group(name: str, cluster: Cluster, *, hint: str = "`penstock groups ls` l
             hint="`penstock groups`, `penstock lag` and `penstock offsets` are for share groups too.",
         )
     if all(each.name != name for each in Groups(cluster).others()):
-        return StateError(f"There is no group {name!r} at {cluster.brokers}.", hint=hint)
+        near = get_close_matches(name, [each.name for each in Groups(cluster).of_consumers()], n=1)
+        meant = f"Did you mean {near[0]!r}? " if near else ""
+        return StateError(f"There is no group {name!r} at {cluster.brokers}.", hint=meant + hint)
     if unasked is not None:
         return StateError(
             f"{name!r} is not a group of consumers but a share group, or of another kind. {unasked.problem}",

@@ -21,7 +21,7 @@ BAD: list[tuple[Callable[[], Any], str]] = [
     (lambda: Member(id="a", weight=float("nan")), "weight nan"),
     (lambda: Topic(-1), "-1 partitions"),
     (lambda: Topic(partitions=True), "True partitions"),
-    (lambda: Topic(2, racks=(frozenset({"a"}),)), "1 entries in racks"),
+    (lambda: Topic(2, racks=(frozenset({"a"}),)), "1 entry in racks"),
     (lambda: Topic(1, racks=("a",)), "the text 'a'"),  # type: ignore[arg-type]
     (lambda: Topic(1, lag=(-1,)), "lag holds"),
     (lambda: Group((Member(id="a"), Member(id="a"))), "id 'a'"),
