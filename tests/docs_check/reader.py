@@ -13,7 +13,7 @@ from docs_check.environment import Environment
 from docs_check.pages import Command
 
 # For one command, on a machine that is very slow and very busy.
-_PATIENCE_SECONDS = 300.0
+_PATIENCE_SECONDS = 900.0
 _LOOK_SECONDS = 0.05
 # What a run that goes on until Ctrl+C prints once it consumes.
 _READY = re.compile(r"consuming .* as group ")

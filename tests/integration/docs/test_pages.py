@@ -31,7 +31,7 @@ def reader(request: pytest.FixtureRequest, tmp_path: Path, wheel: Path) -> Itera
     environment.remove()
 
 
-@pytest.mark.timeout(1_200)
+@pytest.mark.timeout(3_600)
 @pytest.mark.parametrize(
     ("reader", "page"),
     [(page, page) for page in PAGES if any(isinstance(step, Command) for step in steps_of(page))],
