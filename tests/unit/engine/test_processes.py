@@ -36,5 +36,5 @@ def test_a_worker_process_says_that_the_app_does_not_answer_there() -> None:
     finally:
         child.close()
     assert isinstance(failure, Failed)
-    assert failure.error_type == "penstock.errors.StateError"
+    assert failure.error_type == "StateError"
     assert "Handler ask_the_app runs in a worker process, where app.progress()" in failure.message
