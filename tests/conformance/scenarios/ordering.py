@@ -9,7 +9,7 @@ from penstock import App, Record, Retry
 from penstock.core.partitioner import partition_for
 
 # How often a record that waits for others looks for them; then it gives up.
-_LOOKS = 500
+_LOOKS = 5_000
 
 
 def of_key(notes: Notes, key: bytes) -> list[int]:
@@ -62,7 +62,7 @@ def a_hot_key_does_not_hold_up_the_other_keys(driver: Driver) -> None:
 def a_retry_holds_its_own_key_and_no_other(driver: Driver) -> None:
     source, app, seen = driver.topic(), App(driver.group()), driver.notes()
 
-    @app.consume(source, order="key", retry=Retry(attempts=2, first="500ms", jitter=0))
+    @app.consume(source, order="key", retry=Retry(attempts=2, first="3s", jitter=0))
     def handle(value: int, record: Record) -> None:
         seen.add((record.key, value))
         if value == 0 and record.attempt == 1:

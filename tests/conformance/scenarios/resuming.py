@@ -70,7 +70,7 @@ def what_is_finished_above_a_waiting_record_is_not_repeated(driver: Driver) -> N
 def a_record_is_finished_when_it_is_acknowledged_and_not_before(driver: Driver) -> None:
     source, app, seen = driver.topic(), App(driver.group()), driver.notes()
 
-    @app.consume(source, commit="manual", drain_timeout="200ms")
+    @app.consume(source, commit="manual", drain_timeout="2s")
     def handle(record: Record) -> None:
         seen.add(record.offset)
         if record.offset != 1 or len(seen) > 3:
