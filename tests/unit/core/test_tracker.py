@@ -137,7 +137,7 @@ class TrackerMachine(RuleBasedStateMachine):
 
 
 TestTracker = TrackerMachine.TestCase
-TestTracker.settings = settings(max_examples=150)
+TestTracker.settings = settings(max_examples=100)
 
 
 def test_before_anything_is_known_there_is_no_commit_point() -> None:
