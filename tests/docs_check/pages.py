@@ -44,7 +44,9 @@ class Fragment:
     @property
     def whole(self) -> str:
         """With a function below each decorator that is shown alone."""
-        return _ALONE.sub(r"\1\ndef _(): ...\n", self.text)
+        text = _ALONE.sub(r"\1\ndef _(): ...\n", self.text)
+        # One over several lines, at the end.
+        return f"{text}def _(): ...\n" if text.startswith("@") and text.endswith("\n)\n") else text
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """Options, flags and events that the pages name exist, and those that exist are named."""
 
-import inspect
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import typer.main
 
 from docs_check.environment import ROOT
-from penstock import App
+from penstock.app.configuring.options import handler_options
 from penstock.cli import entry
 from penstock.core import events
 
@@ -35,7 +34,7 @@ def test_every_flag_on_a_page_is_one_of_a_command() -> None:
 
 
 def test_every_option_of_a_handler_stands_in_the_table_once() -> None:
-    options = set(inspect.signature(App.consume).parameters) - {"self", "topics"}
+    options = {*handler_options(), "settings"} - {"topics"}
     table = RUNNING[RUNNING.index("## Options of a handler") : RUNNING.index("## Batches")]
     first_columns = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
     assert sorted(re.findall(r"`(\w+)`", " ".join(first_columns))) == sorted(options)
