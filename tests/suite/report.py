@@ -50,19 +50,22 @@ def show_stage(path: str, verdict: Verdict) -> None:
             say(f"{kind} {result.test}: {_headline(result.text)}")
     if len(verdict.flaky) > FLAKY_ALLOWED:
         say(f"{len(verdict.flaky)} tests are flaky, and {FLAKY_ALLOWED} are allowed.")
-    say(f"{path}: {closing_line([verdict])}")
+    say(f"{path}: {_summary(verdict)}")
 
 
 def closing_line(verdicts: Sequence[Verdict]) -> str:
-    """What CI reads."""
+    """What CI reads: the counts and nothing else."""
     counts = {
         "passed": sum(verdict.passed for verdict in verdicts),
         "failed": sum(len(verdict.failed) + len(verdict.problems) for verdict in verdicts),
         "skipped": sum(verdict.skipped for verdict in verdicts),
-        "flaky": sum(len(verdict.flaky) for verdict in verdicts),
     }
-    shown = [f"{count} {name}" for name, count in counts.items() if count or name in ("passed", "failed")]
-    return f"{', '.join(shown)} in {sum(verdict.seconds for verdict in verdicts):.0f} s"
+    return ", ".join(f"{count} {name}" for name, count in counts.items() if count or name != "skipped")
+
+
+def _summary(verdict: Verdict) -> str:
+    flaky = f"{len(verdict.flaky)} of them flaky, " if verdict.flaky else ""
+    return f"{closing_line([verdict])}, {flaky}in {verdict.seconds:.0f} s"
 
 
 def _table(verdict: Verdict) -> list[str]:

@@ -91,7 +91,7 @@ class BatchSize:
     def _cold_growth(self, seconds: float) -> int:
         """How many times as many would fit, even if all of the time was the records'."""
         most = _MOST_CHANGE if self.seen else _FIRST_CHANGE
-        return max(_COLD_GROWTH, min(most, int(self.seconds / seconds))) if seconds else most
+        return max(_COLD_GROWTH, int(min(most, self.seconds / seconds))) if seconds else most
 
     def after_failure(self) -> "BatchSize":
         """Half as much is risked, and repeated, the next time; the workers start anew."""

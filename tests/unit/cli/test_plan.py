@@ -55,7 +55,7 @@ def test_a_plan_that_librdkafka_may_carry_out_otherwise_is_called_an_estimate(
     assert "(an estimate)" in drawn.read_text()
     both = penstock.json("plan", str(file), "--compare", "cooperative-sticky,lag-balanced")["plans"]
     assert [each["estimate"] is None for each in both] == [False, True]
-    assert "estimate" not in penstock("plan", str(file), "--assignor", "lag-balanced", "--svg", str(drawn)).err
+    assert "estimate" not in penstock("plan", str(file), "--assignor", "lag-balanced", "--svg", str(drawn), "--yes").err
     assert "(an estimate)" not in drawn.read_text()
 
 

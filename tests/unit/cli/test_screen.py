@@ -90,6 +90,7 @@ def test_live_displays_move_the_cursor_and_show_harmless_text() -> None:
 def test_results_are_harmless_too(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr("sys.stdout", terminal)
+    monkeypatch.setenv("COLUMNS", "500")  # in a narrow terminal, a table repeats its names in each row
     print_line(HOSTILE)
     print_table((HOSTILE,), [(HOSTILE,), (Styled(HOSTILE, "red"),)])
     print_json({HOSTILE: [HOSTILE, "\ud800"]})
