@@ -19,6 +19,7 @@ HEAVY = (
     "google",
     "opentelemetry",
     "prometheus_client",
+    "jgo",
 )
 
 
@@ -35,6 +36,21 @@ def test_importing_it_imports_nothing_heavy() -> None:
     program = f"import sys, penstock; print([m for m in {HEAVY!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_help_of_the_command_line_does_not_load_the_maven_resolver() -> None:
+    program = """
+import sys
+from penstock.cli import main
+
+sys.argv = ["penstock", "--help"]
+try:
+    main()
+except SystemExit as ended:
+    assert not ended.code
+assert "jgo" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
 
 
 def test_errors_survive_the_way_between_processes() -> None:

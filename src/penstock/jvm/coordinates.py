@@ -65,8 +65,8 @@ class Artifact:
 class Coordinates:
     """A set of artifacts that is fetched, checked and kept as one.
 
-    ``lock`` names the file in ``locks/`` that lists every file of the set; without one, Ivy resolves what the artifacts
-    need. ``unpack`` is for a set that is a single archive: what it holds is kept in its place.
+    ``lock`` names the file in ``locks/`` that lists every file of the set; without one, the artifacts' poms say what
+    they need. ``unpack`` is for a set that is a single archive: what it holds is kept in its place.
     """
 
     title: str

@@ -1,36 +1,43 @@
-"""Downloading the files of a lock: several at once, continued after a break, each checked by size and SHA-256."""
+"""Downloading files of the Maven registry: several at once, continued after a break, each checked by its checksum.
+
+A lock says the size and the SHA-256 of a file. Where no lock lists it, the registry says its size when it sends it, and
+its SHA-1 in another file beside it.
+"""
 
 import hashlib
 import queue
-import ssl
 import threading
 import time
-import urllib.request
 from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import IO
-from urllib.error import HTTPError, URLError
-from urllib.parse import quote
+from typing import IO, Any
 
-from penstock._version import __version__
 from penstock.errors import SetupError
+from penstock.jvm.connection import ATTEMPTS, Connection, connect
 from penstock.jvm.coordinates import Artifact
-from penstock.jvm.failures import DamagedError, explain_download
-from penstock.jvm.folders import DISK_ERRORS
+from penstock.jvm.failures import DamagedError
 from penstock.jvm.manifest import Entry
 from penstock.jvm.progress import Progress
-from penstock.jvm.registry import Registry, find_registry
 
 DOWNLOAD_SECONDS = 1800.0
 _PARALLEL = 6
-_ATTEMPTS = 3
-# Before the second attempt and before the third.
-_PAUSE_SECONDS = (1.0, 4.0)
-# For the connection, and for each read.
-_SILENCE_SECONDS = 30.0
 _CHUNK_BYTES = 1 << 17
+_HASHES = {"SHA-1": "sha1", "SHA-256": "sha256"}
+
+
+@dataclass(frozen=True)
+class Unlocked:
+    """A file that no lock lists, by its path in the registry."""
+
+    path: str
+
+
+@dataclass(frozen=True)
+class _Checksum:
+    kind: str
+    value: str
 
 
 @dataclass(frozen=True)
@@ -42,7 +49,7 @@ class _Received:
 
 @dataclass(frozen=True)
 class _Finished:
-    entry: Entry
+    path: str
 
 
 @dataclass(frozen=True)
@@ -59,7 +66,7 @@ class _Failed:
 _Report = _Received | _Finished | _TryingAgain | _Failed
 
 
-def download(title: str, files: Sequence[Entry], target: Path, *, progress: Progress) -> None:
+def download(title: str, files: Sequence[Entry | Unlocked], target: Path, *, progress: Progress) -> None:
     """Fetch every file into its place below ``target``; the first that fails for good ends them all.
 
     Workers are daemon threads and report through a queue, so that Ctrl+C ends the caller at once, even while a worker
@@ -67,13 +74,10 @@ def download(title: str, files: Sequence[Entry], target: Path, *, progress: Prog
     """
     reports: queue.SimpleQueue[_Report] = queue.SimpleQueue()
     stop = threading.Event()
-    waiting: queue.SimpleQueue[Entry] = queue.SimpleQueue()
-    for entry in sorted(
-        files, key=lambda each: -each.size
-    ):  # the longest first: they decide when the last one is there
-        waiting.put(entry)
-    registry = find_registry()
-    worker = _Worker(title, registry, target, waiting, reports, stop, _opener(registry))
+    waiting: queue.SimpleQueue[Entry | Unlocked] = queue.SimpleQueue()
+    for file in sorted(files, key=_size, reverse=True):  # the longest first: they decide when the last one is there
+        waiting.put(file)
+    worker = _Worker(title, connect(), target, waiting, reports, stop)
     for _ in range(min(_PARALLEL, len(files))):
         threading.Thread(target=worker.work, name="penstock-download", daemon=True).start()
     try:
@@ -82,11 +86,24 @@ def download(title: str, files: Sequence[Entry], target: Path, *, progress: Prog
         stop.set()
 
 
-def _follow(title: str, files: Sequence[Entry], reports: "queue.SimpleQueue[_Report]", progress: Progress) -> None:
+def _size(file: Entry | Unlocked) -> int:
+    return file.size if isinstance(file, Entry) else 0
+
+
+def _follow(
+    title: str, files: Sequence[Entry | Unlocked], reports: "queue.SimpleQueue[_Report]", progress: Progress
+) -> None:
     deadline = time.monotonic() + DOWNLOAD_SECONDS
-    left, done, total = {entry.path for entry in files}, 0, sum(entry.size for entry in files)
+    left, received, size = {file.path for file in files}, 0, sum(map(_size, files))
     attempt = 1
-    progress(f"Fetching {title}", done=done, total=total, unit="bytes")
+
+    def tell() -> None:
+        if all(isinstance(file, Entry) for file in files):
+            progress(f"Fetching {title}", done=received, total=size, unit="bytes")
+        else:  # how many bytes are to come is known only when the last file has begun
+            progress(f"Fetching {title}", done=len(files) - len(left), total=len(files), unit="jars")
+
+    tell()
     while left:
         try:
             report = reports.get(timeout=max(0.0, deadline - time.monotonic()))
@@ -98,14 +115,15 @@ def _follow(title: str, files: Sequence[Entry], reports: "queue.SimpleQueue[_Rep
         match report:
             case _Failed(error):
                 raise error
-            case _Finished(entry):
-                left.remove(entry.path)
+            case _Finished(path):
+                left.remove(path)
+                tell()
             case _Received(count):
-                done += count
-                progress(f"Fetching {title}", done=done, total=total, unit="bytes")
+                received += count
+                tell()
             case _TryingAgain(number, reason) if number > attempt:  # said once, not once for each worker
                 attempt = number
-                progress(f"Trying again ({attempt} of {_ATTEMPTS}): {reason}")
+                progress(f"Trying again ({attempt} of {ATTEMPTS}): {reason}")
 
 
 @dataclass(frozen=True)
@@ -113,99 +131,87 @@ class _Worker:
     """What every worker thread needs; it keeps no state of its own."""
 
     title: str
-    registry: Registry
+    connection: Connection
     target: Path
-    waiting: "queue.SimpleQueue[Entry]"
+    waiting: "queue.SimpleQueue[Entry | Unlocked]"
     reports: "queue.SimpleQueue[_Report]"
     stop: threading.Event
-    opener: urllib.request.OpenerDirector
 
     def work(self) -> None:
         while not self.stop.is_set():
             try:
-                entry = self.waiting.get_nowait()
+                file = self.waiting.get_nowait()
             except queue.Empty:
                 return
             try:
-                self._fetch(entry)
+                self._fetch(file)
             except Exception as error:  # noqa: BLE001 - the caller raises it
                 self.reports.put(_Failed(error))
                 return
 
-    def _fetch(self, entry: Entry) -> None:
-        place = self.target / entry.path
+    def _fetch(self, file: Entry | Unlocked) -> None:
+        place = self.target / file.path
         place.parent.mkdir(parents=True, exist_ok=True)
         part = place.with_name(f"{place.name}.part")
-        for attempt in range(1, _ATTEMPTS + 1):
-            try:
-                if not self._receive(entry, part):
-                    return
-            except Exception as error:
-                if _is_about_the_disk(error):
-                    raise
-                what = str(Artifact.of_path(entry.path))
-                failure = explain_download(self.title, error, what=what, registry=self.registry.describe())
-                if isinstance(error, HTTPError):
-                    error.close()
-                if not failure.passing or attempt == _ATTEMPTS:
-                    raise failure.error from error
-                reason = failure.error.problem.removeprefix(f"Cannot fetch {self.title}: ")
-                self.reports.put(_TryingAgain(attempt + 1, reason))
-                self.stop.wait(_PAUSE_SECONDS[attempt - 1])
-            else:
-                part.rename(place)
-                self.reports.put(_Finished(entry))
-                return
+        is_whole = self.connection.persist(
+            lambda: self._receive(file, part),
+            title=self.title,
+            what=str(Artifact.of_path(file.path)),
+            on_retry=lambda attempt, reason: self.reports.put(_TryingAgain(attempt, reason)),
+            pause=self.stop.wait,
+        )
+        if is_whole:
+            part.rename(place)
+            self.reports.put(_Finished(file.path))
 
-    def _receive(self, entry: Entry, part: Path) -> bool:
+    def _receive(self, file: Entry | Unlocked, part: Path) -> bool:
         """Fetch the file, or the rest of it; false means that the caller no longer wants it."""
+        checksum = self._checksum(file)
         there = part.stat().st_size if part.exists() else 0
-        request = urllib.request.Request(self.registry.root + quote(entry.path))  # noqa: S310 - http(s) or file
-        request.add_header("User-Agent", f"penstock/{__version__}")
-        if self.registry.authorization:  # not for another host, should the registry redirect to one
-            request.add_unredirected_header("Authorization", self.registry.authorization)
-        if there:
-            request.add_header("Range", f"bytes={there}-")
-        with self.opener.open(request, timeout=_SILENCE_SECONDS) as response:
+        with self.connection.open(file.path, start=there) as response:
             if response.status != HTTPStatus.PARTIAL_CONTENT and there:
                 self.reports.put(_Received(-there))
                 there = 0
-            with part.open("ab" if there else "wb") as file:
-                if not self._copy(response, file, limit=entry.size - there):
+            size = file.size if isinstance(file, Entry) else _announced(response, there)
+            with part.open("ab" if there else "wb") as target:
+                if not self._copy(response, target, limit=None if size is None else size - there):
                     return False
-        self._check(entry, part)
+        self._check(part, size, checksum)
         return True
 
-    def _copy(self, response: IO[bytes], file: IO[bytes], *, limit: int) -> bool:
-        while chunk := response.read(min(_CHUNK_BYTES, limit + 1)):
+    def _checksum(self, file: Entry | Unlocked) -> _Checksum | None:
+        if isinstance(file, Entry):
+            return _Checksum("SHA-256", file.sha256)
+        value = self.connection.sha1(file.path)
+        return _Checksum("SHA-1", value) if value else None
+
+    def _copy(self, response: IO[bytes], target: IO[bytes], *, limit: int | None) -> bool:
+        while chunk := response.read(_CHUNK_BYTES if limit is None else min(_CHUNK_BYTES, limit + 1)):
             if self.stop.is_set():
                 return False
-            file.write(chunk)
+            target.write(chunk)
             self.reports.put(_Received(len(chunk)))
-            limit -= len(chunk)
-            if limit < 0:  # longer than the lock says: another file
-                break
+            if limit is not None:
+                limit -= len(chunk)
+                if limit < 0:  # longer than the lock says: another file
+                    break
         return True
 
-    def _check(self, entry: Entry, part: Path) -> None:
-        size = part.stat().st_size
-        if size < entry.size:  # what is there stays: the next attempt fetches the rest
-            raise DamagedError(f"{size:,} of {entry.size:,} bytes")
+    def _check(self, part: Path, size: int | None, checksum: _Checksum | None) -> None:
+        there = part.stat().st_size
+        if size is not None and there < size:  # what is there stays: the next attempt fetches the rest
+            raise DamagedError(f"{there:,} of {size:,} bytes")
+        if checksum is None:
+            return
         with part.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        if digest != entry.sha256:
+            digest = hashlib.file_digest(file, _HASHES[checksum.kind]).hexdigest()
+        if digest != checksum.value:
             part.unlink()
-            self.reports.put(_Received(-size))
-            raise DamagedError(f"its SHA-256 is {digest}, not {entry.sha256}")
+            self.reports.put(_Received(-there))
+            raise DamagedError(f"its {checksum.kind} is {digest}, not {checksum.value}")
 
 
-def _opener(registry: Registry) -> urllib.request.OpenerDirector:
-    """Obey the proxies of the environment; one TLS context serves all, since each reads the system's certificates."""
-    if not registry.root.startswith("https:"):
-        return urllib.request.build_opener()
-    return urllib.request.build_opener(urllib.request.HTTPSHandler(context=ssl.create_default_context()))
-
-
-def _is_about_the_disk(error: Exception) -> bool:
-    """A network error is an OSError too, but urllib wraps it, or it has another number."""
-    return isinstance(error, OSError) and not isinstance(error, URLError) and error.errno in DISK_ERRORS
+def _announced(response: Any, there: int) -> int | None:
+    """Return the size of the whole file, of which the response may be the rest; it is not always announced."""
+    length = response.headers.get("Content-Length")
+    return int(length) + there if length else None

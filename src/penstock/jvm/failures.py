@@ -1,7 +1,4 @@
-"""Why a fetch failed, and whether another attempt may succeed.
-
-The sentences are shared by our own downloads (``download``) and by Ivy's (``ivy_failures``).
-"""
+"""Why a fetch failed, and whether another attempt may succeed."""
 
 import http.client
 import os
@@ -40,25 +37,33 @@ class Failure:
 
 
 class DamagedError(Exception):
-    """A file arrived incomplete or with other content than the lock lists; the text says how it differs."""
+    """A file arrived incomplete, or with another checksum than the lock or the registry says; the text says which."""
+
+
+def is_missing(error: Exception) -> bool:
+    """Whether the registry, or the folder that stands for one, says that it does not have the file."""
+    match error:
+        case HTTPError(code=HTTPStatus.NOT_FOUND | HTTPStatus.GONE) | URLError(reason=FileNotFoundError()):
+            return True
+    return False
 
 
 def explain_download(title: str, error: Exception, *, what: str, registry: str) -> Failure:
     """Say why ``what``, a file of the set ``title``, could not be downloaded from ``registry``."""
     match error:
         case DamagedError():
-            failure = damaged(title, what, str(error))
-        case HTTPError(code=HTTPStatus.NOT_FOUND | HTTPStatus.GONE) | URLError(reason=FileNotFoundError()):
+            failure = _damaged(title, what, str(error))
+        case _ if is_missing(error):
             failure = unknown(title, what, registry)
         case HTTPError():
-            failure = refused(title, f"{error.code} {error.reason}".strip(), error.code, registry)
+            failure = _refused(title, f"{error.code} {error.reason}".strip(), error.code, registry)
         case URLError(reason=ssl.SSLCertVerificationError() as reason):
             failure = _not_trusted(title, registry, reason.verify_message)
         case http.client.InvalidURL():
             failure = Failure(SetupError(f"Cannot fetch {title}: {error}.", hint="Correct PENSTOCK_MAVEN_URL."))
         case _:
             cause = error.reason if isinstance(error, URLError) else error
-            failure = out_of_reach(title, f"{registry}: {_reason(cause)}")
+            failure = _out_of_reach(title, f"{registry}: {_reason(cause)}")
     return failure
 
 
@@ -70,50 +75,47 @@ def _not_trusted(title: str, registry: str, reason: str) -> Failure:
     )
 
 
-def out_of_reach(title: str, reason: str) -> Failure:
+def _out_of_reach(title: str, reason: str) -> Failure:
     return Failure(
         SetupError(f"Cannot fetch {title}: the Maven registry is out of reach ({reason}).", hint=_network_hint()),
         passing=True,
     )
 
 
-def refused(
-    title: str, answer: str, code: int = HTTPStatus.SERVICE_UNAVAILABLE, registry: str | None = None
-) -> Failure:
+def _refused(title: str, answer: str, code: int, registry: str) -> Failure:
     return Failure(
         SetupError(
-            f"Cannot fetch {title}: the Maven registry{_named(registry)} answered {answer!r}.",
+            f"Cannot fetch {title}: the Maven registry ({registry}) answered {answer!r}.",
             hint=_ACCESS_HINT if code in _NO_ACCESS else _network_hint(),
         ),
         passing=code in _BUSY or code >= HTTPStatus.INTERNAL_SERVER_ERROR,
     )
 
 
-def damaged(title: str, what: str, reason: str) -> Failure:
+def _damaged(title: str, what: str, reason: str) -> Failure:
     return Failure(
         SetupError(f"Cannot fetch {title}: {what} arrived damaged ({reason}).", hint=_network_hint()), passing=True
     )
 
 
-def unknown(title: str, what: str, registry: str | None = None) -> Failure:
+def unknown(title: str, what: str, registry: str) -> Failure:
     return Failure(
         SetupError(
-            f"Cannot fetch {title}: the Maven registry{_named(registry)} has no {what}.",
+            f"Cannot fetch {title}: the Maven registry ({registry}) has no {what}.",
             hint=_MIRROR_HINT if os.environ.get(MIRROR_VARIABLE) else "Check the name and the version.",
         )
     )
 
 
-def failed(title: str, reason: str) -> Failure:
-    return Failure(SetupError(f"Cannot fetch {title}: {reason}.", hint=_network_hint()))
+def unresolvable(title: str, reason: str) -> SetupError:
+    return SetupError(
+        f"Cannot fetch {title}: what it depends on cannot be found out ({reason}).",
+        hint="Check the coordinate. If a pom is at fault, download the jars yourself and name them in `spark.jars`.",
+    )
 
 
 def _network_hint() -> str:
     return _MIRROR_HINT if os.environ.get(MIRROR_VARIABLE) else _NETWORK_HINT
-
-
-def _named(registry: str | None) -> str:
-    return f" ({registry})" if registry else ""
 
 
 def _reason(error: object) -> str:

@@ -1,24 +1,24 @@
 """Fetching sets of jars once, checking them ever after.
 
 Each set has a folder of its own in the cache, named by what was asked for. It appears there by one rename, complete and
-with a manifest; from then on the network is not needed to use it. A set with a lock is downloaded by ``download``; one
-without is resolved by Ivy, which PySpark brings: only Spark's users have such sets.
+with a manifest; from then on the network is not needed to use it. A lock lists the files of a set; for a set without
+one, ``dependencies`` finds them out.
 """
 
 import hashlib
 import shutil
 import tarfile
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from penstock.errors import SetupError
 from penstock.jvm.coordinates import Coordinates
-from penstock.jvm.download import download
+from penstock.jvm.download import Unlocked, download
 from penstock.jvm.filelock import exclusive
 from penstock.jvm.folders import disk_problems_explained, jar_cache, sync_folder
-from penstock.jvm.ivy import resolve_by_ivy
 from penstock.jvm.lockfile import read_lock
-from penstock.jvm.manifest import MANIFEST_NAME, find_damage, read_manifest, take_manifest, write_manifest
+from penstock.jvm.manifest import MANIFEST_NAME, Entry, find_damage, read_manifest, take_manifest, write_manifest
 from penstock.jvm.progress import Progress, silent
 
 _LOCK_SECONDS = 2400
@@ -73,13 +73,11 @@ def _fetch(coordinates: Coordinates, folder: Path, progress: Progress) -> None:
     _sweep(folder.parent)
     draft = Path(tempfile.mkdtemp(prefix=_DRAFT, dir=folder.parent))
     try:
-        work, target = draft / "ivy", draft / "set"
+        work, target = draft / "poms", draft / "set"
         work.mkdir()
         target.mkdir()
-        if coordinates.lock:
-            download(coordinates.title, read_lock(coordinates.lock).files, target, progress=progress)
-        else:
-            resolve_by_ivy(coordinates.title, coordinates.artifacts, work=work, target=target, progress=progress)
+        files = _files(coordinates, work, progress)
+        download(coordinates.title, files, target, progress=progress)
         manifest = take_manifest(target)
         if coordinates.unpack:
             progress(f"Unpacking {coordinates.title}")
@@ -89,6 +87,14 @@ def _fetch(coordinates: Coordinates, folder: Path, progress: Progress) -> None:
         _publish(target, folder)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+
+
+def _files(coordinates: Coordinates, work: Path, progress: Progress) -> Sequence[Entry | Unlocked]:
+    if coordinates.lock:
+        return read_lock(coordinates.lock).files
+    from penstock.jvm.dependencies import find_files  # noqa: PLC0415 - imports jgo, which takes half a second
+
+    return find_files(coordinates.title, coordinates.artifacts, work=work, progress=progress)
 
 
 def _sweep(cache: Path) -> None:

@@ -9,7 +9,6 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from penstock.errors import ConfigError
 
 MIRROR_VARIABLE = "PENSTOCK_MAVEN_URL"
-_MAVEN_CENTRAL = "https://repo1.maven.org/maven2"
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class Registry:
 
 
 def find_registry() -> Registry:
-    address = os.environ.get(MIRROR_VARIABLE) or _MAVEN_CENTRAL
+    address = os.environ.get(MIRROR_VARIABLE) or _maven_central()
     if not address.startswith(("http://", "https://", "file:")):
         raise ConfigError(
             f"{MIRROR_VARIABLE} is not an address.",
@@ -40,6 +39,13 @@ def find_registry() -> Registry:
     parts = urlsplit(address.rstrip("/") + "/")
     credentials, _, host = parts.netloc.rpartition("@")
     return Registry(urlunsplit(parts._replace(netloc=host)), _basic(credentials) if credentials else None)
+
+
+def _maven_central() -> str:
+    """Take the address from jgo, a Maven resolver: it maintains it, and our sources name no host of a registry."""
+    from jgo.constants import MAVEN_CENTRAL_URL  # noqa: PLC0415 - takes half a second, and a mirror needs none of it
+
+    return MAVEN_CENTRAL_URL
 
 
 def _basic(credentials: str) -> str:
