@@ -15,7 +15,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("suite")
     group.addoption("--suite-folder", help="where the queue and the notes of all workers are")
     group.addoption("--suite-worker", help="the name of this worker")
-    group.addoption("--suite-prefer", default="", help="a fixture: files that use it come first")
+    group.addoption("--suite-prefer", default="", help="which files come first: long, spark or light")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -105,8 +105,8 @@ def _text(phase: pytest.TestReport) -> str:
 class _Order:
     """Which unit comes next: the one for which the fewest servers have to be started in this process.
 
-    Before all others come units that use the preferred fixture, or without one those that take long: begun late, they
-    would be waited for at the end.
+    Before all others come units of the preferred kind. Spark and chaos compute, most others wait: with one worker for
+    each kind, the processor has something to do and no test waits for it for long.
     """
 
     def __init__(self, prefer: str) -> None:
@@ -116,8 +116,7 @@ class _Order:
     def choose(self, units: dict[str, list[pytest.Item]]) -> str:
         def cost(unit: str) -> tuple[bool, int, int]:
             needed = _session_fixtures(units[unit])
-            first = self._prefer in needed if self._prefer else _takes_long(units[unit])
-            return not first, len(needed - self._ready), -len(needed & self._ready)
+            return _kind(units[unit], needed) != self._prefer, len(needed - self._ready), -len(needed & self._ready)
 
         return min(units, key=cost)
 
@@ -125,8 +124,10 @@ class _Order:
         self._ready |= _session_fixtures(items)
 
 
-def _takes_long(items: list[pytest.Item]) -> bool:
-    return any(item.get_closest_marker("long") for item in items)
+def _kind(items: list[pytest.Item], fixtures: set[str]) -> str:
+    if any(item.get_closest_marker("long") for item in items):
+        return "long"
+    return "spark" if "spark" in fixtures else "light"
 
 
 def _session_fixtures(items: list[pytest.Item]) -> set[str]:

@@ -13,8 +13,8 @@ from suite.shared_queue import Queue
 from suite.verdict import Result, Verdict, judge
 from suite.worker import Worker
 
-# Spark takes long to start: half of the workers begin with the files that need a session.
-_COSTLY_FIXTURE = "spark"
+# What each worker begins with; there may be more workers.
+_PREFERENCES = ("long", "spark", "light", "light")
 # With more failures than this, running each of them alone says nothing new.
 _SECOND_CHANCES = 8
 _LOOK_SECONDS = 0.2
@@ -97,9 +97,8 @@ class _Run:
         self._progress = Progress()
 
     def together(self) -> None:
-        half = self._stage.workers // 2
         workers = [
-            Worker(self._folder, str(number + 1), self._stage.path, prefer=_COSTLY_FIXTURE if number < half else "")
+            Worker(self._folder, str(number + 1), self._stage.path, prefer=_PREFERENCES[number % len(_PREFERENCES)])
             for number in range(self._stage.workers)
         ]
         self._attend(workers)
