@@ -226,6 +226,11 @@ class Transactor:
             self._transaction.fence()
         return self._transaction
 
+    def _open_trial(self) -> Transaction:
+        trial = self._make_transaction("trial", {})
+        trial.fence()
+        return trial
+
     def _limits(self) -> Mapping[str, int]:
         if self._largest is None:
             self._largest = self._read_limits()
@@ -252,13 +257,15 @@ class Transactor:
         """Whether the broker takes this, by itself or, where we added headers, with as few of them as will do."""
         if self._broken:
             return
-        limits, trial = self._limits(), self._make_transaction("trial", {})
-        trial.fence()
+        limits, trial = self._limits(), None
         shorter = [] if send.failure is None else [replace(send, outgoing=shortened(send.outgoing))]
         refused: KafkaError | None = None
         for form in (send, *shorter):
-            too_large = _size(form.outgoing) > limits.get(form.outgoing.topic, inf)
-            error = trial.try_out(_row(form.outgoing)) if too_large else None
+            error = None
+            if _size(form.outgoing) > limits.get(form.outgoing.topic, inf):
+                # Made only here: it costs a tenth of a second, while a transaction is open.
+                trial = trial or self._open_trial()
+                error = trial.try_out(_row(form.outgoing))
             if error is None:
                 self._approved.add(id(form))
                 self._inbox.put(Approved(form))
