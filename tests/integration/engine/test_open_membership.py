@@ -203,5 +203,5 @@ def test_the_history_of_a_group_is_put_together_from_what_its_members_tell(
     assert {gap["partition"] for gap in taken} == moved
     assert all(gap["seconds"] > 0 for gap in taken), "from the one's last word to the other's first"
     shown = penstock("groups", "history", group, "--last", "100").out
-    for text in ("leads __consumer_offsets[", "this member joined", "this member left", "left: rdkafka"):
+    for text in ("leads __consumer_offsets[", "this member joined", "this member left", f"left: {group}-"):
         assert text in shown
