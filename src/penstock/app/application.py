@@ -82,7 +82,7 @@ class App:
         self.settings = client_settings(settings or {})
         self.registry = registry_of(registry)
         self.create_topics = create_topics
-        # What the code gave, here and below: `penstock run` puts what comes from outside over it, each time anew.
+        # What the code gave, here and below: `penstock run` puts what comes from outside over it, for each run.
         self._declared_options = {name: getattr(self, name) for name in _APP_OPTIONS}
         self._handlers: list[Handler] = []
         self._declared: list[Mapping[str, Any]] = []

@@ -130,7 +130,7 @@ def halt_error(handler_name: str, record: Record, failure: Failed, *, is_committ
 
 def _advice(failure: Failed) -> str:
     if not failure.halts:
-        return "Mend the handler, or set such records aside with dead_letter=..."
+        return "Fix the handler, or set such records aside with dead_letter=..."
     if failure.error_type == HandlerBug.__name__:
         return "Correct the handler; or list HandlerBug in retry={...}, and it is treated like other errors."
     return f"A handler that raises {failure.error_type} stops the app; to set its record aside, raise Reject instead."

@@ -1,6 +1,6 @@
 """Cancellations of the tasks that run async handlers: by Penstock, which ends them, and by the handlers themselves.
 
-``task.cancelling()`` cannot tell the two apart. So whoever ends a task here says so first.
+``task.cancelling()`` cannot tell the two apart. So Penstock marks a task before it cancels it.
 """
 
 import asyncio

@@ -67,8 +67,8 @@ def engine_is_elsewhere(control: Control) -> None:
 class ControlSlot:
     """The engine that answers for one app in this process, if any.
 
-    Written under the lock by whoever starts and ends a run; read by any thread. An app may travel to another process
-    with its handlers; the engine that runs it here does not travel with it.
+    Engines write it under the lock at the start and end of a run; any thread reads it. An app may travel to another
+    process with its handlers; the engine that runs it here does not travel with it.
     """
 
     def __init__(self) -> None:

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import typer
 
-from penstock.core.foreign_text import printable_line
-from penstock.core.settings import redacted
+from penstock.cli.screen import shown_line
 from penstock.errors import ConfigError
 
 
@@ -17,7 +16,7 @@ def confirm(question: str, *, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise ConfigError("Nobody is there to confirm it.", hint="Add --yes to go on without a question.")
-    typer.confirm(printable_line(redacted(question)), abort=True, err=True)
+    typer.confirm(shown_line(question), abort=True, err=True)
 
 
 def confirm_replacing(files: Iterable[Path], *, yes: bool) -> None:

@@ -12,12 +12,10 @@ from rich.text import Text
 from penstock.cli.completing import complete_groups
 from penstock.cli.connecting import ClientSettings, ConfigFile, connect
 from penstock.cli.options import Brokers, Json
-from penstock.cli.screen import err, out, print_json, print_styled_lines
+from penstock.cli.screen import err, out, print_json, print_styled_lines, shown_line
 from penstock.cli.tables import Styled, duration, rate, sparkline, table_lines
 from penstock.core.duration import seconds
-from penstock.core.foreign_text import printable_line
 from penstock.core.lag_rules import Status, worst
-from penstock.core.settings import redacted
 from penstock.core.wording import at_most
 from penstock.errors import PenstockError
 from penstock.kafka.cluster import Cluster
@@ -130,7 +128,7 @@ class _View:
         if self._partitions:
             places = [_partition_row(name, each) for name, group in good.items() for each in group.partitions]
             lines += ["", *table_lines(_PARTITION_COLUMNS, places, right=_NUMBERS)]
-        return lines + [printable_line(redacted(each)) for each in self._problems(good)]
+        return lines + [shown_line(each) for each in self._problems(good)]
 
     def _problems(self, good: Mapping[str, GroupLag]) -> list[str]:
         lines = [f"{name}: {each.problem}" for name, each in self._found.items() if isinstance(each, PenstockError)]

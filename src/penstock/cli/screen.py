@@ -31,7 +31,7 @@ class Screen(Console):
 
     def render_str(self, text: str, **options: Any) -> Text:
         """Rich calls this for every ``str``, also in tables; so widths are those of what is shown."""
-        return super().render_str(printable_line(redacted(text)), **options)
+        return super().render_str(shown_line(text), **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Every text leaves through here, whatever made it. Segments with ``control`` are Rich's own, of live bars."""
@@ -43,6 +43,11 @@ out = Screen()
 err = Screen(stderr=True)
 
 
+def shown_line(text: str) -> str:
+    """Text of others in one line, as it may be shown: without secrets, and without what a terminal obeys."""
+    return printable_line(redacted(text))
+
+
 def block(text: str, *, indent: str = "") -> Text:
     """Several lines of others, for ``Screen.print``; a traceback for example."""
     return Text(printable_block(redacted(text), indent=indent))
@@ -50,7 +55,7 @@ def block(text: str, *, indent: str = "") -> Text:
 
 def print_line(text: str = "") -> None:
     """One line of a result, never wrapped; quicker than a console where there are many."""
-    typer.echo(printable_line(redacted(text)))
+    typer.echo(shown_line(text))
 
 
 def print_styled_lines(lines: Iterable[str]) -> None:

@@ -8,9 +8,7 @@ from datetime import UTC, datetime
 from rich.cells import cell_len
 from rich.style import Style
 
-from penstock.cli.screen import out, print_styled_lines
-from penstock.core.foreign_text import printable_line
-from penstock.core.settings import redacted
+from penstock.cli.screen import out, print_styled_lines, shown_line
 
 _TICKS = "▁▂▃▄▅▆▇█"
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
@@ -143,5 +141,5 @@ def sparkline(values: Sequence[float], width: int = 20) -> str:
 def _plain(cell: object) -> Styled | str:
     """In one line and harmless: names and messages come from others, and terminals obey control characters."""
     if isinstance(cell, Styled):
-        return Styled(printable_line(redacted(cell.text)), cell.style)
-    return "-" if cell is None or cell == "" else printable_line(redacted(str(cell)))
+        return Styled(shown_line(cell.text), cell.style)
+    return "-" if cell is None or cell == "" else shown_line(str(cell))

@@ -130,7 +130,7 @@ def failed(
         final=wait is None and (halts or retry.attempts == 1 or isinstance(error, _FINAL)),
         retry=retry,
         wait=wait,
-        traceback=redacted(traceback),
+        traceback=traceback,
         halts=halts,
     )
 
