@@ -19,7 +19,7 @@ demo: $(STAMP) ## A real Kafka and a real Spark pipeline, end to end
 
 .PHONY: test
 test: $(STAMP) ## Every check and every test, on a real Kafka and a real Spark
-	@$(SUITE) --beside "$(MAKE) --no-print-directory lint types layers" tests/unit tests/integration
+	@$(SUITE) --beside "$(MAKE) --no-print-directory lint types layers warm-up" tests/unit tests/integration
 
 .PHONY: check
 check: $(STAMP) ## Lint, types, layers and the pure tests; under a minute
@@ -37,6 +37,10 @@ types: $(STAMP) ## Strict types
 .PHONY: layers
 layers: $(STAMP) ## Who may import whom (DESIGN.md)
 	@$(BIN)/lint-imports
+
+.PHONY: warm-up
+warm-up: $(STAMP) ## Fetch the jars of the tests and prepare quick starts of Kafka and Spark; part of `make test`
+	@PYTHONPATH=tests $(BIN)/python -m suite.warm_up
 
 .PHONY: unit
 unit: $(STAMP) ## The fast tests: no Kafka, no Spark

@@ -1,8 +1,8 @@
 """From produce to the start of the handler, at a steady rate, in one run on one machine: python benchmarks/latency.py.
 
-A bare poll loop and a handler that returns what it got, once with each delivery, are processes of their own and consume
-the same records of 100 bytes at the same time. So what else the machine does delays all of them alike, and the
-ratio counts.
+A bare poll loop and a handler that returns what it got, once with each delivery, are processes of their own. They take
+turns: in each round every program consumes a topic of its own, alone on the machine. With ``--together`` all of them
+consume the same records at the same time, and compete for the processor.
 """
 
 import json
@@ -31,29 +31,32 @@ WARM_UP_SECONDS = 3
 TOPIC_SECONDS = 60.0
 
 
-def measure(brokers: str, rate: int, seconds: int, rounds: int) -> list[dict[str, Any]]:
+def measure(brokers: str, rate: int, seconds: int, rounds: int, *, together: bool) -> list[dict[str, Any]]:
     seen: dict[str, list[list[float]]] = {program: [] for program in PROGRAMS}
+    turns = [[*PROGRAMS]] if together else [[program] for program in PROGRAMS]
     for number in range(rounds):
-        for program, millis in once(brokers, rate, seconds).items():
-            found = [percentile(millis, each) for each in (50, 99, 100)]
-            seen[program].append(found)
-            print(f"{program}, {number + 1} of {rounds}: p50 {found[0]:.1f}, p99 {found[1]:.1f} ms", file=sys.stderr)
+        for programs in turns:
+            for program, millis in run_programs(programs, brokers, rate, seconds).items():
+                found = [percentile(millis, each) for each in (50, 99, 100)]
+                seen[program].append(found)
+                figures = f"p50 {found[0]:.1f}, p99 {found[1]:.1f} ms"
+                print(f"{program}, {number + 1} of {rounds}: {figures}", file=sys.stderr)
     rows: list[dict[str, Any]] = []
-    for program, figures in seen.items():
-        p50, p99, longest = (median(column) for column in zip(*figures, strict=True))
-        ratio = median(p99 / base for (_, p99, _), (_, base, _) in zip(figures, seen["poll"], strict=True))
+    for program, rounds_seen in seen.items():
+        p50, p99, longest = (median(column) for column in zip(*rounds_seen, strict=True))
+        ratio = median(p99 / base for (_, p99, _), (_, base, _) in zip(rounds_seen, seen["poll"], strict=True))
         rows.append({"what": PROGRAMS[program], "p50": p50, "p99": p99, "longest": longest, "ratio": ratio})
     return rows
 
 
-def once(brokers: str, rate: int, seconds: int) -> dict[str, list[float]]:
-    """Milliseconds of each record, by program."""
-    topic, *outs = (f"bench-{uuid4().hex[:8]}" for _ in range(1 + len(PROGRAMS)))
+def run_programs(programs: list[str], brokers: str, rate: int, seconds: int) -> dict[str, list[float]]:
+    """Return the milliseconds of each record, by program; the programs run at the same time."""
+    topic, *outs = (f"bench-{uuid4().hex[:8]}" for _ in range(1 + len(programs)))
     make_topics(brokers, [topic, *outs])
     warm_up = rate * WARM_UP_SECONDS
     records = warm_up + rate * seconds
     consumers = {}
-    for program, out in zip(PROGRAMS, outs, strict=True):
+    for program, out in zip(programs, outs, strict=True):
         command = ["latency_consumer.py", brokers, topic, out, program, str(records), str(warm_up)]
         consumers[program] = start(*command)
     for consumer in consumers.values():
@@ -93,15 +96,16 @@ def percentile(millis: list[float], percent: float) -> float:
     return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))]
 
 
-def main(
+def main(  # noqa: PLR0917 - options of a command
     rate: int = 1_000,
     seconds: int = 15,
     rounds: int = 3,
     brokers: str | None = None,
+    together: Annotated[bool, typer.Option("--together")] = False,  # noqa: FBT002
     as_json: Annotated[bool, typer.Option("--json")] = False,  # noqa: FBT002
 ) -> None:
     with broker(brokers) as address:
-        rows = measure(address, rate, seconds, rounds)
+        rows = measure(address, rate, seconds, rounds, together=together)
     columns = {"p50": "p50, ms", "p99": "p99, ms", "longest": "longest, ms", "ratio": "p99, x poll"}
     show_columns(rows, columns, title=f"{rate:,} records/s for {seconds} s, medians of {rounds}", as_json=as_json)
 

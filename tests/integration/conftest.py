@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bed import CatchUp, MakeTopic
-from jvms import QUICK_OPTIONS
+from jvms import QUICK_OPTIONS, SPARK_PACKAGES
 from penstock import App
 from penstock import spark as engine
 from penstock.core.events import Event
@@ -88,7 +88,7 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The one Spark session of this test run, with all that any sink needs."""
-    with spark_session("tests", master="local[2]", packages=("delta", "iceberg", "postgresql", "avro")) as session:
+    with spark_session("tests", master="local[2]", packages=SPARK_PACKAGES) as session:
         # Delta reads its log in 50 tasks, however short it is.
         session.conf.set("spark.databricks.delta.snapshotPartitions", "2")
         yield session

@@ -18,6 +18,7 @@ from penstock.devkit.readiness import Startup
 from penstock.devkit.servers import broker_arguments, registry_arguments
 from penstock.devkit.status import Status, take_status
 from penstock.devkit.storage import format_storage, read_cluster, was_killed, wipe
+from penstock.jvm.class_archive import archive_flags, writes_archive
 from penstock.jvm.coordinates import APICURIO, KAFKA
 from penstock.jvm.filelock import exclusive
 from penstock.jvm.folders import disk_problems_explained, make_private, open_private
@@ -70,6 +71,7 @@ class _Programs:
     java: Path
     kafka: list[Path]
     registry: list[Path]
+    class_archive: list[str]
 
 
 class Embedded:
@@ -172,7 +174,9 @@ class Embedded:
             with open_private(path, "w") as file:
                 file.write(render_properties(settings))
         with disk_problems_explained(Path(layout.data), setting="--data"):
-            format_storage(self.home, layout, java=programs.java, jars=programs.kafka)
+            # Of the few classes that this takes, no archive is to be made.
+            flags = () if writes_archive(programs.class_archive) else programs.class_archive
+            format_storage(self.home, layout, java=programs.java, jars=programs.kafka, flags=flags)
             if layout.registry_port is not None:
                 layout.registry_data.mkdir(exist_ok=True)
         # From here on there is something to find again, whatever happens to this process.
@@ -180,16 +184,21 @@ class Embedded:
 
     def _launch(self, role: str, layout: Layout, programs: _Programs) -> "subprocess.Popen[bytes]":
         if role == REGISTRY_ROLE:
-            arguments, classpath = registry_arguments(self.home, layout, programs.registry), []
+            flags = archive_flags("registry", programs.java, programs.registry)
+            arguments = registry_arguments(self.home, layout, programs.registry, class_archive=flags)
+            classpath: list[Path] = []
         else:
             node = next(node for node in layout.nodes if node.role == role)
-            arguments, classpath = broker_arguments(self.home, layout, node), programs.kafka
+            arguments = broker_arguments(self.home, layout, node, class_archive=programs.class_archive)
+            classpath = programs.kafka
         return launch(self.home, role, layout, java=programs.java, arguments=arguments, classpath=classpath)
 
 
 def _fetch(plan: Plan, progress: Progress) -> _Programs:
+    java, kafka = find_java(), resolve(KAFKA, progress=progress)
     return _Programs(
-        java=find_java(),
-        kafka=resolve(KAFKA, progress=progress),
+        java=java,
+        kafka=kafka,
         registry=resolve(APICURIO, progress=progress) if REGISTRY_ROLE in plan.missing else [],
+        class_archive=archive_flags("kafka", java, kafka),
     )

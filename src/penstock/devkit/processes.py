@@ -98,7 +98,7 @@ def end(servers: Iterable[Server]) -> None:
     hopeless = False
     while alive and time.monotonic() < deadline:
         _, alive = psutil.wait_procs(alive, timeout=_WAIT_SECONDS)
-        if not hopeless and _count_brokers(roles[process] for process in alive) < majority:
+        if not hopeless and 0 < _count_brokers(roles[process] for process in alive) < majority:
             hopeless = True
             deadline = min(deadline, time.monotonic() + _LAST_SECONDS)
     for process in alive:

@@ -1,5 +1,6 @@
 """The command lines of the two servers."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from penstock.devkit.broker_config import settings_file
@@ -25,8 +26,9 @@ _REGISTRY_HEAP = "384m"
 _DATABASE_SECONDS = 120
 
 
-def broker_arguments(home: Path, layout: Layout, node: Node) -> list[str | Path]:
+def broker_arguments(home: Path, layout: Layout, node: Node, *, class_archive: Iterable[str] = ()) -> list[str | Path]:
     return [
+        *class_archive,
         f"-Xms{min(_START_HEAP, heap_bytes(layout.memory))}",
         f"-Xmx{layout.memory}",
         *_COMMON_FLAGS,
@@ -38,9 +40,12 @@ def broker_arguments(home: Path, layout: Layout, node: Node) -> list[str | Path]
     ]
 
 
-def registry_arguments(home: Path, layout: Layout, files: list[Path]) -> list[str | Path]:
+def registry_arguments(
+    home: Path, layout: Layout, files: list[Path], *, class_archive: Iterable[str] = ()
+) -> list[str | Path]:
     """Run Apicurio on a database file, which its own default, a database in memory, would lose at every stop."""
     return [
+        *class_archive,
         f"-Xmx{_REGISTRY_HEAP}",
         *_COMMON_FLAGS,
         f"-XX:ErrorFile={home / 'logs' / REGISTRY_ROLE}-crash.log",

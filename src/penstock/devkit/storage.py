@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,7 +54,7 @@ def was_killed(node_data: Path) -> bool:
     return (node_data / ".lock").exists() and not (node_data / ".kafka_cleanshutdown").exists()
 
 
-def format_storage(home: Path, layout: Layout, *, java: Path, jars: Iterable[Path]) -> None:
+def format_storage(home: Path, layout: Layout, *, java: Path, jars: Iterable[Path], flags: Sequence[str] = ()) -> None:
     """Format what is not formatted yet.
 
     The marker comes first: a start that is killed in between goes on with the same cluster id.
@@ -65,7 +65,7 @@ def format_storage(home: Path, layout: Layout, *, java: Path, jars: Iterable[Pat
     fresh = [node for node in layout.nodes if not (layout.node_data(node) / "meta.properties").exists()]
     classpath = os.pathsep.join(map(str, jars))
     with ThreadPoolExecutor(max_workers=len(layout.nodes)) as pool:
-        list(pool.map(lambda node: _format(home, layout, node, java=java, classpath=classpath), fresh))
+        list(pool.map(lambda node: _format(home, layout, node, java=java, classpath=classpath, flags=flags), fresh))
 
 
 def wipe(data: Path) -> bool:
@@ -80,11 +80,11 @@ def wipe(data: Path) -> bool:
     return True
 
 
-def _format(home: Path, layout: Layout, node: Node, *, java: Path, classpath: str) -> None:
+def _format(home: Path, layout: Layout, node: Node, *, java: Path, classpath: str, flags: Sequence[str]) -> None:
     result = subprocess.run(
         [
             java,
-            *("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", classpath),
+            *("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *flags, "-cp", classpath),
             *("kafka.tools.StorageTool", "format", "--ignore-formatted"),
             *("--cluster-id", layout.cluster_id, "--config", settings_file(home, node)),
         ],

@@ -18,10 +18,15 @@ _FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIS
 DISK_ERRORS = _FULL | _FORBIDDEN
 
 
-def jar_cache() -> Path:
-    """Return the folder of downloaded jars; ``PENSTOCK_CACHE`` moves it."""
+def cache_home() -> Path:
+    """Return the folder of what can be fetched or made again; ``PENSTOCK_CACHE`` moves it."""
     root = os.environ.get("PENSTOCK_CACHE")
-    return (Path(root).expanduser() if root else user_cache_path("penstock")) / "jars"
+    return Path(root).expanduser() if root else user_cache_path("penstock")
+
+
+def jar_cache() -> Path:
+    """Return the folder of downloaded jars."""
+    return cache_home() / "jars"
 
 
 def state_home() -> Path:

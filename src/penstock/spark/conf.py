@@ -1,6 +1,7 @@
 """Spark's own settings: those that Penstock sets, and those that a user adds with ``--spark-conf``."""
 
 import os
+import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -70,8 +71,9 @@ def session_conf(
     python_path: str,
     given: Mapping[str, str],
     packages: Iterable[str] = (),
+    java_flags: Iterable[str] = (),
 ) -> dict[str, str]:
-    """All settings of a session of our own; what a user gives comes last."""
+    """All settings of a session of our own; what a user gives comes last. ``java_flags`` are for the driver."""
     files = [str(jar) for jar in jars]
     ours = {
         "spark.master": master,
@@ -88,6 +90,8 @@ def session_conf(
         "spark.sql.catalogImplementation": "in-memory",
         **_of_packages(tuple(packages)),
     }
+    if flags := shlex.join(java_flags):
+        ours["spark.driver.extraJavaOptions"] = f"{flags} {ours.get('spark.driver.extraJavaOptions', '')}".strip()
     if is_on_this_machine(master):
         ours |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
     if is_local(master):

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shlex
 import signal
 import subprocess
 import threading
@@ -17,6 +18,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 
 from penstock.errors import ServerError, SetupError
+from penstock.jvm.class_archive import writes_archive
 from penstock.jvm.folders import make_private, open_private
 from penstock.spark.own_code import own_folders
 
@@ -68,23 +70,28 @@ def join_submitted() -> SparkContext:
 def end_context(context: SparkContext) -> None:
     """Stop Spark and its JVM, and forget them, so that another session can start in this process."""
     gateway = SparkContext._gateway  # noqa: SLF001 - PySpark offers no other way to end the JVM before Python ends
+    options = context._conf.get("spark.driver.extraJavaOptions") or ""  # noqa: SLF001 - getConf() asks the JVM
     # A JVM that is gone already cannot be told to stop, and need not be.
     with suppress(ConnectionError, Py4JError):
         context.stop()
     if gateway is not None and gateway.proc is not None:  # spark-submit's JVM ends when this process has
-        _end_gateway(gateway)
+        _end_gateway(gateway, lingers=writes_archive(shlex.split(options)))
 
 
-def _end_gateway(gateway: JavaGateway) -> None:
+def _end_gateway(gateway: JavaGateway, *, lingers: bool = False) -> None:
     with suppress(ConnectionError, Py4JError):
         gateway.shutdown()
     SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None  # noqa: SLF001
-    _end(gateway.proc)
+    _end(gateway.proc, lingers=lingers)
 
 
-def _end(process: "subprocess.Popen[bytes]") -> None:
+def _end(process: "subprocess.Popen[bytes]", *, lingers: bool) -> None:
+    """Wait until the JVM has ended, unless it ``lingers``: the next session needs its archive, this one does not."""
     if process.stdin is not None:
         process.stdin.close()  # which the JVM takes as the sign to go
+    if lingers:
+        threading.Thread(target=process.wait, name="spark-jvm-end", daemon=True).start()
+        return
     try:
         process.wait(_END_SECONDS)
     except subprocess.TimeoutExpired:

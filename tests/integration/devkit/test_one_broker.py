@@ -17,6 +17,7 @@ from penstock.devkit.layout import STATE_FILE
 from penstock.devkit.ports import HOST, is_free
 from penstock.devkit.processes import find_servers
 from penstock.errors import ServerError, SetupError
+from penstock.jvm.folders import jar_cache
 from penstock.kafka import Cluster
 
 UP = """
@@ -56,6 +57,22 @@ def spare(tmp_path: Path) -> Iterator[Embedded]:
     embedded = Embedded(tmp_path / "home with ä space")
     yield embedded
     embedded.down()
+
+
+def test_the_next_broker_starts_with_the_classes_that_the_last_one_archived(
+    spare: Embedded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jars, cache = jar_cache(), tmp_path / "cache"
+    cache.mkdir()
+    (cache / "jars").symlink_to(jars)
+    monkeypatch.setenv("PENSTOCK_CACHE", str(cache))
+    spare.up(UpOptions(port=0))
+    spare.down()
+    spare.up()
+    (broker,) = find_servers(spare.home)
+    (archive,) = (cache / "classes").iterdir()
+    assert archive.suffix == ".jsa"
+    assert str(archive) in {mapped.path for mapped in broker.process.memory_maps()}
 
 
 def pid_of(status: Status) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bed import MakeTopic, Running, catch_up, committed, of_kind, produce, read_values, running, wait_for
+from bed import WAIT_SECONDS, MakeTopic, Running, catch_up, committed, of_kind, produce, read_values, running, wait_for
 from penstock import App, Reject, Skip
 from penstock.assign import CooperativeSticky
 from penstock.core import events
@@ -136,6 +136,35 @@ def test_a_client_that_does_not_come_back_costs_its_transaction_and_nothing_else
         assert not any(event.fatal for event in of_kind(member.events, events.Error))
     assert LosingRequests.sent > 2
     assert numbers(brokers, out) == list(range(600))
+
+
+def test_handlers_go_on_while_a_transaction_is_committed(
+    brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commit waits for records that are produced after it has begun, so it ends only if handlers do not wait."""
+    source, out, app = make_topic(), make_topic(), App(group)
+    finish, committing, handled_more = Transaction._finish, threading.Event(), threading.Event()
+
+    def wait_and_finish(self: Transaction) -> None:
+        committing.set()
+        assert handled_more.wait(WAIT_SECONDS)
+        finish(self)
+
+    monkeypatch.setattr(Transaction, "_finish", wait_and_finish)
+
+    # While a transaction is open no other record may make it fail by taking too long.
+    @app.consume(source, to=out, delivery="exactly-once", settings={"transaction.timeout.ms": 600_000})
+    def handle(value: int) -> int:
+        if value == 19:
+            handled_more.set()
+        return value
+
+    produce(brokers, source, range(10))
+    with running(app, brokers):
+        assert committing.wait(WAIT_SECONDS)
+        produce(brokers, source, range(10, 20))
+        wait_for(lambda: committed(cluster, group, source) == {0: 20}, "all to be committed")
+    assert numbers(brokers, out) == list(range(20))
 
 
 def test_what_is_written_and_not_committed_is_not_there_for_readers(

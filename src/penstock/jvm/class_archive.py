@@ -1,0 +1,97 @@
+"""Archives of loaded Java classes, which halve the processor time that a broker or a Spark driver needs to start.
+
+A JVM that ends writes the classes it has loaded into a file (``-XX:ArchiveClassesAtExit``). The next JVM with the same
+Java and class path maps that file into memory (``-XX:SharedArchiveFile``) instead of loading the classes again. Nothing
+depends on an archive: where none can be written or used, a JVM starts as it would without one.
+"""
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from uuid import uuid4
+
+from penstock.jvm.folders import cache_home
+
+# Java writes the header of an archive last. Before that the file begins with zeros.
+_UNFINISHED = bytes(4)
+# An archive of Spark's classes has 140 MB, and each environment with PySpark needs one of its own.
+_MOST_ARCHIVES = 6
+_KEY_LENGTH = 16
+# Java warns of each class that an archive cannot hold.
+_QUIET = "-Xlog:cds*=off"
+
+
+def archive_flags(name: str, java: Path, class_path: Iterable[str | Path]) -> list[str]:
+    """Flags for a JVM with this class path: use the archive that there is, or write one when the JVM ends."""
+    try:
+        folder = cache_home() / "classes"
+        folder.mkdir(parents=True, exist_ok=True)
+        stem = f"{name}-{_key(java, class_path)}"
+        archive = _find(folder, stem) or _adopt(folder, stem)
+        if archive is not None:
+            return [_QUIET, f"-XX:SharedArchiveFile={archive}"]
+        return [_QUIET, f"-XX:ArchiveClassesAtExit={folder / f'{stem}-{uuid4().hex[:8]}.part'}"]
+    except OSError:
+        return []
+
+
+def writes_archive(flags: Iterable[str]) -> bool:
+    """Whether a JVM with these flags writes an archive when it ends, which takes it some seconds."""
+    return any(flag.startswith("-XX:ArchiveClassesAtExit=") for flag in flags)
+
+
+def _key(java: Path, class_path: Iterable[str | Path]) -> str:
+    """Java refuses an archive that another Java wrote, or one of other jars: those get other names."""
+    parts = [_identity(java.resolve()), *(_identity(Path(each)) for each in class_path)]
+    return hashlib.sha256("\n".join(parts).encode(errors="replace")).hexdigest()[:_KEY_LENGTH]
+
+
+def _identity(path: Path) -> str:
+    with suppress(OSError):
+        found = path.stat()
+        return f"{path} {found.st_size} {found.st_mtime_ns}"
+    return str(path)
+
+
+def _find(folder: Path, stem: str) -> Path | None:
+    """Return the archive, if it is complete: Java crashes on one that was cut off, so its size is part of its name."""
+    for path in folder.glob(f"{stem}-*.jsa"):
+        size = re.fullmatch(re.escape(stem) + r"-(\d+)\.jsa", path.name)
+        if size and path.stat().st_size == int(size[1]):
+            os.utime(path)
+            return path
+        path.unlink(missing_ok=True)
+    return None
+
+
+def _adopt(folder: Path, stem: str) -> Path | None:
+    """Make an archive of what an earlier JVM has finished writing; delete what others wrote at the same time."""
+    archive = None
+    for part in folder.glob(f"{stem}-*.part"):
+        with suppress(FileNotFoundError):  # another process adopts it at the same time
+            if archive is None and _is_finished(part):
+                archive = part.rename(folder / f"{stem}-{part.stat().st_size}.jsa")
+            elif archive is not None:
+                part.unlink()
+    if archive is not None:
+        _remove_oldest(folder)
+    return archive
+
+
+def _is_finished(part: Path) -> bool:
+    with part.open("rb") as file:
+        if file.read(len(_UNFINISHED)) in (b"", _UNFINISHED):
+            return False
+        # After a power cut the file must not have its size without its content.
+        os.fsync(file.fileno())
+        return True
+
+
+def _remove_oldest(folder: Path) -> None:
+    """A JVM that uses a removed archive keeps it until it ends."""
+    newest_first = sorted(folder.iterdir(), key=lambda path: -path.stat().st_mtime)
+    for path in newest_first[_MOST_ARCHIVES:]:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,32 @@
+"""Start a broker and Spark once, so that the tests find their jars, and archives of their classes: halved starts.
+
+A run of all tests starts about 200 JVMs. Session fixtures keep theirs until the end, so without this the first archive
+would be written when nobody needs it any more.
+"""
+
+import os
+import tempfile
+from pathlib import Path
+
+from jvms import QUICK_OPTIONS, SPARK_PACKAGES
+from penstock.devkit import Embedded, UpOptions
+from penstock.spark.session import spark_session
+
+
+def main() -> None:
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_OPTIONS)
+    with tempfile.TemporaryDirectory(prefix="penstock-warm-up-") as folder:
+        os.environ["PENSTOCK_HOME"] = folder
+        kafka = Embedded(Path(folder) / "kafka")
+        kafka.up(UpOptions(port=0, registry=True))
+        kafka.down()
+        # Class paths differ, and so do their archives: that of `penstock run`, and that of the fixture.
+        for packages in ((), SPARK_PACKAGES):
+            with spark_session("warm-up", packages=packages) as session:
+                rows = session.createDataFrame([(number % 3, number) for number in range(100)], ["key", "number"])
+                rows.groupBy("key").sum("number").collect()
+                rows.mapInArrow(lambda batches: batches, rows.schema).collect()
+
+
+if __name__ == "__main__":
+    main()

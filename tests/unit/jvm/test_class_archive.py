@@ -1,0 +1,105 @@
+"""A JVM writes an archive of its classes when it ends; the next one with the same Java and jars uses it."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from penstock.jvm.class_archive import archive_flags, writes_archive
+
+_WRITES, _USES = "-XX:ArchiveClassesAtExit=", "-XX:SharedArchiveFile="
+
+
+@pytest.fixture(autouse=True)
+def classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "classes"
+
+
+@pytest.fixture
+def java(tmp_path: Path) -> Path:
+    path = tmp_path / "java"
+    path.write_text("a Java")
+    return path
+
+
+@pytest.fixture
+def jar(tmp_path: Path) -> Path:
+    path = tmp_path / "kafka.jar"
+    path.write_text("classes")
+    return path
+
+
+def _written_by(flags: list[str]) -> Path:
+    return Path(next(flag.removeprefix(_WRITES) for flag in flags if flag.startswith(_WRITES)))
+
+
+def _used_by(flags: list[str]) -> Path:
+    return Path(next(flag.removeprefix(_USES) for flag in flags if flag.startswith(_USES)))
+
+
+def _end_jvm(flags: list[str], content: bytes = b"\xa8\xab\x0b\xf0classes") -> None:
+    """Write what a JVM with these flags leaves behind."""
+    _written_by(flags).write_bytes(content)
+
+
+def test_the_first_jvm_writes_what_the_next_one_uses(java: Path, jar: Path) -> None:
+    first = archive_flags("kafka", java, [jar])
+    assert writes_archive(first)
+    _end_jvm(first)
+    second = archive_flags("kafka", java, [jar])
+    assert not writes_archive(second)
+    assert _used_by(second).read_bytes().endswith(b"classes")
+    assert _used_by(archive_flags("kafka", java, [jar])) == _used_by(second)
+
+
+def test_what_a_killed_jvm_has_begun_is_not_used(java: Path, jar: Path) -> None:
+    """Java crashes on an archive that is not complete; its header, which is written last, tells."""
+    _end_jvm(archive_flags("kafka", java, [jar]), bytes(8) + b"classes")
+    assert writes_archive(archive_flags("kafka", java, [jar]))
+    _end_jvm(archive_flags("kafka", java, [jar]), b"")
+    assert writes_archive(archive_flags("kafka", java, [jar]))
+
+
+def test_an_archive_that_was_cut_off_is_removed_and_written_again(java: Path, jar: Path) -> None:
+    _end_jvm(archive_flags("kafka", java, [jar]))
+    archive = _used_by(archive_flags("kafka", java, [jar]))
+    archive.write_bytes(b"\xa8\xab\x0b\xf0")
+    assert writes_archive(archive_flags("kafka", java, [jar]))
+    assert not archive.exists()
+
+
+def test_another_java_another_jar_and_another_program_have_archives_of_their_own(java: Path, jar: Path) -> None:
+    _end_jvm(archive_flags("kafka", java, [jar]))
+    assert not writes_archive(archive_flags("kafka", java, [jar]))
+    assert writes_archive(archive_flags("spark", java, [jar]))
+    assert writes_archive(archive_flags("kafka", java, [jar, jar]))
+    jar.write_text("newer classes")
+    assert writes_archive(archive_flags("kafka", java, [jar]))
+    jar.write_text("classes")
+    java.write_text("a newer Java")
+    assert writes_archive(archive_flags("kafka", java, [jar]))
+
+
+def test_of_several_that_were_written_at_the_same_time_one_is_kept(java: Path, jar: Path, classes: Path) -> None:
+    several = [archive_flags("kafka", java, [jar]) for _ in range(3)]
+    for flags in several:
+        _end_jvm(flags)
+    archive = _used_by(archive_flags("kafka", java, [jar]))
+    assert [*classes.iterdir()] == [archive]
+
+
+def test_archives_that_were_not_used_for_longest_are_removed(java: Path, jar: Path, classes: Path) -> None:
+    for number in range(10):
+        name = f"program{number}"
+        _end_jvm(archive_flags(name, java, [jar]))
+        archive = _used_by(archive_flags(name, java, [jar]))
+        os.utime(archive, (number, number))
+    assert sorted(path.name.partition("-")[0] for path in classes.iterdir()) == [f"program{n}" for n in range(4, 10)]
+
+
+def test_where_nothing_can_be_written_a_jvm_starts_without_an_archive(
+    java: Path, jar: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_CACHE", str(java))  # a file, not a folder
+    assert archive_flags("kafka", java, [jar]) == []
