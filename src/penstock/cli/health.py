@@ -17,6 +17,8 @@ PATHS = ("/", "/health", "/healthz")
 # How long a connection may take to say what it wants, so that silent ones do not pile up.
 _SILENCE_SECONDS = 10.0
 _MAX_PORT = 65_535
+# How often the server looks whether it is to stop: the end of a run waits for that.
+_STOP_CHECK_SECONDS = 0.05
 
 
 @contextmanager
@@ -65,7 +67,7 @@ def serve_health(address: str, board: HealthBoard, *, stuck_after: float) -> Ite
             f"--health {address} cannot be served: {error.strerror}.", hint="Name another port, or 0 for a free one."
         ) from error
     server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, name="health", daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(_STOP_CHECK_SECONDS,), name="health", daemon=True).start()
     try:
         yield server.server_address[1]
     finally:

@@ -40,7 +40,7 @@ def mirror(original: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     handler = functools.partial(QuietHandler, directory=str(original))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         monkeypatch.setenv("PENSTOCK_MAVEN_URL", f"http://127.0.0.1:{server.server_port}")
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield
         server.shutdown()
