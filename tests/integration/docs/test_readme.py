@@ -8,6 +8,7 @@ from docs_check.environment import ROOT
 from docs_check.reader import Reader
 
 
+@pytest.mark.long
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("page", [ROOT / "README.md"], ids=lambda page: page.name)
 def test_the_readme_works_from_top_to_bottom(readme_reader: Reader, page: Path) -> None:
