@@ -47,8 +47,12 @@ unit: $(STAMP) ## The fast tests: no Kafka, no Spark
 	@$(SUITE) tests/unit
 
 .PHONY: docs-check
-docs-check: $(STAMP) ## Follow README.md and docs/*.md with only the wheel installed; page=README.md for one. Part of `make test`
+docs-check: $(STAMP) ## Follow README.md and docs/*.md where pip installed the wheel on Python 3.12; page=README.md for one
 	@scripts/docs-check $(BIN)/pytest $(page)
+
+.PHONY: wheel
+wheel: $(STAMP) ## Build the wheel into dist/
+	@$(BIN)/python -m hatchling build --target wheel
 
 .PHONY: bench
 bench: $(STAMP) ## The local engine against bare client loops, in one run

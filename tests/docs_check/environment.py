@@ -1,30 +1,23 @@
-"""A clean environment that has the wheel and what the wheel asks for, and nothing else.
+"""The wheel, and what a reader uses of the environment that it is installed in."""
 
-Libraries are linked from the environment that runs the tests, so that it takes a second and no network. Its ``pip``
-does the same, so ``pip install 'penstock[metrics]'`` on a page adds what that extra names. What no requirement names is
-not there: a page that forgets to install something fails.
-"""
-
-import shutil
 import subprocess
 import sys
-import sysconfig
-import zipfile
-from collections.abc import Iterable, Iterator
-from importlib.metadata import Distribution, distribution
 from pathlib import Path
-
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
+from typing import Protocol
 
 ROOT = Path(__file__).parents[2]
-_PACKAGES = Path(sysconfig.get_path("purelib"))
-_PIP = """#!{python}
-import sys
-sys.path.insert(0, {tests!r})
-from docs_check.environment import Environment
-Environment({folder!r}).pip(sys.argv[1:])
-"""
+
+
+class Environment(Protocol):
+    """A virtual environment that has nothing but the wheel and what it requires, or only pip."""
+
+    @property
+    def scripts(self) -> Path:
+        """The folder of ``python``, ``pip`` and ``penstock``."""
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Environment variables that commands of a page need."""
 
 
 def build_wheel(folder: Path) -> Path:
@@ -36,67 +29,3 @@ def build_wheel(folder: Path) -> Path:
     )
     (wheel,) = folder.glob("penstock-*.whl")
     return wheel
-
-
-class Environment:
-    def __init__(self, folder: Path | str) -> None:
-        self._folder = Path(folder)
-        self.scripts = self._folder / "bin"
-        python = f"python{sys.version_info.major}.{sys.version_info.minor}"
-        self._packages = self._folder / "lib" / python / "site-packages"
-
-    def make(self, wheel: Path) -> None:
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(self._folder)], check=True)
-        with zipfile.ZipFile(wheel) as archive:
-            archive.extractall(self._packages)
-        self._write_script("penstock", "from penstock.cli import main\nmain()\n")
-        pip = _PIP.format(python=sys.executable, tests=str(ROOT / "tests"), folder=str(self._folder))
-        self._write("pip", pip)
-        self.install(["penstock"])
-
-    def pip(self, arguments: list[str]) -> None:
-        """What pages use of pip: ``pip install NAME...``."""
-        command, *names = arguments
-        if command != "install":
-            raise SystemExit(f"the pip of this check only installs, and was asked to {command}")
-        self.install(names)
-
-    def install(self, names: Iterable[str]) -> None:
-        wanted, seen = [Requirement(name) for name in names], set[tuple[str, str]]()
-        while wanted:
-            requirement = wanted.pop()
-            for extra in ("", *requirement.extras):
-                name = canonicalize_name(requirement.name)
-                if (name, extra) not in seen:
-                    seen.add((name, extra))
-                    wanted += _requirements(self._distribution(name), extra)
-
-    def _distribution(self, name: str) -> Distribution:
-        if name == "penstock":  # the wheel's own
-            return Distribution.at(next(self._packages.glob("penstock-*.dist-info")))
-        found = distribution(name)
-        for top in {file.parts[0] for file in found.files or () if file.parts[0] not in ("..", "__pycache__")}:
-            link = self._packages / top
-            if not link.exists():
-                link.symlink_to(_PACKAGES / top)
-        for script in found.entry_points.select(group="console_scripts"):
-            self._write_script(script.name, f"from {script.module} import {script.attr}\n{script.attr}()\n")
-        return found
-
-    def _write_script(self, name: str, code: str) -> None:
-        self._write(name, f"#!{self.scripts / 'python'}\n{code}")
-
-    def _write(self, name: str, text: str) -> None:
-        path = self.scripts / name
-        path.write_text(text, "utf-8")
-        path.chmod(0o755)
-
-    def remove(self) -> None:
-        shutil.rmtree(self._folder)
-
-
-def _requirements(of: Distribution, extra: str) -> Iterator[Requirement]:
-    for text in of.requires or ():
-        requirement = Requirement(text)
-        if requirement.marker is None or requirement.marker.evaluate({"extra": extra}):
-            yield requirement

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from docs_check.environment import Environment
-from docs_check.pages import Command
+from docs_check.pages import Command, File, steps_of
 
 # For one command, on a machine that is very slow and very busy.
 _PATIENCE_SECONDS = 900.0
@@ -34,21 +34,30 @@ class Done:
 class Reader:
     def __init__(self, page: str, folder: Path, environment: Environment) -> None:
         self._page = page
-        self._folder = folder / "empty"
-        self._folder.mkdir(parents=True)
+        self.folder = folder / "empty"
+        self.folder.mkdir(parents=True)
         self._said = folder / "said"
         self._after = folder / "variables"
         self._in_background: list[int] = []
         hidden = ("VIRTUAL_ENV", "PYTHONPATH", "PYTEST_")
         self._variables = {
             **{name: value for name, value in os.environ.items() if not name.startswith(("PENSTOCK_", *hidden))},
+            **environment.variables,
             "PATH": f"{environment.scripts}{os.pathsep}{os.environ['PATH']}",
             "PENSTOCK_HOME": str(folder / "home"),
             "COLUMNS": "200",
         }
 
+    def follow(self, page: Path) -> None:
+        for step in steps_of(page):
+            match step:
+                case File(name, text):
+                    self.save(name, text)
+                case Command():
+                    self.type(step)
+
     def save(self, name: str, text: str) -> None:
-        path = self._folder / name
+        path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
 
@@ -75,7 +84,7 @@ class Reader:
         with self._said.open("w+b") as said:
             process = subprocess.Popen(
                 ["bash", "-c", script],
-                cwd=self._folder,
+                cwd=self.folder,
                 env=self._variables,
                 stdin=subprocess.DEVNULL,
                 stdout=said,

@@ -77,6 +77,7 @@ class _Worker:
                 outcome=_outcome(self._phases),
                 seconds=sum(phase.duration for phase in self._phases),
                 text="\n".join(_text(phase) for phase in self._phases if phase.failed),
+                remarks=[str(value) for _, value in report.user_properties],
             )
 
     def pytest_sessionfinish(self) -> None:

@@ -33,7 +33,9 @@ class Progress:
             say(f"FAILED {result.test}")
         if len(self._files[file]) == self._left[file]:
             seconds = sum(each.seconds for each in self._files[file])
-            say(f"{self._done:>5}/{len(collected)} {file}: {_count(self._left[file], 'test')}, {seconds:.0f} s")
+            remarks = dict.fromkeys(remark for each in self._files[file] for remark in each.remarks)
+            facts = [_count(self._left[file], "test"), f"{seconds:.0f} s", *remarks]
+            say(f"{self._done:>5}/{len(collected)} {file}: {', '.join(facts)}")
 
 
 def show_stage(path: str, verdict: Verdict) -> None:

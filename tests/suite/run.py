@@ -55,7 +55,8 @@ class _Notes:
                 self.finished.add(worker)
             case "ended":
                 self.running.pop(worker, None)
-                result = Result(note["test"], note["outcome"], worker, note["seconds"], note["text"])
+                remarks = tuple(note["remarks"])
+                result = Result(note["test"], note["outcome"], worker, note["seconds"], note["text"], remarks)
                 self.results[result.test] = result
                 return result
         return None

@@ -8,13 +8,14 @@ FLAKY_ALLOWED = 2
 
 @dataclass(frozen=True)
 class Result:
-    """What came of one test; ``text`` is pytest's account of a failure."""
+    """What came of one test; ``text`` is pytest's account of a failure, ``remarks`` is what the test recorded."""
 
     test: str
     outcome: str  # passed, skipped or failed
     worker: str
     seconds: float = 0.0
     text: str = ""
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,78 @@
+"""The environments that pages are followed in."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from docs_check.environment import build_wheel
+from docs_check.linked import LinkedEnvironment
+from docs_check.reader import Reader
+from docs_check.real import RealEnvironment, find_python
+
+RecordProperty = Callable[[str, object], None]
+
+
+@pytest.fixture(scope="package")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture
+def readme_reader(
+    request: pytest.FixtureRequest, tmp_path: Path, wheel: Path, record_property: RecordProperty
+) -> Iterator[Reader]:
+    """In a folder with only the wheel, which the README installs itself."""
+    environment = RealEnvironment(tmp_path / "environment", find_python())
+    environment.make()
+    record_property("environment", environment.description)
+    reader = Reader(request.node.name, tmp_path, environment)
+    shutil.copy(wheel, reader.folder)
+    yield reader
+    reader.leave()
+    environment.remove()
+
+
+@pytest.fixture
+def docs_reader(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Reader]:
+    """In an empty folder, where the wheel is installed: for real if `make docs-check` asks for it, linked otherwise."""
+    environment = request.getfixturevalue("installed" if os.environ.get("DOCS_INSTALL") else "linked")
+    reader = Reader(request.node.name, tmp_path, environment)
+    yield reader
+    reader.leave()
+
+
+@pytest.fixture(scope="package")
+def original(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> RealEnvironment:
+    environment = RealEnvironment(tmp_path_factory.mktemp("installed") / "environment", find_python())
+    environment.make()
+    environment.install(wheel)
+    environment.keep()
+    return environment
+
+
+@pytest.fixture
+def installed(original: RealEnvironment, record_property: RecordProperty) -> Iterator[RealEnvironment]:
+    """The wheel and what it requires, installed by pip."""
+    original.copy()
+    record_property("environment", original.description)
+    yield original
+    original.remove()
+
+
+@pytest.fixture
+def linked(tmp_path: Path, wheel: Path) -> Iterator[LinkedEnvironment]:
+    """The quick imitation of it."""
+    environment = LinkedEnvironment(tmp_path / "environment")
+    environment.make(wheel)
+    yield environment
+    environment.remove()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say which environments were used."""
+    reports = [report for outcome in ("passed", "failed") for report in terminalreporter.getreports(outcome)]
+    for used in dict.fromkeys(str(value) for report in reports for _, value in report.user_properties):
+        terminalreporter.write_line(f"Followed with {used}")
