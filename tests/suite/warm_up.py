@@ -1,12 +1,12 @@
-"""Start a broker and Spark once, so that the tests find their jars, and archives of their classes: halved starts.
+"""Start Kafka, the registry and Spark once, so that the tests find their jars, and archives of their classes.
 
-A run of all tests starts about 200 JVMs. Session fixtures keep theirs until the end, so without this the first archive
-would be written when nobody needs it any more.
+With an archive a JVM needs half of the processor time to start, and a run of all tests starts about 200 of them.
 """
 
 import os
 import tempfile
 from pathlib import Path
+from unittest.mock import patch
 
 from jvms import QUICK_OPTIONS, SPARK_PACKAGES
 from penstock.devkit import Embedded, UpOptions
@@ -15,7 +15,9 @@ from penstock.spark.session import spark_session
 
 def main() -> None:
     os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_OPTIONS)
-    with tempfile.TemporaryDirectory(prefix="penstock-warm-up-") as folder:
+    # By itself, Penstock would write no archive before the second start.
+    often = patch("penstock.jvm.class_archive._was_seen", return_value=True)
+    with often, tempfile.TemporaryDirectory(prefix="penstock-warm-up-") as folder:
         os.environ["PENSTOCK_HOME"] = folder
         kafka = Embedded(Path(folder) / "kafka")
         kafka.up(UpOptions(port=0, registry=True))

@@ -1,7 +1,8 @@
 """Archives of loaded Java classes, which halve the processor time that a broker or a Spark driver needs to start.
 
 A JVM that ends writes the classes it has loaded into a file (``-XX:ArchiveClassesAtExit``). The next JVM with the same
-Java and class path maps that file into memory (``-XX:SharedArchiveFile``) instead of loading the classes again. Nothing
+Java and class path maps that file into memory (``-XX:SharedArchiveFile``) instead of loading the classes again. This
+takes some seconds at the end, so the first JVM of a class path writes nothing: there may never be another one. Nothing
 depends on an archive: where none can be written or used, a JVM starts as it would without one.
 """
 
@@ -19,13 +20,15 @@ from penstock.jvm.folders import cache_home
 _UNFINISHED = bytes(4)
 # An archive of Spark's classes has 140 MB, and each environment with PySpark needs one of its own.
 _MOST_ARCHIVES = 6
+_MOST_MARKS = 100
+_ARCHIVES, _MARKS = (".jsa", ".part"), (".seen",)
 _KEY_LENGTH = 16
 # Java warns of each class that an archive cannot hold.
 _QUIET = "-Xlog:cds*=off"
 
 
 def archive_flags(name: str, java: Path, class_path: Iterable[str | Path]) -> list[str]:
-    """Flags for a JVM with this class path: use the archive that there is, or write one when the JVM ends."""
+    """Flags of a JVM with this class path: the first has none, the second writes an archive, all others use it."""
     try:
         folder = cache_home() / "classes"
         folder.mkdir(parents=True, exist_ok=True)
@@ -33,6 +36,8 @@ def archive_flags(name: str, java: Path, class_path: Iterable[str | Path]) -> li
         archive = _find(folder, stem) or _adopt(folder, stem)
         if archive is not None:
             return [_QUIET, f"-XX:SharedArchiveFile={archive}"]
+        if not _was_seen(folder / f"{stem}.seen"):
+            return []
         return [_QUIET, f"-XX:ArchiveClassesAtExit={folder / f'{stem}-{uuid4().hex[:8]}.part'}"]
     except OSError:
         return []
@@ -54,6 +59,13 @@ def _identity(path: Path) -> str:
         found = path.stat()
         return f"{path} {found.st_size} {found.st_mtime_ns}"
     return str(path)
+
+
+def _was_seen(mark: Path) -> bool:
+    """Whether a JVM with this class path has been started before; from now on it has."""
+    found = mark.exists()
+    mark.touch()
+    return found
 
 
 def _find(folder: Path, stem: str) -> Path | None:
@@ -92,6 +104,7 @@ def _is_finished(part: Path) -> bool:
 
 def _remove_oldest(folder: Path) -> None:
     """A JVM that uses a removed archive keeps it until it ends."""
-    newest_first = sorted(folder.iterdir(), key=lambda path: -path.stat().st_mtime)
-    for path in newest_first[_MOST_ARCHIVES:]:
-        path.unlink(missing_ok=True)
+    for suffixes, most in ((_ARCHIVES, _MOST_ARCHIVES), (_MARKS, _MOST_MARKS)):
+        found = [path for path in folder.iterdir() if path.suffix in suffixes]
+        for path in sorted(found, key=lambda path: -path.stat().st_mtime)[most:]:
+            path.unlink(missing_ok=True)

@@ -42,7 +42,8 @@ def pyspark_jars() -> Path:
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise spark_missing()
-    return Path(spec.origin).parent / "jars"
+    # Without symbolic links: environments that share one PySpark share the archive of its classes too.
+    return Path(spec.origin).resolve().parent / "jars"
 
 
 def not_in_spark(jars: Iterable[Path]) -> list[Path]:

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import pyspark
 from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
@@ -20,6 +19,7 @@ from pyspark.java_gateway import launch_gateway
 from penstock.errors import ServerError, SetupError
 from penstock.jvm.class_archive import writes_archive
 from penstock.jvm.folders import make_private, open_private
+from penstock.jvm.installed_spark import pyspark_jars
 from penstock.spark.own_code import own_folders
 
 _END_SECONDS = 10.0
@@ -34,7 +34,7 @@ def start_context(conf: SparkConf, *, log: Path, environment: Mapping[str, str])
     """A context in a JVM of its own, which outlives every signal that the terminal sends to this process."""
     make_private(log.parent)
     with (
-        _environment({**environment, "SPARK_HOME": str(Path(pyspark.__file__).parent)}),
+        _environment({**environment, "SPARK_HOME": str(pyspark_jars().parent)}),
         open_private(log, "ab") as output,
     ):
         try:
