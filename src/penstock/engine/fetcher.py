@@ -46,8 +46,10 @@ _MOST_REBUILD_SECONDS = 30.0
 # Topics are there when the app starts. One that goes away later may come back, and the group then assigns it again.
 # And what is fatal for a consumer is not for the next one.
 _PASSING_CODES = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._FATAL})  # noqa: SLF001
-# Two with one name would throw each other out for ever. A fatal error has its cause only in its text.
-_FENCED = tuple(KafkaError(code).str() for code in (KafkaError.FENCED_INSTANCE_ID, KafkaError.UNRELEASED_INSTANCE_ID))
+# Two members with one static id would fence each other for ever. A fatal error has its cause only in its text.
+_FENCED = KafkaError(KafkaError.FENCED_INSTANCE_ID).str()
+# Only with the new protocol: there the older member of that static id stays.
+_UNRELEASED = KafkaError(KafkaError.UNRELEASED_INSTANCE_ID).str()
 # The log does not have the offset that was asked for, or not any more.
 _OUT_OF_RANGE_CODES = frozenset(
     {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._LOG_TRUNCATION}  # noqa: SLF001
@@ -91,6 +93,7 @@ class Fetcher:
         self._commands: SimpleQueue[ToFetcher] = SimpleQueue()
         self._closing = threading.Event()
         self._ended = False  # in a way that the dispatcher knows of
+        self._member_id: str | None = None
         self._intake = Intake(handler, inbox, in_flight_room=in_flight_room, meanwhile=self._meanwhile)
         self._rebuild_seconds = _FIRST_REBUILD_SECONDS
         self._committer = Committer(
@@ -115,6 +118,11 @@ class Fetcher:
     def polled(self) -> float:
         """When the last poll returned, by the monotonic clock; read from other threads."""
         return self._polled
+
+    @property
+    def member_id(self) -> str | None:
+        """The member's id in a group of the new protocol, where the client chooses it; read from other threads."""
+        return self._member_id
 
     def join(self, timeout: float) -> None:
         self._thread.join(timeout)
@@ -155,6 +163,8 @@ class Fetcher:
         self._intake.begin(self._consumer, self._flow, Relief(self._make_relief))
         try:
             self._membership.join()
+            if self._handler.protocol == "consumer":
+                self._member_id = self._consumer.memberid()
             while not self._closing.is_set():
                 self._carry_out_commands()
                 self._membership.attend()
@@ -203,10 +213,17 @@ class Fetcher:
             if isinstance(command, Commit):
                 self._committer.refuse(command.commits, "the consumer broke before it was sent")
         inner = kafka_error(error)
-        if inner is not None and any(reason in inner.str() for reason in _FENCED):
+        if inner is not None and _FENCED in inner.str():
             raise ServerError(
                 f"Another member of group {self._handler.group!r} has the static_id {self._handler.static_id!r}.",
                 hint="Give each process its own static_id, and stop the one that took this place.",
+            )
+        if inner is not None and _UNRELEASED in inner.str():
+            raise ServerError(
+                f"The broker still counts another member of group {self._handler.group!r} with the static_id "
+                f"{self._handler.static_id!r}.",
+                hint="If that process was killed, start again after its session timeout (consumer.session.timeout.ms "
+                "of the group, 45 s by default). If it runs, give each process its own static_id.",
             )
         if inner is not None and _is_final(inner):
             raise error
