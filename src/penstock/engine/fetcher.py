@@ -7,12 +7,13 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from penstock.app import Handler
 from penstock.core.lease import Lease
 from penstock.core.rebalance import Rebalance
 from penstock.core.record import TopicPartition as Place
+from penstock.engine.commit_connection import CommitConnection, open_commit_connection
 from penstock.engine.committing import Committer
 from penstock.engine.intake import InFlightRoom, Intake, place_of
 from penstock.engine.keeper import Keeper
@@ -94,6 +95,7 @@ class Fetcher:
         self._closing = threading.Event()
         self._ended = False  # in a way that the dispatcher knows of
         self._member_id: str | None = None
+        self._commit_connection: CommitConnection | None = None
         self._intake = Intake(handler, inbox, in_flight_room=in_flight_room, meanwhile=self._meanwhile)
         self._rebuild_seconds = _FIRST_REBUILD_SECONDS
         self._committer = Committer(
@@ -158,6 +160,9 @@ class Fetcher:
     def _consume(self) -> None:
         """With one consumer, until it is to leave; raises where that consumer is of no more use."""
         self._consumer.adopt()
+        self._commit_connection = open_commit_connection(
+            self._handler, self._consumer, self._brokers, answered=self._committer.answered
+        )
         self._membership = self._make_membership()
         self._flow = self._membership.flow
         self._intake.begin(self._consumer, self._flow, Relief(self._make_relief))
@@ -178,6 +183,8 @@ class Fetcher:
             raise
         finally:
             self._intake.end()
+            if self._commit_connection is not None:
+                self._commit_connection.close()
 
     def _make_membership(self) -> Membership:
         parts: dict[str, Any] = {
@@ -188,7 +195,10 @@ class Fetcher:
             "tell": self._tell,
         }
         if not self._handler.is_open:
-            return Membership(self._handler, self._inbox, self._consumer, **parts)
+            membership = Membership(self._handler, self._inbox, self._consumer, **parts)
+            if self._commit_connection is not None:
+                membership.commits_as = self._commit_connection
+            return membership
         # Imported here because it needs a library that nobody else does.
         from penstock.engine.open_membership import OpenMembership  # noqa: PLC0415
 
@@ -239,7 +249,7 @@ class Fetcher:
                 member=member_settings(handler, self._number),
                 # Never by itself: what is passed over has to be known.
                 reset="error",
-                on_commit=self._committer.on_commit,
+                on_commit=self._on_commit,
                 on_error=self._on_error,
                 on_statistics=None if handler.is_open or handler.partitions else self._on_statistics,
             )
@@ -250,6 +260,12 @@ class Fetcher:
         member = reader_settings(handler)
         settings = {**buffer_settings(handler), **handler.named_settings}
         return make_consumer(self._brokers, handler.group, settings=settings, member=member, reset="error")
+
+    def _on_commit(self, error: KafkaError | None, partitions: Sequence[TopicPartition]) -> None:
+        """The client's callback."""
+        if self._commit_connection is not None:
+            self._commit_connection.client_answered()
+        self._committer.on_commit(error, partitions)
 
     def _on_statistics(self, text: str) -> None:
         """The client's callback."""
