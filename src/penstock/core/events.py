@@ -37,7 +37,7 @@ class Started(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joining(Event):
-    """A member has waited so long for its first assignment, because of other members that the broker counts."""
+    """A member has waited so long for its first assignment, or for partitions of it, because of other members."""
 
     group: str
     handler: str

@@ -139,7 +139,10 @@ class Committer:
         self.answered(commits, refused)
 
     def answered(self, commits: Commits, refused: Mapping[Place, str]) -> None:
-        """With the reasons for what was refused."""
+        """With the reasons for what was refused.
+
+        On the fetcher's thread, or on that of a CommitConnection: the dispatcher asks for no other commit before this.
+        """
         commits, refused = dict(commits), dict(refused)
         for place, (commit, why) in self._not_kept.items():
             commits[place], refused[place] = commit, why

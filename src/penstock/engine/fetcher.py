@@ -7,12 +7,13 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from penstock.app import Handler
 from penstock.core.lease import Lease
 from penstock.core.rebalance import Rebalance
 from penstock.core.record import TopicPartition as Place
+from penstock.engine.commit_connection import CommitConnection, open_commit_connection
 from penstock.engine.committing import Committer
 from penstock.engine.intake import InFlightRoom, Intake, place_of
 from penstock.engine.keeper import Keeper
@@ -46,8 +47,10 @@ _MOST_REBUILD_SECONDS = 30.0
 # Topics are there when the app starts. One that goes away later may come back, and the group then assigns it again.
 # And what is fatal for a consumer is not for the next one.
 _PASSING_CODES = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._FATAL})  # noqa: SLF001
-# Two with one name would throw each other out for ever. A fatal error has its cause only in its text.
-_FENCED = tuple(KafkaError(code).str() for code in (KafkaError.FENCED_INSTANCE_ID, KafkaError.UNRELEASED_INSTANCE_ID))
+# Two members with one static id would fence each other for ever. A fatal error has its cause only in its text.
+_FENCED = KafkaError(KafkaError.FENCED_INSTANCE_ID).str()
+# Only with the new protocol: there the older member of that static id stays.
+_UNRELEASED = KafkaError(KafkaError.UNRELEASED_INSTANCE_ID).str()
 # The log does not have the offset that was asked for, or not any more.
 _OUT_OF_RANGE_CODES = frozenset(
     {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._LOG_TRUNCATION}  # noqa: SLF001
@@ -91,6 +94,8 @@ class Fetcher:
         self._commands: SimpleQueue[ToFetcher] = SimpleQueue()
         self._closing = threading.Event()
         self._ended = False  # in a way that the dispatcher knows of
+        self._member_id: str | None = None
+        self._commit_connection: CommitConnection | None = None
         self._intake = Intake(handler, inbox, in_flight_room=in_flight_room, meanwhile=self._meanwhile)
         self._rebuild_seconds = _FIRST_REBUILD_SECONDS
         self._committer = Committer(
@@ -115,6 +120,11 @@ class Fetcher:
     def polled(self) -> float:
         """When the last poll returned, by the monotonic clock; read from other threads."""
         return self._polled
+
+    @property
+    def member_id(self) -> str | None:
+        """The member's id in a group of the new protocol, where the client chooses it; read from other threads."""
+        return self._member_id
 
     def join(self, timeout: float) -> None:
         self._thread.join(timeout)
@@ -150,11 +160,16 @@ class Fetcher:
     def _consume(self) -> None:
         """With one consumer, until it is to leave; raises where that consumer is of no more use."""
         self._consumer.adopt()
+        self._commit_connection = open_commit_connection(
+            self._handler, self._consumer, self._brokers, answered=self._committer.answered
+        )
         self._membership = self._make_membership()
         self._flow = self._membership.flow
         self._intake.begin(self._consumer, self._flow, Relief(self._make_relief))
         try:
             self._membership.join()
+            if self._handler.protocol == "consumer":
+                self._member_id = self._consumer.memberid()
             while not self._closing.is_set():
                 self._carry_out_commands()
                 self._membership.attend()
@@ -168,6 +183,8 @@ class Fetcher:
             raise
         finally:
             self._intake.end()
+            if self._commit_connection is not None:
+                self._commit_connection.close()
 
     def _make_membership(self) -> Membership:
         parts: dict[str, Any] = {
@@ -178,7 +195,10 @@ class Fetcher:
             "tell": self._tell,
         }
         if not self._handler.is_open:
-            return Membership(self._handler, self._inbox, self._consumer, **parts)
+            membership = Membership(self._handler, self._inbox, self._consumer, **parts)
+            if self._commit_connection is not None:
+                membership.commits_as = self._commit_connection
+            return membership
         # Imported here because it needs a library that nobody else does.
         from penstock.engine.open_membership import OpenMembership  # noqa: PLC0415
 
@@ -203,10 +223,17 @@ class Fetcher:
             if isinstance(command, Commit):
                 self._committer.refuse(command.commits, "the consumer broke before it was sent")
         inner = kafka_error(error)
-        if inner is not None and any(reason in inner.str() for reason in _FENCED):
+        if inner is not None and _FENCED in inner.str():
             raise ServerError(
                 f"Another member of group {self._handler.group!r} has the static_id {self._handler.static_id!r}.",
                 hint="Give each process its own static_id, and stop the one that took this place.",
+            )
+        if inner is not None and _UNRELEASED in inner.str():
+            raise ServerError(
+                f"The broker still counts another member of group {self._handler.group!r} with the static_id "
+                f"{self._handler.static_id!r}.",
+                hint="If that process was killed, start again after its session timeout (consumer.session.timeout.ms "
+                "of the group, 45 s by default). If it runs, give each process its own static_id.",
             )
         if inner is not None and _is_final(inner):
             raise error
@@ -222,7 +249,7 @@ class Fetcher:
                 member=member_settings(handler, self._number),
                 # Never by itself: what is passed over has to be known.
                 reset="error",
-                on_commit=self._committer.on_commit,
+                on_commit=self._on_commit,
                 on_error=self._on_error,
                 on_statistics=None if handler.is_open or handler.partitions else self._on_statistics,
             )
@@ -233,6 +260,12 @@ class Fetcher:
         member = reader_settings(handler)
         settings = {**buffer_settings(handler), **handler.named_settings}
         return make_consumer(self._brokers, handler.group, settings=settings, member=member, reset="error")
+
+    def _on_commit(self, error: KafkaError | None, partitions: Sequence[TopicPartition]) -> None:
+        """The client's callback."""
+        if self._commit_connection is not None:
+            self._commit_connection.client_answered()
+        self._committer.on_commit(error, partitions)
 
     def _on_statistics(self, text: str) -> None:
         """The client's callback."""

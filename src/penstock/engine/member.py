@@ -163,6 +163,11 @@ class Member:
         """Whether the group has assigned it something, or nothing; from any thread."""
         return self._dispatcher.has_joined
 
+    @property
+    def id_in_group(self) -> str | None:
+        """With the new protocol, once it has begun to join; from any thread."""
+        return self._fetcher.member_id
+
     def health(self) -> Health:
         """From any thread."""
         finished, in_flight, longest = self._dispatcher.health()

@@ -5,16 +5,16 @@ from collections.abc import Callable
 
 from penstock.app import Handler
 from penstock.core.events import Event, Joining
-from penstock.core.joining import why_joining_takes
+from penstock.core.joining import MemberAssignment, why_joining_takes, why_partitions_are_missing
 from penstock.core.record import TopicPartition
 from penstock.engine.member import Crew, Member, session_seconds
 from penstock.engine.share import ShareMember
 from penstock.engine.voices import Voices
-from penstock.errors import PenstockError
 from penstock.kafka import Cluster, source_lag, source_places
-from penstock.kafka.groups import Groups
+from penstock.kafka.describe_group import describe_group
+from penstock.kafka.groups import GroupDescription
 
-# A member without an assignment says why after so long, and again each time that so much more has passed.
+# A member that waits for its partitions says why after so long, and again each time that so much more has passed.
 _FIRST_NOTICE_SECONDS = 3.0
 _NEXT_NOTICE_SECONDS = 10.0
 
@@ -72,19 +72,33 @@ class Team:
         now = time.monotonic()
         if not self._waits_to_join or now < self._next_notice:
             return
-        if all(isinstance(member, ShareMember) or member.has_joined for member in self.members):
+        is_classic = self._handler.protocol == "classic"
+        if is_classic and all(isinstance(member, ShareMember) or member.has_joined for member in self.members):
             self._waits_to_join = False
             return
         self._next_notice = now + _NEXT_NOTICE_SECONDS
         group, waited = self._handler.group, now - self._started
-        found = Groups(self._cluster).describe([group])[group]
-        if isinstance(found, PenstockError):
-            raise found
-        others = len(found.members) - len(self.members)
-        session = session_seconds(self._handler)
-        reason = why_joining_takes(group, found.state, others=others, waited=waited, session=session)
+        found = describe_group(self._cluster, group)
+        if found is None:
+            return
+        if is_classic:
+            others = len(found.group.members) - len(self.members)
+            session = session_seconds(self._handler)
+            reason = why_joining_takes(group, found.group.state, others=others, waited=waited, session=session)
+        else:
+            reason = self._why_partitions_are_missing(found.group, waited, found.session_seconds)
         if reason is not None:
             self._emit(Joining(group=group, handler=self._handler.name, seconds=round(waited, 3), reason=reason))
+
+    def _why_partitions_are_missing(self, found: GroupDescription, waited: float, session: float | None) -> str | None:
+        """With the new protocol. The wait is over when the group has our members, and each member what it should."""
+        members = {each.id: MemberAssignment(each.partitions, each.target) for each in found.members}
+        own = {member.id_in_group for member in self.members if isinstance(member, Member)}
+        known = {id_ for id_ in own if id_ is not None}
+        if found.state == "Stable" and len(known) == len(self.members) and known <= members.keys():
+            self._waits_to_join = False
+            return None
+        return why_partitions_are_missing(found.name, members, own=known, waited=waited, session=session)
 
     def look_after_ends(self) -> None:
         """What moved to other processes counts as finished when they have committed it."""

@@ -120,6 +120,10 @@ class Line:
             offsets_partitions=offsets.partitions if offsets else None,
         )
 
+    def reach(self, *, seconds: float) -> None:
+        """Connect, and find the coordinator; raises a KafkaException where that fails."""
+        self._run(self._find, seconds)
+
     def join(
         self,
         identity: Identity,

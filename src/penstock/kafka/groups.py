@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
-from confluent_kafka.admin import ConsumerGroupDescription, MemberDescription
+from confluent_kafka.admin import ConfigResource, ConsumerGroupDescription, MemberDescription, ResourceType
 
 from penstock.core.record import TopicPartition as Place
 from penstock.errors import PenstockError
@@ -124,6 +124,15 @@ class Groups:
                 except PenstockError as error:
                     found[name] = error
         return found
+
+    def session_seconds(self, name: str) -> float | None:
+        """The session timeout of a group of the new protocol; None where the broker does not tell it."""
+        resource = ConfigResource(ResourceType.GROUP, name)
+        future = self._admin.describe_configs([resource], request_timeout=ANSWER_SECONDS)[resource]
+        try:
+            return int(future.result(timeout=ANSWER_SECONDS * 2)["consumer.session.timeout.ms"].value) / 1000
+        except (KafkaException, TimeoutError, KeyError, TypeError, ValueError):  # it may be old, or not allow it
+            return None
 
     def committed(
         self, names: Iterable[str], *, stable: bool = False

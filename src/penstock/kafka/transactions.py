@@ -37,6 +37,7 @@ _OFFSETS_SECONDS = 20.0
 _GRACE_SECONDS = 10.0
 _ROOM_SECONDS = 0.01
 _METADATA_FORM = b"CGMDv2:"
+_GENERATION_BYTES = 4
 _NO_GENERATION = -1
 
 Commit = tuple[int, str]
@@ -99,6 +100,21 @@ def generation_in(metadata: bytes | None) -> int | None:
         return None
     (generation,) = struct.unpack_from("=i", metadata, len(_METADATA_FORM))
     return None if generation == _NO_GENERATION else int(generation)
+
+
+def member_in(metadata: bytes | None, group: str) -> tuple[str, int, str | None] | None:
+    """Member id, generation and static id in what the client writes of itself.
+
+    None of one who is no member, or in a form not known here: written again, it has to be the same.
+    """
+    generation = generation_in(metadata)
+    if metadata is None or generation is None:
+        return None
+    names = metadata[len(_METADATA_FORM) + _GENERATION_BYTES :].decode(errors="replace").split("\0")
+    _, member_id, *rest = [*names, ""]
+    static_id = rest[1] if rest[:1] == [""] and len(rest) > 1 else None
+    known = bool(member_id) and _metadata(group, member_id, generation, static_id) == metadata
+    return (member_id, generation, static_id) if known else None
 
 
 class Transaction:

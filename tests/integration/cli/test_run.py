@@ -29,6 +29,16 @@ def double(value: int) -> int:
     return value * 2
 """
 
+NEW_PROTOCOL = """
+from penstock import App
+
+app = App("{group}")
+
+@app.consume("{source}", protocol="consumer")
+def note(value: int) -> None:
+    pass
+"""
+
 ASKING = """
 from penstock import App, Record
 
@@ -214,6 +224,24 @@ def test_a_member_that_waits_for_a_killed_one_says_so(shop: Shop) -> None:
     _, _, err = restarted.finish()
     assert first["reason"].startswith(f"Joining group '{shop.group}': the broker counts 1 other member.")
     assert "(session.timeout.ms, 45 s), at most" in first["reason"]
+    assert first["reason"] in err
+
+
+def test_with_the_new_protocol_a_member_says_that_a_killed_one_still_holds_its_partitions(shop: Shop) -> None:
+    (shop.folder / "shop.py").write_text(NEW_PROTOCOL.format(group=shop.group, source=shop.source))
+    command = shop.run()
+    wait_for(lambda: len(command.events("assigned")) == 2, "both partitions")
+    command.process.kill()
+    command.finish()
+    restarted = shop.run()
+    # The broker drops the killed member after 45 s, and then there is nothing left to explain.
+    wait_for(lambda: restarted.events("joining") or restarted.events("assigned"), "the reason for the wait, or its end")
+    restarted.process.kill()
+    _, _, err = restarted.finish()
+    (first, *_) = restarted.events("joining")
+    held = "1 partition that the broker assigned to this member is still held by 1 other member."
+    assert first["reason"].startswith(f"Joining group '{shop.group}': {held}")
+    assert "(consumer.session.timeout.ms of the group, 45 s), at most" in first["reason"]
     assert first["reason"] in err
 
 

@@ -1,11 +1,17 @@
 """When finished work is committed: by time, by count, after each record, by hand."""
 
 import threading
+from dataclasses import replace
+from time import monotonic
 
-from bed import MakeTopic, Running, catch_up, committed, of_kind, produce, wait_for
+from bed import QUICK, WAIT_SECONDS, MakeTopic, Running, catch_up, committed, of_kind, produce, wait_for
 from penstock import App, Record
 from penstock.core import events
 from penstock.kafka import Cluster
+from penstock.kafka.coordinator import Identity, Line, Network
+from penstock.kafka.groups import GroupDescription, Groups
+from penstock.kafka.open_settings import open_settings
+from penstock.kafka.subscription import Ballot, write_subscription
 
 
 def test_a_count_commits_before_the_time_comes(brokers: str, group: str, make_topic: MakeTopic) -> None:
@@ -37,6 +43,75 @@ def test_with_commit_record_each_one_is_committed_as_it_is_finished(
         go_on.release()
         wait_for(lambda: committed(cluster, group, source).get(0) == done, f"record {done} to be committed")  # noqa: B023
     engine.stop()
+
+
+class BareMember:
+    """A member that joins when the test says so, and sends no heartbeats: until its session ends it holds up others."""
+
+    def __init__(self, line: Line, group: str, topic: str) -> None:
+        self._line = line
+        self._identity = Identity(group, "", -1, None)
+        subscription = write_subscription(
+            [topic], owned=(), generation=-1, rack=None, user_data=None, ballot=Ballot(("cooperative-sticky",))
+        )
+        self._protocols = [("cooperative-sticky", subscription)]
+
+    def join(self) -> None:
+        """Returns when all members have joined; with generation -1 the broker has only given it an id."""
+        while True:
+            joined = self._line.join(
+                self._identity, self._protocols, session_seconds=90, rebalance_seconds=WAIT_SECONDS, reason="a test"
+            )
+            self._identity = replace(self._identity, member_id=joined.member_id, generation=joined.generation)
+            if joined.generation != -1:
+                return
+
+    def sync(self) -> None:
+        self._line.sync(self._identity, "cooperative-sticky", {}, seconds=WAIT_SECONDS)
+
+    def leave(self) -> None:
+        self._line.leave(self._identity, "a test")
+
+
+def test_with_commit_record_commits_do_not_wait_until_all_members_have_rejoined(
+    brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic
+) -> None:
+    source, go_on = make_topic(), threading.Semaphore(0)
+    produce(brokers, source, range(2_000))
+    app = App(group)
+
+    @app.consume(source, commit="record", commit_every="1h", settings=QUICK)
+    def handle(value: int) -> None:
+        go_on.acquire()
+
+    def state() -> str:
+        found = Groups(cluster).describe([group])[group]
+        assert isinstance(found, GroupDescription)
+        return found.state
+
+    network, engine, done = Network(open_settings(brokers, {})), Running(app, brokers), 0
+    try:
+        wait_for(lambda: of_kind(engine.events, events.Assigned), "an assignment")
+        silent, newcomer = (BareMember(network.line(group), group, source) for _ in range(2))
+        silent.join()
+        silent.sync()
+        joining = threading.Thread(target=newcomer.join)
+        joining.start()
+        wait_for(lambda: state() == "PreparingRebalance", "the rebalance to begin")
+        # The engine's member rejoins with its next heartbeat, some 300 ms from now, and then waits for the silent one.
+        began = monotonic()
+        while monotonic() < began + 3:
+            done += 1
+            go_on.release()
+            wait_for(lambda: committed(cluster, group, source).get(0) == done, f"record {done} to be committed")  # noqa: B023
+            assert state() == "PreparingRebalance", f"record {done} was committed only after the rebalance"
+        silent.leave()
+        joining.join()
+        newcomer.leave()
+    finally:
+        go_on.release(2_000)
+        network.close()
+        engine.stop()
 
 
 def test_with_commit_manual_a_record_is_finished_when_it_is_acknowledged(

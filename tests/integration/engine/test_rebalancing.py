@@ -240,6 +240,20 @@ def test_a_static_id_that_is_taken_over_stops_the_app_with_a_reason(
     assert "has the static_id 'same'" in str(old.error)
 
 
+def test_with_the_new_protocol_a_static_id_that_is_still_taken_stops_the_app_with_a_reason(
+    brokers: str, group: str, make_topic: MakeTopic
+) -> None:
+    options: dict[str, Any] = {"static_id": "same", "protocol": "consumer"}
+    source = make_topic()
+    with running(make_app(group, source, Seen(), **options), brokers) as old:
+        wait_for(lambda: of_kind(old.events, events.Assigned), "the first to be a member")
+        new = Running(make_app(group, source, Seen(), **options), brokers)
+        new.join()
+        assert old.is_alive
+    assert "still counts another member" in str(new.error)
+    assert "If that process was killed, start again after its session timeout" in str(getattr(new.error, "hint", ""))
+
+
 @pytest.mark.parametrize(
     "options",
     [{"settings": QUICK}, {"protocol": "consumer"}, {"settings": QUICK, "assignor": "rack-near", "rack": "r1"}],

@@ -7,7 +7,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from penstock.errors import SetupError
 from penstock.kafka import make_consumer
-from penstock.kafka.transactions import group_metadata, metadata_of_member
+from penstock.kafka.transactions import group_metadata, member_in, metadata_of_member
 
 NOWHERE = "127.0.0.1:1"
 
@@ -34,3 +34,13 @@ def test_nobody_commits_as_nobody_because_the_broker_would_take_it(member: str, 
     with pytest.raises(KafkaException) as caught:
         metadata_of_member(own, "shop", member, generation, static_id=None)
     assert caught.value.args[0].code() == KafkaError.UNKNOWN_MEMBER_ID
+
+
+@pytest.mark.parametrize("static_id", [None, "till-1"])
+def test_what_the_client_writes_of_itself_is_read_back(static_id: str | None) -> None:
+    own = group_metadata(NOWHERE, "grüppe", settings={})
+    written = metadata_of_member(own, "grüppe", "penstock-1", 7, static_id=static_id)
+    assert member_in(written, "grüppe") == ("penstock-1", 7, static_id)
+    assert member_in(own, "grüppe") is None
+    for other in (None, b"", b"CGMDv3:" + written[7:], written + b"more", written[:-1], written.replace(b"gr", b"kr")):
+        assert member_in(other, "grüppe") is None
