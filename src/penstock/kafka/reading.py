@@ -96,7 +96,7 @@ def _read_span(
             if error is None:
                 record = to_record(message)
                 reached[place] = record.offset + 1
-                if record.offset < left[place]:
+                if starts[place] <= record.offset < left[place]:
                     yield record
                 if reached[place] >= left[place]:
                     del left[place]
