@@ -37,13 +37,14 @@ def fill(
     partitions: int,
     value_of: Callable[[int], bytes] = lambda _: _VALUE,
     *,
+    key_of: Callable[[int], bytes] = lambda number: KEYS[number % len(KEYS)],
     settings: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
-    """A new topic with records of 1,000 keys; of 100 bytes, where nothing else is said."""
+    """Records for a topic, which is created if it is missing: by default of 1,000 keys and 100 bytes."""
     Cluster(brokers).create_topics([topic], partitions=partitions)
     producer = make_producer(brokers, settings={"linger.ms": 50, **settings})
     for number in range(records):
-        key, value = KEYS[number % 1_000], value_of(number)
+        key, value = key_of(number), value_of(number)
         while True:
             try:
                 producer.produce(topic, value=value, key=key, partition=number % partitions)

@@ -3,24 +3,29 @@
 Both run in one session, in turns: records as they are, and JSON that is read, filtered and written again. The plain
 query is what one would write without Penstock: no dead letters, no strict JSON, no group offsets.
 
-With ``--dirty`` three topics of JSON go through the same pipeline in turns: a clean one, one with a few records that
-cannot be read, and a clean one that was written in transactions.
+With ``--dirty`` four topics of JSON go through the same pipeline in turns, each with as many records: a clean one, one
+with a few records that cannot be read, one that was written in transactions, and one that was compacted. Every round
+has one run of each and begins with another one; each is compared with the clean one of the same round.
 """
 
 import json
 import shutil
+import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 from typing import Annotated
 from uuid import uuid4
 
+import psutil
 import typer
 from bench import broker, fill
+from gaps import fill_and_compact, fill_in_transactions
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from rich.console import Console
@@ -29,7 +34,7 @@ from rich.table import Table
 from penstock import App
 from penstock import spark as engine
 from penstock.core.events import BatchFinished, Event
-from penstock.kafka import Cluster, make_producer
+from penstock.kafka import Cluster
 from penstock.spark.session import spark_session
 
 _SCHEMA = "id bigint, customer string, amount double"
@@ -119,7 +124,7 @@ def main(
     """Pipelines against plain Spark."""
     if dirty:
         with broker(None) as brokers:
-            show_dirty(measure_dirty(brokers, records, batch, rounds, bad), as_json=as_json)
+            show_dirty(measure_dirty(brokers, records, batch, rounds, bad), records, as_json=as_json)
         return
     with broker(None) as brokers:
         results = measure(brokers, records, batch, rounds)
@@ -152,53 +157,71 @@ def measure(brokers: str, records: int, batch: int, rounds: int) -> dict[str, tu
     return {name: (median(theirs), median(ours)) for name, (theirs, ours) in times.items()}
 
 
-def measure_dirty(brokers: str, records: int, batch: int, rounds: int, bad: int) -> dict[str, list[float]]:
-    """Seconds of batches, for each kind of topic; in one round each kind has one run."""
+@dataclass
+class Cost:
+    """Of one run: seconds of its batches, and processor seconds of all processes that this one has started."""
+
+    seconds: float
+    processor: float
+
+
+def measure_dirty(brokers: str, records: int, batch: int, rounds: int, bad: int) -> dict[str, list[Cost]]:
+    """The cost of each round, by kind of topic."""
     name = f"bench-{uuid4().hex[:8]}"
-    topics = {kind: f"{name}.{kind.split()[0]}" for kind in ("clean", "dirty", "transactional")}
-    fill(brokers, topics["clean"], records, 4, order)
-    every = records // bad
-    fill(
-        brokers,
-        topics["dirty"],
-        records,
-        4,
-        lambda number: b"nonsense" if number % every == every // 2 else order(number),
-    )
-    fill_in_transactions(brokers, topics["transactional"], records)
+    topics = {
+        kind: f"{name}.{kind.split()[-1]}" for kind in ("clean", f"{bad} unreadable", "transactions", "compacted")
+    }
+    clean, dirty, transactional, compacted = topics.values()
+    every = records // bad  # with the default numbers, all of them are in one partition: the driver reads one at a time
+    fill(brokers, clean, records, 4, order)
+    fill(brokers, dirty, records, 4, lambda number: b"nonsense" if number % every == every // 2 else order(number))
+    fill_in_transactions(brokers, transactional, records, order)
+    fill_and_compact(brokers, compacted, records, order)
     Cluster(brokers).create_topics([f"{name}.out"], partitions=4)
-    times: dict[str, list[float]] = {kind: [] for kind in topics}
+    costs: dict[str, list[Cost]] = {kind: [] for kind in topics}
     with spark_session("benchmark", master="local[2]") as session:
         for number in range(rounds + 1):
-            for kind, topic in topics.items():
-                seen = pipeline(session, brokers, topic, f"{name}.out", batch=batch, as_json=True)
-                seconds = sum(each.seconds for each in seen if isinstance(each, BatchFinished))
-                Console(stderr=True).print(f"round {number}, {kind}: {seconds:.1f} s")
+            turns = deque(topics.items())
+            turns.rotate(-number)
+            for kind, topic in turns:
+                cost = cost_of(lambda: pipeline(session, brokers, topic, f"{name}.out", batch=batch, as_json=True))  # noqa: B023
+                print(
+                    f"round {number}, {kind}: {cost.seconds:.1f} s, processor {cost.processor:.1f} s", file=sys.stderr
+                )
                 if number:  # the first round warms up
-                    times[kind].append(seconds)
-    return times
+                    costs[kind].append(cost)
+    return costs
 
 
-def fill_in_transactions(brokers: str, topic: str, records: int, *, each: int = 1_000) -> None:
-    Cluster(brokers).create_topics([topic], partitions=4)
-    producer = make_producer(brokers, settings={"linger.ms": 50}, transactional_id=topic)
-    producer.init_transactions()
-    for start in range(0, records, each):
-        producer.begin_transaction()
-        for number in range(start, min(start + each, records)):
-            producer.produce(topic, value=order(number), partition=number % 4)
-        producer.commit_transaction()
+def cost_of(run: Callable[[], list[Event]]) -> Cost:
+    before = processor_seconds()
+    seconds = sum(each.seconds for each in run() if isinstance(each, BatchFinished))
+    return Cost(seconds, processor_seconds() - before)
 
 
-def show_dirty(times: dict[str, list[float]], *, as_json: bool) -> None:
+def processor_seconds() -> float:
+    """Of this process and those that it has started: Spark's JVM, and the broker unless it ran already."""
+    this = psutil.Process()
+    times = [each.cpu_times() for each in (this, *this.children(recursive=True))]
+    return sum(each.user + each.system for each in times)
+
+
+def show_dirty(costs: Mapping[str, Sequence[Cost]], records: int, *, as_json: bool) -> None:
     if as_json:
-        print(json.dumps(times))
+        print(json.dumps({kind: [asdict(each) for each in found] for kind, found in costs.items()}))
         return
-    table = Table("topic", "seconds of batches", "against clean, median of rounds", title="Unreadable records and gaps")
-    for kind, seconds in times.items():
-        ratio = median(one / clean for one, clean in zip(seconds, times["clean"], strict=True))
-        table.add_row(kind, " ".join(f"{each:.1f}" for each in seconds), f"{ratio:.2f}")
-    Console().print(table)
+    columns = ("topic", "seconds of batches", "against clean", "processor seconds", "against clean")
+    table = Table(*columns, title=f"{records:,} records; the ratios are medians of those of each round")
+    for kind, found in costs.items():
+        pairs = list(zip(found, costs["clean"], strict=True))
+        table.add_row(
+            kind,
+            " ".join(f"{each.seconds:.1f}" for each in found),
+            f"{median(each.seconds / clean.seconds for each, clean in pairs):.2f}",
+            " ".join(f"{each.processor:.1f}" for each in found),
+            f"{median(each.processor / clean.processor for each, clean in pairs):.2f}",
+        )
+    Console(width=120).print(table)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """Reads records of topics outside of any group: whole topics, ranges, and single offsets. It commits nothing."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import zip_longest
 from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
@@ -17,10 +16,17 @@ _READ_LIMIT = 10_000
 _WAIT_SECONDS = 1.0
 _POLL_SECONDS = 0.1
 
-# Two offsets that are closer to each other than this are read in one go: that is quicker than another fetch.
-_NEAR = 2_000
-# Enough for the records around one offset; brokers send at least one batch of records, however large it is.
-_SMALL_FETCHES = {"max.partition.fetch.bytes": 65_536, "queued.min.messages": 1}
+# Two offsets that are closer to each other than this are read in one go: one small fetch brings about as many records.
+_NEAR = 500
+_SMALL_FETCHES = {
+    # Enough for the records around one offset; brokers send at least one batch of records, however large it is.
+    "max.partition.fetch.bytes": 65_536,
+    "queued.min.messages": 1,
+    # After each jump, the client's buffer still counts as full for this long.
+    "fetch.queue.backoff.ms": 1,
+    # A fetch at the end of a log holds up the next jump for this long.
+    "fetch.wait.max.ms": 10,
+}
 
 
 def read_span(cluster: Cluster, starts: Mapping[Place, int], ends: Mapping[Place, int]) -> Iterator[Record]:
@@ -37,19 +43,16 @@ def read_span(cluster: Cluster, starts: Mapping[Place, int], ends: Mapping[Place
 def read_places(cluster: Cluster, wanted: Mapping[Place, Iterable[int]]) -> Iterator[Record]:
     """The records at exactly these offsets. Those that the log no longer has are left out.
 
-    The consumer jumps from one to the next, and reads on where the next one is near.
+    The consumer jumps from one to the next, and reads on where the next one is near. It reads one partition at a time:
+    with several, it would fetch more and more of those that have arrived, while it waits for the others.
     """
-    settings = {**cluster.settings, **_SMALL_FETCHES}
-    spans = {place: _spans(sorted(offsets)) for place, offsets in wanted.items()}
-    consumer = make_consumer(cluster.brokers, "penstock-reader", settings=settings)
+    consumer = make_consumer(cluster.brokers, "penstock-reader", settings={**cluster.settings, **_SMALL_FETCHES})
     try:
-        for jump in zip_longest(*spans.values()):
-            parts = {place: offsets for place, offsets in zip(spans, jump, strict=True) if offsets}
-            starts = {place: offsets[0] for place, offsets in parts.items()}
-            ends = {place: offsets[-1] + 1 for place, offsets in parts.items()}
-            for record in _read_span(consumer, cluster, starts, ends):
-                if record.offset in parts[record.topic, record.partition]:
-                    yield record
+        for place, offsets in wanted.items():
+            chosen = set(offsets)
+            for first, last in _spans(sorted(chosen)):
+                records = _read_span(consumer, cluster, {place: first}, {place: last + 1})
+                yield from (record for record in records if record.offset in chosen)
     finally:
         consumer.close()
 
@@ -81,17 +84,21 @@ def _read_span(
     if not left:
         return
     consumer.assign([TopicPartition(*place, starts[place]) for place in left])
+    reached = dict(starts)
     while left:
-        for message in consumer.consume(_READ_LIMIT, _POLL_SECONDS):
+        # The client waits until it has as many records as we ask for, or the time is over.
+        missing = sum(end - reached[place] for place, end in left.items())
+        for message in consumer.consume(min(missing, _READ_LIMIT), _POLL_SECONDS):
             place = (message.topic() or "", message.partition() or 0)
             error = message.error()
             if place not in left:
                 continue
             if error is None:
                 record = to_record(message)
-                if record.offset < left[place]:
+                reached[place] = record.offset + 1
+                if starts[place] <= record.offset < left[place]:
                     yield record
-                if record.offset + 1 >= left[place]:
+                if reached[place] >= left[place]:
                     del left[place]
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the client's own code
                 del left[place]
@@ -99,12 +106,12 @@ def _read_span(
                 raise translate(KafkaException(error), doing=f"reading topic {place[0]}", brokers=cluster.brokers)
 
 
-def _spans(offsets: list[int]) -> list[list[int]]:
-    """Sorted offsets, with those that are near each other together."""
-    spans: list[list[int]] = []
+def _spans(offsets: list[int]) -> list[tuple[int, int]]:
+    """The first and the last of those sorted offsets that are near each other."""
+    spans: list[tuple[int, int]] = []
     for offset in offsets:
-        if spans and offset - spans[-1][-1] < _NEAR:
-            spans[-1].append(offset)
+        if spans and offset - spans[-1][1] < _NEAR:
+            spans[-1] = (spans[-1][0], offset)
         else:
-            spans.append([offset])
+            spans.append((offset, offset))
     return spans

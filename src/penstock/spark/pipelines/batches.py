@@ -4,7 +4,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -31,7 +30,7 @@ from penstock.spark.pipelines.schemas import NewSchemasError, Schemas
 from penstock.spark.pipelines.sinks import BatchId, writer_for
 from penstock.spark.pipelines.sinks.kafka import kafka_rows
 from penstock.spark.pipelines.task_ranges import task_ranges
-from penstock.spark.pipelines.unreadable import Letters, UnreadableRecords, write_letters
+from penstock.spark.pipelines.unreadable import UnreadableRecords
 from penstock.spark.source import sink_options
 
 Range = tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]]
@@ -148,16 +147,13 @@ class Outlet:
         """Write those of one source. Only where it is not known where they are, the batch is read once more."""
         if not self._was_read(name, seen, within, execution) or not seen.knows_places(name):
             return self._read_dead_letters(session, name, within)
-        source = self.pipeline.sources[name]
-        letters: Letters = {}
-        if places := seen.places[name]:
-            records = UnreadableRecords(self.pipeline, source, self.schemas.get(name))
-            letters = records.letters(session, self.cluster, places)
+        source, places = self.pipeline.sources[name], seen.places.get(name, [])
+        records = UnreadableRecords(self.pipeline, source, self.schemas.get(name))
         if self.exactly_once is not None:
+            letters = records.letters(session, self.cluster, places) if places else {}
             self.exactly_once.letters.write_here(letters, of_source(source, within[1]))
-        elif letters:
-            write_letters(self.cluster, self.pipeline, chain.from_iterable(letters.values()))
-        return sum(map(len, letters.values()))
+            return sum(map(len, letters.values()))
+        return records.write_letters(session, self.cluster, places) if places else 0
 
     def _was_read(self, name: str, seen: Seen, within: Range, execution: Any) -> bool:
         """Whether Spark has looked at every record of the source: not where a sink had the batch, or with a limit.

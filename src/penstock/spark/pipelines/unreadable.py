@@ -5,9 +5,10 @@ again in Spark would cost as much as the batch did.
 """
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -54,6 +55,16 @@ class UnreadableRecords:
             found.setdefault((record.topic, record.partition), []).append(letter)
         return found
 
+    def write_letters(self, session: SparkSession, cluster: Cluster, places: Places) -> int:
+        """When it returns, the broker has all of them; it returns how many they are."""
+        count = 0
+        # The producer connects while the records are fetched. One that has to send before that waits for half a second.
+        with Producer(cluster.brokers, settings=self.pipeline.settings) as producer:
+            for each in chain.from_iterable(self.letters(session, cluster, places).values()):
+                producer.send(each.topic, each.value, key=each.key, headers=each.headers)
+                count += 1
+        return count
+
     def _fetch(self, cluster: Cluster, places: Places) -> list[Record]:
         wanted: dict[TopicPartition, set[int]] = {}
         for topic, partition, offset in places:
@@ -73,13 +84,6 @@ class UnreadableRecords:
         # By the JVM itself: PySpark leaves the sockets that it collects through to the garbage collector.
         found: Any = decoded(raw, self.source, self.schemas).select(WHY)._jdf.collectAsList()  # noqa: SLF001
         return [str(row.getString(0)) for row in found]
-
-
-def write_letters(cluster: Cluster, pipeline: Pipeline, letters: Iterable[Outgoing]) -> None:
-    """When it returns, the broker has all of them."""
-    with Producer(cluster.brokers, settings=pipeline.settings) as producer:
-        for each in letters:
-            producer.send(each.topic, each.value, key=each.key, headers=each.headers)
 
 
 def _raw(record: Record) -> tuple[Any, ...]:
