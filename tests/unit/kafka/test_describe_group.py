@@ -1,5 +1,8 @@
 """An app describes its group from a child process, whose death it survives."""
 
+import socket
+from collections.abc import Iterator
+
 import pytest
 
 from penstock.kafka import Cluster, describe_group
@@ -7,8 +10,10 @@ from penstock.kafka.describe_group import describe_group as describe
 
 
 @pytest.fixture
-def cluster() -> Cluster:
-    return Cluster("127.0.0.1:1")
+def cluster() -> Iterator[Cluster]:
+    """It accepts connections, and answers nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield Cluster(f"127.0.0.1:{server.getsockname()[1]}")
 
 
 @pytest.mark.parametrize("child", ["import os; os.abort()", "raise SystemExit(3)", "raise ValueError"])
@@ -19,8 +24,4 @@ def test_a_child_that_dies_gives_no_answer(monkeypatch: pytest.MonkeyPatch, clus
 
 def test_settings_that_cannot_travel_give_no_answer(cluster: Cluster) -> None:
     cluster.settings = {"oauth_cb": lambda _: None}
-    assert describe(cluster, "shop") is None
-
-
-def test_a_broker_that_is_not_there_gives_no_answer(cluster: Cluster) -> None:
     assert describe(cluster, "shop") is None
