@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from py4j.java_gateway import CallbackServerParameters, GatewayParameters, JavaGateway, launch_gateway
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JJavaError, get_return_value
 
 from jvms import QUICK
 from penstock.jvm.coordinates import kafka_tools
@@ -47,7 +48,9 @@ class GroupTool:
         for at, word in enumerate(words):
             array[at] = word
         try:
-            getattr(jvm.org.apache.kafka.tools.consumer.group, self._command).main(array)
+            # PySpark, once it is in use, takes every Java exception for one of Spark's JVM, and asks that one about it.
+            with patch("py4j.java_gateway.get_return_value", get_return_value):
+                getattr(jvm.org.apache.kafka.tools.consumer.group, self._command).main(array)
         except Py4JJavaError as error:
             return f"{printed.toString()}\nError: {error.java_exception}"
         return str(printed.toString())
