@@ -106,8 +106,8 @@ def _text(phase: pytest.TestReport) -> str:
 class _Order:
     """Which unit comes next: the one for which the fewest servers have to be started in this process.
 
-    Before all others come units of the preferred kind. Spark and chaos compute, most others wait: with one worker for
-    each kind, the processor has something to do and no test waits for it for long.
+    Before all others come units of the preferred kind. Spark and chaos compute, most others wait: with workers for each
+    kind, the processor has something to do, and no long file is left for the end, when the others have nothing to do.
     """
 
     def __init__(self, prefer: str) -> None:

@@ -3,39 +3,35 @@
 import signal
 import sys
 import traceback
+from functools import cache
+from importlib import import_module
 from types import TracebackType
 from typing import Annotated, NoReturn
 
 import typer
 
 from penstock import __version__
-from penstock.cli import demo, devkit, dlq, groups, lag, offsets, plan, run, ship, stop, streams, topics
 from penstock.cli.logs import log_error, wants_json
 from penstock.cli.screen import block, err, print_json, print_line
 from penstock.errors import PenstockError
 
 _INTERRUPTED = 130
 
-app = typer.Typer(
-    name="penstock",
-    help="Reliable, massively parallel Kafka consumption for Python, from one process to a Spark cluster.",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-demo.register(app)
-devkit.register(app)
-plan.register(app)
-run.register(app)
-ship.register(app)
-groups.register(app)
-lag.register(app)
-offsets.register(app)
-dlq.register(app)
-topics.register(app)
-streams.register(app)
-stop.register(app)
+# Each module of commands, with the commands that it has. To import all of them takes longer than most commands do.
+_COMMANDS = {
+    "demo": ("demo",),
+    "devkit": ("up", "down", "status"),
+    "plan": ("plan",),
+    "run": ("run",),
+    "ship": ("ship",),
+    "groups": ("groups",),
+    "lag": ("lag",),
+    "offsets": ("offsets",),
+    "dlq": ("dlq",),
+    "topics": ("topics",),
+    "streams": ("tail", "produce"),
+    "stop": ("stop",),
+}
 
 
 def _show_version(wanted: bool) -> None:
@@ -44,7 +40,6 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(epilog="Start with [bold]penstock demo[/]: a real Kafka and a real Spark pipeline in one command.")
 def _root(
     *,
     # Eager, with a callback of its own: otherwise a command would be missing first.
@@ -54,13 +49,34 @@ def _root(
 ) -> None: ...
 
 
+@cache
+def command_line(command: str = "") -> typer.Typer:
+    """The command line, with only this command where there is one of that name, else with all of them."""
+    app = typer.Typer(
+        name="penstock",
+        help="Reliable, massively parallel Kafka consumption for Python, from one process to a Spark cluster.",
+        no_args_is_help=True,
+        rich_markup_mode="rich",
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback(epilog="Start with [bold]penstock demo[/]: a real Kafka and a real Spark pipeline in one command.")(
+        _root
+    )
+    wanted = [module for module, commands in _COMMANDS.items() if command in commands]
+    for module in wanted or _COMMANDS:
+        import_module(f"penstock.cli.{module}").register(app)
+    return app
+
+
 def main() -> NoReturn:
     """Run the command line; errors become one clear line and an exit code."""
     sys.excepthook = _show_bug
     # As Ctrl+C does: whatever a command has begun is undone on the way out.
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     try:
-        result = app(standalone_mode=False, prog_name="penstock")
+        named = sys.argv[1] if len(sys.argv) > 1 else ""
+        result = command_line(named)(standalone_mode=False, prog_name="penstock")
     except PenstockError as error:
         _show(error.problem, error.hint, kind=type(error).__name__, raised=error.traceback)
         sys.exit(error.exit_code)

@@ -14,6 +14,8 @@ import pytest
 from bed import WAIT_SECONDS, MakeTopic, committed, lag, produce, read_values, wait_for
 from penstock.kafka import Cluster
 
+pytestmark = pytest.mark.long
+
 SHOP = """
 import os, time
 from penstock import App, Reject

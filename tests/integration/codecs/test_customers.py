@@ -16,6 +16,8 @@ from penstock.devkit import Embedded
 from penstock.kafka import Cluster
 from registry_outage import frozen, killed
 
+pytestmark = pytest.mark.long
+
 TOO_SHORT = (
     "the value was refused by its decoder: error: unpack_from requires a buffer of at least 8 bytes for unpacking "
     "8 bytes at offset 0 (actual buffer size is {})"

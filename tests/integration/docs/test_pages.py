@@ -11,6 +11,8 @@ from docs_check.pages import Command, File, Fragment, NotRun, steps_of
 from docs_check.reader import Reader
 
 DOCS = sorted((ROOT / "docs").glob("*.md"))
+pytestmark = pytest.mark.long
+
 PAGES = [ROOT / "README.md", *DOCS]
 # Blocks that are printed and not run, each with its reason above it. Raise it only for what no CI can have.
 MOST_NOT_RUN = 12

@@ -14,8 +14,7 @@ from confluent_kafka import Consumer, Producer
 
 from bed import wait_for
 from hostile import HOSTILE, SHOWN, SHOWN_IN_JSON, Terminal, assert_harmless
-from penstock.cli.entry import app as command_line
-from penstock.cli.entry import main
+from penstock.cli.entry import command_line, main
 from penstock.core.counts import Counts
 from penstock.demo.report import DemoReport
 from penstock.devkit import Status
@@ -243,7 +242,7 @@ def _commands(of: Any, path: str = "") -> Iterator[str]:
 
 
 def test_every_command_has_a_proof() -> None:
-    assert set(PROOFS) == set(_commands(typer.main.get_command(command_line)))
+    assert set(PROOFS) == set(_commands(typer.main.get_command(command_line())))
 
 
 @pytest.mark.parametrize("command", PROOFS)

@@ -13,7 +13,7 @@ import pytest
 from typer.main import get_command
 
 from penstock import __version__
-from penstock.cli.entry import app, main
+from penstock.cli.entry import command_line, main
 from penstock.devkit import Embedded
 
 BIN = Path(sys.executable).parent
@@ -25,7 +25,7 @@ def _walk(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str,
         yield from _walk(inner, (*path, name))
 
 
-EVERYTHING = dict(_walk(get_command(app)))
+EVERYTHING = dict(_walk(get_command(command_line())))
 COMMANDS = {path: command for path, command in EVERYTHING.items() if not hasattr(command, "commands")}
 
 
@@ -36,6 +36,14 @@ def name_of(path: tuple[str, ...]) -> str:
 def test_there_are_commands() -> None:
     assert len(COMMANDS) >= 25
     assert ("groups", "describe") in COMMANDS
+
+
+@pytest.mark.parametrize("name", sorted({path[0] for path in EVERYTHING if path}))
+def test_a_command_is_the_same_where_only_its_module_is_imported(name: str) -> None:
+    alone = dict(_walk(get_command(command_line(name))))
+    expected = {path for path in EVERYTHING if path[:1] == (name,)}
+    assert {path for path in alone if path[:1] == (name,)} == expected
+    assert len(alone) < len(EVERYTHING)
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=name_of)
