@@ -27,6 +27,9 @@ class Queue:
             os.link(draft, self._claims / _name(unit))
         except FileExistsError:
             return False
+        finally:
+            # The claim and the draft are one file: to write the next draft into it would change the claim.
+            draft.unlink()
         return True
 
     def mark_started(self, test: str) -> None:

@@ -1,6 +1,8 @@
 """Reads records of topics outside of any group: whole topics, ranges, and single offsets. It commits nothing."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from math import ceil
 from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
@@ -18,6 +20,8 @@ _POLL_SECONDS = 0.1
 
 # Two offsets that are closer to each other than this are read in one go: one small fetch brings about as many records.
 _NEAR = 500
+_READERS = 4
+_SPANS_AT_LEAST = 5
 _SMALL_FETCHES = {
     # Enough for the records around one offset; brokers send at least one batch of records, however large it is.
     "max.partition.fetch.bytes": 65_536,
@@ -43,16 +47,30 @@ def read_span(cluster: Cluster, starts: Mapping[Place, int], ends: Mapping[Place
 def read_places(cluster: Cluster, wanted: Mapping[Place, Iterable[int]]) -> Iterator[Record]:
     """The records at exactly these offsets. Those that the log no longer has are left out.
 
-    The consumer jumps from one to the next, and reads on where the next one is near. It reads one partition at a time:
-    with several, it would fetch more and more of those that have arrived, while it waits for the others.
+    A few consumers share the work. Each jumps from one offset to the next, and reads on where the next one is near. It
+    reads one partition at a time: with several, it would fetch more and more of those that have arrived already.
     """
+    chosen = {place: set(offsets) for place, offsets in wanted.items()}
+    spans = [(place, *span) for place, offsets in chosen.items() for span in _spans(sorted(offsets))]
+    shares = [spans[at : at + size] for size in [_share(len(spans))] for at in range(0, len(spans), size)]
+    with ThreadPoolExecutor(max_workers=_READERS) as pool:
+        for records in pool.map(lambda share: _read_spans(cluster, share), shares):
+            yield from (record for record in records if record.offset in chosen[record.topic, record.partition])
+
+
+def _share(spans: int) -> int:
+    """How many spans one consumer reads: for a few, another connection takes longer than they do."""
+    return max(_SPANS_AT_LEAST, ceil(spans / _READERS))
+
+
+def _read_spans(cluster: Cluster, spans: Iterable[tuple[Place, int, int]]) -> list[Record]:
     consumer = make_consumer(cluster.brokers, "penstock-reader", settings={**cluster.settings, **_SMALL_FETCHES})
     try:
-        for place, offsets in wanted.items():
-            chosen = set(offsets)
-            for first, last in _spans(sorted(chosen)):
-                records = _read_span(consumer, cluster, {place: first}, {place: last + 1})
-                yield from (record for record in records if record.offset in chosen)
+        return [
+            record
+            for place, first, last in spans
+            for record in _read_span(consumer, cluster, {place: first}, {place: last + 1})
+        ]
     finally:
         consumer.close()
 

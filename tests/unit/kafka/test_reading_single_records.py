@@ -1,6 +1,6 @@
 """Single records of a log are read without the records between them, and without waiting for others."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -20,6 +20,7 @@ class LogConsumer:
         self.assigned: list[list[int]] = []
         self.served = 0
         self.waited = 0
+        self.is_closed = False
         self._next: dict[tuple[str, int], int] = {}
 
     def assign(self, partitions: Sequence[TopicPartition]) -> None:
@@ -38,7 +39,7 @@ class LogConsumer:
         return found
 
     def close(self) -> None:
-        pass
+        self.is_closed = True
 
 
 def _message(topic: str, partition: int, offset: int) -> Message:
@@ -46,33 +47,51 @@ def _message(topic: str, partition: int, offset: int) -> Message:
 
 
 @pytest.fixture
-def consumer(monkeypatch: pytest.MonkeyPatch) -> LogConsumer:
-    made = LogConsumer()
+def consumers(monkeypatch: pytest.MonkeyPatch) -> list[LogConsumer]:
+    """All that were made."""
+    made: list[LogConsumer] = []
 
     def make(*_args: Any, **_options: Any) -> LogConsumer:
-        return made
+        made.append(LogConsumer())
+        return made[-1]
 
     monkeypatch.setattr("penstock.kafka.reading.make_consumer", make)
     return made
 
 
-def read(wanted: dict[tuple[str, int], Sequence[int]]) -> list[tuple[int, int]]:
+def read(wanted: Mapping[tuple[str, int], Sequence[int]]) -> list[tuple[int, int]]:
     cluster = cast("Cluster", SimpleNamespace(brokers="", settings={}))
     return [(record.partition, record.offset) for record in read_places(cluster, wanted)]
 
 
-def test_of_records_that_are_far_apart_no_others_are_read_and_none_is_waited_for(consumer: LogConsumer) -> None:
+def test_of_records_that_are_far_apart_no_others_are_read_and_none_is_waited_for(consumers: list[LogConsumer]) -> None:
     wanted = range(5_000, _LENGTH, 10_000)
     assert read({("orders", 0): wanted, ("orders", 1): wanted}) == [(each, at) for each in (0, 1) for at in wanted]
-    assert (consumer.served, consumer.waited) == (20, 0)
+    assert [(each.served, each.waited) for each in consumers] == [(5, 0)] * 4
 
 
-def test_records_that_are_near_each_other_are_read_in_one_go(consumer: LogConsumer) -> None:
+def test_records_that_are_near_each_other_are_read_in_one_go(consumers: list[LogConsumer]) -> None:
     assert read({("orders", 0): [700, 300, 50_100, 50_000]}) == [(0, 300), (0, 700), (0, 50_000), (0, 50_100)]
+    (consumer,) = consumers
     assert consumer.assigned == [[0], [0]]
     assert (consumer.served, consumer.waited) == (401 + 101, 0)
 
 
-def test_one_partition_is_read_at_a_time_as_those_that_are_done_would_be_fetched_on(consumer: LogConsumer) -> None:
+def test_one_partition_is_read_at_a_time_as_those_that_are_done_would_be_fetched_on(
+    consumers: list[LogConsumer],
+) -> None:
     assert read({("orders", number): [7] for number in range(3)}) == [(0, 7), (1, 7), (2, 7)]
+    (consumer,) = consumers
     assert consumer.assigned == [[0], [1], [2]]
+
+
+def test_many_records_are_read_by_a_few_consumers_and_come_in_their_order(consumers: list[LogConsumer]) -> None:
+    wanted = {("orders", number): range(0, _LENGTH, 1_000) for number in range(3)}
+    assert read(wanted) == [(number, at) for number in range(3) for at in range(0, _LENGTH, 1_000)]
+    assert [len(each.assigned) for each in consumers] == [75] * 4
+    assert all(each.is_closed for each in consumers)
+
+
+def test_nothing_is_read_where_nothing_is_wanted(consumers: list[LogConsumer]) -> None:
+    assert read({}) == []
+    assert consumers == []
