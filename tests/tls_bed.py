@@ -52,7 +52,7 @@ class Authority:
         self._name = _name(name)
         basic = x509.BasicConstraints(ca=True, path_length=None)
         usage = x509.KeyUsage(*(each in (5, 6) for each in range(9)))  # signs certificates, and lists of them
-        built = _builder(self._name, self._name, self._key).add_extension(basic, critical=True)
+        built = _builder(self._name, self._name, self._key, signer=self._key).add_extension(basic, critical=True)
         signed = built.add_extension(usage, critical=True).sign(self._key, hashes.SHA256())
         self.certificate = folder / f"{name}.pem"
         self.certificate.write_bytes(signed.public_bytes(Encoding.PEM))
@@ -61,7 +61,8 @@ class Authority:
         """For whoever is reached at ``host``, good for so many days; with a password the key's file is encrypted."""
         key = ec.generate_private_key(ec.SECP256R1())
         names = x509.SubjectAlternativeName([_address(host)])
-        signed = _builder(_name(name), self._name, key, days).add_extension(names, critical=False)
+        built = _builder(_name(name), self._name, key, signer=self._key, days=days)
+        signed = built.add_extension(names, critical=False)
         identity = Identity(self._folder / f"{name}.pem", self._folder / f"{name}.key")
         identity.certificate.write_bytes(signed.sign(self._key, hashes.SHA256()).public_bytes(Encoding.PEM))
         identity.key.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, _encryption(password)))
@@ -73,9 +74,17 @@ def _name(common: str) -> x509.Name:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, days: int = 1
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePrivateKey,
+    *,
+    signer: ec.EllipticCurvePrivateKey,
+    days: int = 1,
 ) -> x509.CertificateBuilder:
     now = datetime.now(UTC)
+    # From Python 3.13 on, certificates have to say whose key they have and whose has signed them.
+    own = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    authority = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -84,6 +93,8 @@ def _builder(
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - 9 * _DAY)
         .not_valid_after(now + days * _DAY)
+        .add_extension(own, critical=False)
+        .add_extension(authority, critical=False)
     )
 
 
