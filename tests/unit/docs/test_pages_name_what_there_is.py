@@ -8,7 +8,7 @@ import typer.main
 
 from docs_check.environment import ROOT
 from penstock.app.configuring.options import handler_options
-from penstock.cli import entry
+from penstock.cli.entry import command_line
 from penstock.core import events
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -25,8 +25,7 @@ def flags_of(command: Any) -> Iterator[str]:
 
 
 def test_every_flag_on_a_page_is_one_of_a_command() -> None:
-    (app,) = [each for each in vars(entry).values() if isinstance(each, typer.Typer)]
-    known = {*flags_of(typer.main.get_command(app)), *OTHERS}
+    known = {*flags_of(typer.main.get_command(command_line())), *OTHERS}
     named = {
         (page.name, flag) for page in PAGES for flag in re.findall(r"(?<![\w-])--[a-z][a-z-]+", page.read_text("utf-8"))
     }
