@@ -15,13 +15,14 @@ from suite.verdict import Verdict
 _SECOND_CHANCE = "tests/integration"
 # Unit tests compute; tests against servers mostly wait, for Spark to start or for time-outs to pass.
 _UNIT_WORKERS = 2
-_INTEGRATION_WORKERS = 5
+# Four keep two cores busy; a fifth makes all of them slower.
+_INTEGRATION_WORKERS = 4
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m suite", description=__doc__)
     parser.add_argument("stages", nargs="+", metavar="PATH", help="folders of tests, run one after the other")
-    parser.add_argument("--workers", type=int, help="processes per stage (default: 2 for unit tests, else 5)")
+    parser.add_argument("--workers", type=int, help="processes per stage (default: 2 for unit tests, else 4)")
     parser.add_argument("--beside", help="a command that runs beside the first stage, and has to succeed")
     options = parser.parse_args()
     # Someone who started us in the background of a shell has made us, and all that we start, deaf to Ctrl+C.

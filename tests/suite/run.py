@@ -14,7 +14,7 @@ from suite.verdict import Result, Verdict, judge
 from suite.worker import Worker
 
 # What each worker begins with; there may be more workers.
-_PREFERENCES = ("long", "spark", "light", "long", "light")
+_PREFERENCES = ("long", "spark", "light", "long")
 # With more failures than this, running each of them alone says nothing new.
 _SECOND_CHANCES = 8
 _LOOK_SECONDS = 0.2

@@ -201,13 +201,17 @@ def test_a_broker_that_dies_at_start_shows_its_log_and_leaves_nothing_running(sp
 
 
 def test_an_interrupted_up_leaves_nothing_running(spare: Embedded) -> None:
-    run = run_up(spare.home, hold_at="Waiting for the brokers")
-    with run:
-        assert run.stdout is not None
-        assert any(line.startswith("Waiting for the brokers") for line in run.stdout)
-        assert len(find_servers(spare.home)) == 1
-        run.send_signal(signal.SIGINT)
-        assert "Stopping what was started" in run.stdout.read()
+    with run_up(spare.home, hold_at="Waiting for the brokers") as run:
+        try:
+            assert run.stdout is not None
+            assert any(line.startswith("Waiting for the brokers") for line in run.stdout)
+            # For a moment after its start, a process has no arguments by which it could be known.
+            wait_for(lambda: len(find_servers(spare.home)) == 1, "the broker")
+            run.send_signal(signal.SIGINT)
+            assert "Stopping what was started" in run.stdout.read()
+        except BaseException:
+            run.kill()  # it would hold for ever
+            raise
     assert run.returncode
     assert find_servers(spare.home) == []
     assert spare.status().brokers == ()
