@@ -172,7 +172,7 @@ def measure_dirty(brokers: str, records: int, batch: int, rounds: int, bad: int)
         kind: f"{name}.{kind.split()[-1]}" for kind in ("clean", f"{bad} unreadable", "transactions", "compacted")
     }
     clean, dirty, transactional, compacted = topics.values()
-    every = records // bad  # with the default numbers, all of them are in one partition: the driver reads one at a time
+    every = records // bad  # with the default numbers, all of them are in one partition
     fill(brokers, clean, records, 4, order)
     fill(brokers, dirty, records, 4, lambda number: b"nonsense" if number % every == every // 2 else order(number))
     fill_in_transactions(brokers, transactional, records, order)

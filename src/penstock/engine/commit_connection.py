@@ -18,7 +18,7 @@ from penstock.kafka.transactions import member_in
 
 # How long the coordinator may take to be found on the new connection, before the member joins.
 _FIND_SECONDS = 5.0
-# Longer than the connection itself waits: it answers each commit, be it with an error.
+# Longer than the connection's own timeout, after which it answers a commit with an error.
 _ANSWER_SECONDS = 30.0
 # After a failure the Kafka client commits for so long.
 _CLIENT_SECONDS = 30.0
@@ -112,7 +112,7 @@ class CommitConnection:
         return done or offsets
 
     def _has_no_coordinator(self, refused: Mapping[Place, int]) -> bool:
-        """Whether the coordinator has moved. The client, which is told of it, finds it again and waits for it."""
+        """Whether the coordinator has moved. Then the Kafka client commits: it finds the new coordinator itself."""
         if NO_COORDINATOR_YET.isdisjoint(refused.values()):
             return False
         self._failed = self._clock()
