@@ -20,6 +20,9 @@ class MavenRegistry:
     headers: list[dict[str, str]] = field(default_factory=list)
     # Requests for these paths are not answered until the registry closes.
     silent: set[str] = field(default_factory=set)
+    # Requests for these paths are answered when the test sets ``released``.
+    held: set[str] = field(default_factory=set)
+    released: threading.Event = field(default_factory=threading.Event)
     heard: threading.Event = field(default_factory=threading.Event)
     closing: threading.Event = field(default_factory=threading.Event)
     port: int = 0
@@ -53,6 +56,7 @@ def maven_registry() -> Iterator[MavenRegistry]:
             yield registry
         finally:
             registry.closing.set()
+            registry.released.set()
             server.shutdown()
             thread.join()
 
@@ -66,6 +70,8 @@ def _answer(registry: MavenRegistry, request: http.server.BaseHTTPRequestHandler
     if path in registry.silent:
         registry.closing.wait()
         return
+    if path in registry.held:
+        registry.released.wait()
     pending = registry.faults.get(path)
     fault = pending.pop(0) if pending else 1.0
     if isinstance(fault, int):

@@ -8,11 +8,11 @@ import hashlib
 import queue
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from penstock.errors import SetupError
 from penstock.jvm.connection import ATTEMPTS, Connection, connect
@@ -24,6 +24,7 @@ from penstock.jvm.progress import Progress
 DOWNLOAD_SECONDS = 1800.0
 _PARALLEL = 6
 _CHUNK_BYTES = 1 << 17
+_Created = TypeVar("_Created")
 _HASHES = {"SHA-1": "sha1", "SHA-256": "sha256"}
 
 
@@ -66,6 +67,30 @@ class _Failed:
 _Report = _Received | _Finished | _TryingAgain | _Failed
 
 
+class _Stop:
+    """Tells the workers to end. From then on none of them creates a file, so the caller can remove the folder."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self._creating = threading.Lock()
+        self.wait = self._event.wait
+        self.is_set = self._event.is_set
+
+    def set(self) -> None:
+        with self._creating:
+            self._event.set()
+
+    def unless_set(self, create: Callable[[], _Created]) -> _Created:
+        with self._creating:
+            if self._event.is_set():
+                raise _StoppedError
+            return create()
+
+
+class _StoppedError(BaseException):
+    """The caller no longer wants the files. Not an Exception: what retries after failures lets it pass."""
+
+
 def download(title: str, files: Sequence[Entry | Unlocked], target: Path, *, progress: Progress) -> None:
     """Fetch every file into its place below ``target``; the first that fails for good ends them all.
 
@@ -73,7 +98,7 @@ def download(title: str, files: Sequence[Entry | Unlocked], target: Path, *, pro
     waits for a server that does not answer.
     """
     reports: queue.SimpleQueue[_Report] = queue.SimpleQueue()
-    stop = threading.Event()
+    stop = _Stop()
     waiting: queue.SimpleQueue[Entry | Unlocked] = queue.SimpleQueue()
     for file in sorted(files, key=_size, reverse=True):  # the longest first: they decide when the last one is there
         waiting.put(file)
@@ -135,7 +160,7 @@ class _Worker:
     target: Path
     waiting: "queue.SimpleQueue[Entry | Unlocked]"
     reports: "queue.SimpleQueue[_Report]"
-    stop: threading.Event
+    stop: "_Stop"
 
     def work(self) -> None:
         while not self.stop.is_set():
@@ -145,27 +170,28 @@ class _Worker:
                 return
             try:
                 self._fetch(file)
+            except _StoppedError:
+                return
             except Exception as error:  # noqa: BLE001 - the caller raises it
                 self.reports.put(_Failed(error))
                 return
 
     def _fetch(self, file: Entry | Unlocked) -> None:
         place = self.target / file.path
-        place.parent.mkdir(parents=True, exist_ok=True)
+        self.stop.unless_set(lambda: place.parent.mkdir(parents=True, exist_ok=True))
         part = place.with_name(f"{place.name}.part")
-        is_whole = self.connection.persist(
+        self.connection.persist(
             lambda: self._receive(file, part),
             title=self.title,
             what=str(Artifact.of_path(file.path)),
             on_retry=lambda attempt, reason: self.reports.put(_TryingAgain(attempt, reason)),
             pause=self.stop.wait,
         )
-        if is_whole:
-            part.rename(place)
-            self.reports.put(_Finished(file.path))
+        self.stop.unless_set(lambda: part.rename(place))
+        self.reports.put(_Finished(file.path))
 
-    def _receive(self, file: Entry | Unlocked, part: Path) -> bool:
-        """Fetch the file, or the rest of it; false means that the caller no longer wants it."""
+    def _receive(self, file: Entry | Unlocked, part: Path) -> None:
+        """Fetch the file, or the rest of it."""
         checksum = self._checksum(file)
         there = part.stat().st_size if part.exists() else 0
         with self.connection.open(file.path, start=there) as response:
@@ -173,11 +199,9 @@ class _Worker:
                 self.reports.put(_Received(-there))
                 there = 0
             size = file.size if isinstance(file, Entry) else _announced(response, there)
-            with part.open("ab" if there else "wb") as target:
-                if not self._copy(response, target, limit=None if size is None else size - there):
-                    return False
+            with self.stop.unless_set(lambda: part.open("ab" if there else "wb")) as target:
+                self._copy(response, target, limit=None if size is None else size - there)
         self._check(part, size, checksum)
-        return True
 
     def _checksum(self, file: Entry | Unlocked) -> _Checksum | None:
         if isinstance(file, Entry):
@@ -185,17 +209,16 @@ class _Worker:
         value = self.connection.sha1(file.path)
         return _Checksum("SHA-1", value) if value else None
 
-    def _copy(self, response: IO[bytes], target: IO[bytes], *, limit: int | None) -> bool:
+    def _copy(self, response: IO[bytes], target: IO[bytes], *, limit: int | None) -> None:
         while chunk := response.read(_CHUNK_BYTES if limit is None else min(_CHUNK_BYTES, limit + 1)):
             if self.stop.is_set():
-                return False
+                raise _StoppedError
             target.write(chunk)
             self.reports.put(_Received(len(chunk)))
             if limit is not None:
                 limit -= len(chunk)
                 if limit < 0:  # longer than the lock says: another file
                     break
-        return True
 
     def _check(self, part: Path, size: int | None, checksum: _Checksum | None) -> None:
         there = part.stat().st_size

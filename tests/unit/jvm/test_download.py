@@ -57,6 +57,23 @@ def test_every_file_arrives_in_its_place_and_is_asked_for_once(registry: MavenRe
     assert heard.amounts[-1] == (400_007, 400_007)
 
 
+def test_no_file_is_created_after_an_interrupt(registry: MavenRegistry, tmp_path: Path) -> None:
+    """The caller removes the folder then; a file that appears meanwhile would keep it."""
+    registry.held.add(LIBRARY)
+
+    def interrupt(text: str, *, done: int = 0, total: int = 0, unit: str = "records") -> None:
+        if done:
+            wait_for(lambda: LIBRARY in [path for path, _ in registry.asked], "the request")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fetch(registry, tmp_path, interrupt)
+    there = sorted(tmp_path.rglob("*"))
+    registry.released.set()
+    wait_for(lambda: not [thread for thread in threading.enumerate() if thread.name == "penstock-download"], "workers")
+    assert sorted(tmp_path.rglob("*")) == there
+
+
 def test_a_download_that_breaks_off_goes_on_where_it_stopped(registry: MavenRegistry, tmp_path: Path) -> None:
     registry.faults[JAR] = [0.5]
     heard = Heard()
