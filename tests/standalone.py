@@ -141,8 +141,8 @@ def _environment(home: Path, folder: Path) -> dict[str, str]:
         "SPARK_LOCAL_IP": _HOST,
         "SPARK_LOCAL_DIRS": str(folder / "local"),
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": QUICK_OPTIONS,
-        "SPARK_EXECUTOR_OPTS": QUICK_OPTIONS,
+        # Java itself reads it, in executors too, for which Spark has no variable.
+        "JDK_JAVA_OPTIONS": QUICK_OPTIONS,
         "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
     }
 

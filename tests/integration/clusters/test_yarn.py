@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bed import lag, produce
+from jvms import QUICK_OPTIONS
 from penstock.jvm.coordinates import kafka_connector
 from penstock.jvm.installed_spark import pyspark_jars
 from penstock.jvm.jars import resolve
@@ -23,6 +24,8 @@ SMALL = {
     "spark.executor.memory": "512m",
     "spark.yarn.am.memory": "512m",
     "spark.pyspark.python": sys.executable,
+    "spark.executor.extraJavaOptions": QUICK_OPTIONS,
+    "spark.yarn.am.extraJavaOptions": QUICK_OPTIONS,
 }
 
 
@@ -53,6 +56,7 @@ def test_the_driver_may_be_a_container_too(shop: Shop, yarn: YarnCluster, cluste
     settings = {
         **SMALL,
         "spark.driver.memory": "512m",
+        "spark.driver.extraJavaOptions": QUICK_OPTIONS,
         "spark.yarn.appMasterEnv.PENSTOCK_HOME": str(tmp_path / "home"),
     }
     conf = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
