@@ -6,7 +6,13 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
+from confluent_kafka import (
+    ConsumerGroupState,
+    ConsumerGroupTopicPartitions,
+    ConsumerGroupType,
+    KafkaError,
+    KafkaException,
+)
 from confluent_kafka.admin import ConfigResource, ConsumerGroupDescription, MemberDescription, ResourceType
 
 from penstock.core.record import TopicPartition as Place
@@ -94,7 +100,7 @@ class Groups:
         answer = self._result(self._admin.list_consumer_groups(request_timeout=ANSWER_SECONDS), "listing groups")
         for failure in answer.errors:
             raise self._translated(failure, "listing groups")
-        found = [GroupListing(each.group_id, _word(each.type), _word(each.state)) for each in answer.valid]
+        found = [GroupListing(each.group_id, _word(each.type), _state(each)) for each in answer.valid]
         return sorted(found, key=lambda each: each.name)
 
     def others(self) -> list[GroupListing]:
@@ -195,7 +201,7 @@ def _description(found: ConsumerGroupDescription | None, name: str) -> GroupDesc
     return GroupDescription(
         found.group_id,
         _word(found.type),
-        _word(found.state),
+        _state(found),
         found.partition_assignor or "",
         f"{node.host}:{node.port} ({node.id})" if node is not None else "",
         tuple(_member(each) for each in found.members),
@@ -226,6 +232,16 @@ def _commits(found: Any) -> dict[Place, Commit]:
         for each in places
         if each.offset >= 0 and each.error is None
     }
+
+
+def _state(found: Any) -> str:
+    """The state of a group, from its listing or its description.
+
+    The client does not know the states Assigning and Reconciling of the newer protocol, and calls both unknown.
+    """
+    if found.type is ConsumerGroupType.CONSUMER and found.state is ConsumerGroupState.UNKNOWN:
+        return "Rebalancing"
+    return _word(found.state)
 
 
 def _word(value: Any) -> str:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer, TopicPartition
 
-from bed import WAIT_SECONDS, MakeTopic
+from bed import WAIT_SECONDS, MakeTopic, wait_for
 from group_tool import GroupTool, GroupTools
-from ops_bed import Joined, Penstock, offsets_of, same_lists, set_offsets
+from ops_bed import Joined, Joining, Penstock, offsets_of, same_lists, set_offsets
 from penstock.kafka import Cluster
 from penstock.kafka.groups import Commit
 
@@ -170,6 +170,29 @@ def test_lists_and_descriptions_say_the_same(
         assert state["GROUP-EPOCH"] in ("-", str(ours["epoch"]))
     finally:
         member.close()
+
+
+def test_a_group_that_rebalances_by_the_newer_protocol_is_said_to_rebalance(
+    penstock: Penstock, tool: GroupTool, brokers: str, group: str, topic: str
+) -> None:
+    newer = {"group.protocol": "consumer"}
+    # It does not poll, and so does not give up the partitions that the second member is to get.
+    holding = Joined(brokers, group, topic, **newer)
+    joining = Joining(brokers, group, topic, **newer)
+    try:
+
+        def reconciles() -> bool:
+            joining.poll()
+            (row,) = tool.rows("--describe", "--group", group, "--state")
+            return row["STATE"] == "Reconciling"
+
+        wait_for(reconciles, "the rebalance to begin")
+        assert penstock.json("groups", "describe", group, "--state")["groups"][0]["state"] == "Rebalancing"
+        listed = {each["group"]: each["state"] for each in penstock.json("groups", "ls")["groups"]}
+        assert listed[group] == "Rebalancing"
+    finally:
+        joining.close()
+        holding.close()
 
 
 def test_what_one_exports_the_other_imports(
