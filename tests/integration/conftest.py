@@ -1,4 +1,4 @@
-"""The test bed: one real broker for the whole run, three where asked, one Spark session, names of one's own."""
+"""The test bed: one real broker for the whole run, one Spark session, names of one's own."""
 
 import os
 import threading
@@ -25,17 +25,6 @@ from tls_bed import SecureBroker, secure_broker
 os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_OPTIONS)
 
 
-def _cluster(folder: pytest.TempPathFactory, brokers: int, shared: SharedServers) -> Iterator[Embedded]:
-    kafka = Embedded(folder.mktemp(f"kafka-{brokers}"))
-    try:
-        kafka.up(UpOptions(brokers=brokers, port=0))
-        shared.watch(kafka)
-        yield kafka
-    finally:
-        shared.forget(kafka)
-        kafka.down()
-
-
 @pytest.fixture(scope="session")
 def shared_servers() -> SharedServers:
     """Servers that tests may kill and freeze, but have to leave running."""
@@ -53,7 +42,14 @@ def _all_run_again(shared_servers: SharedServers) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory, shared_servers: SharedServers) -> Iterator[Embedded]:
     """The one cluster of this test run."""
-    yield from _cluster(tmp_path_factory, 1, shared_servers)
+    kafka = Embedded(tmp_path_factory.mktemp("kafka"))
+    try:
+        kafka.up(UpOptions(port=0))
+        shared_servers.watch(kafka)
+        yield kafka
+    finally:
+        shared_servers.forget(kafka)
+        kafka.down()
 
 
 @pytest.fixture(scope="session")
@@ -69,13 +65,6 @@ def registry(kafka: Embedded, shared_servers: SharedServers) -> str:
     shared_servers.watch(kafka)
     assert status is not None
     return status.url
-
-
-@pytest.fixture(scope="session")
-def three_brokers(tmp_path_factory: pytest.TempPathFactory, shared_servers: SharedServers) -> Iterator[str]:
-    """A cluster of three, with replication 3; started for the first test that asks."""
-    for kafka in _cluster(tmp_path_factory, 3, shared_servers):
-        yield str(kafka.bootstrap())
 
 
 @pytest.fixture(scope="session")

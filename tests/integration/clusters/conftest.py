@@ -11,14 +11,15 @@ from standalone import StandaloneCluster
 from yarn import YarnCluster
 
 
-@pytest.fixture(scope="session")
+# Idle servers still use the processor, so these clusters end with their last test.
+@pytest.fixture(scope="package")
 def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneCluster]:
     """A master and two workers; started for the first test that asks."""
     with StandaloneCluster(tmp_path_factory.mktemp("standalone")) as cluster:
         yield cluster
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def yarn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[YarnCluster]:
     """A resource manager and two node managers; started for the first test that asks."""
     with YarnCluster(tmp_path_factory.mktemp("yarn")) as cluster:
