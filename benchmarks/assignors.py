@@ -23,7 +23,7 @@ from penstock.assign import ASSIGNORS, Assignor, Group, Member
 from penstock.assign.sticky.user_data import write_sticky
 from penstock.jvm.coordinates import KAFKA
 from penstock.jvm.jars import resolve
-from penstock.jvm.java import find_java
+from penstock.jvm.java_runtime import find_java
 
 HERE = Path(__file__).parent
 KAFKAS = ("range", "roundrobin", "sticky", "cooperative-sticky")

@@ -29,7 +29,7 @@ from rich.table import Table
 from penstock import App, Avro, JsonSchema, Protobuf, Record, Registry
 from penstock.app import Arguments
 from penstock.codecs import RECORDS, codec_of
-from penstock.codecs.registry import desk_of
+from penstock.codecs.registry_client import desk_of
 
 REGISTRY = Registry(url="mock://benchmark")
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from bench import KEYS, fill
 
 from penstock.kafka import Cluster, make_producer
-from penstock.kafka.reading import read_topic
+from penstock.kafka.read.read_records import read_topic
 
 # Segments are closed and compacted as soon as the broker can.
 _COMPACTED = {

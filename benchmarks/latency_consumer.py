@@ -14,7 +14,7 @@ from confluent_kafka import Consumer
 
 from penstock import App, Record
 from penstock import engine as local
-from penstock.core.events import Assigned, Event
+from penstock.core.reports.events import Assigned, Event
 from penstock.kafka import CONSUMER_DEFAULTS, Cluster
 
 BARE = "poll"

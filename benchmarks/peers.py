@@ -19,9 +19,9 @@ from bench import broker, fill, show
 from rich.console import Console
 
 from penstock.jvm.coordinates import Artifact, Coordinates
-from penstock.jvm.folders import jar_cache
 from penstock.jvm.jars import resolve
-from penstock.jvm.java import find_java
+from penstock.jvm.java_runtime import find_java
+from penstock.jvm.private_files import jar_cache
 
 HERE = Path(__file__).parent / "peers"
 PARALLEL_CONSUMER = "io.confluent.parallelconsumer:parallel-consumer-core:0.5.3.3"

@@ -26,7 +26,7 @@ from penstock import App
 from penstock import spark as engine
 from penstock.kafka import Cluster
 from penstock.spark.columns import SINK_SCHEMA
-from penstock.spark.session import spark_session
+from penstock.spark.session.spark_session import spark_session
 
 PARTITIONS = 2
 TURNS = 2

@@ -15,10 +15,10 @@ from bench import broker, fill, show
 from pyspark.sql import SparkSession
 
 from penstock import App
-from penstock.core.events import Event, Started, Stopping
+from penstock.core.reports.events import Event, Started, Stopping
 from penstock.kafka import Cluster
 from penstock.spark import run
-from penstock.spark.session import spark_session
+from penstock.spark.session.spark_session import spark_session
 
 Delivery = Literal["at-least-once", "exactly-once"]
 DELIVERIES: tuple[Delivery, ...] = ("at-least-once", "exactly-once")

@@ -33,9 +33,9 @@ from rich.table import Table
 
 from penstock import App
 from penstock import spark as engine
-from penstock.core.events import BatchFinished, Event
+from penstock.core.reports.events import BatchFinished, Event
 from penstock.kafka import Cluster
-from penstock.spark.session import spark_session
+from penstock.spark.session.spark_session import spark_session
 
 _SCHEMA = "id bigint, customer string, amount double"
 

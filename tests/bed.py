@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 from penstock import App, Record
 from penstock import engine as local
-from penstock.core.events import Event
+from penstock.core.reports.events import Event
 from penstock.errors import PenstockError
 from penstock.kafka import Cluster, make_producer
-from penstock.kafka.reading import read_topic
+from penstock.kafka.read.read_records import read_topic
 
 # For an event that comes, however slow and busy the machine is; a test that waits in vain fails.
 WAIT_SECONDS = 400.0

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 
 from penstock import Record, Retry
-from penstock.core.breaker import Breaker, Circuit
-from penstock.core.decisions import Returned, Tried
-from penstock.core.dispatch import Dispatch
-from penstock.core.in_flight import DEFAULT_BYTES, InFlight
-from penstock.core.lanes import Order, Run
-from penstock.core.outcome import Done, Failed, Outgoing
-from penstock.core.record import TopicPartition
-from penstock.core.retry_topic import Return
+from penstock.core.failures.breaker import Breaker, Circuit
+from penstock.core.failures.outcome import Done, Failed, Outgoing
+from penstock.core.failures.retry_topic import Return
+from penstock.core.records.record import TopicPartition
+from penstock.core.scheduling.dispatch import Dispatch
+from penstock.core.scheduling.effects import Returned, Tried
+from penstock.core.scheduling.in_flight import DEFAULT_BYTES, InFlight
+from penstock.core.scheduling.lanes import Order, Run
 
 OUTPUT = Done(Outgoing("out", None, b"x"))
 FAILURE = Failed("OSError", "away", retry=Retry(attempts=3, first="1s", jitter=0))

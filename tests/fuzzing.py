@@ -18,7 +18,7 @@ from messages import Order as OrderMessage
 from penstock import App, Avro, JsonSchema, Protobuf, Record
 from penstock.app import attempts
 from penstock.codecs import RECORDS, codec_of
-from penstock.core.outcome import Done, Failed, Outcome
+from penstock.core.failures.outcome import Done, Failed, Outcome
 from penstock.core.settings import Registry
 from penstock.serde import Format
 

@@ -8,7 +8,7 @@ import sys
 from jvms import QUICK
 from penstock.jvm.coordinates import kafka_tools
 from penstock.jvm.jars import resolve
-from penstock.jvm.java import find_java
+from penstock.jvm.java_runtime import find_java
 
 _COMMAND = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 _READER = "org.apache.kafka.tools.consumer.ConsoleConsumer"

@@ -11,12 +11,12 @@ from confluent_kafka import Consumer, ShareConsumer, TopicPartition
 
 from bed import wait_for
 from group_tool import GroupTool
-from penstock.cli.entry import main
-from penstock.core.commit_log import COMMIT_LOG
-from penstock.core.record import TopicPartition as Place
+from penstock.cli.entry_point import main
+from penstock.core.progress.commit_log import COMMIT_LOG
+from penstock.core.records.record import TopicPartition as Place
 from penstock.kafka import Cluster
-from penstock.kafka.groups import Commit, Groups
-from penstock.kafka.reading import read_topic
+from penstock.kafka.admin.consumer_groups import Commit, Groups
+from penstock.kafka.read.read_records import read_topic
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from contextlib import suppress
 import psutil
 
 from penstock.devkit import Embedded, UpOptions
-from penstock.devkit.layout import REGISTRY_ROLE
-from penstock.devkit.processes import find_servers
+from penstock.devkit.cluster_layout import REGISTRY_ROLE
+from penstock.devkit.server_processes import find_servers
 
 
 class SharedServers:

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from penstock import App, Retry
 from penstock.app import Handler
-from penstock.core.counts import Counts
+from penstock.core.reports.record_counts import Counts
 from penstock.spark.task import handle_task
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))

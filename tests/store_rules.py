@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.core.outcome import Away
+from penstock.core.failures.outcome import Away
 from penstock.stores import AlreadyFinished, ClaimLost, Kept, OffsetStore, Progress, SqlOffsets
 
 PLACE = ("orders", 3)

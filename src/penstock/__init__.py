@@ -4,16 +4,16 @@ from typing import TYPE_CHECKING, Any
 
 from penstock._version import __version__
 from penstock.app import App, Console, Jdbc, Source, Table, Topic
-from penstock.core.breaker import Breaker
-from penstock.core.outcome import Reject, Skip
-from penstock.core.record import Record
-from penstock.core.retry import NO_RETRY, Retry
+from penstock.core.failures.breaker import Breaker
+from penstock.core.failures.outcome import Reject, Skip
+from penstock.core.failures.retry import NO_RETRY, Retry
+from penstock.core.records.record import Record
 from penstock.core.settings import Registry
 from penstock.errors import HandlerBug, PenstockError
 from penstock.serde import Avro, JsonSchema, Protobuf, Reference
 
 if TYPE_CHECKING:
-    from penstock.kafka.producer import Producer
+    from penstock.kafka.client.producer import Producer
 
 __all__ = [
     "NO_RETRY",
@@ -43,7 +43,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     # Kafka's client is loaded by those who use it, not by everybody who declares a handler.
     if name == "Producer":
-        from penstock.kafka.producer import Producer  # noqa: PLC0415
+        from penstock.kafka.client.producer import Producer  # noqa: PLC0415
 
         return Producer
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -5,7 +5,7 @@ from dataclasses import replace
 from assignors.wire import Answer
 from penstock.assign import Assignment, Group, Member
 from penstock.assign.sticky.user_data import read_sticky, write_sticky
-from penstock.core.record import TopicPartition
+from penstock.core.records.record import TopicPartition
 
 
 def is_odd(group: Group) -> bool:

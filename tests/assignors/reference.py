@@ -8,7 +8,7 @@ from threading import Thread
 
 from penstock.jvm.coordinates import KAFKA
 from penstock.jvm.jars import resolve
-from penstock.jvm.java import find_java
+from penstock.jvm.java_runtime import find_java
 
 _SOURCES = Path(__file__).parent / "java"
 _JARS = ("kafka-clients-", "slf4j-api-", "jackson-annotations-", "jackson-core-", "jackson-databind-")

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 
 from penstock.assign import Group
-from penstock.core.record import TopicPartition
+from penstock.core.records.record import TopicPartition
 
 
 @dataclass(frozen=True)

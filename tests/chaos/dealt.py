@@ -1,7 +1,7 @@
 """An assignor as a user would write it, for members that run it in a live group."""
 
 from penstock.assign import Assignment, Group
-from penstock.core.record import TopicPartition
+from penstock.core.records.record import TopicPartition
 
 
 class Dealt:

@@ -11,7 +11,7 @@ from chaos.history import Entry
 from jvms import QUICK
 from penstock.jvm.coordinates import kafka_tools
 from penstock.jvm.jars import resolve
-from penstock.jvm.java import find_java
+from penstock.jvm.java_runtime import find_java
 
 _CONSUMER = "org.apache.kafka.tools.VerifiableConsumer"
 _STRATEGIES = {

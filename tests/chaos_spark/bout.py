@@ -12,9 +12,9 @@ from uuid import uuid4
 
 from chaos_spark.driver import Driver
 from kafka_tools import lag_by_kafka, lag_by_penstock
-from penstock.core.record import Record
+from penstock.core.records.record import Record
 from penstock.kafka import Cluster, make_producer
-from penstock.kafka.reading import read_topic
+from penstock.kafka.read.read_records import read_topic
 from standalone import StandaloneCluster
 
 _PARTITIONS = 4

@@ -12,10 +12,10 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from bed import WAIT_SECONDS, MakeTopic, catch_up, committed, of_kind, read_records, running, wait_for
 from conformance.notes import Notes
 from penstock import App, Record
-from penstock.core.events import Event, Stopped
-from penstock.core.reset import Scenario, To
+from penstock.core.progress.reset_rules import Scenario, To
+from penstock.core.reports.events import Event, Stopped
 from penstock.kafka import Cluster, make_producer
-from penstock.ops.offsets import Offsets, Scope
+from penstock.ops.offset_reset import Offsets, Scope
 from penstock.testing import Bench
 
 # More than any scenario waits in all.

@@ -10,7 +10,7 @@ from bed import WAIT_SECONDS, MakeTopic, wait_for
 from conformance.drivers import BrokerDriver, BrokerStage, Stage
 from penstock import App
 from penstock import spark as engine
-from penstock.core.events import Event
+from penstock.core.reports.events import Event
 from penstock.kafka import Cluster
 
 

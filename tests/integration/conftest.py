@@ -13,10 +13,10 @@ from bed import CatchUp, MakeTopic
 from jvms import QUICK_OPTIONS, SPARK_PACKAGES
 from penstock import App
 from penstock import spark as engine
-from penstock.core.events import Event
+from penstock.core.reports.events import Event
 from penstock.devkit import Embedded, UpOptions
 from penstock.kafka import Cluster
-from penstock.spark.session import spark_session
+from penstock.spark.session.spark_session import spark_session
 from postgres import Postgres
 from servers import SharedServers
 from tls_bed import SecureBroker, secure_broker

@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 from jvms import QUICK_OPTIONS, SPARK_PACKAGES
 from penstock.devkit import Embedded, UpOptions
-from penstock.spark.session import spark_session
+from penstock.spark.session.spark_session import spark_session
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ from jvms import QUICK
 from penstock.jvm.coordinates import Artifact, Coordinates
 from penstock.jvm.installed_spark import pyspark_jars
 from penstock.jvm.jars import resolve
-from penstock.jvm.java import find_java
+from penstock.jvm.java_runtime import find_java
 
 # That of the Hadoop client in PySpark.
 _HADOOP = "3.4.1"

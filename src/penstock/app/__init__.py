@@ -1,17 +1,17 @@
 """Declarations: apps, handlers and their options."""
 
+from penstock.app.app_loader import load_app, load_module
 from penstock.app.application import App
 from penstock.app.attempt import RECORDS, attempts, attempts_async, breaker_error, halt_error, worker_error
-from penstock.app.attending import Attend, attend_async, attend_in_batches, attend_one_by_one, attending
-from penstock.app.batch import batch_attempts, batch_attempts_async
-from penstock.app.cancelling import end_task, forget_cancellation, is_ended
-from penstock.app.control import Control, NoControl, PartitionProgress, engine_is_elsewhere
-from penstock.app.fetching import Start
+from penstock.app.batch_attempt import batch_attempts, batch_attempts_async
+from penstock.app.consume_options import Start
 from penstock.app.handler import Handler
-from penstock.app.loading import load_app, load_module
 from penstock.app.pipelines import Console, Jdbc, Pipeline, Sink, Source, Table, Topic
-from penstock.app.reading import Arguments, Reading, reader_by
+from penstock.app.record_adapter import Arguments, Reading, reader_by
+from penstock.app.run_control import Control, NoControl, PartitionProgress, engine_is_elsewhere
 from penstock.app.signature import called
+from penstock.app.task_cancellation import end_task, forget_cancellation, is_ended
+from penstock.app.work_runner import Attend, attend_async, attend_in_batches, attend_one_by_one, attending
 
 __all__ = [
     "RECORDS",

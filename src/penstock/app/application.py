@@ -7,25 +7,25 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Literal, Never, TypeVar
 
-from penstock.app.control import Control, ControlSlot, PartitionProgress
-from penstock.app.fetching import OnPartitions, Protocol, Start, is_offset, is_place, one_or_several
+from penstock.app.conflicts import check_handlers, check_pipeline
+from penstock.app.consume_options import OnPartitions, Protocol, Start, is_offset, is_place, one_or_several
 from penstock.app.guarantees import Delivery, Mode
 from penstock.app.handler import CommitMode, Handler, Scale, WorkerKind
-from penstock.app.neighbours import check_handlers, check_pipeline
 from penstock.app.offset_store import OffsetStore
 from penstock.app.pipelines import OutputMode, Pipeline, Sink, Source, checked_outputs, checked_sources
+from penstock.app.run_control import Control, ControlSlot, PartitionProgress
 from penstock.app.signature import function_name
 from penstock.assign import Assignor
-from penstock.core.breaker import Breaker
-from penstock.core.duration import Duration, seconds
-from penstock.core.in_flight import DEFAULT_BYTES
-from penstock.core.lanes import Order
-from penstock.core.record import TopicPartition
-from penstock.core.restart import DEFAULT_RESTART
-from penstock.core.retry import DEFAULT_RETRY, NO_RETRY, Retry, RetryPolicy
-from penstock.core.retry_topic import checked_durations
+from penstock.core.failures.breaker import Breaker
+from penstock.core.failures.restarts import DEFAULT_RESTART
+from penstock.core.failures.retry import DEFAULT_RETRY, NO_RETRY, Retry, RetryPolicy
+from penstock.core.failures.retry_topic import checked_durations
+from penstock.core.records.record import TopicPartition
+from penstock.core.scheduling.in_flight import DEFAULT_BYTES
+from penstock.core.scheduling.lanes import Order
 from penstock.core.settings import Registry, client_settings, hide_passwords, registry_of
-from penstock.core.suggesting import suggestion
+from penstock.core.text.durations import Duration, seconds
+from penstock.core.text.suggestions import suggestion
 from penstock.errors import ConfigError, StateError
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -3,17 +3,17 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from penstock.app.cancelling import raise_if_ended
-from penstock.app.failing import failing
 from penstock.app.handler import Handler
+from penstock.app.handler_failure import failing
 from penstock.app.offset_store import AlreadyFinished
-from penstock.app.reading import Arguments, Begin, Reading, encoder_of, output_codec
+from penstock.app.record_adapter import Arguments, Begin, Reading, encoder_of, output_codec
+from penstock.app.task_cancellation import raise_if_ended
 from penstock.app.traceback_text import described
 from penstock.app.tracing import traced, traced_async
-from penstock.core.breaker import Circuit
-from penstock.core.dead_letter import MAX_MESSAGE_BYTES, bounded
-from penstock.core.outcome import DONE, HELD, Away, Done, Failed, Outcome, Outgoing, Skip, Skipped, error_name
-from penstock.core.record import Record
+from penstock.core.failures.breaker import Circuit
+from penstock.core.failures.dead_letter import MAX_MESSAGE_BYTES, bounded
+from penstock.core.failures.outcome import DONE, HELD, Away, Done, Failed, Outcome, Outgoing, Skip, Skipped, error_name
+from penstock.core.records.record import Record
 from penstock.errors import ConfigError, HandlerBug, HandlerError
 
 Attempt = Callable[[Any, int], Outcome]

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, get_args
 
 from penstock.app.offset_store import check_offsets, takes_transactions
-from penstock.core.in_flight import DEFAULT_BYTES
-from penstock.core.retry import NO_RETRY
+from penstock.core.failures.retry import NO_RETRY
+from penstock.core.scheduling.in_flight import DEFAULT_BYTES
 from penstock.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from importlib.util import find_spec
 from types import NoneType
 from typing import Any, Literal, get_args
 
-from penstock.app.decoders import check_decoders
-from penstock.app.fetching import (
+from penstock.app.consume_options import (
     KNOWN_TO_CLIENT,
     OnPartitions,
     Protocol,
@@ -21,18 +20,19 @@ from penstock.app.fetching import (
     is_topic_name,
     matches,
 )
+from penstock.app.decoders import check_decoders
 from penstock.app.guarantees import Delivery, Mode, check_guarantees
 from penstock.app.offset_store import OffsetStore
 from penstock.app.signature import Signature, read_signature
 from penstock.assign import Assignor, assignor_named
-from penstock.assign.cooperating import cooperates
-from penstock.core.breaker import Breaker
-from penstock.core.lanes import Order
-from penstock.core.outcome import Reject, Skip
-from penstock.core.record import TopicPartition
-from penstock.core.restart import DEFAULT_RESTART
-from penstock.core.retry import Retry, RetryPolicy, check_policy
-from penstock.core.retry_topic import RetryTopic, checked_durations, retry_topics
+from penstock.assign.cooperative import cooperates
+from penstock.core.failures.breaker import Breaker
+from penstock.core.failures.outcome import Reject, Skip
+from penstock.core.failures.restarts import DEFAULT_RESTART
+from penstock.core.failures.retry import Retry, RetryPolicy, check_policy
+from penstock.core.failures.retry_topic import RetryTopic, checked_durations, retry_topics
+from penstock.core.records.record import TopicPartition
+from penstock.core.scheduling.lanes import Order
 from penstock.core.settings import Registry, client_settings, hide_passwords
 from penstock.errors import ConfigError, SetupError
 

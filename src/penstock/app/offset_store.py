@@ -5,8 +5,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from penstock.core.outcome import Away
-from penstock.core.record import TopicPartition
+from penstock.core.failures.outcome import Away
+from penstock.core.records.record import TopicPartition
 from penstock.core.settings import hide_passwords, known
 from penstock.errors import ConfigError
 

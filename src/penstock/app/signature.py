@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from penstock.core.record import Record
+from penstock.core.records.record import Record
 from penstock.errors import ConfigError
 
 Part = Literal["value", "record", "key", "headers", "tx"]

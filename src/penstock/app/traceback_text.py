@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, TracebackType
 
-from penstock.core.dead_letter import MAX_TRACEBACK_BYTES, bounded
-from penstock.core.outcome import Undecodable, error_message, error_name
+from penstock.core.failures.dead_letter import MAX_TRACEBACK_BYTES, bounded
+from penstock.core.failures.outcome import Undecodable, error_message, error_name
 from penstock.core.settings import redacted
 
 _MAX_FRAMES = 10  # of each error; those nearest to where it was raised

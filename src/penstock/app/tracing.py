@@ -11,9 +11,9 @@ from typing import Any
 
 from penstock._version import __version__
 from penstock.app.handler import Handler
-from penstock.app.reading import Reading
-from penstock.core.outcome import Done, Failed, Outcome
-from penstock.core.record import Header, Record
+from penstock.app.record_adapter import Reading
+from penstock.core.failures.outcome import Done, Failed, Outcome
+from penstock.core.records.record import Header, Record
 from penstock.core.settings import redacted
 
 

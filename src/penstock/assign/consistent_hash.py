@@ -11,9 +11,9 @@ from hashlib import blake2b
 from typing import ClassVar
 
 from penstock.assign.java_order import in_java_order
-from penstock.assign.layout import assignable, subscribers
 from penstock.assign.model import Assignment, Group, Member
-from penstock.core.record import TopicPartition
+from penstock.assign.partition_index import assignable, subscribers
+from penstock.core.records.record import TopicPartition
 from penstock.errors import ConfigError
 
 # More points even out the arcs of the ring: with 128, the arcs of equal members differ by about a tenth.

@@ -6,7 +6,7 @@ several partitions moves back. A group with members of both kinds needs one answ
 
 from collections.abc import Iterable, Sequence
 
-from penstock.core.java_hash import text_hash, utf16
+from penstock.core.records.java_hash import text_hash, utf16
 
 _SMALLEST_TABLE = 16
 _LOAD = 0.75

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from heapq import heapreplace
 from typing import ClassVar, Literal
 
-from penstock.assign.layout import assignable, in_member_order, subscribers
 from penstock.assign.model import Assignment, Group
-from penstock.core.record import TopicPartition
+from penstock.assign.partition_index import assignable, in_member_order, subscribers
+from penstock.core.records.record import TopicPartition
 from penstock.errors import ConfigError
 
 _MOVES_EACH = 4

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from itertools import chain, repeat
 from typing import Protocol, Self, runtime_checkable
 
-from penstock.core.record import TopicPartition
-from penstock.core.wording import counted
+from penstock.core.records.record import TopicPartition
+from penstock.core.text.plurals import counted
 from penstock.errors import ConfigError
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from penstock.assign.model import Assignor, Group, Member
 from penstock.assign.sticky.user_data import write_sticky
-from penstock.core.record import TopicPartition
+from penstock.core.records.record import TopicPartition
 
 Reason = Literal["new", "owner left", "unsubscribed", "nearer", "balance", "exchange"]
 """Why a partition gets another owner.

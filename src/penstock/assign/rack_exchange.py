@@ -4,9 +4,9 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from penstock.assign.layout import assignable, in_member_order, racks_of, subscribers
 from penstock.assign.model import Group, Member
-from penstock.core.record import TopicPartition
+from penstock.assign.partition_index import assignable, in_member_order, racks_of, subscribers
+from penstock.core.records.record import TopicPartition
 
 
 def is_near(member: Member, racks: frozenset[str]) -> bool:

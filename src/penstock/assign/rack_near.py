@@ -4,12 +4,12 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from penstock.assign.layout import racks_of
 from penstock.assign.model import Assignment, Group, Topic
+from penstock.assign.partition_index import racks_of
 from penstock.assign.rack_exchange import Exchange, is_near
-from penstock.assign.sticky.claims import Memory
-from penstock.assign.sticky.sharing import share_out
-from penstock.core.record import TopicPartition
+from penstock.assign.sticky.previous_owners import Memory
+from penstock.assign.sticky.sticky_assignment import share_out
+from penstock.core.records.record import TopicPartition
 from penstock.errors import ConfigError
 
 

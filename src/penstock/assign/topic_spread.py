@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from penstock.assign.layout import assignable, in_member_order, subscribers
 from penstock.assign.model import Assignment, Group
-from penstock.core.record import TopicPartition
+from penstock.assign.partition_index import assignable, in_member_order, subscribers
+from penstock.core.records.record import TopicPartition
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from penstock.assign.java_order import in_java_order
-from penstock.assign.labels import labels
+from penstock.assign.member_labels import labels
 from penstock.assign.model import Group, Member, Topic
-from penstock.core.wording import counted
+from penstock.core.text.plurals import counted
 from penstock.errors import ConfigError
 
 _NEW_PARTITIONS = 1

@@ -1,5 +1,5 @@
 """The ``penstock`` command."""
 
-from penstock.cli.entry import main
+from penstock.cli.entry_point import main
 
 __all__ = ["main"]

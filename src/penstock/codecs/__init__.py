@@ -1,5 +1,5 @@
 """Formats at work: Avro, JSON Schema and Protobuf, with a schema registry or without."""
 
-from penstock.codecs.building import RECORDS, codec_of, decoder_of, prepare_formats
+from penstock.codecs.codec_factory import RECORDS, codec_of, decoder_of, prepare_formats
 
 __all__ = ["RECORDS", "codec_of", "decoder_of", "prepare_formats"]

@@ -11,12 +11,12 @@ from fastavro.repository import AbstractSchemaRepository
 from fastavro.schema import SchemaParseException, UnknownType, load_schema, parse_schema
 from fastavro.types import Schema as Parsed
 
-from penstock.codecs.avro_faults import refuse_deep, refuse_unbounded, why_not, why_unwritable
+from penstock.codecs.avro_errors import refuse_deep, refuse_unbounded, why_not, why_unwritable
 from penstock.codecs.avro_schemas import as_json, is_recursive, names_of
-from penstock.codecs.base import Decode, SchemaCodec, Writer, as_references, require_type
-from penstock.codecs.registry import RegistryDesk
-from penstock.core.outcome import Undecodable
-from penstock.core.record import Header
+from penstock.codecs.registry_client import RegistryDesk
+from penstock.codecs.schema_codec import Decode, SchemaCodec, Writer, as_references, require_type
+from penstock.core.failures.outcome import Undecodable
+from penstock.core.records.record import Header
 from penstock.errors import ConfigError
 from penstock.serde import Avro, Field, to_plain
 

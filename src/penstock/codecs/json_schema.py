@@ -11,10 +11,10 @@ from jsonschema.validators import validator_for
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT7
 
-from penstock.codecs.base import Decode, SchemaCodec, Writer, as_references, require_type
-from penstock.codecs.registry import RegistryDesk
-from penstock.core.outcome import Undecodable
-from penstock.core.record import Header
+from penstock.codecs.registry_client import RegistryDesk
+from penstock.codecs.schema_codec import Decode, SchemaCodec, Writer, as_references, require_type
+from penstock.core.failures.outcome import Undecodable
+from penstock.core.records.record import Header
 from penstock.errors import ConfigError
 from penstock.serde import Field, JsonSchema, empty_reason
 

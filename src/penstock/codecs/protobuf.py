@@ -9,13 +9,13 @@ from google.protobuf.descriptor import Descriptor, FileDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 from google.protobuf.message import DecodeError, Message
 
-from penstock.codecs.base import Decode, SchemaCodec, Writer, require_type
-from penstock.codecs.proto_faults import why_not
-from penstock.codecs.proto_text import Messages, name_at, place_of, read_messages
-from penstock.codecs.registry import RegistryDesk
-from penstock.codecs.wire import ID_LENGTH, stamp_length
-from penstock.core.outcome import Undecodable
-from penstock.core.record import Header
+from penstock.codecs.proto_file import Messages, name_at, place_of, read_messages
+from penstock.codecs.protobuf_errors import why_not
+from penstock.codecs.registry_client import RegistryDesk
+from penstock.codecs.schema_codec import Decode, SchemaCodec, Writer, require_type
+from penstock.codecs.wire_format import ID_LENGTH, stamp_length
+from penstock.core.failures.outcome import Undecodable
+from penstock.core.records.record import Header
 from penstock.serde import Field, Headers, Protobuf
 
 PROTOBUF = "PROTOBUF"

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from penstock.devkit.layout import Layout, Node
+from penstock.devkit.cluster_layout import Layout, Node
 from penstock.devkit.ports import HOST
 
 _MOST_REPLICAS = 3

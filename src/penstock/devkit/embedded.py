@@ -10,21 +10,28 @@ from pathlib import Path
 from platformdirs import user_data_path
 
 from penstock.devkit.broker_config import broker_settings, render_properties, settings_file
-from penstock.devkit.layout import REGISTRY_ROLE, STATE_FILE, DamagedStateError, Layout, load_layout, save_layout
-from penstock.devkit.options import UpOptions
-from penstock.devkit.planning import Plan, data_folder, plan_up
-from penstock.devkit.processes import Server, end, find_servers, launch, newest_layout
+from penstock.devkit.cluster_layout import (
+    REGISTRY_ROLE,
+    STATE_FILE,
+    DamagedStateError,
+    Layout,
+    load_layout,
+    save_layout,
+)
+from penstock.devkit.cluster_status import Status, take_status
+from penstock.devkit.data_folder import format_storage, read_cluster, was_killed, wipe
 from penstock.devkit.readiness import Startup
-from penstock.devkit.servers import broker_arguments, registry_arguments
-from penstock.devkit.status import Status, take_status
-from penstock.devkit.storage import format_storage, read_cluster, was_killed, wipe
+from penstock.devkit.server_commands import broker_arguments, registry_arguments
+from penstock.devkit.server_processes import Server, end, find_servers, launch, newest_layout
+from penstock.devkit.up_options import UpOptions
+from penstock.devkit.up_plan import Plan, data_folder, plan_up
 from penstock.jvm.class_archive import archive_flags, writes_archive
 from penstock.jvm.coordinates import APICURIO, KAFKA
 from penstock.jvm.filelock import exclusive
-from penstock.jvm.folders import disk_problems_explained, make_private, open_private
 from penstock.jvm.jars import resolve
-from penstock.jvm.java import find_java
-from penstock.jvm.progress import Progress, silent
+from penstock.jvm.java_runtime import find_java
+from penstock.jvm.private_files import disk_problems_explained, make_private, open_private
+from penstock.jvm.progress_callback import Progress, silent
 
 HOME_VARIABLE = "PENSTOCK_HOME"
 _LOCK_SECONDS = 600.0

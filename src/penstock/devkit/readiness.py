@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from pathlib import Path
 
-from penstock.devkit.causes import death, tail
-from penstock.devkit.layout import REGISTRY_ROLE, Layout
+from penstock.devkit.cluster_layout import REGISTRY_ROLE, Layout
+from penstock.devkit.crash_reasons import death, tail
 from penstock.devkit.ports import HOST
-from penstock.devkit.processes import console_file, log_file
+from penstock.devkit.server_processes import console_file, log_file
 from penstock.errors import ServerError
-from penstock.jvm.progress import Progress
-from penstock.kafka.probe import ask_cluster, round_trip
+from penstock.jvm.progress_callback import Progress
+from penstock.kafka.admin.cluster_probe import ask_cluster, round_trip
 
 # A server that dies ends the wait at once, so this is only for machines that are very busy.
 START_SECONDS = 240

@@ -14,25 +14,25 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from penstock.app import Handler
-from penstock.core.events import Event
-from penstock.core.lease import Lease
-from penstock.core.record import TopicPartition
-from penstock.engine.acking import acking
-from penstock.engine.dispatcher import Dispatcher
-from penstock.engine.fetcher import Fetcher
-from penstock.engine.health import Health
-from penstock.engine.keeper import make_keeper
-from penstock.engine.messages import AckedBelow, Inbox, Owned, Renew, Stop, Survey
-from penstock.engine.outbox import Outbox
-from penstock.engine.positions import FirstTimes
-from penstock.engine.reporter import Reporter
-from penstock.engine.siblings import Siblings
-from penstock.engine.transactor import Transactor
-from penstock.engine.vitals import Vitals
-from penstock.engine.workers import make_workers
+from penstock.core.progress.lease import Lease
+from penstock.core.records.record import TopicPartition
+from penstock.core.reports.events import Event
+from penstock.engine.dispatch.dispatcher import Dispatcher
+from penstock.engine.dispatch.manual_ack import acking
+from penstock.engine.dispatch.thread_messages import AckedBelow, Inbox, Owned, Renew, Stop, Survey
+from penstock.engine.fetch.fetcher import Fetcher
+from penstock.engine.fetch.start_positions import FirstTimes
+from penstock.engine.fetch.store_session import make_keeper
+from penstock.engine.membership.catch_up import Siblings
+from penstock.engine.observe.health import Health
+from penstock.engine.observe.member_metrics import Vitals
+from penstock.engine.observe.reporter import Reporter
+from penstock.engine.produce.outbox import Outbox
+from penstock.engine.produce.transactor import Transactor
+from penstock.engine.workers.worker_pools import make_workers
 from penstock.kafka import MESSAGES, Cluster, make_alone_producer, make_producer
-from penstock.kafka.messages import place_of
-from penstock.kafka.transactions import Transaction, transactional_id
+from penstock.kafka.client.message_records import place_of
+from penstock.kafka.client.transactions import Transaction, transactional_id
 
 _JOIN_SECONDS = 10.0
 # How long to wait for an answer before looking whether anybody is there to give one.

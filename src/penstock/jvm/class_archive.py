@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
-from penstock.jvm.folders import cache_home
+from penstock.jvm.private_files import cache_home
 
 # Java writes the header of an archive last. Before that the file begins with zeros.
 _UNFINISHED = bytes(4)

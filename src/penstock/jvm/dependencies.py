@@ -12,12 +12,12 @@ from xml.etree import ElementTree as ET
 from jgo.maven import POM, Dependency, MavenContext, Model
 
 from penstock.errors import PenstockError
-from penstock.jvm.connection import connect
 from penstock.jvm.coordinates import Artifact
 from penstock.jvm.download import Unlocked
-from penstock.jvm.failures import unresolvable
+from penstock.jvm.download_errors import unresolvable
+from penstock.jvm.maven_connection import connect
 from penstock.jvm.poms import Poms
-from penstock.jvm.progress import Progress
+from penstock.jvm.progress_callback import Progress
 
 # What a pom calls the kind of a dependency is not always how its file ends.
 _JARS = {"bundle", "ejb", "ejb-client", "eclipse-plugin", "jar", "maven-plugin", "test-jar"}

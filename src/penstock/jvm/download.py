@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import IO, Any, TypeVar
 
 from penstock.errors import SetupError
-from penstock.jvm.connection import ATTEMPTS, Connection, connect
 from penstock.jvm.coordinates import Artifact
-from penstock.jvm.failures import DamagedError
+from penstock.jvm.download_errors import DamagedError
 from penstock.jvm.manifest import Entry
-from penstock.jvm.progress import Progress
+from penstock.jvm.maven_connection import ATTEMPTS, Connection, connect
+from penstock.jvm.progress_callback import Progress
 
 DOWNLOAD_SECONDS = 1800.0
 _PARALLEL = 6

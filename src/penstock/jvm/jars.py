@@ -16,10 +16,10 @@ from penstock.errors import SetupError
 from penstock.jvm.coordinates import Coordinates
 from penstock.jvm.download import Unlocked, download
 from penstock.jvm.filelock import exclusive
-from penstock.jvm.folders import disk_problems_explained, jar_cache, sync_folder
 from penstock.jvm.lockfile import read_lock
 from penstock.jvm.manifest import MANIFEST_NAME, Entry, find_damage, read_manifest, take_manifest, write_manifest
-from penstock.jvm.progress import Progress, silent
+from penstock.jvm.private_files import disk_problems_explained, jar_cache, sync_folder
+from penstock.jvm.progress_callback import Progress, silent
 
 _LOCK_SECONDS = 2400
 _DRAFT = "draft-"

@@ -1,7 +1,7 @@
 """Lock files: every file of a pinned set with its SHA-256, its size and its Maven path, one a line.
 
 A lock is also the list to download from: nothing has to be resolved, and tomorrow's set is today's.
-``python -m penstock.jvm.relock`` writes the locks.
+``python -m penstock.jvm.update_locks`` writes the locks.
 """
 
 from importlib import resources

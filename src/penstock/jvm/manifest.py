@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from penstock.jvm.folders import write_durably
+from penstock.jvm.private_files import write_durably
 
 MANIFEST_NAME = "manifest.json"
 

@@ -16,9 +16,9 @@ from xml.etree import ElementTree as ET
 from jgo.maven import POM, Artifact, Component, MetadataXML, PythonResolver, compare_versions, version_in_range
 
 from penstock.errors import SetupError
-from penstock.jvm.connection import ATTEMPTS, Connection
-from penstock.jvm.failures import DamagedError, is_missing, unknown
-from penstock.jvm.progress import Progress
+from penstock.jvm.download_errors import DamagedError, is_missing, unknown
+from penstock.jvm.maven_connection import ATTEMPTS, Connection
+from penstock.jvm.progress_callback import Progress
 
 # The same limit as for the download of the jars.
 _LOOKUP_SECONDS = 1800.0

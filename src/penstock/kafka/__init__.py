@@ -1,6 +1,9 @@
 """The Kafka client library: everything that talks to a broker, and the translation of its errors."""
 
-from penstock.kafka.clients import (
+from penstock.kafka.admin.cluster import Cluster
+from penstock.kafka.admin.source_partitions import forced_positions, positions, source_lag, source_places, source_topics
+from penstock.kafka.admin.topic_setup import prepare_topics
+from penstock.kafka.client.clients import (
     CONSUMER_DEFAULTS,
     PRODUCER_DEFAULTS,
     buffer_settings,
@@ -10,10 +13,7 @@ from penstock.kafka.clients import (
     member_settings,
     reader_settings,
 )
-from penstock.kafka.cluster import Cluster
-from penstock.kafka.messages import MESSAGES, to_record
-from penstock.kafka.preparing import prepare_topics
-from penstock.kafka.sources import forced_positions, positions, source_lag, source_places, source_topics
+from penstock.kafka.client.message_records import MESSAGES, to_record
 
 __all__ = [
     "CONSUMER_DEFAULTS",

@@ -4,16 +4,16 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.core.expression import Expression
-from penstock.core.letter_notes import Note, read_note
-from penstock.core.readable import readable
-from penstock.core.record import Record
-from penstock.core.record import TopicPartition as Place
+from penstock.core.failures.dead_letter_headers import Note, read_note
+from penstock.core.filters.expression import Expression
+from penstock.core.records.record import Record
+from penstock.core.records.record import TopicPartition as Place
+from penstock.core.text.readable_bytes import readable
 from penstock.errors import PenstockError, TopicError
-from penstock.kafka.cluster import Cluster
-from penstock.kafka.logs import Bounds, Found, Logs
-from penstock.kafka.reading import read_span
-from penstock.ops.looking import Seen
+from penstock.kafka.admin.cluster import Cluster
+from penstock.kafka.admin.log_bounds import Bounds, Found, Logs
+from penstock.kafka.read.read_records import read_span
+from penstock.ops.record_view import Seen
 
 _LOOKS_DEAD = ("dlq", "dlt", "dead", "parked")
 

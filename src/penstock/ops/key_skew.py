@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from penstock.core.hot_keys import KeyCount, KeySurvey
-from penstock.core.record import TopicPartition as Place
+from penstock.core.records.key_skew_rules import KeyCount, KeySurvey
+from penstock.core.records.record import TopicPartition as Place
 from penstock.errors import PenstockError, SetupError
-from penstock.kafka.cluster import Cluster
-from penstock.kafka.logs import Bounds, Logs
-from penstock.kafka.reading import read_span
+from penstock.kafka.admin.cluster import Cluster
+from penstock.kafka.admin.log_bounds import Bounds, Logs
+from penstock.kafka.read.read_records import read_span
 
 # Counts of 12,288 keys, which are wrong by 0.02 % of all records at most.
 _LG_SIZE = 14

@@ -8,15 +8,15 @@ from typing import Any
 from confluent_kafka import KafkaException
 
 from penstock.assign import Group, Member, Topic
-from penstock.core.record import TopicPartition as Place
-from penstock.core.subscriptions import Subscription
-from penstock.core.wording import counted
+from penstock.core.progress.group_metadata import Subscription
+from penstock.core.records.record import TopicPartition as Place
+from penstock.core.text.plurals import counted
 from penstock.errors import PenstockError
-from penstock.kafka.cluster import ANSWER_SECONDS, Cluster
-from penstock.kafka.failures import translate
-from penstock.kafka.groups import Commit, GroupDescription, Groups
-from penstock.kafka.logs import Bounds, Found, Logs
-from penstock.ops.subscriptions import subscriptions
+from penstock.kafka.admin.cluster import ANSWER_SECONDS, Cluster
+from penstock.kafka.admin.consumer_groups import Commit, GroupDescription, Groups
+from penstock.kafka.admin.log_bounds import Bounds, Found, Logs
+from penstock.kafka.errors import translate
+from penstock.ops.member_subscriptions import subscriptions
 
 RATE_SECONDS = 60.0
 

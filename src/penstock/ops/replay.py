@@ -13,20 +13,20 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaError
 
-from penstock.core.letter_notes import REPLAY, RETURNS, returns_of, without_notes
-from penstock.core.offset_map import encode
-from penstock.core.outcome import Outgoing
-from penstock.core.record import TopicPartition as Place
-from penstock.core.tracker import Tracker
+from penstock.core.failures.dead_letter_headers import REPLAY, RETURNS, returns_of, without_notes
+from penstock.core.failures.outcome import Outgoing
+from penstock.core.progress.offset_map import encode
+from penstock.core.progress.tracker import Tracker
+from penstock.core.records.record import TopicPartition as Place
 from penstock.errors import ConfigError, PenstockError, StateError
-from penstock.kafka.cluster import Cluster
-from penstock.kafka.failures import kafka_error
-from penstock.kafka.groups import Commit, Groups
-from penstock.kafka.logs import Bounds
-from penstock.kafka.transactions import Transaction, group_metadata, transactional_id
-from penstock.ops.audit import Audit
+from penstock.kafka.admin.cluster import Cluster
+from penstock.kafka.admin.consumer_groups import Commit, Groups
+from penstock.kafka.admin.log_bounds import Bounds
+from penstock.kafka.client.transactions import Transaction, group_metadata, transactional_id
+from penstock.kafka.errors import kafka_error
 from penstock.ops.dead_letters import Choice, Letter, bounds_of, read_letters
-from penstock.ops.lag import offset_map_of
+from penstock.ops.group_lag import offset_map_of
+from penstock.ops.replay_audit import Audit
 
 PARKED = ".parked"
 _BATCH = 200

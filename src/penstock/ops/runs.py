@@ -14,12 +14,12 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from penstock.core.counts import Counts
-from penstock.core.events import Event, Rebalanced, Stopped, Stopping
+from penstock.core.reports.events import Event, Rebalanced, Stopped, Stopping
+from penstock.core.reports.record_counts import Counts
 from penstock.core.settings import redacted
 from penstock.errors import PenstockError
-from penstock.jvm.folders import make_private, state_home, write_durably
-from penstock.ops.history import SUFFIX, HistoryFile
+from penstock.jvm.private_files import make_private, state_home, write_durably
+from penstock.ops.rebalance_history import SUFFIX, HistoryFile
 
 # How far the system's word on a process's birth may be off when its clock is set.
 _SAME_BIRTH_SECONDS = 2.0

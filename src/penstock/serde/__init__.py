@@ -1,7 +1,7 @@
 """From a record's bytes to what a handler's type hint asks for, and back."""
 
 from penstock.serde.codec import Codec, CodecOf, Field, Headers, no_codecs
-from penstock.serde.decoding import (
+from penstock.serde.decode_by_type import (
     Decode,
     accepting_null,
     converter_for,
@@ -12,7 +12,7 @@ from penstock.serde.decoding import (
     null_reason,
     takes_null,
 )
-from penstock.serde.encoding import custom_encoder, encode, to_plain
+from penstock.serde.encode_output import custom_encoder, encode, to_plain
 from penstock.serde.formats import Avro, Format, JsonSchema, OrNull, Protobuf, Reference
 
 __all__ = [

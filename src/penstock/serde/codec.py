@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, Protocol
 
-from penstock.core.record import Header
+from penstock.core.records.record import Header
 from penstock.core.settings import Registry
 from penstock.errors import ConfigError
 from penstock.serde.formats import Format

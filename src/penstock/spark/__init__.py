@@ -8,8 +8,8 @@ try:
 except ImportError as error:
     raise spark_missing() from error
 
-from penstock.spark.conf import parse_conf
-from penstock.spark.running import run
-from penstock.spark.session import fetch_jars
+from penstock.spark.session.spark_conf import parse_conf
+from penstock.spark.session.spark_session import fetch_jars
+from penstock.spark.spark_runner import run
 
 __all__ = ["fetch_jars", "parse_conf", "run"]

@@ -6,14 +6,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.app import Handler
-from penstock.core.counts import Counts
+from penstock.core.reports.record_counts import Counts
 from penstock.spark.asking import engine_is_on_the_driver
-from penstock.spark.border import Border
+from penstock.spark.batch_barrier import Border
 from penstock.spark.columns import SINK_SCHEMA
-from penstock.spark.counts import CountsInSpark
 from penstock.spark.exactly_once import ExactlyOnceSink
 from penstock.spark.scaling import spread
 from penstock.spark.task import handle_task
+from penstock.spark.task_counts import CountsInSpark
 
 
 class Batches(Border):

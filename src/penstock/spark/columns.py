@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from penstock.app import Reading
 from penstock.codecs import codec_of
-from penstock.core.outcome import Outgoing
-from penstock.core.record import Header, Record, TopicPartition
+from penstock.core.failures.outcome import Outgoing
+from penstock.core.records.record import Header, Record, TopicPartition
 
 # The columns of Spark's Kafka source that make a record.
 SOURCE_COLUMNS = ("topic", "partition", "offset", "key", "value", "headers", "timestamp")

@@ -8,14 +8,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from penstock.app import Handler
-from penstock.core.counts import Counts
-from penstock.core.record import TopicPartition
+from penstock.core.records.record import TopicPartition
+from penstock.core.reports.record_counts import Counts
 from penstock.kafka import Cluster
 from penstock.spark.asking import engine_is_on_the_driver
 from penstock.spark.checkpoint import Checkpoint
 from penstock.spark.finished import Finished
 from penstock.spark.offsets import Offsets
-from penstock.spark.settings import settings_for_workers
+from penstock.spark.session.java_client_settings import settings_for_workers
 from penstock.spark.transaction import Transactions, handle_exactly_once
 
 # Spark wants to know what a task gives back, and these give back nothing.

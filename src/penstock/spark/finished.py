@@ -6,8 +6,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from penstock.core.offset_map import Range, UnreadableMapError, decode
-from penstock.core.record import TopicPartition
+from penstock.core.progress.offset_map import Range, UnreadableMapError, decode
+from penstock.core.records.record import TopicPartition
 
 Finished = Mapping[TopicPartition, Sequence[Range]]
 """Ranges of finished offsets by partition, ascending and apart."""

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from penstock.core.events import CommitFailed, Committed, Error, Event
-from penstock.core.offset_map import encode
-from penstock.core.record import TopicPartition
+from penstock.core.progress.offset_map import encode
+from penstock.core.records.record import TopicPartition
+from penstock.core.reports.events import CommitFailed, Committed, Error, Event
 from penstock.errors import PenstockError, ServerError
 from penstock.kafka import Cluster
 from penstock.spark.finished import Finished, above

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from penstock.core.events import Event, Lagging
+from penstock.core.reports.events import Event, Lagging
 from penstock.errors import PenstockError
 from penstock.kafka import Cluster
 from penstock.spark.offsets import Offsets

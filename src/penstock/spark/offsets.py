@@ -4,8 +4,8 @@ import json
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
-from penstock.core.out_of_range import OutOfRange
-from penstock.core.record import TopicPartition
+from penstock.core.records.out_of_range import OutOfRange
+from penstock.core.records.record import TopicPartition
 
 Offsets = dict[TopicPartition, int]
 

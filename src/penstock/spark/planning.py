@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.app import Handler
-from penstock.core import events
-from penstock.core.rate import BatchSize
+from penstock.core.reports import events
+from penstock.core.scheduling.batch_size import BatchSize
 from penstock.errors import PenstockError
 from penstock.kafka import Cluster, forced_positions, positions, source_places
 from penstock.spark.checkpoint import Checkpoint, checkpoint_of

@@ -13,18 +13,18 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from penstock.core import events
-from penstock.core.counts import Counts
-from penstock.core.restart import Restarts
+from penstock.core.failures.restarts import Restarts
+from penstock.core.reports import events
+from penstock.core.reports.record_counts import Counts
 from penstock.errors import PenstockError
+from penstock.spark.batch_barrier import Batch
 from penstock.spark.batches import Batches
-from penstock.spark.border import Batch
-from penstock.spark.failures import Failure, planning_failure, query_failure
 from penstock.spark.finished import above
 from penstock.spark.lagging import report_lag
 from penstock.spark.offsets import Offsets
 from penstock.spark.planning import Plan
 from penstock.spark.source import sink_options
+from penstock.spark.spark_errors import Failure, planning_failure, query_failure
 from penstock.spark.stream import Stream
 
 # How often the topics are looked after.

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import cast
 
 from penstock.app import Handler, breaker_error, halt_error
-from penstock.core.breaker import Circuit
-from penstock.core.counts import Counts
-from penstock.core.dead_letter import dead_letter
-from penstock.core.lanes import Epoch
-from penstock.core.outcome import Done, Failed, Outcome, Skipped, ToDeadLetter, TryAgain, decide
-from penstock.core.schedule import Later
+from penstock.core.failures.breaker import Circuit
+from penstock.core.failures.dead_letter import dead_letter
+from penstock.core.failures.outcome import Done, Failed, Outcome, Skipped, ToDeadLetter, TryAgain, decide
+from penstock.core.reports.record_counts import Counts
+from penstock.core.scheduling.lanes import Epoch
+from penstock.core.scheduling.schedule import Later
 from penstock.spark.columns import ROWS, Row, SinkColumns
 
 _ONLY_DONE = {Done}

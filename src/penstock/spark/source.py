@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from penstock.app import Handler
 from penstock.spark.columns import SOURCE_COLUMNS
 from penstock.spark.offsets import Offsets, to_json
-from penstock.spark.settings import java_settings
+from penstock.spark.session.java_client_settings import java_settings
 
 
 def client_options(brokers: str, settings: Mapping[str, object]) -> dict[str, str]:

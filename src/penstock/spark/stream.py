@@ -5,13 +5,13 @@ import time
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from penstock.core.rate import BatchSize
+from penstock.core.scheduling.batch_size import BatchSize
 from penstock.spark.batches import Batches
 from penstock.spark.finished import Finished, without
-from penstock.spark.limit import set_limit
 from penstock.spark.offsets import Offsets
 from penstock.spark.planning import Plan
 from penstock.spark.source import read_source, source_options
+from penstock.spark.trigger_limit import set_limit
 
 # How often Spark looks for new records when it has caught up.
 _TRIGGER = "200 milliseconds"

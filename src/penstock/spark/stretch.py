@@ -6,7 +6,7 @@ from itertools import chain
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.core.record import TopicPartition
+from penstock.core.records.record import TopicPartition
 from penstock.errors import StateError
 
 

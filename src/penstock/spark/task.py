@@ -16,15 +16,15 @@ from pyspark import cloudpickle
 
 from penstock import errors
 from penstock.app import Handler
-from penstock.app.collector import calm_collector
-from penstock.core.counts import Counts
-from penstock.core.decisions import Result
-from penstock.core.lanes import Epoch
-from penstock.core.pace import Pace
-from penstock.core.record import TopicPartition
-from penstock.core.schedule import Schedule
-from penstock.core.tracker import Tracker
-from penstock.core.work import Work
+from penstock.app.tuned_gc import calm_collector
+from penstock.core.progress.tracker import Tracker
+from penstock.core.records.record import TopicPartition
+from penstock.core.reports.record_counts import Counts
+from penstock.core.scheduling.bundle_size import Pace
+from penstock.core.scheduling.effects import Result
+from penstock.core.scheduling.lanes import Epoch
+from penstock.core.scheduling.schedule import Schedule
+from penstock.core.scheduling.work import Work
 from penstock.errors import ConfigError, HandlerError, PenstockError
 from penstock.serde import make_portable
 from penstock.spark.columns import ROWS, Intake

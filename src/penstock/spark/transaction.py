@@ -14,18 +14,18 @@ import pyarrow as pa
 from confluent_kafka import KafkaError
 
 from penstock.app import Handler
-from penstock.core.counts import Counts
-from penstock.core.offset_map import encode
-from penstock.core.record import TopicPartition
+from penstock.core.progress.offset_map import encode
+from penstock.core.records.record import TopicPartition
+from penstock.core.reports.record_counts import Counts
 from penstock.core.settings import Settings
 from penstock.errors import HandlerError, PenstockError, StateError
 from penstock.kafka import Cluster
-from penstock.kafka.failures import kafka_error
-from penstock.kafka.transactions import Transaction, group_metadata, transactional_id
+from penstock.kafka.client.transactions import Transaction, group_metadata, transactional_id
+from penstock.kafka.errors import kafka_error
 from penstock.spark.columns import to_rows
-from penstock.spark.failures import TOO_LARGE, named
 from penstock.spark.finished import Finished, above
 from penstock.spark.offsets import Offsets
+from penstock.spark.spark_errors import TOO_LARGE, named
 from penstock.spark.stretch import Stretch
 from penstock.spark.task import HaltedTaskError, handle_task
 

@@ -1,8 +1,8 @@
 """Places to keep progress outside of Kafka: a database, a file, or an object of the user's own."""
 
 from penstock.app.offset_store import AlreadyFinished, ClaimLost, Kept, OffsetStore, Progress, TransactionalStore
-from penstock.stores.file import FileOffsets
-from penstock.stores.sql import SqlOffsets
+from penstock.stores.file_store import FileOffsets
+from penstock.stores.sql_store import SqlOffsets
 
 __all__ = [
     "AlreadyFinished",

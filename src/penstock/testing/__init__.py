@@ -1,7 +1,7 @@
 """The real engine on a broker in memory, with a clock that is moved by hand, for your own tests."""
 
-from penstock.testing.assignors import check_assignor
+from penstock.testing.assignor_check import check_assignor
 from penstock.testing.bench import Bench
-from penstock.testing.letters import DeadLetter
+from penstock.testing.dead_letter_view import DeadLetter
 
 __all__ = ["Bench", "DeadLetter", "check_assignor"]

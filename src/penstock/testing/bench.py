@@ -8,19 +8,19 @@ from difflib import get_close_matches
 from typing import Any, TypeVar, overload
 
 from penstock.app import App, Handler
-from penstock.core.duration import Duration, seconds
-from penstock.core.events import Event
-from penstock.core.record import Record, TopicPartition
+from penstock.core.records.record import Record, TopicPartition
+from penstock.core.reports.events import Event
 from penstock.core.settings import Registry, registry_of
+from penstock.core.text.durations import Duration, seconds
 from penstock.errors import ConfigError
 from penstock.serde import decoder_for, encode
-from penstock.testing.broker import Broker
+from penstock.testing.bench_process import Process
 from penstock.testing.clock import Clock
+from penstock.testing.dead_letter_view import DeadLetter, read_letter
 from penstock.testing.faults import Faults
-from penstock.testing.letters import DeadLetter, read_letter
-from penstock.testing.loop import HandDrivenLoop
+from penstock.testing.hand_driven_loop import HandDrivenLoop
+from penstock.testing.memory_broker import Broker
 from penstock.testing.outputs import reader_of_outputs
-from penstock.testing.process import Process
 from penstock.testing.world import World
 
 T = TypeVar("T")
@@ -253,7 +253,7 @@ class Bench:
         return sum(end - committed.get(partition, fresh[partition]) for partition, end in ends.items())
 
     def events_of(self, kind: type[E]) -> list[E]:
-        """Those events that are of this kind, such as ``penstock.core.events.Retried``."""
+        """Those events that are of this kind, such as ``penstock.core.reports.events.Retried``."""
         return [event for event in self.events if isinstance(event, kind)]
 
     # Inside.

@@ -7,10 +7,10 @@ from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
 from penstock.app import Handler, reader_by
-from penstock.core.record import Record
+from penstock.core.records.record import Record
 from penstock.errors import ConfigError
 from penstock.serde import Format
-from penstock.testing.broker import READING
+from penstock.testing.memory_broker import READING
 
 _PLAIN = attrgetter("value")
 

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from penstock.core.events import Event
-from penstock.testing.broker import Broker
+from penstock.core.reports.events import Event
 from penstock.testing.clock import Clock
 from penstock.testing.faults import Faults
-from penstock.testing.loop import HandDrivenLoop
+from penstock.testing.hand_driven_loop import HandDrivenLoop
+from penstock.testing.memory_broker import Broker
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from conformance.drivers import Driver
 from conformance.notes import Notes
 from conformance.scenarios.declaring import scenario
 from penstock import App, Record, Retry
-from penstock.core.partitioner import partition_for
+from penstock.core.records.partitioner import partition_for
 
 # How often a record that waits for others looks for them; then it gives up.
 _LOOKS = 5_000

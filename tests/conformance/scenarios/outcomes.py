@@ -8,7 +8,7 @@ from bed import of_kind
 from conformance.drivers import Driver, counts
 from conformance.scenarios.declaring import Order, header, scenario
 from penstock import App, Record, Reject, Retry, Skip
-from penstock.core import events
+from penstock.core.reports import events
 from penstock.errors import HandlerError
 
 

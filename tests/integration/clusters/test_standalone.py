@@ -20,7 +20,7 @@ from penstock.jvm.coordinates import kafka_connector
 from penstock.jvm.installed_spark import pyspark_jars
 from penstock.jvm.jars import resolve
 from penstock.kafka import Cluster
-from penstock.spark.session import spark_session
+from penstock.spark.session.spark_session import spark_session
 from shipped import RECORDS, Shop
 from standalone import StandaloneCluster
 

@@ -11,7 +11,7 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from bed import MakeTopic, catch_up, of_kind, produce, read_records, running, wait_for
 from penstock import App, Avro, Record, Registry
 from penstock.codecs import codec_of
-from penstock.core import events
+from penstock.core.reports import events
 from penstock.devkit import Embedded
 from penstock.kafka import Cluster
 from registry_outage import frozen, killed

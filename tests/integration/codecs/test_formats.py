@@ -22,7 +22,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from messages import Item, NewerOrder, Order
 from penstock import Avro, JsonSchema, Protobuf, Reference, Registry
 from penstock.codecs import codec_of
-from penstock.core.outcome import Away, Undecodable
+from penstock.core.failures.outcome import Away, Undecodable
 from penstock.serde import Format
 
 STRATEGIES = {

@@ -9,7 +9,7 @@ from bed import MakeTopic, catch_up, of_kind, produce, read_values, running, wai
 from ops_bed import Penstock
 from penstock import App, Avro, Registry
 from penstock.codecs import codec_of
-from penstock.core import events
+from penstock.core.reports import events
 from tls_bed import KEY_PASSWORD, Authority, tls_in_front_of
 
 PASSWORD = "known to ann"

@@ -13,11 +13,11 @@ import pytest
 
 from bed import WAIT_SECONDS, produce, read_values, wait_for
 from penstock.devkit import Embedded, ServerState, Status, UpOptions
-from penstock.devkit.layout import STATE_FILE
+from penstock.devkit.cluster_layout import STATE_FILE
 from penstock.devkit.ports import HOST, is_free
-from penstock.devkit.processes import find_servers
+from penstock.devkit.server_processes import find_servers
 from penstock.errors import ServerError, SetupError
-from penstock.jvm.folders import jar_cache
+from penstock.jvm.private_files import jar_cache
 from penstock.kafka import Cluster
 
 UP = """

@@ -8,7 +8,7 @@ import pytest
 from bed import WAIT_SECONDS, MakeTopic, Running, catch_up, committed, of_kind, produce, running, wait_for
 from penstock import App, Record
 from penstock import engine as local
-from penstock.core import events
+from penstock.core.reports import events
 from penstock.errors import CallbackError, ConfigError, StateError
 from penstock.kafka import Cluster
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bed import WAIT_SECONDS, MakeTopic, Running, catch_up, committed, of_kind, produce, running, wait_for
 from penstock import App
-from penstock.core import events
+from penstock.core.reports import events
 from penstock.kafka import Cluster
 
 APP = """

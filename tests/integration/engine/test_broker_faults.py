@@ -17,10 +17,10 @@ from confluent_kafka.admin import AdminClient
 
 from bed import WAIT_SECONDS, MakeTopic, Running, committed, of_kind, produce, running, wait_for
 from penstock import App
-from penstock.core import events
+from penstock.core.reports import events
 from penstock.devkit import Embedded, UpOptions
-from penstock.engine import fetcher
-from penstock.engine.owned_consumer import OwnedConsumer
+from penstock.engine.fetch import fetcher
+from penstock.engine.fetch.owned_consumer import OwnedConsumer
 from penstock.errors import StateError
 from penstock.kafka import Cluster, make_consumer, make_producer
 

@@ -6,12 +6,12 @@ from time import monotonic
 
 from bed import QUICK, WAIT_SECONDS, MakeTopic, Running, catch_up, committed, of_kind, produce, wait_for
 from penstock import App, Record
-from penstock.core import events
+from penstock.core.reports import events
 from penstock.kafka import Cluster
-from penstock.kafka.coordinator import Identity, Line, Network
-from penstock.kafka.groups import GroupDescription, Groups
-from penstock.kafka.open_settings import open_settings
-from penstock.kafka.subscription import Ballot, write_subscription
+from penstock.kafka.admin.consumer_groups import GroupDescription, Groups
+from penstock.kafka.client.kafka_python_settings import open_settings
+from penstock.kafka.group.coordinator import Identity, Line, Network
+from penstock.kafka.group.subscription_format import Ballot, write_subscription
 
 
 def test_a_count_commits_before_the_time_comes(brokers: str, group: str, make_topic: MakeTopic) -> None:

@@ -9,15 +9,16 @@ import pytest
 from bed import WAIT_SECONDS, MakeTopic, Running, catch_up, committed, of_kind, produce, read_values, running, wait_for
 from penstock import App, Reject, Skip
 from penstock.assign import CooperativeSticky
-from penstock.core import events
-from penstock.engine.open_membership import OpenMembership
-from penstock.engine.transactor import Transactor
+from penstock.core.reports import events
+from penstock.engine.membership.self_managed_membership import OpenMembership
+from penstock.engine.produce.transactor import Transactor
 from penstock.errors import ServerError
-from penstock.kafka import Cluster, make_producer, transactions
-from penstock.kafka.coordinator import Identity, Network
-from penstock.kafka.membership import GroupMember
-from penstock.kafka.open_settings import open_settings
-from penstock.kafka.transactions import Transaction
+from penstock.kafka import Cluster, make_producer
+from penstock.kafka.client import transactions
+from penstock.kafka.client.kafka_python_settings import open_settings
+from penstock.kafka.client.transactions import Transaction
+from penstock.kafka.group.coordinator import Identity, Network
+from penstock.kafka.group.self_managed_member import GroupMember
 
 
 def numbers(brokers: str, topic: str) -> list[int]:

@@ -8,7 +8,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from bed import WAIT_SECONDS, MakeTopic, catch_up, committed, lag, produce, read_records, wait_for
 from penstock import App, Record
-from penstock.core.lanes import Order
+from penstock.core.scheduling.lanes import Order
 from penstock.kafka import Cluster
 
 ORDERS: list[Order] = ["partition", "key", "none"]

@@ -7,7 +7,7 @@ import pytest
 
 from bed import QUICK, WAIT_SECONDS, MakeTopic, Running, catch_up, committed, lag, of_kind, produce, running, wait_for
 from penstock import App, Record, Retry
-from penstock.core import events
+from penstock.core.reports import events
 from penstock.errors import ServerError
 from penstock.kafka import Cluster
 

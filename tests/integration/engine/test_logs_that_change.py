@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 from bed import WAIT_SECONDS, MakeTopic, catch_up, committed, of_kind, produce, running, wait_for
 from penstock import App, Record
-from penstock.core import events
+from penstock.core.reports import events
 from penstock.kafka import Cluster
 
 QUICK = {"topic.metadata.refresh.interval.ms": 500}

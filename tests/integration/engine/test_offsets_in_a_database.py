@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from bed import MakeTopic, Running, catch_up, committed, of_kind, produce, read_values, running, wait_for
 from penstock import App, Reject, Retry
-from penstock.core import events
+from penstock.core.reports import events
 from penstock.errors import ConfigError, StoreError
 from penstock.kafka import Cluster
 from penstock.stores import Kept, Progress, SqlOffsets

@@ -13,13 +13,13 @@ from bed import QUICK, WAIT_SECONDS, MakeTopic, Running, committed, of_kind, pro
 from ops_bed import Penstock, commit_log_partitions
 from penstock import App, Record
 from penstock.assign import Assignment, CooperativeSticky, Group
-from penstock.core import events
-from penstock.core.rebalance import JOINED, LEFT, PARTITIONS_CHANGED, TOPICS_CHANGED, Rebalance
-from penstock.core.record import TopicPartition
+from penstock.core.records.record import TopicPartition
+from penstock.core.reports import events
+from penstock.core.reports.rebalance import JOINED, LEFT, PARTITIONS_CHANGED, TOPICS_CHANGED, Rebalance
 from penstock.errors import ConfigError
 from penstock.kafka import Cluster
-from penstock.kafka.coordinator import Identity, Network
-from penstock.kafka.open_settings import open_settings
+from penstock.kafka.client.kafka_python_settings import open_settings
+from penstock.kafka.group.coordinator import Identity, Network
 from penstock.ops.runs import registered
 
 SETTINGS = {**QUICK, "topic.metadata.refresh.interval.ms": 500}

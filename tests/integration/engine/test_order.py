@@ -8,8 +8,9 @@ from confluent_kafka import Consumer, TopicPartition
 
 from bed import WAIT_SECONDS, MakeTopic, Running, catch_up, committed, lag, of_kind, produce, wait_for
 from penstock import App, Record, Retry
-from penstock.core import events, hot_lane
-from penstock.core.offset_map import decode
+from penstock.core.progress.offset_map import decode
+from penstock.core.reports import events
+from penstock.core.scheduling import hot_key_detector
 from penstock.kafka import Cluster, make_producer
 
 
@@ -135,8 +136,8 @@ def test_foreign_metadata_is_reported_and_costs_nothing_but_repeats(
 def test_a_key_that_holds_up_the_rest_is_told(
     brokers: str, group: str, make_topic: MakeTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hot_lane, "_LOOK_SECONDS", 0.1)
-    monkeypatch.setattr(hot_lane, "_SECONDS", 0.5)
+    monkeypatch.setattr(hot_key_detector, "_LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(hot_key_detector, "_SECONDS", 0.5)
     source, app, told = make_topic(), App(group), threading.Event()
 
     @app.consume(source, order="key", concurrency=8)

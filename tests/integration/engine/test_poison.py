@@ -6,8 +6,8 @@ import pytest
 
 from bed import WAIT_SECONDS, MakeTopic, catch_up, lag, of_kind, read_records
 from penstock import App, Reject, Retry
-from penstock.core import events
-from penstock.core.lanes import Order
+from penstock.core.reports import events
+from penstock.core.scheduling.lanes import Order
 from penstock.kafka import Cluster, make_producer
 
 RECORDS = 10_000

@@ -8,7 +8,7 @@ import pytest
 
 from bed import WAIT_SECONDS, MakeTopic, read_records
 from penstock import PenstockError, Producer
-from penstock.core.partitioner import partition_for
+from penstock.core.records.partitioner import partition_for
 
 
 def test_records_are_acknowledged_where_javas_clients_would_put_them_and_refusals_are_raised(

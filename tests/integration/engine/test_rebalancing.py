@@ -9,8 +9,8 @@ import pytest
 from bed import QUICK, WAIT_SECONDS, MakeTopic, Running, catch_up, committed, lag, of_kind, produce, running, wait_for
 from penstock import App, Record
 from penstock.assign import Assignor, CooperativeSticky
-from penstock.core import events
-from penstock.engine import positions
+from penstock.core.reports import events
+from penstock.engine.fetch import start_positions
 from penstock.kafka import Cluster
 
 PARTITIONS = 4
@@ -278,7 +278,7 @@ def test_a_broker_that_does_not_say_what_is_committed_in_time_is_asked_again(
     # The client raises that inside of its callback, and out of the poll it came as something that is no exception.
     source, app, seen = make_topic(), App(group), list[int]()
     app.consume(source)(lambda value: seen.append(int(value)))
-    monkeypatch.setattr(positions, "_ANSWER_SECONDS", 0.0)
+    monkeypatch.setattr(start_positions, "_ANSWER_SECONDS", 0.0)
     produce(brokers, source, range(10))
     with running(app, brokers) as member:
         wait_for(lambda: of_kind(member.events, events.Error), "it to be told")

@@ -13,7 +13,7 @@ from typing import Any
 
 from bed import WAIT_SECONDS, MakeTopic, catch_up, committed, of_kind, produce, read_records, running, wait_for
 from penstock import NO_RETRY, App, Record, Reject, Retry
-from penstock.core import events
+from penstock.core.reports import events
 from penstock.kafka import Cluster, make_producer
 
 

@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from bed import WAIT_SECONDS, MakeTopic, Running, of_kind, produce, read_records, read_values, running, wait_for
 from penstock import App, Reject, Retry, Skip
-from penstock.core import events
+from penstock.core.reports import events
 
 
 def numbers(brokers: str, topic: str) -> list[int]:

@@ -7,9 +7,9 @@ import pytest
 
 from bed import MakeTopic, committed, of_kind, produce, running, wait_for
 from penstock import App
-from penstock.core import events
-from penstock.engine import intake
-from penstock.engine.flow import Flow
+from penstock.core.reports import events
+from penstock.engine.fetch import record_poller
+from penstock.engine.fetch.fetch_positions import Flow
 from penstock.kafka import Cluster
 
 # The least that the broker and the client allow.
@@ -51,7 +51,7 @@ def test_a_commit_while_there_is_no_room_does_not_pause_the_partitions(
 
     monkeypatch.setattr(Flow, "hold", watch)
     # The machine may be too busy for handlers to make room in the moment that they get, which is no matter here.
-    monkeypatch.setattr(intake, "_PATIENCE_SECONDS", 60)
+    monkeypatch.setattr(record_poller, "_PATIENCE_SECONDS", 60)
     app = App(group)
 
     @app.consume(source, order="none", concurrency=10, max_in_flight=40, commit_every="10ms")

@@ -8,8 +8,8 @@ import pytest
 
 from bed import WAIT_SECONDS, MakeTopic, Running, catch_up, committed, lag, of_kind, wait_for
 from penstock import App, Record
-from penstock.core import events
-from penstock.core.lanes import Order
+from penstock.core.reports import events
+from penstock.core.scheduling.lanes import Order
 from penstock.kafka import Cluster, make_producer
 
 RECORDS = 1_000

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 
 from bed import MakeTopic, Running, catch_up, of_kind, produce, wait_for
 from penstock import App, Record
-from penstock.core import events
+from penstock.core.reports import events
 from penstock.kafka import make_consumer
 
 # As a killed member holds up its group for as long as its session lasts.

@@ -8,7 +8,7 @@ import pytest
 
 from bed import QUICK, MakeTopic, catch_up, committed, of_kind, produce, running, wait_for
 from penstock import App, Record
-from penstock.core import events
+from penstock.core.reports import events
 from penstock.errors import ConfigError, ServerError, TopicError
 from penstock.kafka import Cluster
 

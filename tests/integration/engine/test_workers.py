@@ -8,7 +8,7 @@ import pytest
 import computing
 from bed import MakeTopic, Running, catch_up, committed, lag, of_kind, produce, read_records, read_values, wait_for
 from penstock import App, PenstockError, Record, Reject, Retry
-from penstock.core import events
+from penstock.core.reports import events
 from penstock.kafka import Cluster
 
 

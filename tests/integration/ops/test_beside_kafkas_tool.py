@@ -11,7 +11,7 @@ from bed import WAIT_SECONDS, MakeTopic, wait_for
 from group_tool import GroupTool, GroupTools
 from ops_bed import Joined, Joining, Penstock, offsets_of, same_lists, set_offsets
 from penstock.kafka import Cluster
-from penstock.kafka.groups import Commit
+from penstock.kafka.admin.consumer_groups import Commit
 
 RECORDS = 10
 PARTITIONS = 3

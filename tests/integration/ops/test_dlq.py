@@ -16,7 +16,7 @@ from confluent_kafka import Producer
 from bed import WAIT_SECONDS, MakeTopic, catch_up, read_records, read_values, wait_for
 from ops_bed import Penstock
 from penstock import App, Record, Reject
-from penstock.core.letter_notes import RETURNS
+from penstock.core.failures.dead_letter_headers import RETURNS
 from penstock.kafka import Cluster
 
 Headers = list[tuple[str, str | bytes | None]]

@@ -14,9 +14,9 @@ from confluent_kafka import Consumer, Producer
 
 from bed import wait_for
 from hostile import HOSTILE, SHOWN, SHOWN_IN_JSON, Terminal, assert_harmless
-from penstock.cli.entry import command_line, main
-from penstock.core.counts import Counts
-from penstock.demo.report import DemoReport
+from penstock.cli.entry_point import command_line, main
+from penstock.core.reports.record_counts import Counts
+from penstock.demo.demo_report import DemoReport
 from penstock.devkit import Status
 from penstock.kafka import Cluster
 from penstock.ops.runs import registered
@@ -134,16 +134,16 @@ def _servers(scene: Scene, *arguments: str) -> Iterator[tuple[str, ...]]:
             progress(HOSTILE)
             return type("Stopped", (), {"roles": [HOSTILE], "wiped": HOSTILE})()
 
-    scene.patch.setattr("penstock.cli.devkit.Embedded", Fake)
+    scene.patch.setattr("penstock.cli.commands.up.Embedded", Fake)
     yield arguments
     yield *arguments, "--json"
 
 
 def _demo(scene: Scene) -> Iterator[tuple[str, ...]]:
     report = DemoReport(HOSTILE, HOSTILE, Counts(), (), HOSTILE, (HOSTILE,))
-    scene.patch.setattr("penstock.cli.demo.run_demo", lambda *_: replace(report, problems=()))
+    scene.patch.setattr("penstock.cli.commands.demo.run_demo", lambda *_: replace(report, problems=()))
     yield "demo", "--keep"
-    scene.patch.setattr("penstock.cli.demo.run_demo", lambda *_: report)
+    scene.patch.setattr("penstock.cli.commands.demo.run_demo", lambda *_: report)
     yield ("demo",)
     yield "demo", "--json"
 

@@ -7,9 +7,9 @@ from confluent_kafka import Producer, TopicPartition
 
 from bed import WAIT_SECONDS, MakeTopic, produce, wait_for
 from ops_bed import Joined, Penstock, set_offsets
-from penstock.core.offset_map import encode
+from penstock.core.progress.offset_map import encode
 from penstock.kafka import Cluster
-from penstock.kafka.groups import Commit, Groups
+from penstock.kafka.admin.consumer_groups import Commit, Groups
 
 
 def _produce_at(brokers: str, topic: str, times: list[float]) -> None:

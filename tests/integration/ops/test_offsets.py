@@ -6,10 +6,10 @@ import pytest
 
 from bed import MakeTopic, produce
 from ops_bed import Joined, Penstock, offsets_of, set_offsets
-from penstock.core.offset_map import encode
+from penstock.core.progress.offset_map import encode
 from penstock.kafka import Cluster
-from penstock.kafka.groups import Commit, Groups
-from penstock.spark.places import checkpoint_root
+from penstock.kafka.admin.consumer_groups import Commit, Groups
+from penstock.spark.paths import checkpoint_root
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from bed import produce, wait_for
 from guarded import LOOKER, NOBODY, PASSWORD, READER, guarded_broker, login
 from ops_bed import Penstock, Sharing, set_offsets
 from penstock.kafka import Cluster
-from penstock.ops.any_group import all_groups
+from penstock.ops.groups_of_any_kind import all_groups
 
 # What one may not even look at.
 HIDDEN = [

@@ -16,9 +16,9 @@ from bed import WAIT_SECONDS, MakeTopic, produce, wait_for
 from ops_bed import Joined, Penstock, set_offsets
 from penstock.jvm.coordinates import kafka_tools
 from penstock.jvm.jars import resolve
-from penstock.jvm.java import find_java
+from penstock.jvm.java_runtime import find_java
 from penstock.kafka import Cluster
-from penstock.kafka.groups import GroupDescription, Groups
+from penstock.kafka.admin.consumer_groups import GroupDescription, Groups
 
 PARTITIONS = 4
 
@@ -208,7 +208,7 @@ def test_what_cannot_be_read_of_a_group_is_said(
     member = Joined(brokers, group, topic, **{"group.protocol": "consumer"})
     try:
         # As where the log of commits may not be read, or is too long for the time there is.
-        monkeypatch.setattr("penstock.ops.subscriptions._LOG_SECONDS", 0.0)
+        monkeypatch.setattr("penstock.ops.member_subscriptions._LOG_SECONDS", 0.0)
         found = penstock.json("plan", group)
         assert any("cannot be read" in note and topic in note and "racks" in note for note in found["notes"])
         ((had,),) = (made["before"]["partitions"].values() for made in found["plans"])

@@ -12,7 +12,11 @@ from ops_bed import Penstock, Sharing, same_lists
 from penstock import App
 
 PARTITIONS = 3
-WITH_LIBRARY = ("penstock.kafka.wire", "penstock.kafka.coordinator", "penstock.kafka.share_groups")
+WITH_LIBRARY = (
+    "penstock.kafka.client.kafka_python",
+    "penstock.kafka.group.coordinator",
+    "penstock.kafka.admin.share_groups",
+)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from confluent_kafka import Producer
 
 from bed import WAIT_SECONDS, MakeTopic, produce, read_records, read_values, wait_for
 from ops_bed import Penstock
-from penstock.core.partitioner import partition_for
+from penstock.core.records.partitioner import partition_for
 from penstock.kafka import make_producer
 
 

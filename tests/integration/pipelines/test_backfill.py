@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from bed import WAIT_SECONDS, CatchUp, MakeTopic, committed, of_kind, read_values
 from penstock import App, Table
 from penstock.app.pipelines import Span
-from penstock.core import events
+from penstock.core.reports import events
 from penstock.errors import HandlerError, TopicError
 from penstock.kafka import Cluster, make_producer
 from tables import rows

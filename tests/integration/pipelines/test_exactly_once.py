@@ -13,10 +13,10 @@ from pyspark.sql import DataFrame
 from bed import CatchUp, MakeTopic, committed, of_kind, produce, read_values
 from penstock import App
 from penstock.app.pipelines import Span
-from penstock.core import events
+from penstock.core.reports import events
 from penstock.errors import ConfigError, HandlerError, StateError
 from penstock.kafka import Cluster
-from penstock.spark.pipelines.batches import Outlet
+from penstock.spark.pipelines.output_batches import Outlet
 
 
 @dataclass

@@ -23,12 +23,12 @@ from messages import Bill, Money, NewerBill, Refund
 from penstock import App, Avro, JsonSchema, Protobuf, Record, Registry, Source, Table
 from penstock.app.pipelines import Span
 from penstock.codecs import codec_of
-from penstock.core import events
-from penstock.core.outcome import Undecodable
+from penstock.core.failures.outcome import Undecodable
+from penstock.core.reports import events
 from penstock.errors import HandlerError
 from penstock.kafka import make_producer
-from penstock.spark.pipelines.decoding import WHY, decoded
-from penstock.spark.pipelines.schemas import Schemas
+from penstock.spark.pipelines.decoded_columns import WHY, decoded
+from penstock.spark.pipelines.writer_schemas import Schemas
 from tables import rows
 
 # A text of 2^30 bytes, and an array of as many items, as the Avro of the fuzzing writes them.

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bed import CatchUp, MakeTopic, committed, of_kind, produce, read_records
 from penstock import App, Table
-from penstock.core import events
+from penstock.core.reports import events
 from penstock.errors import HandlerError
 from penstock.kafka import Cluster
 from tables import rows

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from bed import WAIT_SECONDS, CatchUp, MakeTopic, committed, of_kind, produce, wait_for
 from penstock import App, Table
 from penstock import spark as engine
-from penstock.core import events
+from penstock.core.reports import events
 from penstock.kafka import Cluster
 from tables import rows
 
@@ -22,7 +22,7 @@ PROGRAM = """
 import os, signal, sys, threading
 from penstock import App, Table
 from penstock.spark import run
-from penstock.spark.pipelines.batches import Outlet
+from penstock.spark.pipelines.output_batches import Outlet
 
 brokers, group, topic, lake = sys.argv[1:]
 app = App(group)

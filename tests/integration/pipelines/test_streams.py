@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from bed import CatchUp, MakeTopic, committed, of_kind, produce, read_values
 from penstock import App, Source, Table
 from penstock.app import Sink
-from penstock.core import events
+from penstock.core.reports import events
 from penstock.errors import ConfigError, HandlerError, StateError
 from penstock.kafka import Cluster
 from tables import rows
@@ -204,7 +204,7 @@ def test_batches_begin_small_and_grow_while_they_are_quick(
 ) -> None:
     source = make_topic()
     produce(brokers, source, [order(number, 0) for number in range(60)])
-    monkeypatch.setattr("penstock.spark.pipelines.reading._FIRST_BATCH", 10)
+    monkeypatch.setattr("penstock.spark.pipelines.read_sources._FIRST_BATCH", 10)
     app = App(group)
 
     @app.pipeline(source, value=Order, to=f"{group}.out", micro_batch="10m", max_micro_batch=30)

@@ -13,7 +13,7 @@ import pytest
 from bed import CatchUp, MakeTopic, committed, of_kind, produce, read_records, wait_for
 from conformance.notes import Notes
 from penstock import NO_RETRY, App
-from penstock.core import events
+from penstock.core.reports import events
 from penstock.errors import HandlerError
 from penstock.kafka import Cluster
 

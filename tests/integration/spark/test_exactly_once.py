@@ -18,7 +18,7 @@ from confluent_kafka import Producer
 
 from bed import WAIT_SECONDS, CatchUp, MakeTopic, committed, lag, of_kind, produce, read_values, wait_for
 from penstock import App, Reject
-from penstock.core import events
+from penstock.core.reports import events
 from penstock.errors import HandlerError
 from penstock.kafka import Cluster
 
@@ -28,7 +28,7 @@ FAULTS = """
 import os
 from pathlib import Path
 from penstock import App, Reject
-from penstock.kafka.transactions import Transaction
+from penstock.kafka.client.transactions import Transaction
 
 app = App("{group}")
 

@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 
 from bed import WAIT_SECONDS, CatchUp, MakeTopic, committed, lag, of_kind, produce, read_records, read_values
 from penstock import NO_RETRY, App, Record, Reject, Retry, Skip
-from penstock.core import events
+from penstock.core.reports import events
 from penstock.errors import ConfigError, HandlerError
 from penstock.kafka import Cluster
 

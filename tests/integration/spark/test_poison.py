@@ -2,7 +2,7 @@
 
 from bed import WAIT_SECONDS, CatchUp, MakeTopic, lag, of_kind, read_records
 from penstock import App
-from penstock.core import events
+from penstock.core.reports import events
 from penstock.kafka import Cluster, make_producer
 
 # In each partition more than an Arrow block holds (10,000), and more than may be in flight.

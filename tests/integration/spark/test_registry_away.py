@@ -12,7 +12,7 @@ from bed import WAIT_SECONDS, MakeTopic, of_kind, produce, read_records, wait_fo
 from penstock import App, Avro
 from penstock import spark as engine
 from penstock.codecs import codec_of
-from penstock.core import events
+from penstock.core.reports import events
 from penstock.devkit import Embedded
 from penstock.kafka import Cluster
 from registry_outage import killed

@@ -14,8 +14,8 @@ from bed import WAIT_SECONDS, CatchUp, MakeTopic, committed, of_kind, produce, r
 from bed import catch_up as catch_up_locally
 from penstock import App
 from penstock import spark as engine
-from penstock.core import events
-from penstock.core.offset_map import decode
+from penstock.core.progress.offset_map import decode
+from penstock.core.reports import events
 from penstock.errors import ServerError
 from penstock.kafka import Cluster
 from penstock.spark.checkpoint import checkpoints_of, default_root

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from bed import WAIT_SECONDS, CatchUp, MakeTopic, committed, of_kind, produce, read_values, running, wait_for
 from penstock import App, Retry
 from penstock import spark as engine
-from penstock.core import events
+from penstock.core.reports import events
 from penstock.errors import HandlerError
 from penstock.kafka import Cluster
 from penstock.spark import stream

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from bed import WAIT_SECONDS, CatchUp, MakeTopic, committed, of_kind, produce, read_values, wait_for
 from penstock import App
 from penstock import spark as engine
-from penstock.core import events
+from penstock.core.reports import events
 from penstock.kafka import Cluster
 
 RECORDS = 1_000
@@ -26,7 +26,7 @@ RECORDS = 1_000
 PROGRAM = """
 import signal, sys, threading, time
 from penstock import App
-from penstock.core.events import to_json
+from penstock.core.reports.events import to_json
 from penstock.spark import run
 
 brokers, group, topic = sys.argv[1:]

@@ -14,11 +14,11 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from bed import WAIT_SECONDS, MakeTopic, committed, read_records, read_values, wait_for
 from penstock import App, Record, Reject
 from penstock.app import Handler
-from penstock.core.counts import Counts
+from penstock.core.reports.record_counts import Counts
 from penstock.core.settings import Settings
 from penstock.errors import ConfigError, HandlerError, PenstockError, ServerError, StateError
 from penstock.kafka import Cluster
-from penstock.kafka.transactions import Transaction, group_metadata
+from penstock.kafka.client.transactions import Transaction, group_metadata
 from penstock.spark.checkpoint import Checkpoint
 from penstock.spark.exactly_once import ExactlyOnceSink
 from penstock.spark.offsets import EARLIEST

@@ -8,7 +8,7 @@ import pytest
 
 from penstock import App, Record, Reject, Skip
 from penstock.app import batch_attempts, batch_attempts_async
-from penstock.core.outcome import DONE, HELD, Done, Failed, Outcome, Outgoing, Skipped
+from penstock.core.failures.outcome import DONE, HELD, Done, Failed, Outcome, Outgoing, Skipped
 from penstock.errors import ConfigError
 
 

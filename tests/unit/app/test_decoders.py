@@ -12,7 +12,7 @@ from messages import Note
 from penstock import App, Avro, JsonSchema, Protobuf, Record, Reject, Retry, Skip
 from penstock.app import Reading, attempts, attempts_async, batch_attempts, batch_attempts_async
 from penstock.codecs import RECORDS
-from penstock.core.outcome import DONE, Away, Done, Failed, Outcome, Outgoing, Skipped
+from penstock.core.failures.outcome import DONE, Away, Done, Failed, Outcome, Outgoing, Skipped
 from penstock.errors import ConfigError
 
 

@@ -7,10 +7,10 @@ import pytest
 
 from penstock import App
 from penstock.app import Handler
-from penstock.app.fetching import matches
+from penstock.app.consume_options import matches
 from penstock.assign import CooperativeSticky, Sticky
 from penstock.errors import ConfigError, StateError
-from penstock.kafka.clients import consumer_config, member_settings
+from penstock.kafka.client.clients import consumer_config, member_settings
 
 
 def nothing(value: bytes) -> None: ...

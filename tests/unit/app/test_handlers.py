@@ -11,8 +11,8 @@ import pytest
 
 from penstock import NO_RETRY, App, Breaker, Record, Reject, Retry, Skip
 from penstock.app import attempts, attempts_async, batch_attempts, breaker_error, end_task, halt_error
-from penstock.core.breaker import Circuit
-from penstock.core.outcome import DONE, Done, Failed, Outcome, Outgoing, Skipped
+from penstock.core.failures.breaker import Circuit
+from penstock.core.failures.outcome import DONE, Done, Failed, Outcome, Outgoing, Skipped
 from penstock.errors import ConfigError
 
 

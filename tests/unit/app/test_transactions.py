@@ -9,8 +9,8 @@ import sqlalchemy as sa
 
 from penstock import App, Record, Skip
 from penstock.app import Handler, Reading, attempts, batch_attempts
-from penstock.core.outcome import DONE, Failed, Skipped
-from penstock.engine.keeper import Keeper
+from penstock.core.failures.outcome import DONE, Failed, Skipped
+from penstock.engine.fetch.store_session import Keeper
 from penstock.errors import ConfigError
 from penstock.stores import SqlOffsets
 

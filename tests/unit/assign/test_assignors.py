@@ -26,7 +26,7 @@ from penstock.assign import (
 from penstock.assign.rack_exchange import is_near
 from penstock.errors import ConfigError, SetupError
 from penstock.testing import check_assignor
-from penstock.testing.assignors import assert_settles, groups, grown_old
+from penstock.testing.assignor_check import assert_settles, groups, grown_old
 
 ALL = [*ASSIGNORS.values(), RackNear(first="near"), LagBalanced(by="cost", tolerance=0)]
 KEEPING = [TopicSpread(), RackNear(), LagBalanced(), CooperativeSticky()]

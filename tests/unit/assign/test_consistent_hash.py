@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from penstock.assign import ConsistentHash, Group, Member
 from penstock.errors import ConfigError
-from penstock.testing.assignors import groups
+from penstock.testing.assignor_check import groups
 
 TOPICS = {f"topic-{number}": 50 for number in range(40)}
 PARTITIONS = 2_000

@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.assign import CooperativeSticky, Group, Member, RackNear, Range, RoundRobin, Sticky, Topic
-from penstock.assign.labels import labels
+from penstock.assign.member_labels import labels
 from penstock.assign.plan import Move, Pause, Spread, plan, why_estimate
 from penstock.assign.what_if import with_members, with_partitions, with_topics
 from penstock.errors import ConfigError

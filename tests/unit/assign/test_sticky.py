@@ -7,7 +7,7 @@ import pytest
 
 from penstock.assign import Assignor, CooperativeSticky, Group, Member, Range, Sticky, Topic
 from penstock.assign.sticky.user_data import write_cooperative, write_sticky
-from penstock.core.record import TopicPartition
+from penstock.core.records.record import TopicPartition
 
 STICKIES = pytest.mark.parametrize("sticky", [Sticky(), CooperativeSticky()], ids=lambda assignor: assignor.name)
 

@@ -14,7 +14,7 @@ from penstock.assign import (
     Sticky,
     TopicSpread,
 )
-from penstock.testing.assignors import grown_old
+from penstock.testing.assignor_check import grown_old
 
 
 def group(members: dict[str, str], **topics: int) -> Group:

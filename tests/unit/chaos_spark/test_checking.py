@@ -3,7 +3,7 @@
 import pytest
 
 from chaos_spark.bout import check
-from penstock.core.record import Record
+from penstock.core.records.record import Record
 
 
 def outputs(*numbers: int, keys: int = 1) -> list[Record]:

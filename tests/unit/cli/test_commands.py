@@ -13,7 +13,7 @@ import pytest
 from typer.main import get_command
 
 from penstock import __version__
-from penstock.cli.entry import command_line, main
+from penstock.cli.entry_point import command_line, main
 from penstock.devkit import Embedded
 
 BIN = Path(sys.executable).parent

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from penstock import Avro, Reference, Registry
 from penstock.codecs import codec_of
 from penstock.codecs.avro_schemas import is_recursive
-from penstock.core.outcome import Away, Undecodable
+from penstock.core.failures.outcome import Away, Undecodable
 from penstock.errors import ConfigError
 
 

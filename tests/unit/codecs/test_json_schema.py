@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from penstock import JsonSchema, Reference, Registry
 from penstock.codecs import codec_of
-from penstock.core.outcome import Away, Undecodable
+from penstock.core.failures.outcome import Away, Undecodable
 from penstock.errors import ConfigError
 
 ORDER = {

@@ -13,8 +13,8 @@ from fuzzing import damaged
 from messages import Item, NewerOrder, Note, Order
 from penstock import Protobuf, Record, Registry
 from penstock.codecs import codec_of, decoder_of
-from penstock.codecs.proto_text import name_at, place_of, read_messages
-from penstock.core.outcome import Undecodable
+from penstock.codecs.proto_file import name_at, place_of, read_messages
+from penstock.core.failures.outcome import Undecodable
 from penstock.errors import ConfigError
 
 

@@ -3,10 +3,10 @@
 import pytest
 
 from penstock import PenstockError, Record, Retry
-from penstock.core.dispatch import Dispatch
-from penstock.core.in_flight import DEFAULT_BYTES, InFlight
-from penstock.core.lanes import Order
-from penstock.core.outcome import DONE, HELD, Failed
+from penstock.core.failures.outcome import DONE, HELD, Failed
+from penstock.core.scheduling.dispatch import Dispatch
+from penstock.core.scheduling.in_flight import DEFAULT_BYTES, InFlight
+from penstock.core.scheduling.lanes import Order
 
 PLACE = ("t", 0)
 

@@ -10,14 +10,14 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from dispatching import FAILURE, OUTPUT, POISON, SLOW_FAILURE, make_dispatch, records
 from penstock import Record
-from penstock.core import dispatch, schedule
-from penstock.core.decisions import Returned, Send
-from penstock.core.lanes import Order, Run
-from penstock.core.offset_map import decode
-from penstock.core.outcome import DONE, Outcome, Skipped
-from penstock.core.pace import QUICK
-from penstock.core.record import TopicPartition
-from penstock.core.retry_topic import Return
+from penstock.core.failures.outcome import DONE, Outcome, Skipped
+from penstock.core.failures.retry_topic import Return
+from penstock.core.progress.offset_map import decode
+from penstock.core.records.record import TopicPartition
+from penstock.core.scheduling import dispatch, schedule
+from penstock.core.scheduling.bundle_size import QUICK
+from penstock.core.scheduling.effects import Returned, Send
+from penstock.core.scheduling.lanes import Order, Run
 
 RETRY_PLACE: TopicPartition = ("t.retry.1m", 0)
 PLACES: list[TopicPartition] = [("t", 0), ("t", 1), RETRY_PLACE]

@@ -2,9 +2,9 @@
 
 from dispatching import BLOCKED, FAILURE, OUTPUT, POISON, SLOW_FAILURE, make_dispatch, records, returned, take
 from penstock import Breaker
-from penstock.core.balance import FULL_SECONDS, NAP_SECONDS
-from penstock.core.outcome import DONE, HELD, Done, Skipped
-from penstock.core.record import TopicPartition
+from penstock.core.failures.outcome import DONE, HELD, Done, Skipped
+from penstock.core.records.record import TopicPartition
+from penstock.core.scheduling.backpressure import FULL_SECONDS, NAP_SECONDS
 
 SOURCE: TopicPartition = ("t", 0)
 LATER: TopicPartition = ("t.retry.1m", 0)

@@ -1,9 +1,9 @@
 """What still comes in of a partition that is being given back does not count as read."""
 
 from penstock import Record
-from penstock.core.dispatch import Dispatch
-from penstock.core.in_flight import DEFAULT_BYTES, InFlight
-from penstock.core.outcome import DONE
+from penstock.core.failures.outcome import DONE
+from penstock.core.scheduling.dispatch import Dispatch
+from penstock.core.scheduling.in_flight import DEFAULT_BYTES, InFlight
 
 
 def test_the_end_of_a_partition_that_stopped_dispatching_does_not_pass_what_was_dropped() -> None:

@@ -6,12 +6,12 @@ import pytest
 
 from penstock import Record
 from penstock.app import attempts
-from penstock.core.counts import Counts
-from penstock.core.outcome import Done, Failed, Skipped
+from penstock.core.failures.outcome import Done, Failed, Skipped
+from penstock.core.reports.record_counts import Counts
 from penstock.demo import shop
-from penstock.demo.comparing import compare_dead_letters, compare_outputs
-from penstock.demo.orders import expected_counts, make_orders
-from penstock.demo.report import DemoReport, EngineReport, PartitionReport
+from penstock.demo.demo_report import DemoReport, EngineReport, PartitionReport
+from penstock.demo.engine_comparison import compare_dead_letters, compare_outputs
+from penstock.demo.order_generator import expected_counts, make_orders
 
 COUNTS = Counts(read=10, written=7, dead_lettered=2, skipped=1)
 GOOD = EngineReport(

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from penstock.devkit.broker_config import broker_settings, render_properties
-from penstock.devkit.layout import Layout, Node
+from penstock.devkit.cluster_layout import Layout, Node
 
 NODES = tuple(Node(number, 9091 + number, 20_000 + number) for number in (1, 2, 3, 4, 5))
 

@@ -7,9 +7,9 @@ from typing import Any
 import typer.main
 
 from docs_check.environment import ROOT
-from penstock.app.configuring.options import handler_options
-from penstock.cli.entry import command_line
-from penstock.core import events
+from penstock.app.config.option_table import handler_options
+from penstock.cli.entry_point import command_line
+from penstock.core.reports import events
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 RUNNING = (ROOT / "docs" / "running.md").read_text("utf-8")

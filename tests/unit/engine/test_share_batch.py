@@ -8,11 +8,11 @@ from confluent_kafka import AcknowledgeType
 
 from penstock import App, Record
 from penstock.app import Reading, attempts
-from penstock.core.decisions import Send
-from penstock.engine.messages import Delivered
-from penstock.engine.reporter import Reporter
-from penstock.engine.share.batch import Batch
-from penstock.engine.share.workers import Attempted
+from penstock.core.scheduling.effects import Send
+from penstock.engine.dispatch.thread_messages import Delivered
+from penstock.engine.observe.reporter import Reporter
+from penstock.engine.share.acquired_records import Batch
+from penstock.engine.share.share_workers import Attempted
 
 REJECT, RELEASE = AcknowledgeType.REJECT, AcknowledgeType.RELEASE
 

@@ -9,11 +9,11 @@ import pytest
 
 from maven_registry import MavenRegistry, maven_registry
 from penstock.errors import SetupError
-from penstock.jvm import connection
+from penstock.jvm import maven_connection
 from penstock.jvm.coordinates import Artifact, Coordinates
-from penstock.jvm.folders import jar_cache
 from penstock.jvm.jars import resolve
-from penstock.jvm.progress import Progress, silent
+from penstock.jvm.private_files import jar_cache
+from penstock.jvm.progress_callback import Progress, silent
 
 TOOL = "org.example:tool:1"
 TOOL_JAR = "org/example/tool/1/tool-1.jar"
@@ -35,7 +35,7 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MavenR
         monkeypatch.delenv(name.upper(), raising=False)
     monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(connection, "_PAUSE_SECONDS", (0.0, 0.0))
+    monkeypatch.setattr(maven_connection, "_PAUSE_SECONDS", (0.0, 0.0))
     with maven_registry() as made:
         monkeypatch.setenv("PENSTOCK_MAVEN_URL", made.url)
         yield made

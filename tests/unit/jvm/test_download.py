@@ -10,10 +10,10 @@ import pytest
 from bed import wait_for
 from maven_registry import MavenRegistry, maven_registry
 from penstock.errors import ConfigError, SetupError
-from penstock.jvm import connection
 from penstock.jvm import download as downloading
+from penstock.jvm import maven_connection
 from penstock.jvm.download import download
-from penstock.jvm.progress import Progress, silent
+from penstock.jvm.progress_callback import Progress, silent
 
 JAR = "org/example/tool/1/tool-1.jar"
 LIBRARY = "org/example/library/7/library-7.jar"
@@ -36,7 +36,7 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[MavenRegistry]:
     for name in ("http_proxy", "https_proxy", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
-    monkeypatch.setattr(connection, "_PAUSE_SECONDS", (0.0, 0.0))
+    monkeypatch.setattr(maven_connection, "_PAUSE_SECONDS", (0.0, 0.0))
     with maven_registry() as made:
         made.files.update({JAR: b"tool" * 100_000, LIBRARY: b"library"})
         monkeypatch.setenv("PENSTOCK_MAVEN_URL", made.url)

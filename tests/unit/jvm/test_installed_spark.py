@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from penstock.app import App
-from penstock.demo.running import DemoOptions, run_demo
+from penstock.demo.demo_runner import DemoOptions, run_demo
 from penstock.errors import SetupError
 from penstock.jvm.installed_spark import TESTED_SPARK, pyspark_jars, spark_version
 from penstock.spark import fetch_jars
-from penstock.spark.session import spark_session
-from penstock.spark.shipping import shipment_of
+from penstock.spark.session.shipping import shipment_of
+from penstock.spark.session.spark_session import spark_session
 
 ROOT = Path(__file__).parents[3]
 

@@ -10,11 +10,11 @@ import pytest
 
 from maven_registry import MavenRegistry, maven_registry
 from penstock.errors import SetupError
-from penstock.jvm import connection, jars
+from penstock.jvm import jars, maven_connection
 from penstock.jvm.coordinates import Artifact, Coordinates
-from penstock.jvm.folders import jar_cache
 from penstock.jvm.jars import resolve
 from penstock.jvm.manifest import Manifest
+from penstock.jvm.private_files import jar_cache
 
 TOOL = Coordinates("Tool 1", (Artifact("org.example", "tool", "1"),), lock="tool.sha256")
 ARCHIVE = Coordinates("Tool 1", TOOL.artifacts, lock="tool.sha256", unpack=True)
@@ -27,7 +27,7 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MavenR
     """One whose files at the time of the question are what the lock lists, unless a test says otherwise."""
     monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setattr(connection, "_PAUSE_SECONDS", (0.0, 0.0))
+    monkeypatch.setattr(maven_connection, "_PAUSE_SECONDS", (0.0, 0.0))
     with maven_registry() as made:
         made.files.update({JAR: b"tool", LIBRARY: b"library"})
         monkeypatch.setenv("PENSTOCK_MAVEN_URL", made.url)

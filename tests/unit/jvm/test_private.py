@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.jvm.folders import make_private, open_private, write_durably
+from penstock.jvm.private_files import make_private, open_private, write_durably
 
 
 @pytest.fixture(autouse=True)

@@ -7,12 +7,12 @@ from pathlib import Path
 import confluent_kafka
 import pytest
 
-from penstock.core.settings.checking import WRITABLE
 from penstock.core.settings.names import SETTINGS, Numbers
 from penstock.core.settings.reserved import RESERVED
+from penstock.core.settings.validation import WRITABLE
 from penstock.errors import ConfigError
 from penstock.kafka import make_consumer, make_producer
-from penstock.kafka.settings import admin_settings, consumer_settings, producer_settings
+from penstock.kafka.client.settings_by_client import admin_settings, consumer_settings, producer_settings
 
 # A line of what the library prints about itself: name, side, range, and somewhere the type.
 _LINE = re.compile(r"^(\S+)\s*\|\s*([CP*])\s*\|(.*?)\|.*\*Type: ([^*]+)\*")

@@ -8,8 +8,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from penstock.errors import ServerError
-from penstock.kafka import cluster
-from penstock.kafka.cluster import Cluster
+from penstock.kafka.admin import cluster
+from penstock.kafka.admin.cluster import Cluster
 
 NOBODY_YET = KafkaError(KafkaError.INVALID_REPLICATION_FACTOR, "All brokers are currently fenced")
 NOT_ALLOWED = KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED)

@@ -7,8 +7,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from penstock.errors import PenstockError, ServerError
-from penstock.kafka import transactions
-from penstock.kafka.transactions import Transaction
+from penstock.kafka.client import transactions
+from penstock.kafka.client.transactions import Transaction
 
 
 class Deaf:

@@ -7,7 +7,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from penstock.errors import SetupError
 from penstock.kafka import make_consumer
-from penstock.kafka.transactions import group_metadata, member_in, metadata_of_member
+from penstock.kafka.client.transactions import group_metadata, member_in, metadata_of_member
 
 NOWHERE = "127.0.0.1:1"
 

@@ -11,21 +11,21 @@ from hypothesis import strategies as st
 from penstock import App
 from penstock.assign import Assignment, CooperativeSticky, Group, Range, Topic
 from penstock.assign.sticky.user_data import read_cooperative, read_sticky, write_sticky
-from penstock.core import subscriptions
+from penstock.core.progress import group_metadata
 from penstock.errors import ConfigError
-from penstock.kafka.coordinator import Joined, Seat
-from penstock.kafka.dividing import Leader, wanted_topics
-from penstock.kafka.membership import GroupMember
-from penstock.kafka.notices import Lose
-from penstock.kafka.open_settings import open_settings
-from penstock.kafka.subscription import (
+from penstock.kafka.client.kafka_python import ConsumerProtocolSubscription
+from penstock.kafka.client.kafka_python_settings import open_settings
+from penstock.kafka.group.coordinator import Joined, Seat
+from penstock.kafka.group.leader import Leader, wanted_topics
+from penstock.kafka.group.membership_events import Lose
+from penstock.kafka.group.self_managed_member import GroupMember
+from penstock.kafka.group.subscription_format import (
     Ballot,
     read_assignment,
     read_subscription,
     write_assignment,
     write_subscription,
 )
-from penstock.kafka.wire import ConsumerProtocolSubscription
 
 BALLOT = Ballot(("dealt", "range"))
 NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
@@ -49,7 +49,7 @@ def test_a_subscription_is_read_as_it_was_written(
     assert (member.topics, member.rack, frozenset(member.owned)) == ((topic,), rack, owned)
     assert (member.generation, member.static_id) == (None if generation < 0 else generation, "s")
     assert (member.user_data or b"", ballot) == (user_data or b"", BALLOT)
-    told = subscriptions.read_subscription(written)
+    told = group_metadata.read_subscription(written)
     assert told is not None
     assert (told.topics, told.is_open) == ((topic,), True), "seen from outside of the group"
 
@@ -192,10 +192,10 @@ def test_nothing_is_committed_by_one_who_has_not_heard_of_the_last_loss() -> Non
 
 
 def test_without_kafka_python_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "penstock.kafka.wire")
+    monkeypatch.delitem(sys.modules, "penstock.kafka.client.kafka_python")
     monkeypatch.setitem(sys.modules, "kafka", None)
     for name in [name for name in sys.modules if name.startswith("kafka.")]:
         monkeypatch.delitem(sys.modules, name)
     with pytest.raises(ConfigError) as caught:
-        importlib.import_module("penstock.kafka.wire")
+        importlib.import_module("penstock.kafka.client.kafka_python")
     assert "penstock[assignors]" in caught.value.hint

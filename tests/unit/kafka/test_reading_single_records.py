@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Message, TopicPartition
 
 from penstock.kafka import Cluster
-from penstock.kafka.reading import read_places
+from penstock.kafka.read.read_records import read_places
 
 _LENGTH = 100_000
 
@@ -55,7 +55,7 @@ def consumers(monkeypatch: pytest.MonkeyPatch) -> list[LogConsumer]:
         made.append(LogConsumer())
         return made[-1]
 
-    monkeypatch.setattr("penstock.kafka.reading.make_consumer", make)
+    monkeypatch.setattr("penstock.kafka.read.read_records.make_consumer", make)
     return made
 
 

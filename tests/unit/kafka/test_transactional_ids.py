@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.kafka.transactions import transactional_id
+from penstock.kafka.client.transactions import transactional_id
 
 _TOPICS = st.text("ab.-_", min_size=1, max_size=4)
 _PLACES = st.tuples(st.text(max_size=4), _TOPICS, st.integers(0, 12))

@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.kafka.logs import Bounds
+from penstock.kafka.admin.log_bounds import Bounds
 from penstock.ops.key_skew import KeySketch, _starts
 
 

@@ -8,17 +8,17 @@ from typing import Any, cast
 import pytest
 from prometheus_client import generate_latest
 
-from penstock.cli.metrics import serve_metrics
-from penstock.core import events
-from penstock.core.end_history import EndHistory
-from penstock.core.histogram import Histogram
-from penstock.core.record import TopicPartition as Place
+from penstock.cli.runtime.metrics_server import serve_metrics
+from penstock.core.progress.end_history import EndHistory
+from penstock.core.records.record import TopicPartition as Place
+from penstock.core.reports import events
+from penstock.core.reports.histogram import Histogram
 from penstock.engine import HealthBoard
-from penstock.engine.vitals import Stopwatches, Vitals
+from penstock.engine.observe.member_metrics import Stopwatches, Vitals
 from penstock.errors import ConfigError, PenstockError, ServerError, SetupError
 from penstock.kafka import Cluster
-from penstock.kafka.logs import Bounds
-from penstock.ops.lag import PartitionLag
+from penstock.kafka.admin.log_bounds import Bounds
+from penstock.ops.group_lag import PartitionLag
 from penstock.ops.metrics import METRICS, LagWatch, Tally
 from penstock.ops.metrics.exporter import make_registry
 from prometheus_text import problems_of, read_metrics
@@ -223,8 +223,8 @@ def test_what_brokers_do_not_tell_stays_as_it_was_and_ages(monkeypatch: pytest.M
         {("t", 0): Bounds(0, 10), ("t", 1): Bounds(0, 20)},
         {("t", 0): Bounds(0, 12), ("t", 1): ServerError("away")},
     ]
-    monkeypatch.setattr("penstock.ops.metrics.lag_watch.Logs.bounds", lambda *_: answers.pop(0))
-    monkeypatch.setattr("penstock.ops.metrics.lag_watch.times_at", lambda *_: {})
+    monkeypatch.setattr("penstock.ops.metrics.lag_poller.Logs.bounds", lambda *_: answers.pop(0))
+    monkeypatch.setattr("penstock.ops.metrics.lag_poller.times_at", lambda *_: {})
     watch, cluster = LagWatch(no_cluster, dict), cast("Cluster", None)
     watch._look(cluster, {("g", "t", 0): 10, ("g", "t", 1): 15})
     looked = watch._looked

@@ -4,11 +4,11 @@ import random
 
 import pytest
 
-from penstock.core.tracker import Tracker
+from penstock.core.progress.tracker import Tracker
 from penstock.errors import StateError
-from penstock.kafka.groups import Commit
-from penstock.kafka.logs import Bounds
-from penstock.ops.lag import offset_map_of
+from penstock.kafka.admin.consumer_groups import Commit
+from penstock.kafka.admin.log_bounds import Bounds
+from penstock.ops.group_lag import offset_map_of
 from penstock.ops.replay import _commit, _tracker
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from penstock.core.counts import Counts
-from penstock.core.events import Stopped, Stopping
+from penstock.core.reports.events import Stopped, Stopping
+from penstock.core.reports.record_counts import Counts
 from penstock.errors import ServerError
 from penstock.ops.runs import alive, look_again, registered, runs_folder
 

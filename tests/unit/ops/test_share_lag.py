@@ -2,9 +2,9 @@
 
 import pytest
 
-from penstock.core.lag_rules import Status
-from penstock.kafka.groups import SHARE, GroupDescription, GroupMember
-from penstock.ops.lag import PartitionLag, _judged_by_state
+from penstock.core.progress.lag_status import Status
+from penstock.kafka.admin.consumer_groups import SHARE, GroupDescription, GroupMember
+from penstock.ops.group_lag import PartitionLag, _judged_by_state
 
 MEMBER = GroupMember("m", "c", "h", None, (), ())
 

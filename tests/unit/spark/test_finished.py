@@ -1,7 +1,7 @@
 """What the local engine had finished ahead, as Spark reads it."""
 
-from penstock.core.offset_map import encode
-from penstock.core.record import TopicPartition
+from penstock.core.progress.offset_map import encode
+from penstock.core.records.record import TopicPartition
 from penstock.spark.finished import above, count, read_maps
 
 A: TopicPartition = ("orders", 0)

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 
 import pytest
 
-from penstock.core.events import CommitFailed, Committed, Error, Event
-from penstock.core.offset_map import decode
-from penstock.core.record import TopicPartition
+from penstock.core.progress.offset_map import decode
+from penstock.core.records.record import TopicPartition
+from penstock.core.reports.events import CommitFailed, Committed, Error, Event
 from penstock.errors import ServerError
 from penstock.spark.group import GroupOffsets, refuse_members
 

@@ -7,7 +7,7 @@ import pytest
 
 from penstock.errors import SetupError
 from penstock.jvm.coordinates import Coordinates
-from penstock.spark import session
+from penstock.spark.session import spark_session as session
 
 
 def test_only_the_package_that_penstock_can_do_without_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.core.out_of_range import OutOfRange
-from penstock.core.record import TopicPartition
+from penstock.core.records.out_of_range import OutOfRange
+from penstock.core.records.record import TopicPartition
 from penstock.spark.offsets import EARLIEST, Log, Offsets, Resumption, from_json, resume, to_json
 
 A: TopicPartition = ("orders", 0)

@@ -11,9 +11,9 @@ import pytest
 from pyspark import cloudpickle
 
 from penstock import NO_RETRY, App, Avro, Breaker, Record, Reject, Retry, Skip
-from penstock.core.counts import Counts
-from penstock.core.dead_letter import PREFIX
-from penstock.core.outcome import Away
+from penstock.core.failures.dead_letter import PREFIX
+from penstock.core.failures.outcome import Away
+from penstock.core.reports.record_counts import Counts
 from penstock.errors import ConfigError, ServerError, StateError
 from penstock.spark import run
 from penstock.spark.columns import ROWS

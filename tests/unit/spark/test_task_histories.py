@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock import Record, Reject, Retry, Skip
-from penstock.core.counts import Counts
+from penstock.core.reports.record_counts import Counts
 from spark_tasks import RealTask, declare, source
 
 OUTCOMES = st.sampled_from(["done", "output", "skip", "reject", "once", "twice", "always"])

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from penstock import Record, Retry
-from penstock.core.counts import Counts
+from penstock.core.reports.record_counts import Counts
 from penstock.spark.task import HaltedTaskError, handle_task
 from spark_tasks import RealTask, Task, declare, source
 

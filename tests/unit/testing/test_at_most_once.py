@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from penstock import NO_RETRY, App, Retry
 from penstock.app.guarantees import Delivery
-from penstock.core import events
+from penstock.core.reports import events
 from penstock.errors import ConfigError, HandlerError
 from penstock.testing import Bench
 

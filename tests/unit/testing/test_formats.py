@@ -7,7 +7,7 @@ import pytest
 
 from penstock import NO_RETRY, App, Avro, Registry
 from penstock.codecs import codec_of, decoder_of
-from penstock.core import events
+from penstock.core.reports import events
 from penstock.testing import Bench
 
 SCHEMA = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "int"}]}

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from penstock import App, Record, Retry
-from penstock.core import events
+from penstock.core.reports import events
 from penstock.testing import Bench
 
 

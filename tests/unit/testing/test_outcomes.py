@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from penstock import NO_RETRY, App, HandlerBug, Record, Reject, Retry, Skip
-from penstock.core import events
+from penstock.core.reports import events
 from penstock.errors import HandlerError, ServerError
 from penstock.testing import Bench
 

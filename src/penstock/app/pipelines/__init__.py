@@ -1,10 +1,10 @@
 """Declarations of pipelines: what they read, the function over DataFrames, where rows go."""
 
+from penstock.app.pipelines.backfill_range import Span, read_place
+from penstock.app.pipelines.columns import Shape
 from penstock.app.pipelines.pipeline import ONLY, OutputMode, Pipeline, checked_outputs, checked_sources
-from penstock.app.pipelines.shape import Shape
 from penstock.app.pipelines.sinks import Console, Jdbc, Sink, Table, Topic
 from penstock.app.pipelines.source import META_COLUMNS, VALUE_COLUMN, Source, refuse_meta_columns
-from penstock.app.pipelines.span import Span, read_place
 
 __all__ = [
     "META_COLUMNS",

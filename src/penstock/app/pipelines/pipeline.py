@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
-from penstock.app.fetching import is_topic_name
+from penstock.app.consume_options import is_topic_name
 from penstock.app.guarantees import Delivery
 from penstock.app.pipelines.sinks import Console, Sink, Topic, as_sink
 from penstock.app.pipelines.source import Source, as_source
-from penstock.core.retry import Retry
+from penstock.core.failures.retry import Retry
 from penstock.core.settings import Registry, client_settings, hide_passwords
 from penstock.errors import ConfigError
 

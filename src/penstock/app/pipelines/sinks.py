@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, get_args
 
-from penstock.app.fetching import is_topic_name
+from penstock.app.consume_options import is_topic_name
 from penstock.core.settings import hide_passwords, known
 from penstock.errors import ConfigError
 

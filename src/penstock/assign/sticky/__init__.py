@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from penstock.assign.cooperating import claimed_by_others
+from penstock.assign.cooperative import claimed_by_others
 from penstock.assign.model import Assignment, Group, Member
-from penstock.assign.sticky.claims import Memory
-from penstock.assign.sticky.sharing import share_out
+from penstock.assign.sticky.previous_owners import Memory
+from penstock.assign.sticky.sticky_assignment import share_out
 from penstock.assign.sticky.user_data import read_cooperative, read_sticky, write_cooperative, write_sticky
-from penstock.core.record import TopicPartition
+from penstock.core.records.record import TopicPartition
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Which partitions moved from whom to whom, so that two of one topic do not cross."""
 
 from penstock.assign.java_order import PartitionSet
-from penstock.assign.layout import Layout
+from penstock.assign.partition_index import Layout
 
 Pair = tuple[int, int]
 

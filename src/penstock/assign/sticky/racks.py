@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from penstock.assign.layout import Layout
 from penstock.assign.model import Group, Member
+from penstock.assign.partition_index import Layout
 
 
 class Racks:

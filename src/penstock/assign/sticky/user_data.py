@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from itertools import repeat
 from struct import Struct, error, pack, unpack_from
 
-from penstock.core.record import TopicPartition
+from penstock.core.records.record import TopicPartition
 
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")

@@ -1,7 +1,6 @@
 """Client settings by their Kafka names: which there are, what they take, which are secret."""
 
-from penstock.core.settings.checking import WRITABLE, Translated, client_settings, require_known, translated
-from penstock.core.settings.registry import Registry, registry_of
+from penstock.core.settings.schema_registry import Registry, registry_of
 from penstock.core.settings.secrets import (
     HIDDEN,
     Settings,
@@ -15,6 +14,7 @@ from penstock.core.settings.secrets import (
     shown_setting,
 )
 from penstock.core.settings.sides import for_side
+from penstock.core.settings.validation import WRITABLE, Translated, client_settings, require_known, translated
 
 __all__ = [
     "HIDDEN",

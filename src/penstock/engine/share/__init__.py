@@ -1,5 +1,5 @@
 """mode="share": members of a share group, Kafka's queues. A preview, as the client says of its part."""
 
-from penstock.engine.share.member import ShareMember
+from penstock.engine.share.share_member import ShareMember
 
 __all__ = ["ShareMember"]

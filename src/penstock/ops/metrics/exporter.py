@@ -9,11 +9,11 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from penstock import __version__
-from penstock.core.histogram import Histogram
-from penstock.engine.vitals import Vitals
-from penstock.ops.metrics.catalogue import METRICS, Metric
-from penstock.ops.metrics.lag_watch import LagWatch
-from penstock.ops.metrics.tally import Labels, Tally
+from penstock.core.reports.histogram import Histogram
+from penstock.engine.observe.member_metrics import Vitals
+from penstock.ops.metrics.event_counters import Labels, Tally
+from penstock.ops.metrics.lag_poller import LagWatch
+from penstock.ops.metrics.metric_list import METRICS, Metric
 
 _Family = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily
 _Values = Mapping[Labels, float]

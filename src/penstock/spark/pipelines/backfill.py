@@ -13,22 +13,22 @@ from pyspark.sql import SparkSession
 
 from penstock.app import Pipeline, Start
 from penstock.app.pipelines import Span
-from penstock.core import events
-from penstock.core.counts import Counts
-from penstock.core.outcome import Away
-from penstock.core.record import TopicPartition
+from penstock.core.failures.outcome import Away
+from penstock.core.records.record import TopicPartition
+from penstock.core.reports import events
+from penstock.core.reports.record_counts import Counts
 from penstock.errors import PenstockError, TopicError
 from penstock.kafka import Cluster
-from penstock.spark.failures import query_failure
 from penstock.spark.offsets import Log, Offsets
-from penstock.spark.pipelines.batches import Outlet
-from penstock.spark.pipelines.building import outputs_of
-from penstock.spark.pipelines.exactly_once import ExactlyOnce
-from penstock.spark.pipelines.observing import as_batch, counted, sources_of
-from penstock.spark.pipelines.reading import readable_range
-from penstock.spark.pipelines.schemas import NewSchemasError, Schemas, learn_all, schemas_of
+from penstock.spark.pipelines.observed_counts import as_batch, counted, sources_of
+from penstock.spark.pipelines.output_batches import Outlet
+from penstock.spark.pipelines.read_sources import readable_range
 from penstock.spark.pipelines.sinks import BatchId
+from penstock.spark.pipelines.transactional_writer import ExactlyOnce
+from penstock.spark.pipelines.user_function import outputs_of
+from penstock.spark.pipelines.writer_schemas import NewSchemasError, Schemas, learn_all, schemas_of
 from penstock.spark.source import client_options
+from penstock.spark.spark_errors import query_failure
 
 _WATCH_SECONDS = 0.05
 

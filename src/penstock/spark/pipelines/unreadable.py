@@ -15,15 +15,15 @@ from pyspark.sql import SparkSession
 
 from penstock.app import Pipeline
 from penstock.app.pipelines import Source
-from penstock.core.dead_letter import dead_letter
-from penstock.core.outcome import Failed, Outgoing, Undecodable
-from penstock.core.record import Record, TopicPartition
+from penstock.core.failures.dead_letter import dead_letter
+from penstock.core.failures.outcome import Failed, Outgoing, Undecodable
+from penstock.core.records.record import Record, TopicPartition
 from penstock.kafka import Cluster
-from penstock.kafka.producer import Producer
-from penstock.kafka.reading import read_places
-from penstock.spark.pipelines.decoding import WHY, decoded
-from penstock.spark.pipelines.reasons import reason_of
-from penstock.spark.pipelines.schemas import Schemas
+from penstock.kafka.client.producer import Producer
+from penstock.kafka.read.read_records import read_places
+from penstock.spark.pipelines.decoded_columns import WHY, decoded
+from penstock.spark.pipelines.unreadable_reasons import reason_of
+from penstock.spark.pipelines.writer_schemas import Schemas
 
 _ERROR_TYPE = Undecodable.__name__
 _RAW_SCHEMA = (

@@ -8,7 +8,7 @@ import pytest
 from penstock import App, Console, Jdbc, Source, Table, Topic
 from penstock import engine as local
 from penstock.app import Sink
-from penstock.app.configuring import configured
+from penstock.app.config import configured
 from penstock.errors import ConfigError
 from penstock.testing import Bench
 

@@ -6,7 +6,7 @@ import pytest
 
 from messages import Bill, Order
 from penstock import App, Avro, Console, JsonSchema, Protobuf, Source, Table
-from penstock.app.pipelines.json_shape import json_shape
+from penstock.app.pipelines.json_schema_columns import json_shape
 from penstock.codecs import prepare_formats
 from penstock.errors import ConfigError
 

@@ -13,10 +13,10 @@ import pytest
 from penstock import App
 from penstock.app import Jdbc
 from penstock.app.traceback_text import described
-from penstock.core.dead_letter import dead_letter
-from penstock.core.outcome import failed
-from penstock.core.record import Record
-from penstock.core.retry_topic import retry_record
+from penstock.core.failures.dead_letter import dead_letter
+from penstock.core.failures.outcome import failed
+from penstock.core.failures.retry_topic import retry_record
+from penstock.core.records.record import Record
 from penstock.core.settings import (
     Registry,
     Settings,
@@ -31,7 +31,7 @@ from penstock.core.settings import (
 )
 from penstock.core.settings.names import SETTINGS
 from penstock.errors import ConfigError
-from penstock.kafka.clients import make_consumer
+from penstock.kafka.client.clients import make_consumer
 
 SECRETS = {
     "sasl.password": "hunter2-p",

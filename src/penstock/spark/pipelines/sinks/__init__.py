@@ -10,7 +10,7 @@ from penstock.spark.pipelines.sinks.iceberg import IcebergWriter
 from penstock.spark.pipelines.sinks.jdbc import JdbcWriter
 from penstock.spark.pipelines.sinks.kafka import KafkaWriter
 from penstock.spark.pipelines.sinks.parquet import ParquetWriter
-from penstock.spark.pipelines.sinks.writing import BatchId, Writer
+from penstock.spark.pipelines.sinks.writer import BatchId, Writer
 
 __all__ = ["BatchId", "Writer", "writer_for"]
 

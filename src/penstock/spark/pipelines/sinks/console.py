@@ -5,8 +5,8 @@ import sys
 from pyspark.sql import DataFrame
 
 from penstock.app import Console
-from penstock.core.foreign_text import printable_block
-from penstock.spark.pipelines.sinks.writing import BatchId
+from penstock.core.text.foreign_text import printable_block
+from penstock.spark.pipelines.sinks.writer import BatchId
 
 
 class ConsoleWriter:

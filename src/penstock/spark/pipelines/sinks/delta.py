@@ -3,8 +3,8 @@
 from pyspark.sql import DataFrame
 
 from penstock.app import Table
-from penstock.spark.pipelines.sinks.places import Files, table_folder
-from penstock.spark.pipelines.sinks.writing import BatchId, merge_sql, newest, quoted
+from penstock.spark.pipelines.sinks.table_paths import Files, table_folder
+from penstock.spark.pipelines.sinks.writer import BatchId, merge_sql, newest, quoted
 
 _VIEW = "penstock_rows"
 

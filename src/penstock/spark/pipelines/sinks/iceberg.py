@@ -6,8 +6,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.app import Table
-from penstock.spark.pipelines.sinks.places import absolute
-from penstock.spark.pipelines.sinks.writing import BatchId, merge_sql, newest, quoted
+from penstock.spark.pipelines.sinks.table_paths import absolute
+from penstock.spark.pipelines.sinks.writer import BatchId, merge_sql, newest, quoted
 
 _CATALOG = "org.apache.iceberg.spark.SparkCatalog"
 _TAG_LENGTH = 8

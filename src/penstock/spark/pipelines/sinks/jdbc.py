@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.app import Jdbc
-from penstock.spark.pipelines.sinks.writing import BatchId, newest
+from penstock.spark.pipelines.sinks.writer import BatchId, newest
 
 _DRIVER = "org.postgresql.Driver"
 _NOTES = "penstock_batches"

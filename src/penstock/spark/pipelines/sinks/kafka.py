@@ -9,7 +9,7 @@ from pyspark.sql.types import BinaryType, StringType
 from penstock.app import Topic
 from penstock.app.pipelines import META_COLUMNS
 from penstock.errors import ConfigError
-from penstock.spark.pipelines.sinks.writing import BatchId
+from penstock.spark.pipelines.sinks.writer import BatchId
 
 _AS_THEY_ARE = frozenset({"key", "value", "headers", "topic", "partition"})
 

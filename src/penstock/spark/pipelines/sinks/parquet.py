@@ -4,8 +4,8 @@ from pyspark.sql import DataFrame
 
 from penstock.app import Table
 from penstock.errors import ConfigError, ServerError
-from penstock.spark.pipelines.sinks.places import Files, table_folder
-from penstock.spark.pipelines.sinks.writing import BatchId
+from penstock.spark.pipelines.sinks.table_paths import Files, table_folder
+from penstock.spark.pipelines.sinks.writer import BatchId
 
 # A column for whoever reads the whole table; what begins with an underscore, readers do not see.
 _BATCH = "batch"

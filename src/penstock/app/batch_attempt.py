@@ -1,0 +1,166 @@
+"""One attempt at a batch: decode, call the handler once with all of it, and still one outcome for each record.
+
+A record that cannot be decoded fails alone. Where the handler raises for a batch of several, nobody knows which record
+it was; so each is attempted alone, and the one that is to blame fails alone.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from penstock.app.attempt import RECORDS, beginning, finisher
+from penstock.app.handler import Handler
+from penstock.app.handler_failure import failing
+from penstock.app.offset_store import AlreadyFinished
+from penstock.app.record_adapter import Arguments, Reading
+from penstock.app.task_cancellation import forget_cancellation, raise_if_ended
+from penstock.app.tracing import traced_batch, traced_batch_async
+from penstock.core.failures.outcome import DONE, HELD, Outcome, Skip, Skipped
+from penstock.core.text.plurals import counted
+from penstock.errors import HandlerBug
+
+_Indexes = Sequence[int]
+
+BatchAttempt = Callable[[list[Any], list[int]], list[Outcome]]
+AsyncBatchAttempt = Callable[[list[Any], list[int]], Awaitable[list[Outcome]]]
+
+
+def batch_attempts(handler: Handler, reading: Reading = RECORDS) -> BatchAttempt:
+    """A function that attempts a batch and never raises; it takes the records and which attempt each is at."""
+    batch = _Batch(handler, reading)
+    call = _calling_in_transactions(handler, reading, batch) if handler.signature.takes_transaction else batch.call
+
+    def attempt(records: list[Any], numbers: list[int]) -> list[Outcome]:
+        outcomes, good, arguments = batch.decode(records, numbers)
+        try:
+            if good:
+                call(outcomes, good, records, arguments)
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is an outcome
+            if batch.is_to_blame(error, good, outcomes):
+                return outcomes
+        else:
+            return outcomes
+        # Not inside of the except: then each error from here on would show the first one as its context.
+        for index in good:
+            (outcomes[index],) = attempt([records[index]], [numbers[index]])
+        return outcomes
+
+    return traced_batch(handler, reading, attempt) if handler.tracing else attempt
+
+
+_Call = Callable[[list[Outcome], _Indexes, list[Any], list[Any]], None]
+
+
+def _calling_in_transactions(handler: Handler, reading: Reading, batch: "_Batch") -> _Call:
+    """One transaction for the batch, by which those of its records that are done are finished."""
+    begin, at = beginning(handler, reading), handler.signature.parts.index("tx")
+
+    def call(outcomes: list[Outcome], good: _Indexes, records: list[Any], arguments: list[Any]) -> None:
+        settled = outcomes.copy()
+        with begin() as (arguments[at], finish):
+            batch.call(settled, good, records, arguments)
+            finish([records[index] for index in good if settled[index] is DONE])
+        outcomes[:] = settled
+
+    return call
+
+
+def batch_attempts_async(handler: Handler, reading: Reading = RECORDS) -> AsyncBatchAttempt:
+    """The same for an ``async def`` handler."""
+    batch = _Batch(handler, reading)
+
+    async def attempt(records: list[Any], numbers: list[int]) -> list[Outcome]:
+        if batch.waits(records):
+            # What has to be asked for is remembered then. The loop goes on with other records meanwhile.
+            await reading.aside(batch.decode, records, numbers)
+        outcomes, good, arguments = batch.decode(records, numbers)
+        try:
+            results = await handler.function(*arguments) if good else None
+            batch.settle(outcomes, good, records, results)
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is an outcome
+            raise_if_ended(error)
+            if batch.is_to_blame(error, good, outcomes):
+                return outcomes
+        else:
+            return outcomes
+        await forget_cancellation()
+        for index in good:
+            (outcomes[index],) = await attempt([records[index]], [numbers[index]])
+        return outcomes
+
+    return traced_batch_async(handler, reading, attempt) if handler.tracing else attempt
+
+
+class _Batch:
+    """The steps of an attempt that do not depend on how the handler is called."""
+
+    def __init__(self, handler: Handler, reading: Reading) -> None:
+        self._returned = HELD if handler.commit == "manual" else DONE
+        self._arguments = Arguments(handler, reading)
+        self._to_outcome = finisher(handler, reading)
+        self._function = handler.function
+        self._fail = failing(handler, reading)
+        self._once = handler.is_at_most_once
+
+    def call(self, outcomes: list[Outcome], good: _Indexes, records: list[Any], arguments: list[Any]) -> None:
+        self.settle(outcomes, good, records, self._function(*arguments))
+
+    def outcome_of(self, error: BaseException) -> Outcome:
+        if isinstance(error, AlreadyFinished):
+            return DONE
+        return Skipped(str(error)) if isinstance(error, Skip) else self._fail(error)
+
+    def is_to_blame(self, error: BaseException, good: _Indexes, outcomes: list[Outcome]) -> bool:
+        """Whether the error is that of all of them: of a single one, or where none may be attempted again."""
+        if len(good) > 1 and not self._once:
+            return False
+        for index in good:
+            outcomes[index] = self.outcome_of(error)
+        return True
+
+    def waits(self, records: list[Any]) -> bool:
+        """Whether somebody else has to be asked before these can be decoded."""
+        return self._arguments.may_wait and any(map(self._arguments.waits, records))
+
+    def decode(self, records: list[Any], numbers: list[int]) -> tuple[list[Outcome], _Indexes, list[list[Any]]]:
+        """An outcome for each, done until shown otherwise; which of them can be handled; and the arguments for that."""
+        outcomes: list[Outcome] = [self._returned] * len(records)
+        # A user's own decoder may raise anything; which record it was shows one by one.
+        with suppress(Exception):
+            return outcomes, range(len(records)), self._arguments.of_batch(records, numbers)
+        return outcomes, *self._decode_each(records, numbers, outcomes)
+
+    def _decode_each(
+        self, records: list[Any], numbers: list[int], outcomes: list[Outcome]
+    ) -> tuple[_Indexes, list[list[Any]]]:
+        good: list[int] = []
+        arguments: list[list[Any]] = [[] for _ in self._arguments.parts]
+        for index, record in enumerate(records):
+            try:
+                made = self._arguments.of(record, numbers[index])
+            except Exception as error:  # noqa: BLE001 - a user's own decoder may raise anything
+                outcomes[index] = self.outcome_of(error)
+                continue
+            good.append(index)
+            for values, value in zip(arguments, made, strict=True):
+                values.append(value)
+        return good, arguments
+
+    def settle(self, outcomes: list[Outcome], good: _Indexes, records: list[Any], results: Any) -> None:
+        """Put what the handler returned into the outcomes: nothing for "all done", or one result for each record."""
+        if results is None:
+            return
+        if not isinstance(results, Sequence) or isinstance(results, str | bytes) or len(results) != len(good):
+            what = counted(len(results), "result") if isinstance(results, list | tuple) else type(results).__name__
+            failure = self._fail(HandlerBug(f"the handler returned {what} for {counted(len(good), 'record')}"))
+            for index in good:
+                outcomes[index] = failure
+            return
+        for index, result in zip(good, results, strict=True):
+            if isinstance(result, BaseException):
+                outcomes[index] = self.outcome_of(result)
+            elif result is not None:
+                try:
+                    outcomes[index] = self._to_outcome(records[index], result)
+                except Exception as error:  # noqa: BLE001 - what cannot be encoded fails alone
+                    outcomes[index] = self.outcome_of(error)

@@ -1,0 +1,18 @@
+"""The options of an app from outside of its code: a file, the environment, the command line."""
+
+from penstock.app.config.effective import Configured, Effective, Part, configured
+from penstock.app.config.environment import from_environment
+from penstock.app.config.flags import from_flags
+from penstock.app.config.given_values import Given
+from penstock.app.config.toml_file import from_file
+
+__all__ = [
+    "Configured",
+    "Effective",
+    "Given",
+    "Part",
+    "configured",
+    "from_environment",
+    "from_file",
+    "from_flags",
+]

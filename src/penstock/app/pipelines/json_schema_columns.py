@@ -1,0 +1,90 @@
+"""The fields of a JSON Schema as Spark names them: types and what must be there, so that Spark itself reads the JSON.
+
+All else that such a schema can say (ranges, patterns, alternatives) Spark has no words for, and is not checked.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from penstock.app.pipelines.columns import Shape
+from penstock.errors import ConfigError
+
+_SCALARS = {"boolean": "boolean", "integer": "long", "number": "double", "string": "string"}
+_VARIANT = "variant"
+
+
+def json_shape(text: str) -> Shape:
+    content = json.loads(text)
+    schema = _Reader(content).type(content)
+    if not isinstance(schema, dict) or schema["type"] != "struct":
+        raise ConfigError(
+            "JsonSchema: the schema has no properties that could be columns.",
+            hint='Give it "type": "object" and "properties", or read the values with value=dict.',
+        )
+    return Shape(schema, {})
+
+
+class _Reader:
+    """Goes through a schema; ``inside`` are the references that it has followed to where it is."""
+
+    def __init__(self, root: Any) -> None:
+        self._root = root
+
+    def type(self, schema: Any, inside: tuple[str, ...] = ()) -> Any:
+        """Spark's type of it; VARIANT where it can be several things."""
+        schema, inside = self._followed(schema, inside)
+        kinds = _kinds(schema)
+        if len(kinds) != 1:
+            return _VARIANT
+        if kinds == {"array"}:
+            items = schema.get("items", True)
+            return {"type": "array", "elementType": self.type(items, inside), "containsNull": self._may_be_null(items)}
+        return self._object(schema, inside) if kinds == {"object"} else _SCALARS.get(kinds.pop(), _VARIANT)
+
+    def _object(self, schema: Mapping[str, Any], inside: tuple[str, ...]) -> Any:
+        fields, required = schema.get("properties"), schema.get("required", ())
+        if fields:
+            return {
+                "type": "struct",
+                "fields": [
+                    {
+                        "name": name,
+                        "type": self.type(inner, inside),
+                        "nullable": name not in required or self._may_be_null(inner),
+                        "metadata": {},
+                    }
+                    for name, inner in fields.items()
+                ],
+            }
+        values = schema.get("additionalProperties")
+        if not isinstance(values, Mapping):
+            return _VARIANT
+        inner = self.type(values, inside)
+        nulls = self._may_be_null(values)
+        return {"type": "map", "keyType": "string", "valueType": inner, "valueContainsNull": nulls}
+
+    def _may_be_null(self, schema: Any) -> bool:
+        schema, _ = self._followed(schema, ())
+        said = schema.get("type") if isinstance(schema, Mapping) else None
+        return said is None or said == "null" or (isinstance(said, list) and "null" in said)
+
+    def _followed(self, schema: Any, inside: tuple[str, ...]) -> tuple[Any, tuple[str, ...]]:
+        """What a reference points to within the schema; any other, and a circle, is left open."""
+        while isinstance(schema, Mapping) and "$ref" in schema:
+            name = str(schema["$ref"])
+            if name in inside or not name.startswith("#/"):
+                return True, inside
+            inside = (*inside, name)
+            schema = self._root
+            for part in name[2:].split("/"):
+                schema = schema.get(part, True) if isinstance(schema, Mapping) else True
+        return schema, inside
+
+
+def _kinds(schema: Any) -> set[str]:
+    """Which of JSON's types it allows, but for null; none where it does not say."""
+    if not isinstance(schema, Mapping):
+        return set()
+    said = schema.get("type", "object" if "properties" in schema else [])
+    return {said} - {"null"} if isinstance(said, str) else set(said) - {"null"}

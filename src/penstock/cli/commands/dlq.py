@@ -1,0 +1,388 @@
+"""``penstock dlq``."""
+
+import json
+import re
+import sys
+import threading
+import time
+from dataclasses import replace
+from enum import StrEnum
+from itertools import islice
+from typing import Annotated, Any
+
+import typer
+from rich.columns import Columns
+from rich.panel import Panel
+from rich.progress import Progress
+
+from penstock.cli.commands.lag import PANEL
+from penstock.cli.console.completion import OptionalTopicName, TopicName
+from penstock.cli.console.confirm import confirm
+from penstock.cli.console.connect import ClientSettings, ConfigFile, connect
+from penstock.cli.console.dead_letter_tables import Noted, say_no_topics, show_piles, show_topics
+from penstock.cli.console.decode_flags import KeyAs, OfApp, RegistryUrl, ValueAs, lens_for
+from penstock.cli.console.edit_dead_letter import edit_letter
+from penstock.cli.console.screen import block, err, out, print_json
+from penstock.cli.console.shared_options import Brokers, Json
+from penstock.cli.console.tables import moment, print_table
+from penstock.cli.runtime.stop_signals import stop_on_signals
+from penstock.core.failures.dead_letter_headers import returns_of
+from penstock.core.filters.expression import Expression
+from penstock.core.settings import shown_command
+from penstock.core.text.foreign_text import printable_json, printable_line
+from penstock.core.text.plurals import at_most, counted
+from penstock.core.text.readable_bytes import as_plain, readable
+from penstock.core.text.timestamps import moment_or_ago
+from penstock.errors import ConfigError, TopicError
+from penstock.ops.dead_letters import Choice, Letter, chosen_letters, dead_letter_topics, piles
+from penstock.ops.record_view import LensFor, Seen
+from penstock.ops.replay import PARKED, Replay, ReplayPlan, Sent, Wish
+from penstock.ops.replay_audit import Audit
+
+_LS_EXAMPLES = """
+[bold]Examples[/]
+
+  penstock dlq ls                                  topics that look like dead letters
+  penstock dlq ls orders.dlq                       by source, group and reason
+  penstock dlq ls orders.dlq --by hour --since 1d
+"""
+_SHOW_EXAMPLES = """
+[bold]Examples[/]
+
+  penstock dlq show orders.dlq --reason ValueError --limit 3
+  penstock dlq show orders.dlq --at 0:17
+  penstock dlq show orders.dlq --where 'value["amount"] > 100' --json
+  penstock dlq show orders.dlq --value-as avro
+  penstock dlq show orders.dlq --app shop:app      as the handler that failed would decode it
+"""
+_REPLAY_EXAMPLES = """
+[bold]Examples[/]
+
+  penstock dlq replay orders.dlq                             shows what would go where
+  penstock dlq replay orders.dlq --execute                   to where each came from, each once
+  penstock dlq replay orders.dlq --reason Timeout --since 2h --rate 50 --execute --yes
+  penstock dlq replay orders.dlq --to orders.fixed --execute
+  penstock dlq replay orders.dlq --at 0:17 --edit --execute  one letter, through your editor
+"""
+_SPOT = re.compile(r"(\d{1,10}):(\d{1,19})")
+
+
+class By(StrEnum):
+    reason = "reason"
+    source = "source"
+    group = "group"
+    hour = "hour"
+
+
+Reason = Annotated[str, typer.Option(metavar="TEXT", help="Only where the error or its message has this in it.")]
+Source = Annotated[str, typer.Option(metavar="TOPIC", help="Only records that came from this topic.")]
+OfGroup = Annotated[str, typer.Option("--group", metavar="GROUP", help="Only records that failed in this group.")]
+Since = Annotated[str | None, typer.Option(metavar="TIME", help="Only what died since: 2h, or 2030-01-31T12:00:00.")]
+Until = Annotated[str | None, typer.Option(metavar="TIME", help="Only what died before: 2h, or 2030-01-31T12:00:00.")]
+Key = Annotated[str | None, typer.Option(metavar="TEXT", help="Only records with this key.")]
+Where = Annotated[
+    str | None, typer.Option(metavar="EXPR", help="Only where this is true of the record, in Python's syntax.")
+]
+At = Annotated[list[str] | None, typer.Option("--at", metavar="P:OFFSET", help="Only this letter. May be repeated.")]
+
+
+def register(app: typer.Typer) -> None:
+    dlq = typer.Typer(help="Dead letters: list, show, replay.", no_args_is_help=True)
+    dlq.command("ls", epilog=_LS_EXAMPLES)(ls)
+    dlq.command("show", epilog=_SHOW_EXAMPLES)(show)
+    dlq.command("replay", epilog=_REPLAY_EXAMPLES)(replay)
+    app.add_typer(dlq, name="dlq", rich_help_panel=PANEL)
+
+
+def ls(
+    topic: OptionalTopicName = None,
+    *,
+    by: Annotated[
+        By | None, typer.Option(help="What letters of a line have in common: their reason unless you choose.")
+    ] = None,
+    reason: Reason = "",
+    source: Source = "",
+    group: OfGroup = "",
+    since: Since = None,
+    until: Until = None,
+    key: Key = None,
+    where: Where = None,
+    brokers: Brokers = None,
+    config: ConfigFile = None,
+    settings: ClientSettings = None,
+    as_json: Json = False,
+) -> None:
+    """How many dead letters there are, and why; without a topic or an option, which topics look like they hold some."""
+    choice = _choice(reason=reason, source=source, group=group, since=since, until=until, key=key, where=where)
+    cluster = connect(brokers, config, settings)
+    if topic is None and by is None and choice == Choice():
+        show_topics(dead_letter_topics(cluster), as_json=as_json)
+        return
+    topics = [topic] if topic is not None else list(dead_letter_topics(cluster))
+    if not topics and not as_json:
+        say_no_topics()
+        return
+    chosen, noted = by or By.reason, Noted()
+    found = {name: piles(noted(chosen_letters(cluster, name, choice)), by=chosen) for name in topics}
+    _tell_misses(choice)
+    show_piles(found, by=chosen, named=topic is not None, as_json=as_json)
+    if topic is not None:
+        noted.warn(topic)
+
+
+def show(
+    topic: TopicName,
+    *,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many.")] = 10,
+    at: At = None,
+    reason: Reason = "",
+    source: Source = "",
+    group: OfGroup = "",
+    since: Since = None,
+    until: Until = None,
+    key: Key = None,
+    where: Where = None,
+    value_as: ValueAs = None,
+    key_as: KeyAs = None,
+    app: OfApp = None,
+    registry: RegistryUrl = None,
+    brokers: Brokers = None,
+    config: ConfigFile = None,
+    settings: ClientSettings = None,
+    as_json: Json = False,
+) -> None:
+    """Dead letters one by one: the record, and beside it why it is here."""
+    choice = _choice(reason=reason, source=source, group=group, since=since, until=until, key=key, where=where, at=at)
+    lens = lens_for(value_as=value_as, key_as=key_as, app=app, registry=registry, config=config)
+    choice = replace(choice, values=lambda letter: letter.values(_seen(letter, lens)))
+    cluster = connect(brokers, config, settings)
+    noted = Noted()
+    letters = list(noted(islice(chosen_letters(cluster, topic, choice), limit)))
+    _tell_misses(choice)
+    noted.warn(topic)
+    if as_json:
+        print_json({"topic": topic, "letters": [_letter_json(each, _seen(each, lens)) for each in letters]})
+        return
+    for each in letters:
+        out.print(Columns([_record_panel(each, _seen(each, lens)), _note_panel(each)], expand=True))
+        if each.note.traceback:
+            out.print(block(each.note.traceback, indent="  "), soft_wrap=True)
+    if not letters:
+        err.print("No letters.")
+
+
+def replay(
+    topic: TopicName,
+    *,
+    to: Annotated[str | None, typer.Option(metavar="TOPIC", help="All of them there; else each to its source.")] = None,
+    rate: Annotated[float | None, typer.Option(min=0.001, metavar="N", help="At most so many a second.")] = None,
+    returns: Annotated[
+        int, typer.Option("--max-returns", min=1, metavar="N", help=f"One replayed so often goes to TOPIC{PARKED}.")
+    ] = 3,
+    again: Annotated[bool, typer.Option("--again", help="Also what was replayed before.")] = False,
+    edit: Annotated[bool, typer.Option("--edit", help="Change the one letter of --at in your editor first.")] = False,
+    at: At = None,
+    reason: Reason = "",
+    source: Source = "",
+    group: OfGroup = "",
+    since: Since = None,
+    until: Until = None,
+    key: Key = None,
+    where: Where = None,
+    execute: Annotated[bool, typer.Option("--execute", help="Do it; without this it is only shown.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="With --execute: do not ask.")] = False,
+    brokers: Brokers = None,
+    config: ConfigFile = None,
+    settings: ClientSettings = None,
+    as_json: Json = False,
+) -> None:
+    """Send dead letters back to where they came from, each once, however often this is interrupted.
+
+    It only shows what would happen, until --execute. The same command goes on where the last one stopped.
+    """
+    if edit and len(at or ()) != 1:
+        raise ConfigError(
+            "--edit is for one letter.", hint="Name it with --at PARTITION:OFFSET; `dlq show` lists them."
+        )
+    choice = _choice(reason=reason, source=source, group=group, since=since, until=until, key=key, where=where, at=at)
+    cluster = connect(brokers, config, settings)
+    job = Replay(cluster, Wish(topic, choice, to=to, returns=returns, rate=rate, again=again))
+    plan = job.plan()
+    _tell_misses(choice)
+    if not as_json:
+        _show_plan(topic, plan)
+    if at and not plan.total and not plan.done_before:
+        raise TopicError(f"No such letter in {topic}, or none that can be replayed.", hint="`dlq show` lists them.")
+    sent = Sent()
+    stop = threading.Event()
+    if execute and plan.total:
+        confirm(_question(plan), yes=yes)
+        audit = Audit(cluster.id(), command=shown_command(sys.argv))
+        with (
+            Progress(console=err, disable=as_json or not err.is_terminal, transient=True) as bar,
+            stop_on_signals(stop, lambda line: err.print(line, style="bold")),
+        ):
+            task = bar.add_task("letters", total=plan.total)
+            sent = job.carry_out(
+                plan,
+                audit=audit,
+                stop=stop,
+                progress=lambda count: bar.update(task, completed=count),
+                edit=edit_letter if edit else None,
+            )
+    if as_json:
+        print_json(_plan_json(plan, sent=sent, executed=execute))
+    elif not execute:
+        err.print("Nothing was changed: this is what --execute would do.", style="bold")
+    else:
+        _tell_sent(topic, plan, sent)
+    # Fewer than planned without a stop: a replay that this one took over from had sent them meanwhile.
+    if stop.is_set() and sent.total < plan.total:
+        err.print("The same command sends the rest.", style="yellow")
+        raise typer.Exit(1)
+
+
+def _question(plan: ReplayPlan) -> str:
+    going, parked = plan.going.total(), counted(plan.parked, "letter")
+    if not going:
+        return f"Park {parked}, which came back too often?"
+    return f"Replay {counted(going, 'letter')}" + (f", and park {parked}?" if plan.parked else "?")
+
+
+def _tell_sent(topic: str, plan: ReplayPlan, sent: Sent) -> None:
+    going = plan.going.total()
+    if going or not plan.parked:
+        out.print(f"Replayed {sent.replayed:,} of {counted(going, 'letter')}.")
+    if plan.parked:
+        out.print(f"Parked {sent.parked:,} of {counted(plan.parked, 'letter')} in {topic}{PARKED}.")
+
+
+def _choice(
+    *,
+    reason: str,
+    source: str,
+    group: str,
+    since: str | None,
+    until: str | None,
+    key: str | None,
+    where: str | None,
+    at: list[str] | None = None,
+) -> Choice:
+    now = time.time()
+    return Choice(
+        reason=reason,
+        source=source,
+        group=group,
+        key=None if key is None else key.encode(),
+        since=None if since is None else moment_or_ago(since, now=now, name="--since"),
+        until=None if until is None else moment_or_ago(until, now=now, name="--until"),
+        where=None if where is None else Expression(where),
+        at=frozenset(_spot(each) for each in at or ()),
+    )
+
+
+def _spot(text: str) -> tuple[int, int]:
+    match = _SPOT.fullmatch(text)
+    if match is None:
+        raise ConfigError(f"--at {text!r} is no place in a topic.", hint="Write PARTITION:OFFSET, such as 0:17.")
+    return int(match[1]), int(match[2])
+
+
+def _tell_misses(choice: Choice) -> None:
+    where = choice.where
+    if where is not None and where.misses:
+        err.print(
+            f"--where failed for {counted(where.misses, 'record')}, which did not match: {where.example}",
+            style="yellow",
+            markup=False,
+        )
+
+
+def _show_plan(topic: str, plan: ReplayPlan) -> None:
+    rows = [(target, reason, f"{count:,}") for (target, reason), count in plan.going.most_common()]
+    if plan.parked:
+        rows.append((topic + PARKED, "came back too often", f"{plan.parked:,}"))
+    if rows:
+        print_table(("TO", "REASON", "LETTERS"), rows, right=("LETTERS",))
+    left = {
+        "they were replayed before": at_most(plan.done_before, "letter"),
+        "they were not chosen": counted(plan.left_out, "letter"),
+        "no source is known (use --to)": counted(plan.homeless, "letter"),
+    }
+    for why, count in left.items():
+        if not count.startswith("0 "):
+            err.print(f"Not replayed, because {why}: {count}.")
+    if not rows:
+        err.print("Nothing to replay.")
+
+
+def _plan_json(plan: ReplayPlan, *, sent: Sent, executed: bool) -> dict[str, Any]:
+    return {
+        "executed": executed,
+        "sent": sent.total,
+        "sent_back": sent.replayed,
+        "sent_to_parked": sent.parked,
+        "going": [{"to": target, "reason": reason, "letters": count} for (target, reason), count in plan.going.items()],
+        "parked": plan.parked,
+        "replayed_before": plan.done_before,
+        "not_chosen": plan.left_out,
+        "no_known_source": plan.homeless,
+    }
+
+
+def _seen(letter: Letter, lens: LensFor) -> Seen:
+    """As whoever failed on it would have seen it."""
+    return lens(letter.note.topic, letter.note.group).see(letter.record)
+
+
+def _letter_json(letter: Letter, seen: Seen) -> dict[str, Any]:
+    record, note = letter.record, letter.note
+    return {
+        "partition": record.partition,
+        "offset": record.offset,
+        **seen.as_json(),
+        "headers": {name: as_plain(readable(value)) for name, value in record.headers},
+        "style": note.style,
+        "source": {
+            "topic": note.topic,
+            "partition": note.partition,
+            "offset": note.offset,
+            "timestamp_ms": note.timestamp_ms,
+        },
+        "group": note.group,
+        "attempts": note.attempts,
+        "error_type": note.error_type,
+        "message": note.message,
+        "traceback": note.traceback,
+        "died_at": letter.died_at,
+        "returns": returns_of(record.headers),
+    }
+
+
+def _record_panel(letter: Letter, seen: Seen) -> Panel:
+    record, value = letter.record, seen.value
+    is_whole = isinstance(value, dict | list) and seen.value_problem is None and not _is_hex(value)
+    whole = json.dumps(value, indent=2, ensure_ascii=False) if is_whole else None
+    shown = seen.value_text(record) if whole is None else printable_json(whole)
+    lines = [f"key    {seen.key_text(record)}", "", shown]
+    return Panel(block("\n".join(lines)), title=block(str(record)), title_align="left")
+
+
+def _is_hex(value: Any) -> bool:
+    return isinstance(value, dict) and set(value) == {"hex"}
+
+
+def _note_panel(letter: Letter) -> Panel:
+    note = letter.note
+    source = f"{note.topic}[{note.partition}]@{note.offset}" if note.topic else "unknown"
+    facts = {
+        "source": source,
+        "group": note.group,
+        "attempts": note.attempts,
+        "returns": returns_of(letter.record.headers) or None,
+        "died": moment(letter.died_at),
+        "error": note.error_type,
+        "message": note.message,
+    }
+    lines = [f"{name:<9}{printable_line(str(value))}" for name, value in facts.items() if value not in (None, "")]
+    return Panel(block("\n".join(lines)), title=block(note.style or "no notes"), title_align="left")

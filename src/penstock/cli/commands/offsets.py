@@ -1,0 +1,333 @@
+"""``penstock offsets``."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from penstock.cli.commands.lag import PANEL
+from penstock.cli.console.completion import GroupName, OptionalGroupNames
+from penstock.cli.console.confirm import confirm
+from penstock.cli.console.connect import ClientSettings, ConfigFile, connect
+from penstock.cli.console.screen import err, out, print_file, print_json
+from penstock.cli.console.shared_options import Brokers, Json
+from penstock.cli.console.tables import moment as shown_moment
+from penstock.cli.console.tables import print_table
+from penstock.core.progress.offset_csv import Plan, read_offsets, write_offsets
+from penstock.core.progress.reset_rules import Scenario, To
+from penstock.core.text.plurals import at_most, counted
+from penstock.core.text.timestamps import moment, span
+from penstock.errors import ConfigError, StateError
+from penstock.kafka.admin.cluster import Cluster
+from penstock.kafka.admin.consumer_groups import Groups
+from penstock.ops.offset_backups import Save
+from penstock.ops.offset_reset import Move, Offsets, ResetPlan, parse_scope
+
+_RESET_EXAMPLES = """
+[bold]Examples[/]
+
+  penstock offsets reset shipping --topic orders --to-earliest              shows what it would do
+  penstock offsets reset shipping --topic orders --to-earliest --execute    does it, after a question
+  penstock offsets reset shipping --topic orders:0,2 --shift-by -100
+  penstock offsets reset shipping --all-topics --to-datetime 2030-01-31T12:00:00
+  penstock offsets reset shipping billing --all-topics --by-duration 2h
+  penstock offsets undo shipping --execute                                  as it was before
+"""
+_UNDO_EXAMPLES = """
+[bold]Examples[/]
+
+  penstock offsets undo shipping                  shows what it would do
+  penstock offsets undo shipping --execute
+"""
+_EXPORT_EXAMPLES = """
+[bold]Examples[/]
+
+  penstock offsets export shipping > shipping.csv
+  penstock offsets import shipping shipping.csv --execute
+"""
+_COLUMNS = ("GROUP", "TOPIC", "PARTITION", "OLD-OFFSET", "NEW-OFFSET", "REPEATED", "SKIPPED", "FROM", "TO", "NOTE")
+_NUMBERS = _COLUMNS[2:7]
+
+Execute = Annotated[bool, typer.Option("--execute", help="Do it; without this it is only shown.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="With --execute: do not ask.")]
+Checkpoint = Annotated[
+    str | None,
+    typer.Option(metavar="DIR", help="Where Spark keeps the progress of the group, if `run` was given --checkpoint."),
+]
+NewGroup = Annotated[bool, typer.Option("--new-group", help="The group may not exist yet.")]
+AllGroups = Annotated[bool, typer.Option("--all-groups", help="Every group of consumers.")]
+
+
+def register(app: typer.Typer) -> None:
+    offsets = typer.Typer(help="A group's offsets: set, undo, export, import.", no_args_is_help=True)
+    offsets.command("reset", epilog=_RESET_EXAMPLES)(reset)
+    offsets.command("undo", epilog=_UNDO_EXAMPLES)(undo)
+    offsets.command("export", epilog=_EXPORT_EXAMPLES)(export)
+    offsets.command("import", epilog=_EXPORT_EXAMPLES)(import_)
+    app.add_typer(offsets, name="offsets", rich_help_panel=PANEL)
+
+
+def reset(
+    groups: OptionalGroupNames = None,
+    *,
+    all_groups: AllGroups = False,
+    topics: Annotated[
+        list[str] | None,
+        typer.Option("--topic", metavar="TOPIC[:0,2]", help="This topic, or some of its partitions. May be repeated."),
+    ] = None,
+    all_topics: Annotated[bool, typer.Option("--all-topics", help="Everything the group has committed.")] = False,
+    to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To the start of the log.")] = False,
+    to_latest: Annotated[bool, typer.Option("--to-latest", help="To its end.")] = False,
+    to_current: Annotated[bool, typer.Option("--to-current", help="To what is committed; else to the end.")] = False,
+    to_offset: Annotated[int | None, typer.Option(metavar="N", help="To this offset.")] = None,
+    shift_by: Annotated[int | None, typer.Option(metavar="N", help="Forward, or back with a negative number.")] = None,
+    to_datetime: Annotated[
+        str | None, typer.Option(metavar="TIME", help="To the first record from then on: 2030-01-31T12:00:00, in UTC.")
+    ] = None,
+    by_duration: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="To that long ago: 2h, or P1DT2H as in Java.")
+    ] = None,
+    from_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="To the offsets in a CSV file, as of `export`.")
+    ] = None,
+    checkpoint: Checkpoint = None,
+    new_group: NewGroup = False,
+    execute: Execute = False,
+    yes: Yes = False,
+    brokers: Brokers = None,
+    config: ConfigFile = None,
+    settings: ClientSettings = None,
+    as_json: Json = False,
+) -> None:
+    """Set the offsets of groups that have no members; it only shows what would happen, until --execute.
+
+    A group that ran on Spark here has its checkpoint set aside too, and the offset map of a group of ours is cleared.
+    Of share groups, it is where their partitions start.
+    """
+    scenario = _scenario(
+        to_earliest=to_earliest,
+        to_latest=to_latest,
+        to_current=to_current,
+        to_offset=to_offset,
+        shift_by=shift_by,
+        to_datetime=to_datetime,
+        by_duration=by_duration,
+        from_file=from_file,
+    )
+    if scenario is not None and bool(topics) == all_topics:
+        raise ConfigError("Which topics?", hint="Name them with --topic, or use --all-topics.")
+    if from_file is not None and (topics or all_topics):
+        raise ConfigError("--from-file names the topics itself.", hint="Leave out --topic and --all-topics.")
+    scope = parse_scope(topics) if topics else None
+    cluster = connect(brokers, config, settings)
+    names = _names(cluster, groups, all_groups=all_groups)
+    offsets = Offsets(cluster, checkpoint=checkpoint)
+    reason = "reset"
+    if scenario is None:
+        plan = offsets.plan_import(_from_file(from_file or Path(), names), reason=reason, new_group=new_group)
+    else:
+        plan = offsets.plan_reset(names, scope, scenario, reason=reason, new_group=new_group)
+    _act(offsets, plan, execute=execute, yes=yes, as_json=as_json)
+
+
+def undo(
+    group: GroupName,
+    *,
+    checkpoint: Checkpoint = None,
+    execute: Execute = False,
+    yes: Yes = False,
+    brokers: Brokers = None,
+    config: ConfigFile = None,
+    settings: ClientSettings = None,
+    as_json: Json = False,
+) -> None:
+    """Set a group's offsets back to what they were before the last `reset` or `import` from this machine."""
+    offsets = Offsets(connect(brokers, config, settings), checkpoint=checkpoint)
+    plan, save = offsets.plan_undo(group)
+    _act(offsets, plan, execute=execute, yes=yes, as_json=as_json, undoing=save)
+
+
+def export(
+    groups: OptionalGroupNames = None,
+    *,
+    all_groups: AllGroups = False,
+    topics: Annotated[
+        list[str] | None, typer.Option("--topic", metavar="TOPIC[:0,2]", help="Only this topic. May be repeated.")
+    ] = None,
+    brokers: Brokers = None,
+    config: ConfigFile = None,
+    settings: ClientSettings = None,
+    as_json: Json = False,
+) -> None:
+    """Write what groups have committed to standard output, as CSV in the form of Kafka's own tool."""
+    scope = parse_scope(topics).topics if topics else None
+    cluster = connect(brokers, config, settings)
+    names = _names(cluster, groups, all_groups=all_groups)
+    found: Plan = {
+        name: {
+            place: commit.offset
+            for place, commit in commits.items()
+            if scope is None or (place[0] in scope and (scope[place[0]] is None or place[1] in (scope[place[0]] or ())))
+        }
+        for name, commits in Offsets(cluster).committed(names).items()
+    }
+    if not any(found.values()):
+        raise StateError(f"Nothing is committed for {', '.join(names)}.", hint="`penstock groups ls` lists the groups.")
+    if as_json:
+        rows = [
+            {"group": name, "topic": topic, "partition": partition, "offset": offset}
+            for name, offsets in found.items()
+            for (topic, partition), offset in sorted(offsets.items())
+        ]
+        print_json({"offsets": rows})
+    else:
+        print_file(write_offsets(found))
+
+
+def import_(
+    group: GroupName,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="CSV of `export`, or of Kafka's own tool.")],
+    *,
+    checkpoint: Checkpoint = None,
+    new_group: NewGroup = False,
+    execute: Execute = False,
+    yes: Yes = False,
+    brokers: Brokers = None,
+    config: ConfigFile = None,
+    settings: ClientSettings = None,
+    as_json: Json = False,
+) -> None:
+    """Set a group's offsets to those of a CSV file; it only shows what would happen, until --execute."""
+    wanted = _from_file(file, [group])
+    offsets = Offsets(connect(brokers, config, settings), checkpoint=checkpoint)
+    plan = offsets.plan_import(wanted, reason="import", new_group=new_group)
+    _act(offsets, plan, execute=execute, yes=yes, as_json=as_json)
+
+
+def _scenario(
+    *,
+    to_earliest: bool,
+    to_latest: bool,
+    to_current: bool,
+    to_offset: int | None,
+    shift_by: int | None,
+    to_datetime: str | None,
+    by_duration: str | None,
+    from_file: Path | None,
+) -> Scenario | None:
+    """The one that was asked for; None stands for a file."""
+    chosen: list[Scenario | None] = [
+        Scenario(to)
+        for to, asked in ((To.EARLIEST, to_earliest), (To.LATEST, to_latest), (To.CURRENT, to_current))
+        if asked
+    ]
+    if to_offset is not None:
+        chosen.append(Scenario(To.OFFSET, to_offset))
+    if shift_by is not None:
+        chosen.append(Scenario(To.SHIFT, shift_by))
+    if to_datetime is not None:
+        chosen.append(Scenario(To.TIME, round(moment(to_datetime, name="--to-datetime") * 1000)))
+    if by_duration is not None:
+        chosen.append(Scenario(To.TIME, round((time.time() - span(by_duration, name="--by-duration")) * 1000)))
+    if from_file is not None:
+        chosen.append(None)
+    if len(chosen) != 1:
+        raise ConfigError(
+            "Where to?" if not chosen else "There can be only one place to reset to.",
+            hint="Choose one of --to-earliest, --to-latest, --to-current, --to-offset, --shift-by, --to-datetime, "
+            "--by-duration and --from-file.",
+        )
+    return chosen[0]
+
+
+def _names(cluster: Cluster, groups: Sequence[str] | None, *, all_groups: bool) -> list[str]:
+    if bool(groups) == all_groups:
+        raise ConfigError("Which groups?", hint="Name some, or use --all-groups.")
+    return list(dict.fromkeys(groups)) if groups else [each.name for each in Groups(cluster).of_consumers()]
+
+
+def _from_file(file: Path, names: Sequence[str]) -> Plan:
+    try:
+        text = file.read_bytes().decode()  # returns in names stay what they are
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise ConfigError(f"{file} cannot be read: {reason.lower()}.", hint="Name a CSV file of offsets.") from error
+    plan = read_offsets(text, groups=names, name=str(file))
+    for name in names:
+        if name not in plan:
+            raise ConfigError(f"{file} names no offsets of group {name!r}.", hint=f"It has: {', '.join(plan)}.")
+    return {name: plan[name] for name in names}
+
+
+def _act(
+    offsets: Offsets, plan: ResetPlan, *, execute: bool, yes: bool, as_json: bool, undoing: Save | None = None
+) -> None:
+    """Show the plan, and carry it out if that is wanted."""
+    if not as_json:
+        _show(plan)
+    saves: list[Save] = []
+    if execute:
+        confirm(f"Set {counted(len(plan.moves), 'offset')} of {', '.join(plan.groups)}?", yes=yes)
+        saves = offsets.carry_out(plan, undoing=undoing)
+    if as_json:
+        print_json(_as_json(plan, saves, executed=execute))
+    elif not execute:
+        err.print("Nothing was changed: this is what --execute would do.", style="bold")
+    elif undoing is None:
+        out.print("Done. `penstock offsets undo GROUP` sets them back.", markup=False)
+    else:
+        out.print("Done: the offsets are as they were.", markup=False)
+
+
+def _show(plan: ResetPlan) -> None:
+    print_table(_COLUMNS, [_row(move) for move in plan.moves], right=_NUMBERS)
+    repeated = sum(move.effect.repeated for move in plan.moves)
+    skipped = sum(move.effect.skipped for move in plan.moves)
+    if repeated or skipped:
+        err.print(f"Repeated: {at_most(repeated, 'record')}. Skipped: {at_most(skipped, 'record')}.", markup=False)
+    for name, checkpoints in plan.checkpoints.items():
+        for each in checkpoints:
+            err.print(f"Spark's checkpoint of {name} is set aside with it: {each.folder}", markup=False, soft_wrap=True)
+    for warning in plan.warnings:
+        err.print(warning, style="yellow", markup=False, soft_wrap=True)
+
+
+def _row(move: Move) -> tuple[object, ...]:
+    first, last = move.span or (None, None)
+    return (
+        move.group,
+        *move.place,
+        None if move.old is None else move.old.offset,
+        None if move.new is None else move.new.offset,
+        move.effect.repeated,
+        move.effect.skipped,
+        shown_moment(first),
+        shown_moment(last),
+        move.note,
+    )
+
+
+def _as_json(plan: ResetPlan, saves: Sequence[Save], *, executed: bool) -> dict[str, Any]:
+    return {
+        "executed": executed,
+        "moves": [
+            {
+                "group": move.group,
+                "topic": move.place[0],
+                "partition": move.place[1],
+                "old": None if move.old is None else move.old.offset,
+                "new": None if move.new is None else move.new.offset,
+                "repeated": move.effect.repeated,
+                "skipped": move.effect.skipped,
+                "from": None if move.span is None else move.span[0],
+                "to": None if move.span is None else move.span[1],
+                "note": move.note,
+            }
+            for move in plan.moves
+        ],
+        "checkpoints": {name: [str(each.folder) for each in found] for name, found in plan.checkpoints.items()},
+        "warnings": list(plan.warnings),
+        "saved": [str(each.path) for each in saves],
+    }

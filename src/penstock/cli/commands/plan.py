@@ -1,0 +1,190 @@
+"""``penstock plan``: what an assignor would do to a group, before it is done."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.assign import ASSIGNORS, Assignor, Group, LagBalanced, assignor_named
+from penstock.assign.member_labels import labels
+from penstock.assign.plan import HEARTBEAT_SECONDS, plan, why_estimate
+from penstock.assign.plan_json import read_group, write_group, write_plan
+from penstock.assign.plan_svg import picture
+from penstock.assign.what_if import with_members, with_partitions, with_topics
+from penstock.cli.commands.lag import PANEL
+from penstock.cli.console.completion import complete_groups
+from penstock.cli.console.confirm import confirm_replacing
+from penstock.cli.console.connect import ClientSettings, ConfigFile, connect
+from penstock.cli.console.plan_tables import show_figures, show_plan
+from penstock.cli.console.screen import err, print_json
+from penstock.cli.console.shared_options import Brokers, Json
+from penstock.core.text.durations import seconds
+from penstock.errors import ConfigError
+from penstock.kafka.admin.cluster import Cluster
+from penstock.ops.groups_of_any_kind import no_group
+from penstock.ops.live_group import look
+
+_DEFAULT = "cooperative-sticky"
+# What the broker tells members of the new protocol, unless it was configured otherwise.
+_NEW_PROTOCOL_HEARTBEAT = 5.0
+_EXAMPLES = """
+[bold]Examples[/]
+
+  penstock plan shipping --members +2                       a live group, with two more members
+  penstock plan shipping --members -consumer-3 --svg a.svg  without one of them, as a picture
+  penstock plan shipping --compare range,sticky,lag-balanced
+  penstock plan shipping --save group.json                  keep it as it is now,
+  penstock plan group.json --partitions orders=24           and plan later, without Kafka
+"""
+
+
+def register(app: typer.Typer) -> None:
+    app.command("plan", epilog=_EXAMPLES, rich_help_panel=PANEL)(plan_command)
+
+
+def plan_command(
+    name: Annotated[
+        str,
+        typer.Argument(metavar="GROUP", help="A live group, or a JSON file with one.", autocompletion=complete_groups),
+    ],
+    *,
+    assignor: Annotated[
+        str | None, typer.Option("--assignor", help="Who decides; by default the one that the group uses.")
+    ] = None,
+    compare: Annotated[str, typer.Option("--compare", help="Several of them, with commas.")] = "",
+    by: Annotated[str, typer.Option("--by", help="For lag-balanced: lag, rate or cost.")] = "lag",
+    members: Annotated[list[str] | None, typer.Option("--members", help="+2, -NAME or =8; may be repeated.")] = None,
+    partitions: Annotated[list[str] | None, typer.Option("--partitions", help="TOPIC=24; may be repeated.")] = None,
+    topics: Annotated[list[str] | None, typer.Option("--topics", help="+NAME or -NAME; may be repeated.")] = None,
+    measure: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DURATION",
+            help="Watch the topics for so long to measure rates. Without it: the last minute, by the records' times.",
+        ),
+    ] = None,
+    heartbeat: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DURATION",
+            help="The members' heartbeat interval, within which they learn of a rebalance: 3s by default, "
+            "5s in the new protocol.",
+        ),
+    ] = None,
+    svg: Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Draw before and after.")] = None,
+    save: Annotated[Path | None, typer.Option("--save", metavar="FILE", help="Keep the group as JSON.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Replace files of these names without asking.")] = False,
+    brokers: Brokers = None,
+    config: ConfigFile = None,
+    settings: ClientSettings = None,
+    as_json: Json = False,
+) -> None:
+    """Show what would move in a group, how even it would be and what would stop, before it happens."""
+    watch = None if measure is None else seconds(measure, name="--measure")
+    counts = dict(_count(text) for text in partitions or [])
+    confirm_replacing([file for file in (save, svg) if file is not None], yes=yes)
+    if _is_file(name):
+        asked = _Asked(name, _read(Path(name)), ())
+    else:
+        cluster = connect(brokers, config, settings)
+        asked = _look(cluster, name, topics=[text[1:] for text in topics or [] if text[:1] == "+"], measure=watch)
+    if save is not None:
+        _write(save, json.dumps(write_group(asked.group), indent=2, ensure_ascii=False) + "\n")
+    changed = with_partitions(with_topics(asked.group, topics or []), counts)
+    for change in members or []:
+        changed = with_members(changed, change)
+    if not changed.members:
+        raise ConfigError(f"Group {name!r} has no members to plan for.", hint="Give it some with --members =3.")
+    chosen = [_assignor(each.strip(), by) for each in (compare.split(",") if compare else [assignor or asked.assignor])]
+    pause = asked.heartbeat if heartbeat is None else seconds(heartbeat, name="--heartbeat")
+    plans = [
+        replace(plan(asked.group, each, changed=changed, heartbeat=pause), estimate=asked.why_estimate(each.name))
+        for each in chosen
+    ]
+    names = {**labels(asked.group), **labels(changed)}
+    if svg is not None:
+        said = {"members": members, "topics": topics, "partitions": partitions}
+        what = ", ".join(f"{which} {' '.join(changes)}" for which, changes in said.items() if changes)
+        title = f"{Path(name).stem if _is_file(name) else name}: {what or 'as it is'}"
+        doubt = " (an estimate)" if any(made.estimate for made in plans) else ""
+        _write(svg, picture(title + doubt, plans, names))
+    if as_json:
+        print_json({"group": name, "notes": list(asked.notes), "plans": [write_plan(made) for made in plans]})
+        return
+    _tell(asked.notes)
+    if not compare:
+        show_plan(plans[0], names)
+    show_figures(plans)
+    _tell(dict.fromkeys(f"This is an estimate: {made.estimate}." for made in plans if made.estimate))
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is planned for, and what is not known of it."""
+
+    name: str
+    group: Group
+    notes: tuple[str, ...]
+    assignor: str = _DEFAULT
+    heartbeat: float = HEARTBEAT_SECONDS
+    all_open: bool = False
+    by_broker: bool = False
+
+    def why_estimate(self, assignor: str) -> str | None:
+        return why_estimate(assignor, all_open=self.all_open, by_broker=self.by_broker)
+
+
+def _look(cluster: Cluster, name: str, *, topics: list[str], measure: float | None) -> _Asked:
+    live = look(cluster, name, topics=topics, measure=measure)
+    if not live.description.exists:
+        raise no_group(name, cluster)
+    notes = [*live.notes]
+    missing = [topic for topic in topics if topic not in live.group.topics]
+    notes += [f"Topic {topic!r} does not exist yet: say how large with --partitions {topic}=12." for topic in missing]
+    own, new = live.description.assignor, live.description.type == "Consumer"
+    if live.group.members and (new or own not in ASSIGNORS):
+        where = "runs in the broker" if new else "is not known here"
+        notes.append(f"The group's own assignor, {own or 'unknown'}, {where}: {_DEFAULT} stands in unless you choose.")
+        own = _DEFAULT
+    heartbeat = _NEW_PROTOCOL_HEARTBEAT if new else HEARTBEAT_SECONDS
+    return _Asked(name, live.group, tuple(notes), own or _DEFAULT, heartbeat, all_open=live.all_open, by_broker=new)
+
+
+def _assignor(name: str, by: str) -> Assignor:
+    known = assignor_named(name)
+    return LagBalanced(by=by) if isinstance(known, LagBalanced) else known  # type: ignore[arg-type] # it checks
+
+
+def _is_file(name: str) -> bool:
+    return name.endswith(".json") or Path(name).is_file()
+
+
+def _read(file: Path) -> Group:
+    try:
+        return read_group(json.loads(file.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file} cannot be read: {error}.", hint="Give a file with a group as JSON.") from error
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{file} is not JSON: {error}.", hint="See docs/assignment.md for its form.") from error
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be written: {error}.", hint="Name a file in a folder of yours.") from error
+
+
+def _count(text: str) -> tuple[str, int]:
+    topic, _, count = text.partition("=")
+    if not topic or not count.isdecimal():
+        raise ConfigError(f"--partitions {text} is not a number of partitions.", hint="Write it as orders=24.")
+    return topic, int(count)
+
+
+def _tell(notes: Iterable[str]) -> None:
+    for note in notes:
+        err.print(note, style="yellow", markup=False, soft_wrap=True)

@@ -1,0 +1,271 @@
+"""``penstock run``."""
+
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock import engine as local
+from penstock.app import load_app
+from penstock.app.pipelines import Span, read_place
+from penstock.cli.console.progress_bars import Meter, Steps
+from penstock.cli.console.screen import err, out, print_json
+from penstock.cli.console.shared_options import Brokers, Json, choose_brokers
+from penstock.cli.runtime.app_config import configure, print_config
+from penstock.cli.runtime.event_listeners import EventsFile, Fanout, Listener, Narrator, Totals
+from penstock.cli.runtime.health_server import serve_health
+from penstock.cli.runtime.json_logs import JsonLog, LogKind, logging_as_json
+from penstock.cli.runtime.metrics_server import serve_metrics
+from penstock.cli.runtime.reload import run_again_and_again
+from penstock.cli.runtime.stop_signals import stop_on_signals
+from penstock.core.text.durations import seconds
+from penstock.engine import HealthBoard
+from penstock.errors import ConfigError
+from penstock.kafka import Cluster
+from penstock.ops.metrics import Tally
+from penstock.ops.runs import registered
+
+_EXAMPLES = """
+[bold]Examples[/]
+
+  penstock run shop:app                           until Ctrl+C
+  penstock run shop:app --until-caught-up         all that is there now, then exit
+  penstock run shop:app --for 10m                 as if Ctrl+C came after ten minutes
+  penstock run shop:app --reload                  anew with every change of the code, while you develop
+  penstock run shop:app --engine spark            the same handlers on Spark, local[*]
+  penstock run shop:app --engine spark --master spark://host:7077 --spark-conf spark.executor.memory=4g
+  penstock run lake:app --engine spark --from 2026-01-01 --to 2026-02-01
+  penstock run shop:app -b kafka1:9092,kafka2:9092 --events events.jsonl
+  penstock run shop:app --set ship.concurrency=200 --set settings.session.timeout.ms=45000
+  penstock run shop:app --metrics 9400            for Prometheus: http://localhost:9400/metrics
+  penstock run shop:app --log json                for whoever collects logs: one JSON object a line
+  penstock run shop:app --print-config            every option, and where it came from
+"""
+
+
+class Engine(StrEnum):
+    local = "local"
+    spark = "spark"
+
+
+def register(app: typer.Typer) -> None:
+    app.command("run", epilog=_EXAMPLES)(run)
+
+
+def run(
+    context: typer.Context,
+    reference: Annotated[str, typer.Argument(metavar="MODULE:APP", help="Where the app is, as in shop:app.")],
+    *,
+    engine: Annotated[Engine, typer.Option(help="Where handlers run.")] = Engine.local,
+    brokers: Brokers = None,
+    until_caught_up: Annotated[
+        bool, typer.Option("--until-caught-up", help="Handle all that is in the topics now, then exit.")
+    ] = False,
+    lasting: Annotated[
+        str | None, typer.Option("--for", metavar="DURATION", help="Stop cleanly after so long, as in 30s or 10m.")
+    ] = None,
+    events: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Append every event to this file, as JSON lines.")
+    ] = None,
+    master: Annotated[
+        str | None, typer.Option(metavar="URL", help="Spark master; local[*] by default. With --engine spark.")
+    ] = None,
+    spark_conf: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="A setting of Spark. With --engine spark. May be repeated."),
+    ] = None,
+    checkpoint: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Where Spark keeps its progress. With --engine spark.")
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            envvar="PENSTOCK_CONFIG",
+            help="Options of the app and its handlers; penstock.toml in this folder by default.",
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="An option, for all handlers or for one (ship.concurrency=200), or a setting "
+            "(settings.session.timeout.ms=45000). May be repeated.",
+        ),
+    ] = None,
+    show_config: Annotated[
+        bool, typer.Option("--print-config", help="Print every option and where it came from, then exit.")
+    ] = False,
+    from_: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="PLACE",
+            help="Run pipelines once over a range and exit: from a moment, earliest, or offsets (orders:0=100). "
+            "With --engine spark.",
+        ),
+    ] = None,
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="PLACE", help="Where that range ends: up to there, and without it.")
+    ] = None,
+    health: Annotated[
+        str | None,
+        typer.Option(metavar="[HOST:]PORT", help="Answer liveness probes here, on loopback by default. Local engine."),
+    ] = None,
+    stuck_after: Annotated[
+        str, typer.Option(metavar="DURATION", help="With --health: a record in progress for longer is a failure.")
+    ] = "10m",
+    metrics: Annotated[
+        str | None,
+        typer.Option(metavar="[HOST:]PORT", help="Answer Prometheus here, on loopback by default; 0 for a free port."),
+    ] = None,
+    log: Annotated[
+        LogKind, typer.Option(help="How standard error is written: for people, or one JSON object a line.")
+    ] = LogKind.text,
+    reload: Annotated[
+        bool, typer.Option("--reload", help="While you develop: stop cleanly and start anew when the code changes.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Consume with an app's handlers until it is stopped: Ctrl+C or SIGTERM drains, commits and leaves."""
+    _check_flags(engine, spark_only=bool(master or checkpoint or spark_conf), health=health)
+    span = _span(engine, from_, to, until_caught_up=until_caught_up)
+    stop_after = _stop_after(lasting, ends_by_itself=until_caught_up or span is not None)
+    if reload:
+        _check_that_it_goes_on(ends=until_caught_up or span is not None or stop_after is not None)
+        raise typer.Exit(run_again_and_again(config, JsonLog(sys.stderr).say if log is LogKind.json else _say))
+    from_line = brokers if _is_on_the_line(context, "brokers") else None
+    effective = configure(load_app(reference), file=config, brokers=from_line, flags=settings or [])
+    if show_config:
+        print_config(effective, out, as_json=as_json)
+        return
+    app = effective.app
+    chosen = choose_brokers(None, app.brokers)
+    if engine is Engine.spark:
+        # Imported here because it takes long, and only its users should wait for it.
+        from penstock import spark  # noqa: PLC0415
+
+        conf = spark.parse_conf(spark_conf or [])
+        with Steps(err, quiet=as_json or log is LogKind.json) as steps:
+            spark.fetch_jars(app.packages, progress=steps.step)
+    totals = Totals()
+    with ExitStack() as stack:
+        narrators, say, warn = _narrators(stack, log, quiet=as_json)
+        listeners: list[Listener] = [totals, *narrators]
+        if events is not None:
+            file = EventsFile(events)
+            stack.callback(file.close)
+            listeners.append(file)
+        stop = threading.Event()
+        stack.enter_context(stop_on_signals(stop, say, or_after=stop_after))
+        # From here on `penstock stop` finds this run, and its signal means a clean stop.
+        groups = [handler.group for handler in app.handlers]
+        listeners.append(stack.enter_context(registered(app.name, engine=engine.value, groups=groups, warn=warn)))
+        board = HealthBoard()
+        if metrics is not None:
+            tally = Tally()
+            for handler in app.handlers:
+                tally.expect(handler.group, handler.name, handler.consumed_topics)
+            listeners.append(tally)
+            port = stack.enter_context(
+                serve_metrics(metrics, tally, board, make_cluster=lambda: Cluster(chosen, app.settings))
+            )
+            say(f"Prometheus is answered on port {port}.")
+        emit = Fanout(listeners)
+        if health is not None:
+            stack.enter_context(serve_health(health, board, stuck_after=seconds(stuck_after, name="--stuck-after")))
+        if engine is Engine.spark:
+            spark.run(
+                app,
+                brokers=chosen,
+                emit=emit,
+                stop=stop,
+                until_caught_up=until_caught_up,
+                master=master,
+                conf=conf,
+                checkpoint=checkpoint,
+                span=span,
+            )
+        else:
+            local.run(
+                app,
+                brokers=chosen,
+                emit=emit,
+                stop=stop,
+                until_caught_up=until_caught_up,
+                per_record=events is not None,
+                health=board,
+            )
+    if as_json:
+        print_json({"stopped": [asdict(each) for each in totals.stopped]}, indent=None)
+
+
+_Say = Callable[[str], None]
+
+
+def _narrators(stack: ExitStack, log: LogKind, *, quiet: bool) -> tuple[list[Listener], _Say, _Say]:
+    """Who writes to standard error of what happens; how to say something else there, and how to warn."""
+    if log is LogKind.json:
+        lines = JsonLog(sys.stderr)
+        stack.enter_context(logging_as_json(lines))
+        return [lines], lines.say, lines.caution
+    return [] if quiet else [Narrator(err), stack.enter_context(Meter(err))], _say, _warn
+
+
+def _say(line: str) -> None:
+    err.print(line, style="bold", markup=False, soft_wrap=True)
+
+
+def _warn(line: str) -> None:
+    err.print(line, style="yellow", markup=False, soft_wrap=True)
+
+
+def _check_flags(engine: Engine, *, spark_only: bool, health: str | None) -> None:
+    if engine is Engine.local and spark_only:
+        raise ConfigError(
+            "--master, --spark-conf and --checkpoint are for Spark.", hint="Add --engine spark, or leave them out."
+        )
+    if engine is Engine.spark and health is not None:
+        raise ConfigError("--health is for the local engine.", hint="Spark answers on its own UI, port 4040.")
+
+
+def _span(engine: Engine, start: str | None, end: str | None, *, until_caught_up: bool) -> Span | None:
+    if start is None and end is None:
+        return None
+    if engine is Engine.local or until_caught_up:
+        raise ConfigError(
+            "--from and --to are for pipelines on Spark, which end by themselves.",
+            hint="Use --engine spark, and leave out --until-caught-up.",
+        )
+    return Span(read_place(start or "earliest", name="--from"), read_place(end or "latest", name="--to"))
+
+
+def _stop_after(lasting: str | None, *, ends_by_itself: bool) -> float | None:
+    if lasting is None:
+        return None
+    if ends_by_itself:
+        raise ConfigError(
+            "--for is for runs that do not end by themselves.", hint="Leave out --until-caught-up, --from and --to."
+        )
+    return seconds(lasting, name="--for")
+
+
+def _check_that_it_goes_on(*, ends: bool) -> None:
+    if ends:
+        raise ConfigError(
+            "--reload is for runs that do not end by themselves.",
+            hint="Leave out --until-caught-up, --for, --from and --to.",
+        )
+
+
+def _is_on_the_line(context: typer.Context, parameter: str) -> bool:
+    """Whether it was given as a flag; the same option from the environment comes with all the others from there."""
+    source = context.get_parameter_source(parameter)
+    return source is not None and source.name == "COMMANDLINE"

@@ -1,0 +1,279 @@
+"""``penstock tail`` and ``penstock produce``: records to the terminal and from it."""
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from enum import StrEnum
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, Any, TextIO
+
+import typer
+from rich.progress import Progress
+
+from penstock.cli.commands.lag import PANEL
+from penstock.cli.console.completion import TopicName
+from penstock.cli.console.connect import ClientSettings, ConfigFile, connect
+from penstock.cli.console.decode_flags import KeyAs, OfApp, RegistryUrl, ValueAs, choose_registry, format_of, lens_for
+from penstock.cli.console.screen import err, print_json, print_json_data, print_line
+from penstock.cli.console.shared_options import Brokers, Json
+from penstock.cli.console.tables import moment
+from penstock.cli.runtime.stop_signals import stop_on_signals
+from penstock.codecs.json_text import json_encoder
+from penstock.core.failures.outcome import Outgoing
+from penstock.core.filters.expression import Expression
+from penstock.core.records.record import Record
+from penstock.core.text.plurals import counted
+from penstock.core.text.readable_bytes import as_plain, as_text, readable
+from penstock.core.text.timestamps import moment_or_ago
+from penstock.errors import ConfigError, TopicError
+from penstock.ops.dead_letters import record_values
+from penstock.ops.produce_records import (
+    as_json_text,
+    encoded,
+    from_json_lines,
+    from_lines,
+    generated,
+    produce,
+    with_schema,
+)
+from penstock.ops.record_view import Seen
+from penstock.ops.tail_topic import Sieve, Start, Tail
+
+_TAIL_EXAMPLES = """
+[bold]Examples[/]
+
+  penstock tail orders                            the last ten records
+  penstock tail orders --follow                   and all that come, until Ctrl+C
+  penstock tail orders --since 15m --key c-17 --header trace=abc
+  penstock tail orders --from-beginning --where 'value["amount"] > 100' --json > records.jsonl
+  penstock tail orders --value-as avro            by the schema registry
+  penstock tail orders --app shop:app             as the handlers of an app decode them
+"""
+_PRODUCE_EXAMPLES = """
+[bold]Examples[/]
+
+  echo hello | penstock produce orders
+  penstock produce orders orders.txt --key-separator :
+  penstock produce orders records.jsonl --json-lines          as `tail --json` writes them
+  penstock produce orders --generate 100000 --key 'c-$n' --value '{"n": $n, "at": $now}'
+  penstock produce orders orders.jsonl --schema order.avsc    values are JSON, and are written as Avro
+"""
+
+
+class Subject(StrEnum):
+    topic = "topic"
+    record = "record"
+    topic_record = "topic-record"
+
+
+def register(app: typer.Typer) -> None:
+    app.command("tail", epilog=_TAIL_EXAMPLES, rich_help_panel=PANEL)(tail)
+    app.command("produce", epilog=_PRODUCE_EXAMPLES, rich_help_panel=PANEL)(produce_)
+
+
+def tail(
+    topic: TopicName,
+    *,
+    last: Annotated[
+        int | None, typer.Option("--last", "-n", min=0, metavar="N", help="The last N; 10 if nothing else is said.")
+    ] = None,
+    offset: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="From this offset on, in each partition.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="From then on: 15m, or 2030-01-31T12:00:00.")
+    ] = None,
+    beginning: Annotated[bool, typer.Option("--from-beginning", help="From the first record on.")] = False,
+    partitions: Annotated[
+        list[int] | None, typer.Option("--partition", "-p", min=0, metavar="N", help="Only this one. May be repeated.")
+    ] = None,
+    key: Annotated[str | None, typer.Option(metavar="TEXT", help="Only records with this key.")] = None,
+    headers: Annotated[
+        list[str] | None, typer.Option("--header", metavar="NAME[=VALUE]", help="Only records with this header.")
+    ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(metavar="EXPR", help="Only where this is true of the record, in Python's syntax."),
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="At most so many.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl+C.")] = False,
+    value_as: ValueAs = None,
+    key_as: KeyAs = None,
+    app: OfApp = None,
+    registry: RegistryUrl = None,
+    brokers: Brokers = None,
+    config: ConfigFile = None,
+    settings: ClientSettings = None,
+    as_json: Json = False,
+) -> None:
+    """Print records of a topic, decoded, without being in any group; with --json one object a line."""
+    chosen = [each for each in (last, offset, since, beginning or None) if each is not None]
+    if len(chosen) > 1:
+        raise ConfigError(
+            "There can be only one start.", hint="Choose one of --last, --offset, --since, --from-beginning."
+        )
+    start = Start(
+        last=10 if last is None else last,
+        offset=offset,
+        since=None if since is None else moment_or_ago(since, now=time.time(), name="--since"),
+        beginning=beginning,
+    )
+    sieve = Sieve(
+        key=None if key is None else key.encode(),
+        headers=dict(_header(each) for each in headers or ()),
+        where=None if where is None else Expression(where),
+        values=lambda record: record_values(record, lens.see(record)),
+    )
+    lens = lens_for(value_as=value_as, key_as=key_as, app=app, registry=registry, config=config)(topic, "")
+    source = Tail(connect(brokers, config, settings), topic, partitions or ())
+    stop = threading.Event()
+    with stop_on_signals(stop, lambda _line: None):
+        records: Iterable[Record] = source.present(start)
+        if follow:
+            records = chain(records, source.to_come(stop))
+        shown = 0
+        for record in records:
+            if stop.is_set() or shown == limit:
+                break
+            if sieve.fits(record):
+                _print(record, lens.see(record), as_json=as_json)
+                shown += 1
+                if shown == limit:
+                    break
+    if sieve.where is not None and sieve.where.misses:
+        err.print(f"--where failed for {counted(sieve.where.misses, 'record')}: {sieve.where.example}", markup=False)
+
+
+def produce_(
+    topic: TopicName,
+    files: Annotated[list[Path] | None, typer.Argument(metavar="[FILE]...", help="Standard input by default.")] = None,
+    *,
+    separator: Annotated[
+        str | None, typer.Option("--key-separator", metavar="TEXT", help="Before it is the key.")
+    ] = None,
+    json_lines: Annotated[
+        bool, typer.Option("--json-lines", help='Lines are {"key": ..., "value": ..., "headers": {}}.')
+    ] = False,
+    generate: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Make N records from --key and --value.")
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option(metavar="TEMPLATE", help="With --generate; $n, $uuid and $now are replaced.")
+    ] = None,
+    value: Annotated[str | None, typer.Option(metavar="TEMPLATE", help="The same.")] = None,
+    partition: Annotated[int | None, typer.Option(min=0, metavar="N", help="All into this one.")] = None,
+    rate: Annotated[float | None, typer.Option(min=0.001, metavar="N", help="At most so many a second.")] = None,
+    schema: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Values are JSON, to be written with this Avro or JSON Schema, or MODULE:MESSAGE."
+        ),
+    ] = None,
+    subject: Annotated[
+        Subject, typer.Option(help="What the schema is found, or registered, under: TOPIC-value, its name, or both.")
+    ] = Subject.topic,
+    register_schema: Annotated[
+        bool, typer.Option("--register", help="Register the schema where it is missing.")
+    ] = False,
+    registry: RegistryUrl = None,
+    brokers: Brokers = None,
+    config: ConfigFile = None,
+    settings: ClientSettings = None,
+    as_json: Json = False,
+) -> None:
+    """Write records from lines of text or JSON, or from a template, and wait until each is acknowledged."""
+    if generate is not None and (files or separator or json_lines):
+        raise ConfigError("--generate needs no input.", hint="Leave out files, --key-separator and --json-lines.")
+    if generate is None and (key is not None or value is not None):
+        raise ConfigError("--key and --value are templates for --generate.", hint="Add --generate N.")
+    if json_lines and separator:
+        raise ConfigError("Lines of JSON name their keys.", hint="Leave out --key-separator.")
+    for file in files or ():
+        if not file.is_file():
+            raise ConfigError(f"{file} is not a file.", hint="Name files to read, or none for standard input.")
+    encode = None
+    if schema is not None:
+        format_ = format_of(schema, subject=subject.value, register=register_schema)
+        encode = json_encoder(format_, registry=choose_registry(registry, config), topic=topic)
+    cluster = connect(brokers, config, settings)
+    count = cluster.require_topics([topic])[topic]
+    if partition is not None and partition >= count:
+        raise TopicError(f"Topic {topic!r} has no partition {partition}.", hint=f"It has {count}.")
+    with ExitStack() as stack:
+        bar = stack.enter_context(Progress(console=err, disable=as_json or not err.is_terminal, transient=True))
+        task = bar.add_task("records", total=generate)
+        if generate is not None:
+            records = generated(generate, topic, key=key, value=value or "$n")
+        else:
+            as_bytes = encoded if encode is None else as_json_text
+            records = _read_all(
+                stack, topic, files or [], separator=separator, json_lines=json_lines, as_bytes=as_bytes
+            )
+        if encode is not None:
+            records = with_schema(records, encode)
+        written = produce(
+            cluster,
+            records,
+            partition=partition,
+            rate=rate,
+            progress=lambda done: bar.update(task, completed=done),
+        )
+    print_json({"written": written}, indent=None) if as_json else err.print(
+        f"Wrote {counted(written, 'record')} to {topic}."
+    )
+
+
+def _read_all(
+    stack: ExitStack,
+    topic: str,
+    files: list[Path],
+    *,
+    separator: str | None,
+    json_lines: bool,
+    as_bytes: Callable[[Any], bytes | None],
+) -> Iterator[Outgoing]:
+    sources: list[tuple[str, TextIO]] = [
+        (str(file), stack.enter_context(file.open(encoding="utf-8"))) for file in files
+    ]
+    for name, lines in sources or [("standard input", sys.stdin)]:
+        try:
+            yield from (
+                from_json_lines(lines, topic, name=name, as_bytes=as_bytes)
+                if json_lines
+                else from_lines(lines, topic, separator=separator)
+            )
+        except UnicodeDecodeError as error:
+            raise ConfigError(
+                f"{name} is not UTF-8 text.", hint='Write bytes as JSON lines: {"hex": "..."}.'
+            ) from error
+
+
+def _header(text: str) -> tuple[str, bytes | None]:
+    name, equals, value = text.partition("=")
+    if not name:
+        raise ConfigError(f"--header {text!r} names none.", hint="Write NAME, or NAME=VALUE.")
+    return name, value.encode() if equals else None
+
+
+def _print(record: Record, seen: Seen, *, as_json: bool) -> None:
+    if as_json:
+        print_json_data(_as_json(record, seen))
+        return
+    when = moment(record.timestamp_ms / 1000) if record.timestamp_ms >= 0 else "-"
+    notes = " ".join(f"{name}={as_text(value)}" for name, value in record.headers)
+    line = f"{when} {record} {seen.key_text(record)} {seen.value_text(record)}"
+    print_line(f"{line} [{notes}]" if notes else line)
+
+
+def _as_json(record: Record, seen: Seen) -> dict[str, Any]:
+    return {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp_ms": record.timestamp_ms,
+        **seen.as_json(),
+        "headers": {name: as_plain(readable(value)) for name, value in record.headers},
+    }

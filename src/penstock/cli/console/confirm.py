@@ -1,0 +1,31 @@
+"""The questions before something is changed."""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import typer
+
+from penstock.cli.console.screen import shown_line
+from penstock.errors import ConfigError
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Go on only if somebody agrees, or agreed beforehand with --yes."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise ConfigError("Nobody is there to confirm it.", hint="Add --yes to go on without a question.")
+    typer.confirm(shown_line(question), abort=True, err=True)
+
+
+def confirm_replacing(files: Iterable[Path], *, yes: bool) -> None:
+    """Files that a command is to write and that are there already: asked before anything else is done."""
+    there = [str(file) for file in files if file.exists()]
+    if there and not yes and not sys.stdin.isatty():
+        raise ConfigError(
+            f"{', '.join(there)} exists already, and nobody is there to ask.",
+            hint="Name another file, or add --yes to replace it.",
+        )
+    if there:
+        confirm(f"Replace {', '.join(there)}?", yes=yes)

@@ -1,0 +1,129 @@
+"""Flags for how records are decoded and encoded, as ``tail``, ``dlq show`` and ``produce`` have them."""
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from penstock.app import App, load_app, load_module
+from penstock.app.config import configured, from_environment, from_file, from_flags
+from penstock.codecs import codec_of
+from penstock.core.settings import Registry
+from penstock.devkit import embedded_registry
+from penstock.errors import ConfigError
+from penstock.ops.record_view import Lens, LensFor, by_app
+from penstock.serde import Avro, Format, JsonSchema, Protobuf
+
+ValueAs = Annotated[
+    str | None,
+    typer.Option(
+        "--value-as", metavar="FORMAT", help="How to decode values: avro, json-schema, protobuf:MODULE:MESSAGE."
+    ),
+]
+KeyAs = Annotated[str | None, typer.Option("--key-as", metavar="FORMAT", help="The same for keys.")]
+OfApp = Annotated[
+    str | None, typer.Option("--app", metavar="MODULE:APP", help="Decode as the handlers of this app do.")
+]
+RegistryUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--registry",
+        metavar="URL",
+        help="The schema registry. Without it: PENSTOCK_REGISTRY, penstock.toml, else the embedded one if it runs.",
+    ),
+]
+
+_VARIABLES = "PENSTOCK_REGISTRY"
+_FORMATS: dict[str, Any] = {"avro": Avro(), "json-schema": JsonSchema(), "json": Any, "text": str}
+_PROTOBUF = "protobuf:"
+
+
+def lens_for(
+    *, value_as: str | None, key_as: str | None, app: str | None, registry: str | None, config: Path | None
+) -> LensFor:
+    """By an app, by formats, or by what bytes look like where neither is named."""
+    if app is not None:
+        if value_as or key_as:
+            raise ConfigError("--app says how to decode.", hint="Leave out --value-as and --key-as, or --app.")
+        return by_app(_configured(app, registry, config))
+    value, key = (None if each is None else _decoder(each, option) for each, option in _named(value_as, key_as))
+    needed = [each for each in (value, key) if isinstance(each, Format)]
+    chosen = choose_registry(registry, config) if needed else None
+    for each in needed:
+        codec_of(each, registry=chosen, field="value")  # what is missing is told before a record is read
+    lens = Lens(key=key, value=value, registry=chosen)
+    return lambda _topic, _group: lens
+
+
+def choose_registry(given: str | None, config: Path | None) -> Registry | None:
+    variables = {name: value for name, value in os.environ.items() if name.startswith(_VARIABLES)}
+    sources = [
+        [each for each in from_file(config, None) if each.handler is None],
+        from_environment(variables, []),
+        from_flags([f"registry={given}"] if given else [], []),
+    ]
+    chosen = configured(App("penstock"), sources).app.registry
+    embedded = embedded_registry() if chosen is None else None
+    return Registry(url=embedded) if embedded is not None else chosen
+
+
+def format_of(schema: str, *, subject: str, register: bool) -> Format:
+    """From ``--schema``: a file of an Avro or a JSON Schema, or MODULE:MESSAGE for Protobuf."""
+    options: dict[str, Any] = {"subject": subject, "register": register}
+    path = Path(schema)
+    if not path.is_file():
+        if ":" in schema:
+            return Protobuf(_message(schema), **options)
+        raise ConfigError(f"--schema {schema}: there is no such file.", hint="Name a file, or MODULE:MESSAGE.")
+    return Avro(path, **options) if _is_avro(path) else JsonSchema(path, **options)
+
+
+def _is_avro(path: Path) -> bool:
+    """By its name, else by what is in it."""
+    if path.suffix == ".avsc":
+        return True
+    try:
+        content = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"--schema {path} is not JSON: {error}.", hint="Name a file of a schema.") from error
+    return not isinstance(content, dict) or content.get("type") in ("record", "enum", "fixed", "map")
+
+
+def _configured(reference: str, registry: str | None, config: Path | None) -> App:
+    app = load_app(reference)
+    names = [each.name for each in app.handlers]
+    variables = {name: value for name, value in os.environ.items() if name.startswith(_VARIABLES)}
+    sources = [
+        from_file(config, names),
+        from_environment(variables, names),
+        from_flags([f"registry={registry}"] if registry else [], names),
+    ]
+    return configured(app, sources).app
+
+
+def _named(value_as: str | None, key_as: str | None) -> list[tuple[str | None, str]]:
+    return [(value_as, "--value-as"), (key_as, "--key-as")]
+
+
+def _decoder(name: str, option: str) -> Any:
+    if name.startswith(_PROTOBUF):
+        return Protobuf(_message(name.removeprefix(_PROTOBUF)))
+    if name not in _FORMATS:
+        raise ConfigError(
+            f"{option} {name!r} is no format.", hint=f"Use {', '.join(_FORMATS)} or protobuf:MODULE:MESSAGE."
+        )
+    return _FORMATS[name]
+
+
+def _message(reference: str) -> Any:
+    module, _, name = reference.partition(":")
+    if not name or not all(part.isidentifier() for part in module.split(".")):
+        raise ConfigError(f"{reference!r} names no message.", hint="Write MODULE:MESSAGE, such as shop_pb2:Order.")
+    found: Any = load_module(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if found is None:
+        raise ConfigError(f"Module {module!r} has no message {name!r}.", hint="Check its spelling.")
+    return found

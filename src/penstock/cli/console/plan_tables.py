@@ -1,0 +1,166 @@
+"""A plan in the terminal: who has which partition before and after, how even that is, and what it costs."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+
+from rich.table import Table
+from rich.text import Text
+
+from penstock.assign.plan import Move, Pause, Plan, Side, Spread
+from penstock.cli.console.screen import out
+from penstock.cli.console.tables import print_table, rate
+from penstock.core.records.record import TopicPartition
+from penstock.core.text.foreign_text import printable_line
+
+_MOVES_SHOWN = 20
+# Above this, partitions are listed instead of drawn.
+_MOST_CELLS = 4_000
+_LONGEST_NAME = 40
+_FIGURES = (
+    "PLAN", "PARTITIONS", "LAG", "RATE", "ACROSS-RACKS", "MOVES", "BEYOND-NEED", "EAGER-STOPS", "COOPERATIVE-STOPS",
+)  # fmt: skip
+_KEEPS, _GIVES, _GETS, _NOTHING = ("■", ""), ("□", "red"), ("●", "green"), ("·", "dim")
+
+_REASONS = {
+    "new": "it had no owner",
+    "owner left": "its owner left",
+    "unsubscribed": "its owner no longer subscribes",
+    "nearer": "to a rack that has it",
+    "balance": "its owner had too many",
+    "exchange": "in exchange for others",
+}
+
+
+def show_plan(made: Plan, names: Mapping[str, str]) -> None:
+    """``names`` says what members are called."""
+    members = list(dict.fromkeys([*made.before.partitions, *made.after.partitions]))
+    places = sorted({*_owners(made.before), *_owners(made.after)})
+    if len(members) * len(places) <= _MOST_CELLS:
+        for line in matrix(made, members, places, names):
+            out.print(line, soft_wrap=True)
+        _print_loads(made, members, names)
+    else:
+        _print_lists(made, members, names)
+    _print_moves(made.moves, names)
+    out.print()
+
+
+def matrix(
+    made: Plan, members: Sequence[str], places: Sequence[TopicPartition], names: Mapping[str, str]
+) -> Iterator[Text]:
+    """Members below each other, partitions beside each other, in as many bands as the width asks for."""
+    before, after = _owners(made.before), _owners(made.after)
+    heads = [*(_called(name, names) for name in members), *(topic for topic, _ in places)]
+    left = min(_LONGEST_NAME, max(map(len, heads), default=0)) + 2
+    for topic, of_topic in groupby(places, key=lambda place: place[0]):
+        numbers = [number for _, number in of_topic]
+        wide = len(str(numbers[-1])) + 1
+        fit = max(8, (out.width - left) // wide)
+        for at in range(0, len(numbers), fit):
+            band = numbers[at : at + fit]
+            head = Text(topic[: left - 1].ljust(left), style="bold")
+            head.append("".join(str(number).rjust(wide) for number in band), style="dim")
+            yield head
+            for member in members:
+                line = Text(_called(member, names)[: left - 1].ljust(left))
+                for number in band:
+                    had, has = before.get((topic, number)) == member, after.get((topic, number)) == member
+                    mark, style = (_KEEPS if has else _GIVES) if had else _GETS if has else _NOTHING
+                    line.append(mark.rjust(wide), style=style)
+                yield line
+    yield Text.assemble("■ keeps   ", ("□ gives up", "red"), "   ", ("● gets", "green"), style="dim")
+
+
+def _print_loads(made: Plan, members: Sequence[str], names: Mapping[str, str]) -> None:
+    def change(old: str | None, new: str | None) -> str:
+        return f"{old or 'not there'} → {new or 'gone'}" if old != new else str(old)
+
+    def count(side: Side, member: str) -> str | None:
+        return str(len(side.partitions[member])) if member in side.partitions else None
+
+    def lag(side: Side, member: str) -> str | None:
+        return f"{side.lags[member]:,.0f}" if member in side.lags else None
+
+    def speed(side: Side, member: str) -> str | None:
+        return rate(side.rates[member]) if member in side.rates else None
+
+    rows = [
+        (_called(name, names), *(change(of(made.before, name), of(made.after, name)) for of in (count, lag, speed)))
+        for name in members
+    ]
+    out.print()
+    print_table(("MEMBER", "PARTITIONS", "LAG", "RATE"), rows)
+    out.print()
+
+
+def _print_lists(made: Plan, members: Sequence[str], names: Mapping[str, str]) -> None:
+    table = Table("member", "before", "after", title=made.assignor, title_justify="left")
+    for name in members:
+        table.add_row(Text(_called(name, names)), _cell(made.before, name), _cell(made.after, name))
+    out.print(table)
+
+
+def _cell(side: Side, member: str) -> str | Text:
+    if member not in side.partitions:
+        return Text("not there", style="dim")
+    return shortened(side.partitions[member]) or Text("nothing", style="dim")
+
+
+def shortened(places: Sequence[TopicPartition]) -> str:
+    """``orders 0-3 7, returns 1``: neighbouring numbers in one."""
+    by_topic: dict[str, list[list[int]]] = {}
+    for topic, number in sorted(places):
+        runs = by_topic.setdefault(topic, [])
+        if runs and runs[-1][1] == number - 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ", ".join(
+        f"{topic} {' '.join(str(low) if low == high else f'{low}-{high}' for low, high in runs)}"
+        for topic, runs in by_topic.items()
+    )
+
+
+def _print_moves(moves: Sequence[Move], names: Mapping[str, str]) -> None:
+    for move in moves[:_MOVES_SHOWN]:
+        source = "nobody" if move.source is None else _called(move.source, names)
+        words = f"{move.place[0]} {move.place[1]}: {source} → {_called(move.target, names)} ({_REASONS[move.reason]})"
+        out.print(words, markup=False, soft_wrap=True)
+    if len(moves) > _MOVES_SHOWN:
+        out.print(f"… and {len(moves) - _MOVES_SHOWN} more; --json shows all.")
+
+
+def show_figures(plans: Sequence[Plan]) -> None:
+    """The plans below each other, against the group as it is: how even each is, and what it costs."""
+    rows: list[tuple[object, ...]] = [("before", *_evenness(plans[0].before), "", "", "", "")]
+    for made in plans:
+        beyond = made.beyond_need or None
+        costs = (len(made.moves), beyond, _pause(made.eager), _pause(made.cooperative))
+        rows.append((made.assignor, *_evenness(made.after), *costs))
+    print_table(_FIGURES, rows)
+
+
+def _evenness(side: Side) -> tuple[str, ...]:
+    return _spread(side.spread), _spread(side.lag), _spread(side.rate), str(side.far)
+
+
+def _spread(spread: Spread) -> str:
+    return f"{spread.least:,.0f} to {spread.most:,.0f} ±{spread.deviation:,.1f}"
+
+
+def _pause(pause: Pause) -> str:
+    """Such as ``5 for 3s, 144 wait, 2 rebalances``."""
+    if not pause.rebalances:
+        return "0"
+    several = f", {pause.rebalances} rebalances" if pause.rebalances > 1 else ""
+    waiting = f" for {pause.seconds:g}s, {pause.records:,.0f} wait" if pause.partitions else ""
+    return f"{pause.partitions}{waiting}{several}"
+
+
+def _owners(side: Side) -> dict[TopicPartition, str]:
+    return {place: member for member, places in side.partitions.items() for place in places}
+
+
+def _called(member: str, names: Mapping[str, str]) -> str:
+    """As harmless text: names are others', and terminals obey control characters."""
+    return printable_line(names.get(member, member))

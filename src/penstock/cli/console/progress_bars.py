@@ -1,0 +1,134 @@
+"""Live lines on the terminal for long work: how far, how fast, how long still.
+
+Where nobody looks (no terminal), steps are printed as plain lines and bars are left out.
+"""
+
+from types import TracebackType
+from typing import Self
+
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from penstock.cli.console.screen import Screen
+from penstock.core.reports import events
+from penstock.core.text.foreign_text import printable_line
+
+
+class _Rate(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        speed = task.finished_speed or task.speed or 0
+        match task.fields.get("unit", "records"):
+            case "records" if speed:
+                return Text(f"{speed:,.0f} records/s", style="cyan")
+            case "bytes" if speed:
+                return Text(f"{speed / 1e6:,.1f} MB/s", style="cyan")
+            case _:  # a rate of brokers or of jars says nothing
+                return Text("")
+
+
+class _Counts(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        if not task.total:
+            return Text("")
+        if task.fields.get("unit") == "bytes":
+            return Text(f"{task.completed / 1e6:,.1f} of {task.total / 1e6:,.1f} MB")
+        dead_letters = task.fields.get("dead_letters", 0)
+        return Text(
+            f"{task.completed:,.0f} of {task.total:,.0f}" + (f", {dead_letters:,} dead letters" if dead_letters else "")
+        )
+
+
+class _Bar(BarColumn):
+    def render(self, task: Task) -> Text:  # type: ignore[override] # an empty text is drawn as well as a bar
+        return super().render(task) if task.total else Text("")  # type: ignore[return-value]
+
+
+class _Live:
+    """A display with one line; ``console`` is where, and other lines scroll above it."""
+
+    def __init__(self, console: Screen, description: str) -> None:
+        self._console = console
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            _Bar(),
+            _Counts(),
+            _Rate(),
+            TimeRemainingColumn(compact=True),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task = self._progress.add_task(description, total=None)
+        self._dead_letters = 0
+        self._last: dict[str, tuple[int, int]] = {}
+        self._left: dict[str, int] = {}
+        self._measured: set[str] = set()
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def count(self, event: events.Event) -> None:
+        """Move the bar by what an engine reports."""
+        match event:
+            case events.Started(handler=handler, lag=lag):
+                self._left[handler] = self._left.get(handler, 0) + lag
+                self._advance(0, 0)
+            case events.BatchFinished(handler=handler, lag=lag) if lag is not None:
+                # As it was measured: records that came since the start are in it as well.
+                self._left[handler] = lag
+                self._measured.add(handler)
+            case events.Progressed(handler=handler, read=read, dead_lettered=dead_letters):
+                last_read, last_dead_letters = self._last.get(handler, (0, 0))
+                self._last[handler] = (read, dead_letters)
+                if handler not in self._measured:
+                    self._left[handler] = max(0, self._left.get(handler, 0) - (read - last_read))
+                self._advance(read - last_read, dead_letters - last_dead_letters)
+
+    def _advance(self, records: int, dead_letters: int) -> None:
+        self._dead_letters += dead_letters
+        (task,) = self._progress.tasks
+        total = task.completed + records + sum(self._left.values())
+        self._progress.update(self._task, advance=records, total=total, dead_letters=self._dead_letters)
+
+
+class Meter(_Live):
+    """A listener that draws a bar from the records read against the lag, and on Spark says which batch is through."""
+
+    def __init__(self, console: Screen) -> None:
+        super().__init__(console, "records")
+
+    def __call__(self, event: events.Event) -> None:
+        self.count(event)
+        if isinstance(event, events.BatchFinished):
+            behind = "" if event.lag is None else f", {event.lag:,} behind"
+            self._progress.update(self._task, description=f"batch {event.batch}{behind}")
+
+
+class Steps(_Live):
+    """One step after the other, each printed when it begins, with a bar under it while it lasts."""
+
+    def __init__(self, console: Screen, *, quiet: bool = False) -> None:
+        super().__init__(Screen(quiet=True) if quiet else console, "")
+        self._current = ""
+
+    def step(self, text: str, *, done: int = 0, total: int = 0, unit: str = "records") -> None:
+        if text != self._current:
+            self._current = text
+            self._dead_letters = 0
+            self._last.clear()
+            self._left.clear()
+            self._measured.clear()
+            self._console.print(f"• {text}", markup=False, soft_wrap=True)
+            description = printable_line(text)
+            self._progress.reset(self._task, total=total or None, description=description, dead_letters=0, unit=unit)
+        self._progress.update(self._task, completed=done, total=total or None)
+
+    def event(self, event: events.Event) -> None:
+        self.count(event)

@@ -1,0 +1,119 @@
+"""Where every command starts and every error ends."""
+
+import signal
+import sys
+import traceback
+from functools import cache
+from importlib import import_module
+from types import TracebackType
+from typing import Annotated, NoReturn
+
+import typer
+
+from penstock import __version__
+from penstock.cli.console.screen import block, err, print_json, print_line
+from penstock.cli.runtime.json_logs import log_error, wants_json
+from penstock.errors import PenstockError
+
+_INTERRUPTED = 130
+
+# Each module of commands, with the commands that it has. To import all of them takes longer than most commands do.
+_COMMANDS = {
+    "demo": ("demo",),
+    "up": ("up", "down", "status"),
+    "plan": ("plan",),
+    "run": ("run",),
+    "ship": ("ship",),
+    "groups": ("groups",),
+    "lag": ("lag",),
+    "offsets": ("offsets",),
+    "dlq": ("dlq",),
+    "topics": ("topics",),
+    "tail_produce": ("tail", "produce"),
+    "stop": ("stop",),
+}
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print_line(__version__)
+        raise typer.Exit
+
+
+def _root(
+    *,
+    # Eager, with a callback of its own: otherwise a command would be missing first.
+    _version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_show_version)
+    ] = False,
+) -> None: ...
+
+
+@cache
+def command_line(command: str = "") -> typer.Typer:
+    """The command line, with only this command where there is one of that name, else with all of them."""
+    app = typer.Typer(
+        name="penstock",
+        help="Reliable, massively parallel Kafka consumption for Python, from one process to a Spark cluster.",
+        no_args_is_help=True,
+        rich_markup_mode="rich",
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback(epilog="Start with [bold]penstock demo[/]: a real Kafka and a real Spark pipeline in one command.")(
+        _root
+    )
+    wanted = [module for module, commands in _COMMANDS.items() if command in commands]
+    for module in wanted or _COMMANDS:
+        import_module(f"penstock.cli.commands.{module}").register(app)
+    return app
+
+
+def main() -> NoReturn:
+    """Run the command line; errors become one clear line and an exit code."""
+    sys.excepthook = _show_bug
+    # As Ctrl+C does: whatever a command has begun is undone on the way out.
+    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
+    try:
+        named = sys.argv[1] if len(sys.argv) > 1 else ""
+        result = command_line(named)(standalone_mode=False, prog_name="penstock")
+    except PenstockError as error:
+        _show(error.problem, error.hint, kind=type(error).__name__, raised=error.traceback)
+        sys.exit(error.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        result = _INTERRUPTED
+    except Exception as error:
+        # Typer's versions differ in whose UsageError they raise, click's or their own copy, so it is known by its form.
+        format_message = getattr(error, "format_message", None)
+        if format_message is None:
+            raise
+        context = getattr(error, "ctx", None)
+        if problem := format_message():  # none where no command was given, and the help says it all
+            _show(problem, f"See `{context.command_path if context else 'penstock'} --help`.", kind="UsageError")
+        sys.exit(getattr(error, "exit_code", 2))
+    if result == _INTERRUPTED:  # Typer 0.29 returns it for Ctrl+C; others raise
+        _show("Interrupted.", "", kind="Interrupted")
+    sys.exit(result if isinstance(result, int) else 0)
+
+
+def _show_bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """An error of Penstock's own. Its message may hold what others wrote, as every message may."""
+    err.print(block("".join(traceback.format_exception(kind, error, trace))), soft_wrap=True)
+
+
+def _show(problem: str, hint: str, *, kind: str, raised: str = "") -> None:
+    if wants_json(sys.argv):
+        log_error(problem, hint, kind=kind, traceback=raised)
+        if "--json" not in sys.argv:
+            return
+    if "--json" in sys.argv:
+        shown = {"type": kind, "problem": problem, "hint": hint}
+        print_json({"error": {**shown, "traceback": raised} if raised else shown}, indent=None)
+        return
+    first, *more = problem.split("\n")
+    err.print("error:", style="bold red", end=" ")
+    err.print(first, soft_wrap=True)
+    if more:
+        err.print(block("\n".join(more), indent="  "), soft_wrap=True)
+    if hint:
+        err.print(hint, soft_wrap=True)

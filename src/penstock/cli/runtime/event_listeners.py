@@ -1,0 +1,182 @@
+"""Listeners to events: the ``--events`` file and the lines on the terminal."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TextIO
+
+from penstock.cli.console.screen import Screen, block
+from penstock.cli.runtime.error_counts import ErrorCounts
+from penstock.core.reports import events
+from penstock.core.text.plurals import at_most, counted
+from penstock.errors import ConfigError
+
+Listener = Callable[[events.Event], None]
+
+# Dead letters and retries are shown one by one up to here, and only counted from there on.
+_SHOWN_ONE_BY_ONE = 5
+_INDENT = "    "
+
+
+class Fanout:
+    """Hands each event to every listener, one at a time, whichever thread it comes from."""
+
+    def __init__(self, listeners: Sequence[Listener]) -> None:
+        self._listeners = listeners
+        self._lock = threading.Lock()
+
+    def __call__(self, event: events.Event) -> None:
+        with self._lock:
+            for listener in self._listeners:
+                listener(event)
+
+
+class EventsFile:
+    """Every event as one JSON object a line, written at once, so that a killed process leaves them too."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._file: TextIO = path.open("a", buffering=1, encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(
+                f"The events file {path} cannot be written: {error.strerror}.", hint="Name another with --events."
+            ) from error
+
+    def __call__(self, event: events.Event) -> None:
+        self._file.write(events.to_json(event, time.time()) + "\n")
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class Totals:
+    """Adds up the counts that engines report when they stop."""
+
+    def __init__(self) -> None:
+        self.stopped: list[events.Stopped] = []
+
+    def __call__(self, event: events.Event) -> None:
+        if isinstance(event, events.Stopped):
+            self.stopped.append(event)
+
+
+class Narrator:
+    """Tells a person what happens, in few lines."""
+
+    def __init__(self, console: Screen) -> None:
+        self._console = console
+        self._dead_letters = 0
+        self._retries = 0
+        self._blocked = 0
+        self._errors = ErrorCounts()
+
+    def __call__(self, event: events.Event) -> None:
+        match event:
+            case events.Started():
+                self._say(_start(event))
+            case events.SinkOpened(handler=handler, sink=sink, guarantee=guarantee):
+                self._say(f"{handler}: into {sink}, {guarantee}")
+            case events.RangeRead(handler=handler, topic=topic, partition=partition, start=start, end=end):
+                count = at_most(end - start, "record")
+                self._say(f"{handler}: {topic}[{partition}] from {start:,} up to {end:,}: {count}")
+            case events.TopicCreated(topic=topic, partitions=partitions):
+                self._say(f"created topic {topic} with {counted(partitions, 'partition')}")
+            case events.Retried() | events.Postponed():
+                self._retries += 1
+                self._show_traceback(event)
+                self._sample(self._retries, f"{_place(event)}: retry in {event.seconds:g} s: {event.reason}", "retries")
+            case events.Blocked():
+                self._blocked += 1
+                self._sample(self._blocked, f"{_place(event)}: waiting {event.seconds:.1f} s: {event.reason}", "waits")
+            case events.DeadLettered():
+                self._dead_letters += 1
+                self._show_traceback(event)
+                self._sample(
+                    self._dead_letters, f"{_place(event)}: dead letter to {event.to}: {event.reason}", "dead letters"
+                )
+            case events.Stopping(handler=handler, reason=reason):
+                self._say(f"{handler}: stopping ({reason}): finishing what is in progress")
+            case events.Stopped():
+                self._tell_end(event)
+            case _:
+                self._tell_trouble(event)
+
+    def _tell_end(self, event: events.Stopped) -> None:
+        self._say(
+            f"{event.handler}: stopped: {event.read:,} read, {event.written:,} written, "
+            f"{event.dead_lettered:,} dead-lettered, {event.skipped:,} skipped in {event.seconds:.1f} s"
+        )
+        for line in self._errors.summary():
+            self._say(line, style="yellow")
+        self._errors = ErrorCounts()
+
+    def _tell_trouble(self, event: events.Event) -> None:
+        """What a person may have to look after."""
+        match event:
+            case events.CommitFailed():
+                self._say(f"{_place(event)}: the broker refused a commit: {event.reason}", style="yellow")
+            case events.Joining(reason=reason):
+                self._say(reason, style="yellow")
+            case events.Lost(topic=topic, partition=partition):
+                self._say(
+                    f"{topic}[{partition}]: lost to another member; its unfinished work is dropped", style="yellow"
+                )
+            case events.HotKey(topic=topic, partition=partition, key=key, waiting=waiting, of=of):
+                self._say(
+                    f"{topic}[{partition}]: {waiting:,} of {of:,} records that wait have the key {key!r}; they go one "
+                    f"at a time, while workers are free. See `penstock topics keys {topic}`.",
+                    style="yellow",
+                )
+            case events.OffsetOutOfRange():
+                self._say(f"{_place(event)}: {_why_moved(event)}", style="yellow")
+            case events.Restarting():
+                self._say(f"{event.handler} starts again in {event.seconds:g} s: {event.reason}", style="yellow")
+            case events.Error(reason=reason, fatal=False):
+                self._say(reason, style="yellow")
+            case events.Error(fatal=True):
+                # Its sentence is the last line of the run.
+                self._show_traceback(event)
+
+    def _show_traceback(self, event: events.Retried | events.Postponed | events.DeadLettered | events.Error) -> None:
+        """In full the first time, before the line about the record; then it is only counted."""
+        if event.traceback and self._errors.is_new(event.traceback):
+            self._console.print(block(event.traceback, indent=_INDENT), style="yellow", soft_wrap=True)
+
+    def _sample(self, count: int, line: str, what: str) -> None:
+        if count <= _SHOWN_ONE_BY_ONE:
+            self._say(line, style="yellow")
+        elif count == _SHOWN_ONE_BY_ONE + 1:
+            self._say(f"further {what} are only counted; --events FILE has them all", style="yellow")
+
+    def _say(self, line: str, style: str = "dim") -> None:
+        self._console.print(line, style=style, markup=False, soft_wrap=True)
+
+
+def _start(event: events.Started) -> str:
+    topics, lag = ", ".join(event.topics), at_most(event.lag, "record")
+    if event.backfill:
+        return f"{event.handler}: backfill of {lag} of {topics}; no offsets move"
+    return f"{event.handler}: consuming {topics} as group {event.group} on the {event.engine} engine, {lag} behind"
+
+
+def _place(
+    event: events.Retried
+    | events.Postponed
+    | events.Blocked
+    | events.DeadLettered
+    | events.CommitFailed
+    | events.OffsetOutOfRange,
+) -> str:
+    return f"{event.topic}[{event.partition}]@{event.offset}"
+
+
+def _why_moved(event: events.OffsetOutOfRange) -> str:
+    if event.offset < event.low:
+        why = f"retention has deleted this record; the log begins at {event.low}"
+    elif event.offset > event.high:
+        why = f"the log ends at {event.high}: the topic was deleted and recreated, or nobody has written so far yet"
+    else:
+        why = "the topic was deleted and recreated, and this offset belongs to the old one"
+    skipped = "1 offset is" if event.skipped == 1 else f"{event.skipped:,} offsets are"
+    return f"{why}. Consuming goes on at {event.moved_to}; {skipped} skipped."

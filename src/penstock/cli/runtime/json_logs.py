@@ -1,0 +1,122 @@
+"""``--log json``: every line on standard error is one JSON object, for whoever collects logs.
+
+Each has ``ts``, ``level``, ``event`` and ``message``, and what else the event tells. What the app itself logs is there
+too, as the event ``log`` with the name of its ``logger``.
+"""
+
+import json
+import logging
+import sys
+import time
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from enum import StrEnum
+from itertools import pairwise
+from typing import Any, TextIO
+
+from penstock.cli.console.screen import Screen
+from penstock.cli.runtime.event_listeners import Narrator
+from penstock.core.reports import events
+from penstock.core.settings import redacted, redacted_values
+from penstock.core.text.foreign_text import printable_json
+
+# Many a second, or of no interest but to metrics and --events.
+_LEFT_OUT = (events.Progressed, events.Committed, events.Lagging, events.Paused, events.Resumed)
+_LEVELS = {"dim": "info", "yellow": "warning"}
+
+
+class LogKind(StrEnum):
+    text = "text"
+    json = "json"
+
+
+def wants_json(arguments: Sequence[str]) -> bool:
+    """Whether these ask for it; for what is to be said before, or after, a command has read its own."""
+    return "--log=json" in arguments or ("--log", "json") in pairwise(arguments)
+
+
+class JsonLog(Narrator):
+    """A listener to events. Their messages are in the words of the terminal, but for that none is left out."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(Screen(quiet=True))
+        self._stream = stream
+        self._told: tuple[str, str] | None = None
+
+    def __call__(self, event: events.Event) -> None:
+        if event.per_record or isinstance(event, _LEFT_OUT):
+            return
+        self._told = None
+        super().__call__(event)
+        name = events.name(event)
+        message, level = self._told or (name.replace("_", " "), "info")
+        if isinstance(event, events.Error) and event.fatal:
+            message, level = event.reason, "error"
+        fields = events.fields(event, 0.0)
+        self.write(level, name, message, {key: fields[key] for key in fields if key not in ("event", "ts")})
+
+    def write(self, level: str, event: str, message: str, fields: Mapping[str, Any] | None = None) -> None:
+        line = {"ts": _timestamp(time.time()), "level": level, "event": event, "message": message, **(fields or {})}
+        # One write, so that the lines of several threads do not mix. What has no form in JSON is told as text.
+        self._stream.write(
+            printable_json(
+                json.dumps(redacted_values(line), ensure_ascii=False, default=lambda other: redacted(str(other)))
+            )
+            + "\n"
+        )
+        self._stream.flush()
+
+    def say(self, line: str) -> None:
+        self.write("info", "notice", line)
+
+    def caution(self, line: str) -> None:
+        self.write("warning", "notice", line)
+
+    def _show_traceback(self, event: Any) -> None:
+        """It is a field of its own in every line."""
+
+    def _sample(self, _count: int, line: str, _what: str) -> None:
+        self._say(line, style="yellow")
+
+    def _say(self, line: str, style: str = "dim") -> None:
+        self._told = (line, _LEVELS[style])
+
+
+class _Handler(logging.Handler):
+    def __init__(self, log: JsonLog) -> None:
+        super().__init__()
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            fields = {"logger": record.name, "thread": record.threadName}
+            if record.exc_info:
+                fields["exception"] = "".join(traceback.format_exception(*record.exc_info))
+            self._log.write(record.levelname.lower(), "log", record.getMessage(), fields)
+        except Exception:  # noqa: BLE001 - as in every handler of the library: a bad call of a logger stops nothing
+            self.handleError(record)
+
+
+@contextmanager
+def logging_as_json(log: JsonLog) -> Iterator[None]:
+    """Inside, what goes to the root logger, and Python's own warnings, goes to this log and nowhere else."""
+    root = logging.getLogger()
+    before, root.handlers = root.handlers, [_Handler(log)]
+    logging.captureWarnings(capture=True)
+    try:
+        yield
+    finally:
+        logging.captureWarnings(capture=False)
+        root.handlers = before
+
+
+def log_error(problem: str, hint: str, *, kind: str, traceback: str = "") -> None:
+    """The last line of a command that failed."""
+    fields = {"type": kind, "hint": hint, "traceback": traceback} if traceback else {"type": kind, "hint": hint}
+    JsonLog(sys.stderr).write("error", "failed", problem, fields)
+
+
+def _timestamp(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

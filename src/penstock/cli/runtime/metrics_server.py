@@ -1,0 +1,41 @@
+"""``--metrics``: what Prometheus scrapes."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from penstock.cli.runtime.health_server import parse_address
+from penstock.engine import HealthBoard
+from penstock.errors import SetupError
+from penstock.kafka import Cluster
+from penstock.ops.metrics import LagWatch, Tally
+
+
+@contextmanager
+def serve_metrics(
+    address: str, tally: Tally, board: HealthBoard, *, make_cluster: Callable[[], Cluster]
+) -> Iterator[int]:
+    """Answer scrapes as long as the block runs; gives the port."""
+    host, port = parse_address(address, flag="--metrics")
+    try:
+        # Here, because only those who ask for it need the package.
+        from prometheus_client import start_http_server  # noqa: PLC0415
+
+        from penstock.ops.metrics.exporter import make_registry  # noqa: PLC0415
+    except ImportError as error:
+        raise SetupError(
+            "--metrics needs the package prometheus-client.", hint="Install it: pip install 'penstock[metrics]'."
+        ) from error
+    with LagWatch(make_cluster, tally.positions) as watch:
+        try:
+            server, thread = start_http_server(port, addr=host, registry=make_registry(tally, watch, board.vitals))
+        except OSError as error:
+            raise SetupError(
+                f"--metrics {address} cannot be served: {error.strerror}.",
+                hint="Name another port, or 0 for a free one.",
+            ) from error
+        try:
+            yield server.server_port
+        finally:
+            server.shutdown()
+            server.server_close()
+            thread.join()

@@ -1,0 +1,97 @@
+"""From a declared format to a codec. The libraries that it needs are loaded here, and only for those who use it."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
+
+from penstock.app import App, Arguments, Reading, reader_by
+from penstock.core.records.record import Record
+from penstock.core.settings import Registry, registry_of
+from penstock.errors import ConfigError, SetupError
+from penstock.serde import Avro, Codec, Field, Format, JsonSchema, Protobuf
+
+_EXTRAS = {Avro: "avro", JsonSchema: "jsonschema", Protobuf: "protobuf"}
+
+
+# Codecs remember schemas, so all threads of a process share one, and so do all tasks of a Spark worker.
+@lru_cache(maxsize=256)
+def codec_of(format_: Format, *, registry: Registry | None, field: Field, topic: str | None = None) -> Codec:
+    """The codec of a format, for keys or values; with the topic that is written to where it is to encode."""
+    own = format_.registry
+    chosen = own if isinstance(own, Registry) else registry
+    name = type(format_).__name__
+    if format_.schema_id is not None and chosen is None:
+        raise ConfigError(
+            f"{name} needs a schema registry, and none is set.",
+            hint='Set one: App(..., registry="http://..."), registry = "..." in penstock.toml, or PENSTOCK_REGISTRY; '
+            f"{name}(..., schema_id=None) does without.",
+        )
+    try:
+        make = _maker(format_)
+    except ImportError as error:
+        extra = _EXTRAS[type(format_)]
+        raise SetupError(
+            f"{name} needs a library that is not installed: {error.name}.",
+            hint=f"Install it: pip install 'penstock[{extra}]'.",
+        ) from error
+    desk: Any = None
+    if format_.schema_id is not None and chosen is not None:
+        from penstock.codecs.registry_client import desk_of  # noqa: PLC0415 - needs what the extras bring
+
+        desk = desk_of(chosen)
+    return make(format_, desk, field=field, topic=topic)
+
+
+def _maker(format_: Format) -> Callable[..., Codec]:
+    match format_:
+        case Avro():
+            from penstock.codecs.avro import AvroCodec  # noqa: PLC0415 - an extra
+
+            return AvroCodec
+        case JsonSchema():
+            from penstock.codecs.json_schema import JsonSchemaCodec  # noqa: PLC0415 - an extra
+
+            return JsonSchemaCodec
+        case Protobuf():
+            from penstock.codecs.protobuf import ProtobufCodec  # noqa: PLC0415 - an extra
+
+            return ProtobufCodec
+        case _:
+            raise ConfigError(f"{type(format_).__name__} is no format.", hint="Use Avro, JsonSchema or Protobuf.")
+
+
+RECORDS = Reading(codec_of=codec_of)
+
+
+def decoder_of(
+    how: Any, *, registry: Registry | str | Mapping[str, Any] | None = None, field: Field = "value"
+) -> Callable[[Record], Any]:
+    """For those who only look at records: a function from a record to its decoded value, or key.
+
+    ``how`` is anything that ``value=`` takes. Null is None. What cannot be decoded raises Undecodable with a reason;
+    a registry that cannot be asked raises Away.
+    """
+    read = reader_by(how, None, RECORDS, field=field, registry=registry_of(registry))
+    raw_of = RECORDS.value_of if field == "value" else RECORDS.key_of
+    return lambda record: None if raw_of(record) is None else read(record)
+
+
+def prepare_formats(app: App) -> None:
+    """Make the codecs of all handlers, so that what they lack is known before a record flows. No registry is asked."""
+    for handler in app.handlers:
+        with _naming(f"Handler {handler.name}"):
+            Arguments(handler, RECORDS)
+    for pipeline in app.pipelines:
+        with _naming(f"Pipeline {pipeline.name}"):
+            for source in pipeline.sources.values():
+                if source.format is not None:
+                    codec_of(source.format, registry=pipeline.registry, field="value")
+
+
+@contextmanager
+def _naming(who: str) -> Iterator[None]:
+    try:
+        yield
+    except (ConfigError, SetupError) as error:
+        raise type(error)(f"{who}: {error.problem}", hint=error.hint) from error

@@ -1,0 +1,4 @@
+"""How far a group is: finished offsets, commit points, offset maps, leases, lag and resets.
+
+Also the formats in which Kafka and its tools store the same facts.
+"""

@@ -1,0 +1,93 @@
+"""Kafka's own log of commits, ``__consumer_offsets``: which partition of it a group is in, and what its records say.
+
+Its records are read for what they tell of the past: when a group committed what. They are the broker's, so a form
+that is not known here is passed over, never an error.
+"""
+
+import struct
+from dataclasses import dataclass
+
+from penstock.core.records.java_hash import text_hash
+from penstock.core.records.record import TopicPartition
+
+COMMIT_LOG = "__consumer_offsets"
+
+_OFFSET_KEYS = (0, 1)
+_VALUE_WITH_EPOCH = 3
+_VALUE_COMPACT = 4
+_NEWEST_VALUE = 4
+_SIGN = 1 << 31
+
+
+@dataclass(frozen=True, slots=True)
+class CommitKey:
+    group: str
+    place: TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class CommitValue:
+    offset: int
+    metadata: str
+
+
+def group_hash(group: str) -> int:
+    """The number by which Kafka places a group: the absolute value of Java's signed hash code of its name."""
+    code = text_hash(group)
+    if code == _SIGN:  # the lowest number of all has no opposite: Kafka's ``Utils.abs`` answers 0
+        return 0
+    return code if code < _SIGN else (1 << 32) - code
+
+
+def partition_of(group: str, partitions: int) -> int:
+    """Which partition of the log keeps the group."""
+    return group_hash(group) % partitions
+
+
+def read_key(key: bytes) -> CommitKey | None:
+    """None for records that are not about offsets."""
+    try:
+        (version,) = struct.unpack_from(">h", key)
+        if version not in _OFFSET_KEYS:
+            return None
+        group, at = _text(key, 2)
+        topic, at = _text(key, at)
+        (partition,) = struct.unpack_from(">i", key, at)
+    except (struct.error, ValueError):
+        return None
+    return CommitKey(group, (topic, partition))
+
+
+def read_value(value: bytes) -> CommitValue | None:
+    try:
+        version, offset = struct.unpack_from(">hq", value)
+        if not 0 <= version <= _NEWEST_VALUE:
+            return None
+        at = 10 + (4 if version >= _VALUE_WITH_EPOCH else 0)
+        metadata = _compact_text(value, at) if version >= _VALUE_COMPACT else _text(value, at)[0]
+    except (struct.error, ValueError, IndexError):
+        return None
+    # The C client counts the zero that ends its texts as a part of them.
+    return CommitValue(offset, metadata.removesuffix("\0"))
+
+
+def _text(data: bytes, at: int) -> tuple[str, int]:
+    (length,) = struct.unpack_from(">h", data, at)
+    end = at + 2 + length
+    if length < 0 or end > len(data):
+        raise ValueError("cut short")
+    return data[at + 2 : end].decode(), end
+
+
+def _compact_text(data: bytes, at: int) -> str:
+    length = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        length |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80 or shift > 28:  # noqa: PLR2004 - the last byte of a number has its high bit clear
+            break
+    if length < 1 or at + length - 1 > len(data):
+        raise ValueError("cut short")
+    return data[at : at + length - 1].decode()

@@ -1,0 +1,63 @@
+"""Java's key stores and trust stores: PEM and PKCS#12 work here, Java's own format does not."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from penstock.core.settings.java_names import JKS_HINT
+from penstock.errors import ConfigError
+
+_PEM_ENDINGS = (".pem", ".crt", ".cer", ".cert")
+_PKCS12_ENDINGS = (".p12", ".pfx", ".pkcs12")
+_TYPES = ("PEM", "PKCS12", "JKS")
+_PKCS12_TRUST_HINT = (
+    "Export its certificates with `openssl pkcs12 -in STORE -nokeys -out ca.pem` "
+    "and name the file with ssl.ca.location."
+)
+_JKS_KEYS_HINT = (
+    "Convert it with `keytool -importkeystore -srckeystore STORE -destkeystore keys.p12 -deststoretype PKCS12` "
+    "and name the new file with ssl.keystore.location."
+)
+
+
+def translate_store(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What this setting of a store says in the client library's names, together with the others."""
+    if name == "ssl.truststore.location":
+        return _trust(settings[name], _type(settings, "ssl.truststore", default="JKS"))
+    if name == "ssl.keystore.location":
+        # The client library's own ssl.keystore.location is a PKCS#12 file, and so are most that are called .jks.
+        return _keys(settings[name], _type(settings, "ssl.keystore", default="PKCS12"))
+    return {}
+
+
+def _trust(place: Any, kind: str) -> dict[str, Any]:
+    if kind == "PEM":
+        return {"ssl.ca.location": place}
+    raise ConfigError(
+        f"The setting 'ssl.truststore.location' names a {kind} store, which this client does not read.",
+        hint=_PKCS12_TRUST_HINT if kind == "PKCS12" else JKS_HINT,
+    )
+
+
+def _keys(place: Any, kind: str) -> dict[str, Any]:
+    if kind == "JKS":
+        raise ConfigError(
+            "The setting 'ssl.keystore.location' names a JKS store, which this client does not read.",
+            hint=_JKS_KEYS_HINT,
+        )
+    if kind == "PEM":  # both in one file
+        return {"ssl.certificate.location": place, "ssl.key.location": place}
+    return {"ssl.keystore.location": place}
+
+
+def _type(settings: Mapping[str, Any], store: str, *, default: str) -> str:
+    named = settings.get(f"{store}.type")
+    if named is not None:
+        if str(named).upper() not in _TYPES:
+            raise ConfigError(
+                f"The setting '{store}.type' is {named!r}, which is no type of store.", hint="Use PEM or PKCS12."
+            )
+        return str(named).upper()
+    place = str(settings[f"{store}.location"]).lower()
+    if place.endswith(_PEM_ENDINGS):
+        return "PEM"
+    return "PKCS12" if place.endswith(_PKCS12_ENDINGS) else default

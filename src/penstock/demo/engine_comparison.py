@@ -1,0 +1,47 @@
+"""Whether two engines made the same of the same topic."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from penstock.core.failures.dead_letter import PREFIX
+from penstock.core.records.record import Record
+
+# Which of the headers of a dead letter must agree; the group and the time of the failure cannot.
+_ORIGIN = (f"{PREFIX}partition", f"{PREFIX}offset")
+_REASON = (f"{PREFIX}topic", f"{PREFIX}attempts", f"{PREFIX}error-type", f"{PREFIX}error-message")
+
+_SHOWN_DIFFERENCES = 3
+
+
+def compare_outputs(one: Iterable[Record], other: Iterable[Record]) -> list[str]:
+    """Differences between the outputs: for each key the same values in the same order."""
+    return _differences("key", _by_key(one), _by_key(other))
+
+
+def compare_dead_letters(one: Iterable[Record], other: Iterable[Record]) -> list[str]:
+    """Differences between the dead letters: the same records, untouched, for the same reasons."""
+    return _differences("dead letter of partition and offset", _by_origin(one), _by_origin(other))
+
+
+def _by_key(records: Iterable[Record]) -> dict[object, object]:
+    values: dict[object, list[bytes | None]] = defaultdict(list)
+    for record in records:
+        values[record.key].append(record.value)
+    return dict(values)
+
+
+def _by_origin(records: Iterable[Record]) -> dict[object, object]:
+    found: dict[object, object] = {}
+    for record in records:
+        headers = dict(record.headers)
+        origin = tuple(headers.get(name) for name in _ORIGIN)
+        reason = tuple(headers.get(name) for name in _REASON)
+        found[origin] = (record.key, record.value, reason)
+    return found
+
+
+def _differences(what: str, one: dict[object, object], other: dict[object, object]) -> list[str]:
+    differing = sorted((name for name in {*one, *other} if one.get(name) != other.get(name)), key=repr)
+    shown = [f"the engines differ at {what} {name!r}" for name in differing[:_SHOWN_DIFFERENCES]]
+    further = len(differing) - len(shown)
+    return [*shown, f"and at {further:,} more"] if further > 0 else shown

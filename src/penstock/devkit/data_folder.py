@@ -1,0 +1,103 @@
+"""The data folder: formatting it for a cluster, and knowing for which one it was."""
+
+import base64
+import os
+import shutil
+import subprocess
+import uuid
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from penstock.devkit.broker_config import settings_file
+from penstock.devkit.cluster_layout import Layout, Node
+from penstock.devkit.crash_reasons import find_cause
+from penstock.errors import ServerError, SetupError
+from penstock.jvm.private_files import write_durably
+
+MARKER = "penstock-cluster.json"
+_FORMAT_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What a data folder was made for; it lies there as a small file of its own."""
+
+    cluster_id: str
+    brokers: int
+
+
+def new_cluster_id() -> str:
+    """Make an id as Kafka does: 22 characters of URL-safe base 64, never with a dash in front."""
+    while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
+        continue
+    return text
+
+
+def read_cluster(data: Path) -> Cluster | None:
+    try:
+        return msgspec.json.decode((data / MARKER).read_bytes(), type=Cluster)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except msgspec.DecodeError as error:
+        raise SetupError(
+            f"The data folder {data} is damaged: {MARKER} in it is unreadable.",
+            hint="Choose another folder with --data DIR, or delete this one.",
+        ) from error
+
+
+def was_killed(node_data: Path) -> bool:
+    """Whether the broker of this folder ended without a word the last time."""
+    return (node_data / ".lock").exists() and not (node_data / ".kafka_cleanshutdown").exists()
+
+
+def format_storage(home: Path, layout: Layout, *, java: Path, jars: Iterable[Path], flags: Sequence[str] = ()) -> None:
+    """Format what is not formatted yet.
+
+    The marker comes first: a start that is killed in between goes on with the same cluster id.
+    """
+    data = Path(layout.data)
+    data.mkdir(parents=True, exist_ok=True)
+    write_durably(data / MARKER, msgspec.json.encode(Cluster(layout.cluster_id, len(layout.nodes))))
+    fresh = [node for node in layout.nodes if not (layout.node_data(node) / "meta.properties").exists()]
+    classpath = os.pathsep.join(map(str, jars))
+    with ThreadPoolExecutor(max_workers=len(layout.nodes)) as pool:
+        list(pool.map(lambda node: _format(home, layout, node, java=java, classpath=classpath, flags=flags), fresh))
+
+
+def wipe(data: Path) -> bool:
+    """Delete what Penstock made in the folder, and nothing else that may lie there; False if it made nothing."""
+    if not (data / MARKER).exists():
+        return False
+    for made in (*data.glob("node-*"), data / "registry"):
+        shutil.rmtree(made, ignore_errors=True)
+    (data / MARKER).unlink()
+    if not any(data.iterdir()):
+        data.rmdir()
+    return True
+
+
+def _format(home: Path, layout: Layout, node: Node, *, java: Path, classpath: str, flags: Sequence[str]) -> None:
+    result = subprocess.run(
+        [
+            java,
+            *("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *flags, "-cp", classpath),
+            *("kafka.tools.StorageTool", "format", "--ignore-formatted"),
+            *("--cluster-id", layout.cluster_id, "--config", settings_file(home, node)),
+        ],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=_FORMAT_SECONDS,
+        check=False,
+    )
+    if result.returncode != 0:
+        said = (result.stderr + result.stdout).strip()
+        cause = find_cause(said)
+        raise ServerError(
+            f"The data folder {layout.node_data(node)} cannot be formatted: {cause.what if cause else 'see below'}.",
+            hint=f"{cause.advice if cause else 'Choose another folder with --data DIR.'}\n{said}",
+        )

@@ -1,0 +1,145 @@
+"""Starting, finding and ending the servers.
+
+Which of our servers run is read from the system's process table, never from a remembered process id: an id may belong
+to a stranger after a reboot. Each server carries its home, its role and the layout it was started with as arguments,
+so that even a lost state file leaves no server that nobody can find.
+"""
+
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from penstock.devkit.cluster_layout import REGISTRY_ROLE, Layout, decode_layout, encode_layout
+
+_HOME_FLAG = "-Dpenstock.home="
+_ROLE_FLAG = "-Dpenstock.role="
+_LAYOUT_FLAG = "-Dpenstock.layout="
+_POLITE_SECONDS = 20.0
+_LAST_SECONDS = 2.0
+_KILL_SECONDS = 10.0
+_WAIT_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running server of one home; psutil checks that the id is still the same process before it sends a signal."""
+
+    role: str
+    process: psutil.Process
+    arguments: tuple[str, ...]
+
+    @property
+    def layout(self) -> Layout:
+        return decode_layout(_argument(self.arguments, _LAYOUT_FLAG) or "")
+
+
+def launch(
+    home: Path, role: str, layout: Layout, *, java: Path, arguments: Sequence[str | Path], classpath: Iterable[Path]
+) -> "subprocess.Popen[bytes]":
+    """Start a server that outlives this process and its terminal."""
+    command = [
+        java,
+        f"{_HOME_FLAG}{home}",
+        f"{_ROLE_FLAG}{role}",
+        f"{_LAYOUT_FLAG}{encode_layout(layout).decode()}",
+        *arguments,
+    ]
+    _set_aside(log_file(home, role))
+    with console_file(home, role).open("wb") as output:
+        server = subprocess.Popen(
+            command,
+            cwd=home,
+            env=_environment(classpath),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    # Collects the exit status if the server dies before we do; else a dead server would stay as a zombie.
+    threading.Thread(target=server.wait, name=f"reap-{role}", daemon=True).start()
+    return server
+
+
+def find_servers(home: Path) -> list[Server]:
+    """Return the servers of this home that are alive."""
+    servers = []
+    for process in psutil.process_iter(["cmdline", "uids"]):
+        arguments, uids = tuple(process.info["cmdline"] or ()), process.info["uids"]
+        role = _argument(arguments, _ROLE_FLAG)
+        if role and f"{_HOME_FLAG}{home}" in arguments and uids and uids.real == os.getuid():
+            servers.append(Server(role, process, arguments))
+    return servers
+
+
+def newest_layout(servers: Iterable[Server]) -> Layout | None:
+    """Return the layout that the server started last was given: the state file's, if that is lost."""
+    newest = max(servers, key=lambda server: server.process.create_time(), default=None)
+    return newest.layout if newest else None
+
+
+def end(servers: Iterable[Server]) -> None:
+    """End the servers, politely first, then by force.
+
+    A broker hands over its partitions before it leaves, for which it needs a majority of the controllers. When all
+    leave at once the last ones wait for that in vain, so they get little time once the majority is gone.
+    """
+    roles = {server.process: server.role for server in servers}
+    alive = list(roles)
+    majority = _count_brokers(roles.values()) // 2 + 1
+    for process in alive:
+        _signal(process, force=False)
+    deadline = time.monotonic() + _POLITE_SECONDS
+    hopeless = False
+    while alive and time.monotonic() < deadline:
+        _, alive = psutil.wait_procs(alive, timeout=_WAIT_SECONDS)
+        if not hopeless and 0 < _count_brokers(roles[process] for process in alive) < majority:
+            hopeless = True
+            deadline = min(deadline, time.monotonic() + _LAST_SECONDS)
+    for process in alive:
+        _signal(process, force=True)
+    psutil.wait_procs(alive, timeout=_KILL_SECONDS)
+
+
+def console_file(home: Path, role: str) -> Path:
+    """Return where the virtual machine itself writes: little, unless it fails to start."""
+    return home / "logs" / f"{role}.out"
+
+
+def log_file(home: Path, role: str) -> Path:
+    return home / "logs" / f"{role}.log"
+
+
+def _count_brokers(roles: Iterable[str]) -> int:
+    return sum(1 for role in roles if role != REGISTRY_ROLE)
+
+
+def _set_aside(log: Path) -> None:
+    """Start each log anew, so that its end never speaks of an earlier run."""
+    if log.exists():
+        log.replace(log.with_suffix(".previous.log"))
+
+
+def _signal(process: psutil.Process, *, force: bool) -> None:
+    try:
+        if force:
+            process.kill()
+        else:
+            process.terminate()
+    except psutil.NoSuchProcess:
+        return
+
+
+def _argument(arguments: Iterable[str], flag: str) -> str | None:
+    return next((argument.removeprefix(flag) for argument in arguments if argument.startswith(flag)), None)
+
+
+def _environment(classpath: Iterable[Path]) -> Mapping[str, str]:
+    # The classpath is kept out of the arguments so that `ps` stays readable. Without a UTF-8 locale Java cannot open
+    # paths with other than ASCII letters.
+    return os.environ | {"CLASSPATH": os.pathsep.join(map(str, classpath)), "LC_ALL": "C.UTF-8"}

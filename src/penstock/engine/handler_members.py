@@ -1,0 +1,125 @@
+"""The members of one handler in one process, and what has to be looked after from outside of them."""
+
+import time
+from collections.abc import Callable
+
+from penstock.app import Handler
+from penstock.core.records.record import TopicPartition
+from penstock.core.reports.events import Event, Joining
+from penstock.core.reports.joining import MemberAssignment, why_joining_takes, why_partitions_are_missing
+from penstock.engine.member import Crew, Member, session_seconds
+from penstock.engine.observe.event_merger import Voices
+from penstock.engine.share import ShareMember
+from penstock.kafka import Cluster, source_lag, source_places
+from penstock.kafka.admin.consumer_groups import GroupDescription
+from penstock.kafka.admin.describe_group import describe_group
+
+# A member that waits for its partitions says why after so long, and again each time that so much more has passed.
+_FIRST_NOTICE_SECONDS = 3.0
+_NEXT_NOTICE_SECONDS = 10.0
+
+
+class Team:
+    def __init__(
+        self,
+        handler: Handler,
+        cluster: Cluster,
+        emit: Callable[[Event], None],
+        *,
+        per_record: bool,
+        until_caught_up: bool,
+    ) -> None:
+        self._handler = handler
+        self._cluster = cluster
+        self._emit = emit
+        self._started = self._next_notice = time.monotonic()
+        self._waits_to_join = not (handler.is_shared or handler.partitions)
+        self._sources = source_places(handler, cluster)
+        self._places = [*self._sources, *cluster.places(handler.delayed)]
+        self._ends = cluster.end_offsets(self._places) if until_caught_up else None
+        self._crew = Crew()
+        self._topic_ids = cluster.topic_ids(self._topics)
+        self._epochs: dict[TopicPartition, tuple[Member | ShareMember, int]] = {}
+        voices = Voices(emit, handler.members)
+        self.members: list[Member | ShareMember] = [
+            ShareMember(handler, brokers=cluster.brokers, emit=voices.of(number), per_record=per_record, number=number)
+            if handler.is_shared
+            else Member(
+                handler,
+                brokers=cluster.brokers,
+                emit=voices.of(number),
+                per_record=per_record,
+                until=self._ends,
+                crew=self._crew,
+                number=number,
+            )
+            for number in range(handler.members)
+        ]
+
+    @property
+    def _topics(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(topic for topic, _ in self._sources))
+
+    def start(self) -> None:
+        lag = 0 if self._handler.is_shared else source_lag(self._handler, self._cluster, self._places)
+        self._started = time.monotonic()
+        self._next_notice = self._started + _FIRST_NOTICE_SECONDS
+        for member in self.members:
+            member.start(lag, self._topics)
+
+    def look_after_joining(self) -> None:
+        """A member waits in silence while the broker waits for others, such as one that was killed."""
+        now = time.monotonic()
+        if not self._waits_to_join or now < self._next_notice:
+            return
+        is_classic = self._handler.protocol == "classic"
+        if is_classic and all(isinstance(member, ShareMember) or member.has_joined for member in self.members):
+            self._waits_to_join = False
+            return
+        self._next_notice = now + _NEXT_NOTICE_SECONDS
+        group, waited = self._handler.group, now - self._started
+        found = describe_group(self._cluster, group)
+        if found is None:
+            return
+        if is_classic:
+            others = len(found.group.members) - len(self.members)
+            session = session_seconds(self._handler)
+            reason = why_joining_takes(group, found.group.state, others=others, waited=waited, session=session)
+        else:
+            reason = self._why_partitions_are_missing(found.group, waited, found.session_seconds)
+        if reason is not None:
+            self._emit(Joining(group=group, handler=self._handler.name, seconds=round(waited, 3), reason=reason))
+
+    def _why_partitions_are_missing(self, found: GroupDescription, waited: float, session: float | None) -> str | None:
+        """With the new protocol. The wait is over when the group has our members, and each member what it should."""
+        members = {each.id: MemberAssignment(each.partitions, each.target) for each in found.members}
+        own = {member.id_in_group for member in self.members if isinstance(member, Member)}
+        known = {id_ for id_ in own if id_ is not None}
+        if found.state == "Stable" and len(known) == len(self.members) and known <= members.keys():
+            self._waits_to_join = False
+            return None
+        return why_partitions_are_missing(found.name, members, own=known, waited=waited, session=session)
+
+    def look_after_ends(self) -> None:
+        """What moved to other processes counts as finished when they have committed it."""
+        moved = self._crew.siblings.unfinished
+        if self._ends is not None and moved:
+            committed = self._cluster.committed(self._handler.group, moved)
+            ends = self._ends
+            done = [place for place, offset in committed.items() if offset >= ends.get(place, 0)]
+            self._crew.siblings.finished(done)
+
+    def look_after_topics(self) -> None:
+        """A topic that is deleted and made anew may have grown past our position before the client looks again.
+
+        Then nothing seems to be wrong, and its first records would be passed by. Epochs that began since the last look
+        are left alone: they began on the new log.
+        """
+        epochs = {place: (member, owned.epoch) for member in self.members for place, owned in member.survey().items()}
+        before, ids = self._topic_ids, self._cluster.topic_ids({topic for topic, _ in epochs})
+        renewed = {topic for topic, found in ids.items() if before.get(topic, found) != found}
+        self._topic_ids = {**before, **ids}
+        for place, (member, number) in epochs.items():
+            if place[0] in renewed and self._epochs.get(place) == (member, number):
+                member.renew([place])
+        self._epochs = epochs

@@ -1,0 +1,89 @@
+"""Run an app on the local engine, from start to a clean stop."""
+
+import threading
+from collections.abc import Callable, Sequence
+
+from penstock.app import App
+from penstock.app.tuned_gc import calm_collector
+from penstock.codecs import prepare_formats
+from penstock.core.reports.events import Event
+from penstock.engine.handler_members import Team
+from penstock.engine.member import Member
+from penstock.engine.membership.topic_watcher import Lookout
+from penstock.engine.observe.health import HealthBoard
+from penstock.engine.observe.running_app import RunningApp
+from penstock.engine.share import ShareMember
+from penstock.errors import ConfigError
+from penstock.kafka import Cluster, prepare_topics
+
+_WATCH_SECONDS = 0.1
+
+
+def run(
+    app: App,
+    *,
+    brokers: str,
+    emit: Callable[[Event], None],
+    stop: threading.Event,
+    until_caught_up: bool = False,
+    per_record: bool = False,
+    health: HealthBoard | None = None,
+) -> None:
+    """Consume for every handler of the app until ``stop`` is set, all have caught up, or one fails.
+
+    ``emit`` is called from several threads. ``per_record`` asks for events of single records too. Members can be
+    looked at on the ``health`` board.
+    """
+    app.refuse_pipelines(
+        where="the local engine", hint="Run it with --engine spark, or put them into an app of their own."
+    )
+    _check_options(app, until_caught_up=until_caught_up)
+    members: list[Member | ShareMember] = []
+    prepare_formats(app)
+    cluster = Cluster(brokers, app.settings)
+    with app.controlled_by(RunningApp(members, cluster.end_offsets)), calm_collector():
+        prepare_topics(app, cluster, emit)
+        teams = [
+            Team(handler, cluster, emit, per_record=per_record, until_caught_up=until_caught_up)
+            for handler in app.handlers
+        ]
+        members.extend(member for team in teams for member in team.members)
+        if health is not None:
+            for member in members:
+                health.add(member.health, member.vitals)
+        for team in teams:
+            team.start()
+        lookout = Lookout(teams)
+        lookout.start()
+        _watch(members, stop)
+        lookout.stop()
+    for member in members:
+        if member.error is not None:
+            raise member.error
+
+
+def _check_options(app: App, *, until_caught_up: bool) -> None:
+    for handler in app.handlers:
+        if handler.is_shared and until_caught_up:
+            raise ConfigError(
+                f"Handler {handler.name} consumes as a share group, which is never known to have caught up.",
+                hint="Leave --until-caught-up out, and stop it when its work is done.",
+            )
+        if handler.scale != "partition":
+            raise ConfigError(
+                f"Handler {handler.name} uses scale={handler.scale!r}, which only the Spark engine has.",
+                hint='Use workers="process" to compute on all cores of this machine, or run it with --engine spark.',
+            )
+
+
+def _watch(members: Sequence[Member | ShareMember], stop: threading.Event) -> None:
+    """Until all have stopped; one that fails, or a wish to stop, stops the others."""
+    asked = False
+    running = list(members)
+    while running:
+        running = [member for member in running if not member.join(_WATCH_SECONDS / len(running))]
+        failed = any(member.error is not None for member in members)
+        if not asked and (failed or stop.is_set()):
+            asked = True
+            for member in members:
+                member.stop("error" if failed else "asked to")

@@ -1,0 +1,36 @@
+"""How the members of one handler in one process know that together they have caught up."""
+
+import threading
+from collections.abc import Iterable
+
+from penstock.core.records.record import TopicPartition
+
+
+class Siblings:
+    """What any of them ever owned in this run, and what of it is finished up to where it was to be.
+
+    A member with nothing left must not leave before the others: what they give back in a rebalance may be its next.
+    """
+
+    def __init__(self) -> None:
+        self._unfinished: set[TopicPartition] = set()
+        self._finished: set[TopicPartition] = set()
+        self._lock = threading.Lock()
+
+    def began(self, places: Iterable[TopicPartition]) -> None:
+        with self._lock:
+            self._unfinished.update(set(places) - self._finished)
+
+    def finished(self, places: Iterable[TopicPartition]) -> None:
+        with self._lock:
+            self._finished.update(places)
+            self._unfinished -= self._finished
+
+    def have_finished(self, places: Iterable[TopicPartition]) -> bool:
+        with self._lock:
+            return self._finished.issuperset(places)
+
+    @property
+    def unfinished(self) -> set[TopicPartition]:
+        with self._lock:
+            return set(self._unfinished)

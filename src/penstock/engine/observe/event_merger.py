@@ -1,0 +1,54 @@
+"""Several members of one handler, heard as one: listeners see the handler start once, count once and stop once."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from typing import Any
+
+from penstock.core.reports import events
+from penstock.core.reports.record_counts import Counts
+
+Emit = Callable[[events.Event], None]
+
+
+class Voices:
+    """``of(number)`` is what a member reports to."""
+
+    def __init__(self, emit: Emit, members: int) -> None:
+        self._emit = emit
+        self._members = members
+        self._started = False
+        self._stopping = False
+        self._counts: dict[int, Counts] = {}
+        self._seconds: list[float] = []
+        self._lock = threading.Lock()
+
+    def of(self, number: int) -> Emit:
+        return self._emit if self._members == 1 else lambda event: self._hear(number, event)
+
+    def _hear(self, number: int, event: events.Event) -> None:
+        with self._lock:
+            told = self._merge(number, event)
+        if told is not None:
+            self._emit(told)
+
+    def _merge(self, number: int, event: events.Event) -> events.Event | None:
+        match event:
+            case events.Started():
+                first, self._started = not self._started, True
+                return event if first else None
+            case events.Progressed():
+                return replace(event, **self._total(number, event))
+            case events.Stopping():
+                first, self._stopping = not self._stopping, True
+                return event if first else None
+            case events.Stopped(seconds=seconds):
+                self._seconds.append(seconds)
+                total = self._total(number, event)
+                last = len(self._seconds) == self._members
+                return replace(event, seconds=max(self._seconds), **total) if last else None
+        return event
+
+    def _total(self, number: int, event: events.Progressed | events.Stopped) -> dict[str, Any]:
+        self._counts[number] = Counts(event.read, event.written, event.dead_lettered, event.skipped)
+        return asdict(sum(self._counts.values(), Counts()))

@@ -1,0 +1,137 @@
+"""What the engine itself can tell of a member's rebalances.
+
+Where the Kafka client is the member, that is all: its callbacks, and its statistics. An open member tells the rest.
+"""
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from penstock.app import Handler
+from penstock.core.records.record import TopicPartition as Place
+from penstock.core.reports.rebalance import (
+    BROKE,
+    JOINED,
+    LEFT,
+    TIMED_OUT,
+    UNKNOWN,
+    Coordinator,
+    Reason,
+    Rebalance,
+    Round,
+)
+from penstock.kafka.client.transactions import generation_in
+
+# Of statistics that may be megabytes long, three places are of interest.
+_REASON = re.compile(r'"rebalance_reason": ?("(?:[^"\\]|\\.)*")')
+_COORDINATOR = re.compile(r'"name": ?"GroupCoordinator", ?"nodeid": ?-?\d+, ?"nodename": ?"([^"]+)"')
+# The coordinator has a connection of its own, with a node id of -1. Its id is beside the same address elsewhere.
+_BROKER = r'"nodeid": ?(\d+), ?"nodename": ?"%s"'
+
+
+class Chronicle:
+    """Notes the moments of each round. Why it happened is in the client's next statistics, for which a round waits."""
+
+    def __init__(self, handler: Handler, consumer: Any, tell: Callable[[Rebalance], None]) -> None:
+        self._handler = handler
+        self._consumer = consumer
+        self._tell = tell
+        self._reason: Reason = JOINED
+        self._round: Round | None = None
+        self._waiting: list[tuple[Round, float]] = []
+        self._last_words = ""
+        self._new_words = ""
+        self._coordinator: Coordinator | None = None
+        self._member_id: str | None = None
+        if handler.is_open:
+            self._votes = tuple(each.name for each in handler.assignors)
+        else:
+            default = "cooperative-sticky" if handler.protocol == "classic" else None
+            self._votes = tuple(name for name in (handler.assignor or default,) if isinstance(name, str))
+
+    def begin(self) -> None:
+        """The client has called back."""
+        if self._round is None:
+            self._round = self._new_round()
+        else:
+            self._round.phase("rejoined", now=time.monotonic())
+
+    def _new_round(self) -> Round:
+        reason, self._reason = self._reason, UNKNOWN
+        membership = "open" if self._handler.is_open else "native"
+        return Round(membership, reason, now=time.monotonic(), moment=time.time())
+
+    def gave_up(self, places: Iterable[Place]) -> None:
+        if self._round is not None:
+            self._round.gave_up(places, now=time.monotonic())
+            self._round.phase("given up", now=time.monotonic())
+        if self._handler.protocol == "consumer":  # there each step is by itself
+            self._finish()
+
+    def took(self, places: Iterable[Place]) -> None:
+        if self._round is not None:
+            self._member_id = self._consumer.memberid() or None
+            self._round.known["generation"] = self._generation()
+            self._round.took(places, now=time.monotonic())
+            self._round.phase("taken over", now=time.monotonic())
+        self._finish()
+
+    def lost(self, places: Iterable[Place], reason: Reason = TIMED_OUT) -> None:
+        self._reason = reason
+        self._round = self._new_round()
+        self._round.lost(places, now=time.monotonic())
+
+    def broke_off(self, places: Iterable[Place]) -> None:
+        """The consumer is of no more use; the next one is a new member."""
+        self.lost(places, BROKE)
+        self.left()
+
+    def leaving(self, member_id: str | None = None) -> None:
+        self._reason = LEFT
+        self._member_id = member_id or self._member_id
+
+    def left(self) -> None:
+        """That was the last round; nothing more will be known of those before it either."""
+        self._finish()
+        self._tell_waiting(None)
+
+    def on_statistics(self, text: str) -> None:
+        found = _COORDINATOR.search(text)
+        if found is not None:
+            node = re.search(_BROKER % re.escape(found[1]), text)
+            # Of how many partitions the offsets topic has, the client knows nothing.
+            self._coordinator = Coordinator.of(
+                self._handler.group, node=int(node[1]) if node else None, address=found[1], offsets_partitions=None
+            )
+        reason = _REASON.search(text)
+        words = json.loads(reason[1]) if reason else ""
+        if words != self._last_words:
+            # The client keeps its last reason, and mostly gives none: one that it gave before is not about this round.
+            self._last_words = self._new_words = words
+        if self._waiting:
+            words, self._new_words = self._new_words, ""
+            self._tell_waiting(words)
+
+    def _generation(self) -> int | None:
+        """Of the classic protocol, in which all members have the same."""
+        if self._handler.protocol != "classic":
+            return None
+        return generation_in(self._consumer.consumer_group_metadata())
+
+    def _finish(self) -> None:
+        story, self._round = self._round, None
+        if story is not None:
+            story.known.update(member_id=self._member_id, votes=self._votes)
+            # With a single vote there is nothing else that a group could have chosen.
+            story.known["strategy"] = self._votes[0] if len(self._votes) == 1 else None
+            self._waiting.append((story, time.monotonic()))
+
+    def _tell_waiting(self, reason: str | None) -> None:
+        waiting, self._waiting = self._waiting, []
+        for story, now in waiting:
+            if story.reason == UNKNOWN and reason:
+                story.reason = f"the client says: {reason}"
+            story.known["coordinator"] = self._coordinator
+            self._tell(story.finished(now=now))

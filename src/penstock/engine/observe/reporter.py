@@ -1,0 +1,265 @@
+"""A member's events and counts, so that the dispatcher can say in one word what happened."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from typing import Any
+
+from penstock.app import Handler, Reading
+from penstock.core.failures.outcome import Failed
+from penstock.core.records.out_of_range import OutOfRange
+from penstock.core.records.record import TopicPartition
+from penstock.core.reports import events
+from penstock.core.reports.rebalance import Rebalance
+from penstock.core.reports.record_counts import Counts
+from penstock.core.scheduling.effects import Consequences, Send, Tried
+from penstock.core.scheduling.hot_key_detector import HotLane
+from penstock.core.scheduling.lanes import AnyRecord, Epoch
+from penstock.core.scheduling.work import Work
+from penstock.errors import PenstockError
+
+
+class Reporter:
+    """``per_record`` asks for the events that come once for each record, which cost time."""
+
+    def __init__(
+        self,
+        handler: Handler,
+        emit: Callable[[events.Event], None],
+        *,
+        member: str,
+        reading: Reading,
+        per_record: bool,
+    ) -> None:
+        self._who: dict[str, Any] = {"group": handler.group, "member": member}
+        self._group = handler.group
+        self._handler = handler
+        self._emit = emit
+        self._reading = reading
+        self._per_record = per_record
+        self._counts = Counts()
+        self._told = 0
+        self._told_blocked = False
+
+    def started(self, lag: int, topics: tuple[str, ...]) -> None:
+        name = self._handler.name
+        self._emit(events.Started(engine="local", group=self._group, handler=name, topics=topics, lag=lag))
+
+    # Ownership.
+
+    def rebalanced(self, rebalance: Rebalance) -> None:
+        """From the thread that was through with it first, which is not the dispatcher's."""
+        self._emit(events.Rebalanced(**self._who, rebalance=rebalance))
+
+    def assigned(self, epoch: Epoch, offset: int | None) -> None:
+        self._emit(events.Assigned(**self._who, **_where(epoch), epoch=epoch.number, offset=offset))
+
+    def revoked(self, epoch: Epoch) -> None:
+        unfinished = epoch.tracker.unfinished
+        self._emit(events.Revoked(**self._who, **_where(epoch), epoch=epoch.number, unfinished=unfinished))
+
+    def lost(self, epoch: Epoch) -> None:
+        self._emit(events.Lost(**self._who, **_where(epoch), epoch=epoch.number))
+
+    def forced(self, epoch: Epoch, offset: int | None, committed: int | None) -> None:
+        self._emit(events.Forced(**self._who, **_where(epoch), offset=offset, committed=committed))
+
+    def out_of_range(self, found: OutOfRange) -> None:
+        topic, partition = found.place
+        self._emit(
+            events.OffsetOutOfRange(
+                **self._who,
+                topic=topic,
+                partition=partition,
+                offset=found.offset,
+                low=found.low,
+                high=found.high,
+                moved_to=found.moved_to,
+                skipped=found.skipped,
+            )
+        )
+
+    # Records.
+
+    def dispatched(self, works: Iterable[Work]) -> None:
+        """These are on their way to workers."""
+        if not self._per_record:
+            return
+        for work in works:
+            for run in work.unstarted:
+                for record in run.records:
+                    offset = self._reading.offset_of(record)
+                    attempt = run.epoch.attempt_at(offset)
+                    self._emit(events.Dispatched(**self._record(run.epoch, record, offset), attempt=attempt))
+
+    def stalled(self, epoch: Epoch, record: AnyRecord, seconds: float) -> None:
+        offset = self._reading.offset_of(record)
+        where = self._record(epoch, record, offset)
+        self._emit(events.Stalled(**where, attempt=epoch.attempt_at(offset), seconds=round(seconds, 3)))
+
+    def hot_key(self, hot: HotLane) -> None:
+        epoch = hot.lane.epoch
+        self._emit(
+            events.HotKey(
+                **self._who,
+                **_where(epoch),
+                key=_text(hot.lane.key),
+                epoch=epoch.number,
+                waiting=hot.waiting,
+                of=hot.of,
+                seconds=round(hot.seconds, 3),
+            )
+        )
+
+    def settled(self, consequences: Consequences) -> None:
+        """What workers reported: finished, skipped and retried records."""
+        self._counts.read += sum(len(records) for _, records in consequences.finished)
+        self._counts.skipped += len(consequences.skipped)
+        if self._per_record:
+            self._each(consequences)
+        for tried, failure, delay in consequences.retried:
+            self._emit(
+                events.Retried(
+                    **self._who,
+                    **_tried(tried),
+                    attempt=tried.attempt,
+                    reason=_reason(failure),
+                    seconds=round(delay, 3),
+                    traceback=failure.traceback,
+                )
+            )
+
+        self._blocked(consequences)
+
+    def _blocked(self, consequences: Consequences) -> None:
+        """One stands for all: where something is away, every lane runs into it."""
+        if consequences.blocked and not self._told_blocked:
+            self._told_blocked = True
+            tried, failure, delay = consequences.blocked[0]
+            self._emit(events.Blocked(**self._who, **_tried(tried), reason=failure.message, seconds=round(delay, 3)))
+
+    def delivered(self, send: Send) -> None:
+        """The broker has what became of a record, so it is finished here. What waits is counted when it comes back."""
+        tried = send.tried
+        if send.failure is not None and send.delay is not None:
+            self._postponed(send, send.failure, send.delay)
+            return
+        self._counts.read += 1
+        if send.failure is None:
+            self._counts.written += 1
+            if self._per_record:
+                self._finished(tried.epoch, tried.record, tried.offset, tried.attempt)
+            return
+        self._counts.dead_lettered += 1
+        self._emit(
+            events.DeadLettered(
+                **self._who,
+                **_tried(tried),
+                attempt=tried.attempt,
+                to=send.outgoing.topic,
+                reason=_reason(send.failure),
+                traceback=send.failure.traceback,
+            )
+        )
+
+    def _postponed(self, send: Send, failure: Failed, delay: float) -> None:
+        self._emit(
+            events.Postponed(
+                **self._who,
+                **_tried(send.tried),
+                attempt=send.tried.attempt,
+                to=send.outgoing.topic,
+                reason=_reason(failure),
+                seconds=delay,
+                traceback=failure.traceback,
+            )
+        )
+
+    def progressed(self) -> None:
+        self._told_blocked = False
+        if self._counts.read != self._told:
+            self._told = self._counts.read
+            self._emit(events.Progressed(group=self._group, handler=self._handler.name, **asdict(self._counts)))
+
+    # Commits and back-pressure.
+
+    def committed(self, place: TopicPartition, offset: int) -> None:
+        topic, partition = place
+        self._emit(events.Committed(**self._who, topic=topic, partition=partition, offset=offset))
+
+    def commit_failed(self, place: TopicPartition, offset: int, reason: str) -> None:
+        topic, partition = place
+        self._emit(events.CommitFailed(**self._who, topic=topic, partition=partition, offset=offset, reason=reason))
+
+    def paused(self, epoch: Epoch) -> None:
+        self._emit(events.Paused(group=self._group, **_where(epoch)))
+
+    def resumed(self, epoch: Epoch) -> None:
+        self._emit(events.Resumed(group=self._group, **_where(epoch)))
+
+    # Trouble, and the end.
+
+    def ignored_metadata(self, place: TopicPartition, offset: int, why: str) -> None:
+        topic, partition = place
+        self.warned(
+            f"The metadata of the commit {topic}[{partition}]@{offset} is ignored: {why}. "
+            "Records that it says are finished may be repeated."
+        )
+
+    def suspended(self, seconds: float) -> None:
+        self.warned(
+            f"This process did not run for {seconds:.1f} s, longer than its session in the group: it asks whether it "
+            "still is a member before it handles another record."
+        )
+
+    def damaged_headers(self, place: TopicPartition, offset: int, count: int, why: str) -> None:
+        topic, partition = place
+        more = f" and {count - 1:,} more" if count > 1 else ""
+        self.warned(f"{topic}[{partition}]@{offset}{more}: {why}.")
+
+    def warned(self, reason: str) -> None:
+        self._emit(events.Error(group=self._group, reason=reason, fatal=False))
+
+    def error(self, error: PenstockError, *, fatal: bool) -> None:
+        reason = str(error) if fatal else f"{error} Trying again."
+        self._emit(events.Error(group=self._group, reason=reason, fatal=fatal, traceback=error.traceback))
+
+    def stopping(self, reason: str) -> None:
+        self._emit(events.Stopping(group=self._group, handler=self._handler.name, reason=reason))
+
+    def stopped(self, seconds: float) -> None:
+        counts = asdict(self._counts)
+        self._emit(events.Stopped(group=self._group, handler=self._handler.name, seconds=round(seconds, 3), **counts))
+
+    def _each(self, consequences: Consequences) -> None:
+        skipped = {id(tried.record) for tried, _ in consequences.skipped}
+        for epoch, records in consequences.finished:
+            for record in records:
+                if id(record) not in skipped:
+                    offset = self._reading.offset_of(record)
+                    self._finished(epoch, record, offset, consequences.again.get((epoch, offset), 1))
+        for tried, reason in consequences.skipped:
+            self._emit(events.Skipped(**self._who, **_tried(tried), reason=reason))
+
+    def _finished(self, epoch: Epoch, record: AnyRecord, offset: int, attempt: int) -> None:
+        self._emit(events.Finished(**self._record(epoch, record, offset), attempt=attempt))
+
+    def _record(self, epoch: Epoch, record: AnyRecord, offset: int) -> dict[str, Any]:
+        key = _text(self._reading.key_of(record))
+        return {**self._who, **_where(epoch), "offset": offset, "key": key, "epoch": epoch.number}
+
+
+def _text(key: Any) -> str | None:
+    return None if key is None else key.decode(errors="backslashreplace")
+
+
+def _where(epoch: Epoch) -> dict[str, Any]:
+    topic, partition = epoch.place
+    return {"topic": topic, "partition": partition}
+
+
+def _tried(tried: Tried) -> dict[str, Any]:
+    return {**_where(tried.epoch), "offset": tried.offset, "epoch": tried.epoch.number}
+
+
+def _reason(failure: Failed) -> str:
+    return f"{failure.error_type}: {failure.message}"

@@ -1,0 +1,129 @@
+"""What was acquired with one poll, until the broker can be told what became of each record of it."""
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from queue import Empty, SimpleQueue
+
+from confluent_kafka import AcknowledgeType, Message
+
+from penstock.app import Handler, Reading, halt_error
+from penstock.core.failures.outcome import Done, Failed, Halt, Outcome, Skipped, TryAgain, decide
+from penstock.core.progress.tracker import Tracker
+from penstock.core.records.record import TopicPartition
+from penstock.core.scheduling.effects import Consequences, Send, Tried
+from penstock.core.scheduling.lanes import Epoch
+from penstock.engine.dispatch.failed_records import Letters
+from penstock.engine.dispatch.thread_messages import Delivered, Refused, ToDispatcher, Trouble, Undeliverable
+from penstock.engine.observe.reporter import Reporter
+from penstock.engine.produce.outbox import Outbox
+from penstock.engine.share.share_workers import Attempted
+from penstock.errors import PenstockError
+from penstock.kafka.client.message_records import place_of
+
+_LOOK_SECONDS = 0.05
+
+
+Inbox = SimpleQueue[Attempted | ToDispatcher]
+Acknowledge = Callable[[Message, AcknowledgeType], None]
+
+
+class Batch:
+    """The records of one poll. All of them are acknowledged before there can be another poll.
+
+    A record that failed is released, and comes again at once, to whoever asks first; the broker counts how often. It
+    drops a record after ``deliveries`` of them, so the last one that fails is a dead letter before that.
+    """
+
+    def __init__(
+        self,
+        handler: Handler,
+        inbox: Inbox,
+        outbox: Outbox,
+        tell: Reporter,
+        *,
+        reading: Reading,
+        acknowledge: Acknowledge,
+        deliveries: int,
+    ) -> None:
+        self._name = handler.name
+        self._to_record = reading.to_record
+        self._inbox = inbox
+        self._outbox = outbox
+        self._tell = tell
+        self._acknowledge = acknowledge
+        self._deliveries = deliveries
+        self._letters = Letters(handler, reading, time.time)
+        self._epochs: dict[TopicPartition, Epoch] = {}
+        self._open: dict[int, Tried] = {}
+        self.error: PenstockError | None = None
+
+    def settle(self, messages: Sequence[Message], *, give_up: Callable[[], bool]) -> None:
+        """Until each of these is acknowledged; ``give_up`` releases those that are still in progress."""
+        self._open = {id(message): self._tried(message) for message in messages}
+        while self._open:
+            try:
+                self._take(self._inbox.get(timeout=_LOOK_SECONDS))
+            except Empty:
+                if self._outbox.is_full:
+                    self._outbox.flush()
+                if give_up() or self.error is not None:
+                    self._release_rest()
+
+    def _take(self, message: Attempted | ToDispatcher) -> None:
+        match message:
+            case Attempted(record, outcome):
+                if id(record) in self._open:  # else it was given up, and is somebody else's by now
+                    self._settle(self._open[id(record)], outcome)
+            case Delivered(sends):
+                for send in sends:
+                    failed = send.failure is not None
+                    self._end(send.tried, AcknowledgeType.REJECT if failed else AcknowledgeType.ACCEPT)
+                    self._tell.delivered(send)
+            case Refused(send, failure):
+                self._bury(send.tried, failure)
+            case Undeliverable(_, error) | Trouble(error, _):
+                self.error = self.error or error
+
+    def _settle(self, tried: Tried, outcome: Outcome) -> None:
+        consequences = Consequences()
+        match outcome:
+            case Done(output) if output is not None:
+                self._outbox.send([Send(tried, output)])
+            case Failed():
+                self._fail(tried, outcome, consequences)
+            case _:
+                if isinstance(outcome, Skipped):
+                    consequences.skipped.append((tried, outcome.reason))
+                consequences.finished.append((tried.epoch, [tried.record]))
+                consequences.again[tried.epoch, tried.offset] = tried.attempt
+                self._end(tried, AcknowledgeType.ACCEPT)
+        self._tell.settled(consequences)
+
+    def _fail(self, tried: Tried, failure: Failed, consequences: Consequences) -> None:
+        decision = decide(failure, attempt=tried.attempt, has_dead_letter=True, random=random.random)
+        if isinstance(decision, Halt):
+            record = self._to_record(tried.record, tried.attempt)
+            self.error = self.error or halt_error(self._name, record, failure)
+        elif isinstance(decision, TryAgain) and tried.attempt < self._deliveries:
+            consequences.retried.append((tried, failure, 0.0))
+            self._end(tried, AcknowledgeType.RELEASE)
+        else:
+            self._bury(tried, failure)
+
+    def _bury(self, tried: Tried, failure: Failed) -> None:
+        self._outbox.send([Send(tried, self._letters.dead_letter(tried, failure), replace(failure, final=True))])
+
+    def _release_rest(self) -> None:
+        for tried in [*self._open.values()]:
+            self._end(tried, AcknowledgeType.RELEASE)
+
+    def _end(self, tried: Tried, how: AcknowledgeType) -> None:
+        if self._open.pop(id(tried.record), None) is not None:
+            self._acknowledge(tried.record, how)
+
+    def _tried(self, message: Message) -> Tried:
+        place = place_of(message)
+        epoch = self._epochs.setdefault(place, Epoch(place, 1, Tracker(), None))
+        return Tried(epoch, message, message.offset() or 0, message.delivery_count() or 1)

@@ -1,0 +1,200 @@
+"""A member of a share group: one consumer, one thread, and workers for the records of one poll."""
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from itertools import count
+from queue import SimpleQueue
+from typing import Any
+
+from confluent_kafka import KafkaException, Message, TopicPartition
+
+from penstock.app import Handler
+from penstock.core.records.record import TopicPartition as Place
+from penstock.core.reports.events import Event
+from penstock.engine.dispatch.thread_messages import Owned
+from penstock.engine.observe.health import Health
+from penstock.engine.observe.member_metrics import Stopwatches, Vitals
+from penstock.engine.observe.reporter import Reporter
+from penstock.engine.produce.outbox import Outbox
+from penstock.engine.share.acquired_records import Batch, Inbox
+from penstock.engine.share.share_workers import make_workers
+from penstock.errors import PenstockError
+from penstock.kafka import MESSAGES, make_alone_producer, make_producer
+from penstock.kafka.errors import is_final, translate
+from penstock.kafka.group.share_consumer import delivery_limit, make_share_consumer, set_share_start
+
+_POLL_SECONDS = 0.2
+_PROGRESS_SECONDS = 0.5
+_FIRST_REBUILD_SECONDS = 1.0
+_MOST_REBUILD_SECONDS = 30.0
+_NUMBERS = count(1)
+
+
+class ShareMember:
+    """Start it, ask it to stop (twice is fine), join it; then ``error`` says whether it stopped because of one."""
+
+    def __init__(
+        self, handler: Handler, *, brokers: str, emit: Callable[[Event], None], per_record: bool, number: int = 0
+    ) -> None:
+        self.handler = handler
+        self._brokers = brokers
+        self._name = f"{socket.gethostname()}-{os.getpid()}-share-{next(_NUMBERS)}"
+        self._tell = Reporter(handler, emit, member=self._name, reading=MESSAGES, per_record=per_record)
+        self._stopping = threading.Event()
+        self._stop_by = float("inf")
+        self._polled = time.monotonic()
+        self._in_flight = 0
+        self._watches = Stopwatches(time.monotonic)
+        self._inbox: Inbox = SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name=f"{handler.name}-share-{number}", daemon=True)
+        self.error: BaseException | None = None
+
+    def start(self, lag: int, topics: tuple[str, ...]) -> None:
+        self._tell.started(lag, topics)
+        self._thread.start()
+
+    def stop(self, reason: str) -> None:
+        if not self._stopping.is_set():
+            self._stop_by = time.monotonic() + self.handler.drain_timeout
+            self._stopping.set()
+            self._tell.stopping(reason)
+
+    def join(self, timeout: float) -> bool:
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def survey(self) -> dict[Place, Owned]:
+        """Nobody owns partitions of a share group."""
+        return {}
+
+    def renew(self, places: Sequence[Place]) -> None:
+        """The broker looks after positions."""
+
+    def ack_below(self, offsets: Mapping[Place, int]) -> None:
+        """The broker looks after positions."""
+
+    def health(self) -> Health:
+        return Health(
+            handler=self.handler.name,
+            group=self.handler.group,
+            member=self._name,
+            polled_seconds_ago=0.0 if self._in_flight else round(time.monotonic() - self._polled, 3),
+            finished_seconds_ago=round(time.monotonic() - self._polled, 3) if self._in_flight else None,
+            in_flight=self._in_flight,
+            longest=(),
+        )
+
+    def vitals(self) -> Vitals:
+        """From any thread. There are no lanes, and no offsets to commit."""
+        health = self.health()
+        return Vitals(
+            handler=self.handler.name,
+            group=self.handler.group,
+            in_flight=self._in_flight,
+            lanes=0,
+            works=self._in_flight,
+            concurrency=self.handler.concurrency,
+            polled_seconds_ago=health.polled_seconds_ago,
+            longest_seconds=health.finished_seconds_ago or 0.0,
+            map_bytes={},
+            watches=self._watches,
+        )
+
+    # The thread.
+
+    def _run(self) -> None:
+        began = time.monotonic()
+        try:
+            self._consume_for_long()
+        except PenstockError as error:
+            self.error = error
+            self._tell.error(error, fatal=True)
+        except BaseException as crash:  # noqa: BLE001 - handed to whoever joins; nothing more is acknowledged after it
+            self.error = crash
+        self._tell.progressed()
+        self._tell.stopped(time.monotonic() - began)
+
+    def _consume_for_long(self) -> None:
+        """One consumer after the other, as long as what broke the last may pass."""
+        handler = self.handler
+        set_share_start(self._brokers, handler)
+        limit = delivery_limit(self._brokers, handler)
+        workers = make_workers(handler, MESSAGES, self._inbox.put)
+        outbox = Outbox(
+            make_producer(self._brokers, settings=handler.named_settings),
+            self._inbox,  # type: ignore[arg-type] # of which it only uses what it may put in
+            make_alone=lambda: make_alone_producer(self._brokers, handler.named_settings),
+            brokers=self._brokers,
+        )
+        rest = _FIRST_REBUILD_SECONDS
+        try:
+            while not self._stopping.is_set():
+                try:
+                    self._consume(workers.submit, outbox, limit)
+                except KafkaException as error:
+                    problem = translate(error, doing=f"consuming {handler.source}", brokers=self._brokers)
+                    if is_final(error.args[0]):
+                        raise problem from error
+                    self._tell.error(problem, fatal=False)
+                    self._stopping.wait(rest)
+                    rest = min(2 * rest, _MOST_REBUILD_SECONDS)
+        finally:
+            workers.close()
+            outbox.close()
+
+    def _consume(self, submit: Callable[[Message, int], None], outbox: Outbox, limit: int) -> None:
+        consumer = make_share_consumer(self._brokers, self.handler)
+        batch = Batch(
+            self.handler,
+            self._inbox,
+            outbox,
+            self._tell,
+            reading=MESSAGES,
+            acknowledge=consumer.acknowledge,
+            deliveries=limit,
+        )
+        try:
+            consumer.set_acknowledgement_commit_callback(self._on_commit)
+            consumer.subscribe(list(self.handler.topics))
+            told = time.monotonic()
+            while not self._stopping.is_set():
+                messages = self._poll(consumer)
+                for message in messages:
+                    submit(message, message.delivery_count() or 1)
+                batch.settle(messages, give_up=lambda: time.monotonic() >= self._stop_by)
+                self._in_flight = 0
+                if batch.error is not None:
+                    raise batch.error
+                if time.monotonic() - told >= _PROGRESS_SECONDS:
+                    self._tell.progressed()
+                    told = time.monotonic()
+        finally:
+            with suppress(KafkaException):
+                consumer.close()  # which sends the last acknowledgements first
+
+    def _poll(self, consumer: Any) -> list[Message]:
+        """What was sent before this is acknowledged along with it."""
+        messages = list(consumer.poll(timeout=_POLL_SECONDS))
+        self._polled = time.monotonic()
+        good = [message for message in messages if message.error() is None]
+        self._in_flight = len(good)
+        for message in messages:
+            error = message.error()
+            if error is not None:
+                if is_final(error) or error.fatal():
+                    raise KafkaException(error)
+                problem = translate(KafkaException(error), doing=f"reading {message.topic()}", brokers=self._brokers)
+                self._tell.error(problem, fatal=False)
+        return good
+
+    def _on_commit(self, offsets: Mapping[TopicPartition, set[int]], error: KafkaException | None) -> None:
+        """An acknowledgement that comes after its lock has run out is refused, and its records come again."""
+        if error is None:
+            return
+        for place, refused in offsets.items():
+            reason = f"{error.args[0].str()}; these records come again"
+            self._tell.commit_failed((place.topic, place.partition), min(refused, default=0), reason)

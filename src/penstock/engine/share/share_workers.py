@@ -1,0 +1,108 @@
+"""Workers of a share group: every record on its own, in any order."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import Protocol
+
+from confluent_kafka import Message
+
+from penstock.app import Handler, Reading, attempts, attempts_async, forget_cancellation, is_ended
+from penstock.core.failures.outcome import Failed, Outcome
+from penstock.engine.dispatch.thread_messages import Trouble
+from penstock.engine.workers.event_loop import OnEventLoop
+from penstock.engine.workers.worker_pools import breakdown
+
+# How long a record waits here for what is away, such as a schema registry. Each release counts as a delivery, of which
+# there are few; and this must be over well before its lock is.
+_PATIENCE_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Attempted:
+    """A worker is through with this."""
+
+    message: Message
+    outcome: Outcome
+
+
+Report = Callable[[Attempted | Trouble], None]
+"""Called on a worker's thread."""
+
+
+class Workers(Protocol):
+    def submit(self, message: Message, attempt: int) -> None: ...
+    def close(self) -> None: ...
+
+
+def make_workers(handler: Handler, reading: Reading, report: Report) -> Workers:
+    return _Tasks(handler, reading, report) if handler.signature.is_async else _Threads(handler, reading, report)
+
+
+class _Threads:
+    """One for each record that may be in progress, as no more are fetched."""
+
+    def __init__(self, handler: Handler, reading: Reading, report: Report) -> None:
+        self._handler = handler
+        self._attempt = attempts(handler, reading)
+        self._report = report
+        self._queue: SimpleQueue[tuple[Message, int] | None] = SimpleQueue()
+        # A handler that never returns must not keep the process alive past its drain timeout.
+        self._threads = [
+            threading.Thread(target=self._work, name=f"{handler.name}-worker-{number}", daemon=True)
+            for number in range(1, handler.concurrency + 1)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, message: Message, attempt: int) -> None:
+        self._queue.put((message, attempt))
+
+    def close(self) -> None:
+        for _ in self._threads:
+            self._queue.put(None)
+
+    def _work(self) -> None:
+        try:
+            while (given := self._queue.get()) is not None:
+                message, attempt = given
+                until = time.monotonic() + _PATIENCE_SECONDS
+                while (wait := _wait(outcome := self._attempt(message, attempt), until)) is not None:
+                    time.sleep(wait)
+                self._report(Attempted(message, outcome))
+        except BaseException as error:  # noqa: BLE001 - gone unheard, it would leave its record undone for ever
+            self._report(breakdown(self._handler, error))
+
+
+class _Tasks(OnEventLoop):
+    """Each record is a task."""
+
+    def __init__(self, handler: Handler, reading: Reading, report: Report) -> None:
+        self._handler = handler
+        self._attempt = attempts_async(handler, reading)
+        self._report = report
+        super().__init__(handler.name)
+
+    def submit(self, message: Message, attempt: int) -> None:
+        self._loop.call_soon_threadsafe(lambda: self._begin(self._work(message, attempt)))
+
+    async def _work(self, message: Message, attempt: int) -> None:
+        try:
+            until = time.monotonic() + _PATIENCE_SECONDS
+            while (wait := _wait(outcome := await self._attempt(message, attempt), until)) is not None:
+                await forget_cancellation()
+                await asyncio.sleep(wait)
+            self._report(Attempted(message, outcome))
+        except BaseException as error:
+            if not is_ended(asyncio.current_task()):
+                self._report(breakdown(self._handler, error))
+            raise
+
+
+def _wait(outcome: Outcome, until: float) -> float | None:
+    """How long to wait before the same attempt can be made, if it could not."""
+    wait = outcome.wait if isinstance(outcome, Failed) else None
+    return wait if wait is not None and time.monotonic() + wait < until else None

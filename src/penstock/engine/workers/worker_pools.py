@@ -1,0 +1,145 @@
+"""Workers: what runs handlers. Threads for ``def``, one event loop for ``async def``, processes where asked for."""
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from queue import SimpleQueue
+from typing import Protocol
+
+from penstock.app import (
+    Attend,
+    Handler,
+    Reading,
+    attend_async,
+    attend_in_batches,
+    attend_one_by_one,
+    is_ended,
+    worker_error,
+)
+from penstock.core.progress.lease import Lease
+from penstock.core.scheduling.work import Work
+from penstock.engine.dispatch.thread_messages import Inbox, Trouble, Worked
+from penstock.engine.workers.event_loop import OnEventLoop
+from penstock.engine.workers.worker_processes import Child, check_importable
+from penstock.errors import PenstockError
+
+_CLOSE_SECONDS = 1.0
+
+
+class Workers(Protocol):
+    """No more than the handler's ``concurrency`` work at once; what is submitted beyond that waits its turn."""
+
+    def submit(self, works: Sequence[Work]) -> None: ...
+    def close(self) -> None: ...
+
+
+def make_workers(handler: Handler, inbox: Inbox, reading: Reading, lease: Lease) -> Workers:
+    if handler.signature.is_async:
+        return EventLoopWorkers(handler, inbox, reading, lease)
+    if handler.workers == "process":
+        check_importable(handler)
+    return ThreadWorkers(handler, inbox, reading, lease)
+
+
+class ThreadWorkers:
+    """Threads that are started as work comes in, up to the concurrency; each with a process of its own where asked."""
+
+    def __init__(self, handler: Handler, inbox: Inbox, reading: Reading, lease: Lease) -> None:
+        self._handler = handler
+        self._inbox = inbox
+        self._reading = reading
+        self._lease = lease
+        self._works: SimpleQueue[Work | None] = SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._children: list[Child] = []
+        self._idle = threading.Semaphore(0)
+
+    def submit(self, works: Sequence[Work]) -> None:
+        for work in works:
+            if len(self._threads) < self._handler.concurrency and not self._idle.acquire(blocking=False):
+                name = f"{self._handler.name}-worker-{len(self._threads) + 1}"
+                # A handler that never returns must not keep the process alive past its drain timeout.
+                self._threads.append(threading.Thread(target=self._serve, name=name, daemon=True))
+                self._threads[-1].start()
+            self._works.put(work)
+
+    def close(self) -> None:
+        for _ in self._threads:
+            self._works.put(None)
+        if self._children:
+            # A thread can be left behind with its handler; a process would go on, so it is ended.
+            deadline = time.monotonic() + _CLOSE_SECONDS
+            for thread in self._threads:
+                thread.join(max(0.0, deadline - time.monotonic()))
+            for child in self._children:
+                child.kill()
+
+    def _serve(self) -> None:
+        try:
+            self._attend()
+        except BaseException as error:  # noqa: BLE001 - gone unheard, it would leave its work undone for ever
+            self._inbox.put(breakdown(self._handler, error))
+
+    def _attend(self) -> None:
+        handler, reading, lease = self._handler, self._reading, self._lease
+        if handler.workers == "process":
+            child = Child(handler, reading)
+            self._children.append(child)
+            self._work(
+                attend_in_batches(child, reading, lease) if handler.batch else attend_one_by_one(child, reading, lease)
+            )
+            child.close()
+        else:
+            self._work(attending(handler, reading, lease))
+
+    def _work(self, attend: Attend) -> None:
+        while (work := self._works.get()) is not None:
+            attend(work)
+            # Idle first: whoever acts on the report may find this thread free.
+            if len(self._threads) < self._handler.concurrency:
+                self._idle.release()
+            self._inbox.put(Worked(work))
+
+
+def breakdown(handler: Handler, error: BaseException) -> Trouble:
+    """What no outcome stands for: the app stops, and commits nothing of it."""
+    if not isinstance(error, PenstockError):
+        error = worker_error(handler.name, error)
+    return Trouble(error, fatal=True)
+
+
+class EventLoopWorkers(OnEventLoop):
+    """One event loop in one thread; each work is a task on it."""
+
+    def __init__(self, handler: Handler, inbox: Inbox, reading: Reading, lease: Lease) -> None:
+        self._handler = handler
+        self._inbox = inbox
+        self._attend = attend_async(handler, reading, lease)
+        self._serving = 0  # tasks that will look for work again; one that will not may still be among the tasks
+        self._waiting: deque[Work] = deque()
+        super().__init__(handler.name)
+
+    def submit(self, works: Sequence[Work]) -> None:
+        self._loop.call_soon_threadsafe(self._start, works)
+
+    def _start(self, works: Sequence[Work]) -> None:
+        self._waiting.extend(works)
+        for _ in range(min(len(self._waiting), self._handler.concurrency - self._serving)):
+            self._serving += 1
+            self._begin(self._work())
+
+    async def _work(self) -> None:
+        try:
+            while self._waiting:
+                work = self._waiting.popleft()
+                try:
+                    await self._attend(work)
+                except BaseException as error:
+                    if not is_ended(asyncio.current_task()):
+                        self._inbox.put(breakdown(self._handler, error))
+                    raise
+                self._inbox.put(Worked(work))
+        finally:
+            self._serving -= 1

@@ -1,0 +1,127 @@
+"""A worker's own process, for handlers that compute: the attempt happens there, everything else stays here."""
+
+import multiprocessing
+import pickle
+import signal
+from dataclasses import replace
+from multiprocessing.connection import Connection
+from typing import Any, cast
+
+from penstock.app import Handler, NoControl, Reading, attempts, batch_attempts, called, engine_is_elsewhere
+from penstock.codecs import RECORDS
+from penstock.core.failures.outcome import Failed, Outcome, WorkerDied, failed
+from penstock.core.records.record import Record
+from penstock.errors import ConfigError
+
+# A fork would copy threads and the Kafka client in an unknown state, so children start afresh.
+_SPAWN = multiprocessing.get_context("spawn")
+_CLOSE_SECONDS = 1.0
+
+
+def check_importable(handler: Handler) -> None:
+    """A child gets its handler by name, and its decoders too, so they must have one there."""
+    try:
+        pickle.dumps((handler.function, handler.value, handler.key, handler.headers, handler.to_value))
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise ConfigError(
+            f"Handler {handler.name} cannot run in a worker process: {error}.",
+            hint="Define it, and what it decodes and encodes with, at the top level of a module, under its own name.",
+        ) from error
+
+
+class Child:
+    """Called like an attempt, by one thread. A child that dies is a failed attempt, and the next starts another."""
+
+    def __init__(self, handler: Handler, reading: Reading) -> None:
+        # A child needs no client settings, which may hold secrets and functions.
+        self._handler = replace(handler, settings={})
+        self._to_record = reading.to_record
+        self._is_up = False
+
+    def __call__(self, records: Any, numbers: Any) -> Any:
+        """Attempt one record, or a batch with as many numbers."""
+        if not isinstance(records, list):
+            return self._ask(self._to_record(records, numbers))
+        return self._ask_batch([self._to_record(*each) for each in zip(records, numbers, strict=True)])
+
+    def _ask_batch(self, records: list[Record]) -> list[Outcome]:
+        outcomes = self._ask(records)
+        if not isinstance(outcomes, Failed):
+            return cast("list[Outcome]", outcomes)
+        if len(records) == 1 or self._handler.is_at_most_once:
+            return [outcomes] * len(records)
+        # One of them took the process along. Alone, each shows whether it was the one.
+        return [outcome for record in records for outcome in self._ask_batch([record])]
+
+    def close(self) -> None:
+        """Let it end by itself, which an idle one does at once."""
+        if self._is_up:
+            self._is_up = False
+            self._pipe.close()
+            self._process.join(_CLOSE_SECONDS)
+            self._process.kill()
+
+    def kill(self) -> None:
+        """From another thread, whatever it is at."""
+        if self._is_up:
+            self._process.kill()
+
+    def _start(self) -> None:
+        self._pipe, theirs = _SPAWN.Pipe()
+        self._process = _SPAWN.Process(target=_serve, args=(self._handler, theirs), daemon=True)
+        self._process.start()
+        theirs.close()
+        self._is_up = True
+        try:
+            self._pipe.recv()  # its word that it is ready
+        except (EOFError, OSError):
+            self.close()
+            module = called(self._handler.function).__module__
+            raise ConfigError(
+                f"A worker process of handler {self._handler.name} did not start ({_how(self._process.exitcode)}).",
+                hint=f'It imports the handler by its name. Try it alone: python -c "import {module}".',
+            ) from None
+
+    def _ask(self, sent: Record | list[Record]) -> Any:
+        if not self._is_up:
+            self._start()
+        try:
+            self._pipe.send(sent)
+            return self._pipe.recv()
+        except (EOFError, OSError):
+            self.close()
+            death = WorkerDied(f"the worker process died ({_how(self._process.exitcode)})")
+            return failed(death, self._handler.retry)
+
+
+def _how(code: int | None) -> str:
+    if code is not None and code < 0:
+        return f"killed by {signal.Signals(-code).name}"
+    return f"exit code {code}"
+
+
+def _serve(handler: Handler, pipe: Connection) -> None:
+    """The child's life: until the pipe closes, which the end of its parent does too."""
+    # Ctrl+C reaches the whole group of processes; when to stop is the parent's decision.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    engine_is_elsewhere(
+        NoControl(
+            f"Handler {handler.name} runs in a worker process, where app.progress() and app.commit() have no answer.",
+            'Call them in the process that runs the app, or leave workers="process" out.',
+        )
+    )
+    pipe.send("ready")
+    attempt_all, attempt = (
+        (batch_attempts(handler, RECORDS), None) if handler.batch else (None, attempts(handler, RECORDS))
+    )
+    while True:
+        try:
+            asked = pipe.recv()
+        except (EOFError, OSError):
+            return
+        outcome: Outcome | list[Outcome]
+        if attempt is not None:
+            outcome = attempt(asked, asked.attempt)
+        elif attempt_all is not None:
+            outcome = attempt_all(asked, [record.attempt for record in asked])
+        pipe.send(outcome)

@@ -1,0 +1,317 @@
+"""Questions and small changes to a cluster: topics, offsets, groups."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+from confluent_kafka import (
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
+
+from penstock.core.records.record import TopicPartition as Place
+from penstock.errors import PenstockError, ServerError, TopicError
+from penstock.kafka.admin.diagnosis import why_silent
+from penstock.kafka.admin.group_offsets import GroupOffsets
+from penstock.kafka.client.addresses import require_listener
+from penstock.kafka.client.clients import LOG
+from penstock.kafka.client.settings_by_client import admin_settings
+from penstock.kafka.errors import OF_MEMBERS_ONLY, commit_refusal, kafka_error, translate
+
+T = TypeVar("T")
+
+# How long a broker may take to answer a question before it counts as not there.
+ANSWER_SECONDS = 8.0
+# After so much of it, the reason of the silence is looked for.
+_FIRST_SECONDS = 1.0
+_SILENCE = {KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN}  # noqa: SLF001 - the client's own codes
+_RETRY_SECONDS = 0.2
+# Mostly over in a moment: a cluster that has just started, a coordinator that moves.
+NO_COORDINATOR_YET = {
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+}
+# The same for topics: of a cluster that has just started, no broker may be known yet that could hold one.
+_NO_BROKERS_YET = {KafkaError.INVALID_REPLICATION_FACTOR, KafkaError._TIMED_OUT}  # noqa: SLF001 - the client's own code
+# A partition that was just created, or whose leader moves.
+_NO_LEADER_YET = {KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION}
+_UNSETTLED_RETRY_SECONDS = 0.02
+_NOT_SETTLED_YET = {*NO_COORDINATOR_YET, KafkaError.UNSTABLE_OFFSET_COMMIT}
+
+
+class Cluster:
+    """One Kafka cluster, by its bootstrap servers. Every method raises a PenstockError that says what to do."""
+
+    def __init__(self, brokers: str, settings: Mapping[str, Any] | None = None) -> None:
+        self.brokers = brokers
+        self.settings = settings or {}
+        require_listener(brokers)
+        try:
+            self._admin = AdminClient(
+                {**admin_settings(settings or {}), "bootstrap.servers": brokers, "socket.timeout.ms": 5000}, logger=LOG
+            )
+        except KafkaException as error:
+            raise translate(error, doing="connecting", brokers=brokers, settings=settings) from error
+        self._groups: dict[tuple[str, bool], GroupOffsets] = {}
+
+    @property
+    def admin(self) -> AdminClient:
+        """The client itself, for questions that have a file of their own beside this one."""
+        return self._admin
+
+    def id(self) -> str:
+        """The cluster's own id, which outlives its addresses."""
+        return str(self._metadata("asking for the cluster id").cluster_id)
+
+    def topics(self) -> dict[str, int]:
+        """Every topic, with its number of partitions."""
+        found = self._metadata("listing topics").topics
+        return {name: len(topic.partitions) for name, topic in found.items() if topic.error is None}
+
+    def topic_ids(self, names: Iterable[str]) -> dict[str, str]:
+        """Kafka's own ids of these topics, which change when one is made anew; those that are missing are left out."""
+        asked = list(names)
+        futures = self._admin.describe_topics(TopicCollection(asked), request_timeout=ANSWER_SECONDS) if asked else {}
+        ids = {}
+        for name, future in futures.items():
+            try:
+                ids[name] = str(future.result().topic_id)
+            except KafkaException as error:
+                if _code(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise translate(error, doing=f"describing topic {name}", brokers=self.brokers) from error
+        return ids
+
+    def require_topics(self, names: Iterable[str]) -> dict[str, int]:
+        """These topics with their numbers of partitions; one that is missing is an error with the nearest name."""
+        existing = self.topics()
+        for name in names:
+            if name not in existing:
+                # Lists leave out what one may not see; asked for by its name, it is denied instead.
+                self.topic_ids([name])
+                nearest = get_close_matches(name, existing, n=1)
+                create = f"Create it with `penstock topics create {name} --partitions 4`, or check its name."
+                hint = f"Did you mean {nearest[0]!r}?" if nearest else create
+                raise TopicError(f"Topic {name!r} does not exist at {self.brokers}.", hint=hint)
+        return {name: existing[name] for name in names}
+
+    def require_sight(self, kind: str) -> None:
+        """For when no topic or no group is found: where one may see nothing, that is an error.
+
+        Brokers leave out of a list what one may not see, and say nothing about it.
+        """
+        try:
+            found = self._admin.describe_cluster(include_authorized_operations=True, request_timeout=ANSWER_SECONDS)
+            allowed = found.result(timeout=ANSWER_SECONDS * 2).authorized_operations
+        except (KafkaException, TimeoutError) as error:
+            raise translate(error, doing="asking what is allowed", brokers=self.brokers) from error
+        if AclOperation.DESCRIBE not in (allowed or ()):
+            raise ServerError(
+                f"No {kind} can be seen at {self.brokers}: this login may not describe any that there may be.",
+                hint=f"Ask for an ACL: DESCRIBE on the {kind}s, or on the cluster.",
+            )
+
+    def largest_batches(self, names: Iterable[str]) -> dict[str, int]:
+        """What each topic takes at once at most, in bytes; not of topics whose settings may not be read."""
+        asked = {name: ConfigResource(ResourceType.TOPIC, name) for name in names}
+        futures = self._admin.describe_configs([*asked.values()], request_timeout=ANSWER_SECONDS) if asked else {}
+        found = {}
+        for resource, future in futures.items():
+            with suppress(KafkaException):
+                found[resource.name] = int(future.result()["max.message.bytes"].value)
+        return found
+
+    def create_topics(
+        self, names: Iterable[str], *, partitions: int, config: Mapping[str, str] | None = None
+    ) -> list[str]:
+        """Create those that are missing, with the broker's default replication; returns the ones it created."""
+        existing = self.topics()
+        wanted = [
+            NewTopic(name, num_partitions=partitions, replication_factor=-1, config=dict(config or {}))
+            for name in names
+            if name not in existing
+        ]
+        deadline = time.monotonic() + ANSWER_SECONDS
+        return [topic.topic for topic in wanted if self._create(topic, deadline)]
+
+    def _create(self, topic: NewTopic, deadline: float) -> bool:
+        """Whether it was created here; somebody else may have been quicker, and that is fine."""
+
+        def ask() -> None:
+            self._admin.create_topics([topic])[topic.topic].result()
+
+        try:
+            _patiently(ask, _NO_BROKERS_YET, deadline)
+        except KafkaException as error:
+            if _code(error) == KafkaError.TOPIC_ALREADY_EXISTS:
+                return False
+            raise self._no_answer(error, f"creating topic {topic.topic}") from error
+        return True
+
+    def delete_topics(self, names: Sequence[str]) -> None:
+        for name, future in (self._admin.delete_topics(list(names)) if names else {}).items():
+            self._wait(future, f"deleting topic {name}", ignore=KafkaError.UNKNOWN_TOPIC_OR_PART)
+
+    def delete_group(self, group: str) -> None:
+        for future in self._admin.delete_consumer_groups([group]).values():
+            self._wait(future, f"deleting group {group}", ignore=KafkaError.GROUP_ID_NOT_FOUND)
+
+    def places(self, topics: Iterable[str]) -> list[Place]:
+        return [(topic, n) for topic, count in self.require_topics(list(topics)).items() for n in range(count)]
+
+    def start_offsets(self, places: Iterable[Place]) -> dict[Place, int]:
+        return self._offsets(places, OffsetSpec.earliest())
+
+    def offsets_at(self, places: Iterable[Place], moment: datetime) -> dict[Place, int]:
+        """The first offset from this moment on; the end where there is none."""
+        places = list(places)
+        found = self._offsets(places, OffsetSpec.for_timestamp(int(moment.timestamp() * 1000)))
+        missing = self.end_offsets(place for place, offset in found.items() if offset < 0)
+        return {**found, **missing}
+
+    def end_offsets(self, places: Iterable[Place]) -> dict[Place, int]:
+        """The offset that the next record of each partition will get."""
+        return self._offsets(places, OffsetSpec.latest())
+
+    def members(self, group: str) -> int:
+        """How many members the group has right now; none where there is no such group."""
+
+        def ask() -> Any:
+            return self._admin.describe_consumer_groups([group], request_timeout=ANSWER_SECONDS)[group].result()
+
+        try:
+            # A cluster that has just started looks for a moment as if nobody kept its groups.
+            return len(_patiently(ask, NO_COORDINATOR_YET, time.monotonic() + ANSWER_SECONDS).members)
+        except KafkaException as error:
+            if _code(error) == KafkaError.GROUP_ID_NOT_FOUND:
+                return 0
+            raise translate(error, doing=f"describing group {group}", brokers=self.brokers) from error
+
+    def committed(self, group: str, places: Iterable[Place]) -> dict[Place, int]:
+        """The group's committed offsets; partitions without one are left out."""
+        return {place: offset for place, (offset, _) in self.commits(group, places).items()}
+
+    def commits(self, group: str, places: Iterable[Place]) -> dict[Place, tuple[int, str]]:
+        """The group's committed offsets, each with its metadata; partitions without one are left out."""
+        try:
+            found = self._committed(group, places)
+        except KafkaException as error:
+            raise self._no_offsets(group, error) from error
+        return {place: (each.offset, each.metadata or "") for place, each in found.items() if each.offset >= 0}
+
+    def settled(self, group: str, places: Iterable[Place]) -> dict[Place, int]:
+        """The same, once no transaction that is about to end can change it any more; so this may have to wait."""
+        asked = list(places)
+
+        def ask() -> dict[Place, int]:
+            found = self._committed(group, asked, stable=True)
+            error = next((each.error for each in found.values() if each.error is not None), None)
+            if error is not None:
+                raise KafkaException(error)
+            return {place: each.offset for place, each in found.items() if each.offset >= 0}
+
+        try:
+            deadline = time.monotonic() + ANSWER_SECONDS
+            return _patiently(ask, _NOT_SETTLED_YET, deadline, pause=_UNSETTLED_RETRY_SECONDS)
+        except KafkaException as error:
+            raise self._no_offsets(group, error) from error
+
+    def lag(self, group: str, topics: Iterable[str], *, start: str = "earliest") -> int:
+        """Records between the group's offsets and the topics' ends; ``start`` says where it begins without one."""
+        places = self.places(topics)
+        ends, starts, committed = self.end_offsets(places), self.start_offsets(places), self.committed(group, places)
+        fresh = starts if start == "earliest" else ends
+        return sum(max(0, ends[place] - max(starts[place], committed.get(place, fresh[place]))) for place in places)
+
+    def commit(self, group: str, offsets: Mapping[Place, int], metadata: Mapping[Place, str] | None = None) -> None:
+        """Set offsets of a group that has no members; the broker refuses where it has some.
+
+        Metadata that was committed before is gone, but for what is given here.
+        """
+        if not offsets:
+            return
+        texts = metadata or {}
+        wanted = {place: (offset, texts.get(place, "")) for place, offset in offsets.items()}
+        try:
+            self._offsets_of(group).write(wanted, seconds=ANSWER_SECONDS)
+        except KafkaException as error:
+            # Its answer may come yet, and would be taken for that of the next commit.
+            self._groups.pop((group, False)).close()
+            refused = kafka_error(error)
+            if refused is not None and refused.code() in OF_MEMBERS_ONLY:
+                raise ServerError(
+                    f"The offsets of group {group!r} cannot be committed: {commit_refusal(refused, is_member=False)}.",
+                    hint="Stop its members first.",
+                ) from error
+            raise self._no_answer(error, f"committing offsets of group {group}") from error
+
+    def _offsets_of(self, group: str, *, stable: bool = False) -> GroupOffsets:
+        if (group, stable) not in self._groups:
+            self._groups[group, stable] = GroupOffsets(self.brokers, group, settings=self.settings, stable=stable)
+        return self._groups[group, stable]
+
+    def _committed(self, group: str, places: Iterable[Place], *, stable: bool = False) -> dict[Place, TopicPartition]:
+        return self._offsets_of(group, stable=stable).read(places, seconds=ANSWER_SECONDS)
+
+    def _no_offsets(self, group: str, error: KafkaException) -> PenstockError:
+        return translate(error, doing=f"reading the offsets of group {group}", brokers=self.brokers)
+
+    def _offsets(self, places: Iterable[Place], spec: OffsetSpec) -> dict[Place, int]:
+        asked = {TopicPartition(*place): spec for place in places}
+
+        def ask() -> dict[Place, int]:
+            futures = self._admin.list_offsets(asked, request_timeout=ANSWER_SECONDS) if asked else {}
+            return {(place.topic, place.partition): future.result().offset for place, future in futures.items()}
+
+        try:
+            return _patiently(ask, _NO_LEADER_YET, time.monotonic() + ANSWER_SECONDS)
+        except KafkaException as error:
+            topics = ", ".join(sorted({place.topic for place in asked}))
+            raise translate(error, doing=f"reading offsets of {topics}", brokers=self.brokers) from error
+
+    def _metadata(self, doing: str) -> Any:
+        try:
+            return self._admin.list_topics(timeout=_FIRST_SECONDS)
+        except KafkaException as error:
+            if _code(error) not in _SILENCE:
+                raise self._no_answer(error, doing) from error
+            reason = why_silent(self.brokers, self.settings)
+            if reason is not None:
+                raise reason from error
+        try:
+            return self._admin.list_topics(timeout=ANSWER_SECONDS - _FIRST_SECONDS)
+        except KafkaException as error:
+            raise self._no_answer(error, doing) from error
+
+    def _no_answer(self, error: KafkaException, doing: str) -> PenstockError:
+        return translate(error, doing=doing, brokers=self.brokers, settings=self.settings)
+
+    def _wait(self, future: Any, doing: str, *, ignore: int) -> None:
+        """Wait until the change is made, or need not be: it failed with the code to ignore."""
+        try:
+            future.result()
+        except KafkaException as error:
+            if _code(error) != ignore:
+                raise translate(error, doing=doing, brokers=self.brokers) from error
+
+
+def _patiently(ask: Callable[[], T], passing: set[int], deadline: float, *, pause: float | None = None) -> T:
+    """The answer; it is asked for again as long as what stands in its way may be over in a moment."""
+    while True:
+        try:
+            return ask()
+        except KafkaException as error:
+            if _code(error) not in passing or time.monotonic() > deadline:
+                raise
+        time.sleep(_RETRY_SECONDS if pause is None else pause)
+
+
+def _code(error: KafkaException) -> int | None:
+    inner = kafka_error(error)
+    return None if inner is None else inner.code()

@@ -1,0 +1,129 @@
+"""Whether a cluster really works: who answers, and whether a record makes the round trip."""
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from typing import TypeVar
+
+from confluent_kafka import (
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from penstock.errors import ServerError
+from penstock.kafka.admin.group_offsets import GroupOffsets
+from penstock.kafka.client.clients import LOG, make_producer
+
+PROBE_NAME = "__penstock_probe"
+_STEP_SECONDS = 5.0
+_PAUSE_SECONDS = 0.1
+_CLIENT = {"reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 250, "socket.timeout.ms": 5000}
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class ClusterAnswer:
+    """``brokers`` are those the cluster counts as alive, by id."""
+
+    cluster_id: str
+    brokers: Mapping[int, str]
+
+
+def ask_cluster(brokers: str, *, timeout: float) -> ClusterAnswer | None:
+    """Return what the brokers say of their cluster, or nothing where none answers in time."""
+    admin = AdminClient({**_CLIENT, "bootstrap.servers": brokers}, logger=LOG)
+    try:
+        metadata = admin.list_topics(topic=PROBE_NAME, timeout=timeout)
+    except KafkaException:
+        return None
+    alive = {broker.id: f"{broker.host}:{broker.port}" for broker in metadata.brokers.values()}
+    return ClusterAnswer(str(metadata.cluster_id), alive)
+
+
+def round_trip(brokers: str, *, timeout: float, before_retry: Callable[[], None]) -> None:
+    """Write a record, read it back and commit its offset, on a topic that is gone afterwards.
+
+    It repeats what fails until the time is over: right after a start, coordinators are still on their way. What
+    ``before_retry`` raises ends it early.
+    """
+    deadline = time.monotonic() + timeout
+
+    def insist(doing: str, step: Callable[[], T]) -> T:
+        while True:
+            try:
+                return step()
+            except (KafkaException, TimeoutError) as error:
+                if time.monotonic() > deadline:
+                    raise ServerError(
+                        f"The brokers answer, but it was not possible to {doing}: {error}.",
+                        hint="See their logs; a machine that is very busy may also need more time.",
+                    ) from error
+            before_retry()
+            time.sleep(_PAUSE_SECONDS)
+
+    admin = AdminClient({**_CLIENT, "bootstrap.servers": brokers}, logger=LOG)
+    insist("create a topic", lambda: _create_topic(admin))
+    written = insist("write a record", lambda: _write(brokers))
+    insist("read the record back", lambda: _read(brokers, written))
+    insist("commit an offset", lambda: _commit(brokers, written))
+    _clean_up(admin)
+
+
+def _create_topic(admin: AdminClient) -> None:
+    # Replication as the brokers have it by default, so that the probe proves what users' topics will meet.
+    wanted = NewTopic(PROBE_NAME, num_partitions=1, replication_factor=-1)
+    try:
+        admin.create_topics([wanted], operation_timeout=_STEP_SECONDS)[PROBE_NAME].result(_STEP_SECONDS)
+    except KafkaException as error:
+        # Left behind by a probe that was killed.
+        if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            raise
+
+
+def _write(brokers: str) -> TopicPartition:
+    producer = make_producer(brokers, settings={**_CLIENT, "message.timeout.ms": int(_STEP_SECONDS * 1000)})
+    reports: list[KafkaError | TopicPartition] = []
+
+    def delivered(error: KafkaError | None, message: Message) -> None:
+        reports.append(error or TopicPartition(PROBE_NAME, message.partition() or 0, message.offset() or 0))
+
+    producer.produce(PROBE_NAME, b"probe", on_delivery=delivered)
+    producer.flush(_STEP_SECONDS * 2)
+    if reports and isinstance(reports[0], TopicPartition):
+        return reports[0]
+    raise KafkaException(reports[0] if reports else KafkaError(KafkaError._MSG_TIMED_OUT))  # noqa: SLF001 - its public name
+
+
+def _read(brokers: str, written: TopicPartition) -> None:
+    consumer = Consumer(
+        {**_CLIENT, "bootstrap.servers": brokers, "group.id": PROBE_NAME, "enable.auto.commit": False}, logger=LOG
+    )
+    with closing(consumer):
+        consumer.assign([written])
+        message = consumer.poll(_STEP_SECONDS)
+        if message is None:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 - its public name
+        if failure := message.error():
+            raise KafkaException(failure)
+
+
+def _commit(brokers: str, written: TopicPartition) -> None:
+    writer = GroupOffsets(brokers, PROBE_NAME, settings=_CLIENT)
+    try:
+        writer.write({(written.topic, written.partition): (written.offset, "")}, seconds=_STEP_SECONDS)
+    finally:
+        writer.close()
+
+
+def _clean_up(admin: AdminClient) -> None:
+    """Leave nothing in the user's way; where that fails, the next probe tidies up."""
+    with suppress(KafkaException, TimeoutError):
+        admin.delete_topics([PROBE_NAME], operation_timeout=_STEP_SECONDS)[PROBE_NAME].result(_STEP_SECONDS)
+    with suppress(KafkaException, TimeoutError):
+        admin.delete_consumer_groups([PROBE_NAME])[PROBE_NAME].result(_STEP_SECONDS)

@@ -1,0 +1,256 @@
+"""Any consumer groups of a cluster, many at a time. What fails for one of them is an answer about that one."""
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from confluent_kafka import (
+    ConsumerGroupState,
+    ConsumerGroupTopicPartitions,
+    ConsumerGroupType,
+    KafkaError,
+    KafkaException,
+)
+from confluent_kafka.admin import ConfigResource, ConsumerGroupDescription, MemberDescription, ResourceType
+
+from penstock.core.records.record import TopicPartition as Place
+from penstock.errors import PenstockError
+from penstock.kafka.admin.cluster import ANSWER_SECONDS, Cluster
+from penstock.kafka.errors import kafka_error, translate
+
+SHARE = "Share"
+"""The type of share groups, as Kafka's own tools spell it."""
+
+# How many groups are asked about before the answers are waited for.
+_AT_ONCE = 500
+
+T = TypeVar("T")
+_Item = TypeVar("_Item")
+
+
+@dataclass(frozen=True, slots=True)
+class GroupListing:
+    name: str
+    type: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMember:
+    """``target`` is what the broker means it to have, in the new protocol; else the same as ``partitions``."""
+
+    id: str
+    client: str
+    host: str
+    static_id: str | None
+    partitions: tuple[Place, ...]
+    target: tuple[Place, ...]
+    rack: str | None = None
+    """Known of members of share groups; those of consumers tell it only to each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDescription:
+    name: str
+    type: str
+    state: str
+    assignor: str
+    coordinator: str
+    members: tuple[GroupMember, ...]
+    simple: bool = False
+    """Nobody has ever joined it: its offsets were committed from outside, as the Spark engine does."""
+    epoch: int | None = None
+    assignment_epoch: int | None = None
+    """Known of share groups: how often the group has changed, and for which of these it was assigned last."""
+
+    @property
+    def exists(self) -> bool:
+        return self.state != "Dead"
+
+    @property
+    def is_shared(self) -> bool:
+        return self.type == SHARE
+
+    @property
+    def is_active(self) -> bool:
+        return self.exists and self.state != "Empty"
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What a group has committed for one partition; the metadata of ours is an offset map.
+
+    For a share group, the offset that its partition starts at, and the lag as the brokers count it.
+    """
+
+    offset: int
+    metadata: str = ""
+    lag: int | None = None
+
+
+class Groups:
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._admin = cluster.admin
+
+    def of_consumers(self) -> list[GroupListing]:
+        """Every group of consumers, by name. Brokers that do not answer are an error, for their groups are missing."""
+        answer = self._result(self._admin.list_consumer_groups(request_timeout=ANSWER_SECONDS), "listing groups")
+        for failure in answer.errors:
+            raise self._translated(failure, "listing groups")
+        found = [GroupListing(each.group_id, _word(each.type), _state(each)) for each in answer.valid]
+        return sorted(found, key=lambda each: each.name)
+
+    def others(self) -> list[GroupListing]:
+        """Groups that are not of consumers: share groups, Connect, Streams. The client tells hardly more than names."""
+        with warnings.catch_warnings():
+            # The newer call leaves such groups out.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            try:
+                everything = self._admin.list_groups(timeout=ANSWER_SECONDS)
+            except KafkaException as error:
+                raise self._translated(error, "listing groups") from error
+        consumers = {each.name for each in self.of_consumers()}
+        found = [each for each in everything if each.id not in consumers]
+        return sorted(
+            (GroupListing(str(each.id), (each.protocol_type or "other").capitalize(), "") for each in found),
+            key=lambda each: each.name,
+        )
+
+    def describe(self, names: Iterable[str]) -> dict[str, GroupDescription | PenstockError]:
+        """A group that does not exist has the state Dead, as in Kafka."""
+        found: dict[str, GroupDescription | PenstockError] = {}
+        for batch in batches(names):
+            futures = self._admin.describe_consumer_groups(list(batch), request_timeout=ANSWER_SECONDS)
+            for name, future in futures.items():
+                try:
+                    found[name] = _description(self._result(future, f"describing group {name}", none=None), name)
+                except PenstockError as error:
+                    found[name] = error
+        return found
+
+    def session_seconds(self, name: str) -> float | None:
+        """The session timeout of a group of the new protocol; None where the broker does not tell it."""
+        resource = ConfigResource(ResourceType.GROUP, name)
+        future = self._admin.describe_configs([resource], request_timeout=ANSWER_SECONDS)[resource]
+        try:
+            return int(future.result(timeout=ANSWER_SECONDS * 2)["consumer.session.timeout.ms"].value) / 1000
+        except (KafkaException, TimeoutError, KeyError, TypeError, ValueError):  # it may be old, or not allow it
+            return None
+
+    def committed(
+        self, names: Iterable[str], *, stable: bool = False
+    ) -> dict[str, dict[Place, Commit] | PenstockError]:
+        """All that each group has committed; ``stable`` refuses what an open transaction may yet change."""
+        found: dict[str, dict[Place, Commit] | PenstockError] = {}
+        for batch in batches(names):
+            # The client takes one group in each call, but the calls need not wait for each other.
+            asked = {
+                name: self._admin.list_consumer_group_offsets(
+                    [ConsumerGroupTopicPartitions(name)], request_timeout=ANSWER_SECONDS, require_stable=stable
+                )[name]
+                for name in batch
+            }
+            for name, future in asked.items():
+                try:
+                    found[name] = _commits(self._result(future, f"reading the offsets of group {name}", none=None))
+                except PenstockError as error:
+                    found[name] = error
+        return found
+
+    def commit(self, group: str, commits: Mapping[Place, Commit]) -> None:
+        """Set offsets and metadata of a group without members; the broker refuses where it has some."""
+        if not commits:
+            return
+        offsets = {place: each.offset for place, each in commits.items()}
+        self._cluster.commit(group, offsets, {place: each.metadata for place, each in commits.items()})
+
+    def delete(self, names: Sequence[str]) -> dict[str, PenstockError | None]:
+        """What went wrong for each, if anything."""
+        outcomes: dict[str, PenstockError | None] = {}
+        for batch in batches(names):
+            futures = self._admin.delete_consumer_groups(list(batch), request_timeout=ANSWER_SECONDS)
+            for name, future in futures.items():
+                try:
+                    self._result(future, f"deleting group {name}")
+                    outcomes[name] = None
+                except PenstockError as error:
+                    outcomes[name] = error
+        return outcomes
+
+    def _result(self, future: "Future[Any]", doing: str, **otherwise: Any) -> Any:
+        """``none`` is the answer for a group that does not exist, where that is no error."""
+        try:
+            return future.result(timeout=ANSWER_SECONDS * 2)
+        except (KafkaException, TimeoutError) as error:
+            inner = kafka_error(error)
+            if "none" in otherwise and inner is not None and inner.code() == KafkaError.GROUP_ID_NOT_FOUND:
+                return otherwise["none"]
+            raise self._translated(error, doing) from error
+
+    def _translated(self, error: BaseException, doing: str) -> PenstockError:
+        return translate(error, doing=doing, brokers=self._cluster.brokers, settings=self._cluster.settings)
+
+
+def _description(found: ConsumerGroupDescription | None, name: str) -> GroupDescription:
+    if found is None:
+        return GroupDescription(name, "Unknown", "Dead", "", "", ())
+    node = found.coordinator
+    return GroupDescription(
+        found.group_id,
+        _word(found.type),
+        _state(found),
+        found.partition_assignor or "",
+        f"{node.host}:{node.port} ({node.id})" if node is not None else "",
+        tuple(_member(each) for each in found.members),
+        found.is_simple_consumer_group,
+    )
+
+
+def _member(found: MemberDescription) -> GroupMember:
+    partitions = _places(found.assignment)
+    return GroupMember(
+        found.member_id,
+        found.client_id,
+        found.host,
+        found.group_instance_id,
+        partitions,
+        partitions if found.target_assignment is None else _places(found.target_assignment),
+    )
+
+
+def _places(assignment: Any) -> tuple[Place, ...]:
+    return tuple(sorted((each.topic, each.partition) for each in assignment.topic_partitions))
+
+
+def _commits(found: Any) -> dict[Place, Commit]:
+    places = (found.topic_partitions or []) if found is not None else []
+    return {
+        (each.topic, each.partition): Commit(each.offset, each.metadata or "")
+        for each in places
+        if each.offset >= 0 and each.error is None
+    }
+
+
+def _state(found: Any) -> str:
+    """The state of a group, from its listing or its description.
+
+    The client does not know the states Assigning and Reconciling of the newer protocol, and calls both unknown.
+    """
+    if found.type is ConsumerGroupType.CONSUMER and found.state is ConsumerGroupState.UNKNOWN:
+        return "Rebalancing"
+    return _word(found.state)
+
+
+def _word(value: Any) -> str:
+    """As Kafka's own tools spell states and types: PREPARING_REBALANCING is PreparingRebalance."""
+    words = {"PREPARING_REBALANCING": "PreparingRebalance", "COMPLETING_REBALANCING": "CompletingRebalance"}
+    return words.get(value.name) or value.name.capitalize()
+
+
+def batches(items: Iterable[_Item]) -> Iterator[list[_Item]]:
+    everything = list(items)
+    for start in range(0, len(everything), _AT_ONCE):
+        yield everything[start : start + _AT_ONCE]

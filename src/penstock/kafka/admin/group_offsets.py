@@ -1,0 +1,59 @@
+"""The offsets of one group, read and written by a consumer that never joins it.
+
+The admin client has calls for both. But the answer that the group's coordinator has just moved it hands to a member
+that it does not have, and that ends the process (librdkafka #5040).
+"""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from penstock.core.records.record import TopicPartition as Place
+from penstock.kafka.client.clients import make_consumer
+
+# The client waits that long for an answer that was lost with its connection.
+_CLIENT = {"socket.timeout.ms": 5_000}
+_LOOK_SECONDS = 0.005
+
+
+class GroupOffsets:
+    """Raises KafkaException. ``stable`` reads wait for transactions that are about to change what they read."""
+
+    def __init__(self, brokers: str, group: str, *, settings: Mapping[str, Any], stable: bool = False) -> None:
+        level = "read_committed" if stable else "read_uncommitted"
+        self._answers: list[tuple[KafkaError | None, Sequence[TopicPartition]]] = []
+        self._consumer = make_consumer(
+            brokers,
+            group,
+            settings={**settings, **_CLIENT, "isolation.level": level},
+            on_commit=lambda error, partitions: self._answers.append((error, partitions)),
+        )
+
+    def read(self, places: Iterable[Place], *, seconds: float) -> dict[Place, TopicPartition]:
+        asked = [TopicPartition(*place) for place in places]
+        self._consumer.poll(0)  # or what it has to say about its connections would pile up
+        found = self._consumer.committed(asked, timeout=seconds) if asked else []
+        return {(each.topic, each.partition): each for each in found}
+
+    def write(self, commits: Mapping[Place, tuple[int, str]], *, seconds: float) -> None:
+        """Each offset with its metadata; the broker refuses it where the group has members."""
+        wanted = [TopicPartition(*place, offset, metadata=text) for place, (offset, text) in commits.items()]
+        self._answers.clear()
+        # In the background: a commit that is waited for has no time limit.
+        self._consumer.commit(offsets=wanted, asynchronous=True)
+        deadline = time.monotonic() + seconds
+        while not self._answers and time.monotonic() < deadline:
+            self._consumer.poll(_LOOK_SECONDS)
+        if not self._answers:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 - its public name
+        error, partitions = self._answers[0]
+        refused = error or next((each.error for each in partitions if each.error is not None), None)
+        if refused is not None:
+            raise KafkaException(refused)
+
+    def close(self) -> None:
+        with suppress(KafkaException, RuntimeError):
+            self._consumer.close()

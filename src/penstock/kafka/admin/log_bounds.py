@@ -1,0 +1,112 @@
+"""Where partitions begin and end, by offset and by time, many at a time. A dead one is an answer about that one."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import OffsetSpec
+
+from penstock.core.records.record import TopicPartition as Place
+from penstock.errors import PenstockError
+from penstock.kafka.admin.cluster import Cluster
+from penstock.kafka.errors import translate
+
+# A partition without a leader would be waited for all this time.
+_ANSWER_SECONDS = 5.0
+
+_Futures = dict[TopicPartition, "Future[Any]"]
+
+Moment = tuple[Place, float]
+"""A partition, and a time in seconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The first offset of the log, and the one that the next record will get."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An offset and the time of its record in milliseconds; both None where there is no such record."""
+
+    offset: int | None
+    timestamp_ms: int | None
+
+
+class Logs:
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def bounds(self, places: Iterable[Place]) -> dict[Place, Bounds | PenstockError]:
+        asked = list(dict.fromkeys(places))
+        ends = self._ask(dict.fromkeys(asked, OffsetSpec.latest()))
+        alive = [place for place, end in ends.items() if isinstance(end, Found)]
+        starts = self._ask(dict.fromkeys(alive, OffsetSpec.earliest()))
+        return {place: _bounds(starts.get(place, end), end) for place, end in ends.items()}
+
+    def at_times(self, moments: Iterable[Moment]) -> dict[Moment, Found | PenstockError]:
+        """The first record of each partition from each moment on, in seconds since 1970."""
+        rounds: list[dict[Place, float]] = []
+        depth: Counter[Place] = Counter()
+        for place, moment in dict.fromkeys(moments):
+            if depth[place] == len(rounds):
+                rounds.append({})
+            rounds[depth[place]][place] = moment
+            depth[place] += 1
+        # One call takes a partition once, but the calls need not wait for each other.
+        asked = [self._send({place: _since(moment) for place, moment in each.items()}) for each in rounds]
+        return {
+            (place, each[place]): answer
+            for each, futures in zip(rounds, asked, strict=True)
+            for place, answer in self._receive(futures).items()
+        }
+
+    def newest(self, places: Iterable[Place]) -> dict[Place, Found | PenstockError]:
+        """The record with the latest time of each."""
+        return self._ask(dict.fromkeys(places, OffsetSpec.max_timestamp()))
+
+    def _ask(self, specs: Mapping[Place, OffsetSpec]) -> dict[Place, Found | PenstockError]:
+        return self._receive(self._send(specs))
+
+    def _send(self, specs: Mapping[Place, OffsetSpec]) -> _Futures:
+        asked = {TopicPartition(*place): spec for place, spec in specs.items()}
+        return self._cluster.admin.list_offsets(asked, request_timeout=_ANSWER_SECONDS) if asked else {}
+
+    def _receive(self, futures: _Futures) -> dict[Place, Found | PenstockError]:
+        answers: dict[Place, Found | PenstockError] = {}
+        for each, future in futures.items():
+            place = (each.topic, each.partition)
+            try:
+                answers[place] = _found(future.result(timeout=_ANSWER_SECONDS * 2))
+            except (KafkaException, FutureTimeoutError) as error:
+                doing = f"reading offsets of {each.topic}-{each.partition}"
+                answers[place] = translate(
+                    error, doing=doing, brokers=self._cluster.brokers, settings=self._cluster.settings
+                )
+        return answers
+
+
+def _since(moment: float) -> OffsetSpec:
+    spec: OffsetSpec = OffsetSpec.for_timestamp(max(0, int(moment * 1000)))
+    return spec
+
+
+def _found(answer: Any) -> Found:
+    return Found(
+        answer.offset if answer.offset >= 0 else None, answer.timestamp if (answer.timestamp or -1) >= 0 else None
+    )
+
+
+def _bounds(start: Found | PenstockError, end: Found | PenstockError) -> Bounds | PenstockError:
+    if isinstance(end, PenstockError):
+        return end
+    if isinstance(start, PenstockError):
+        return start
+    return Bounds(start.offset or 0, end.offset or 0)

@@ -1,0 +1,284 @@
+"""Share groups, looked at and set over kafka-python: the other client only reads from them."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Any, Self
+
+from confluent_kafka import KafkaError, KafkaException
+
+from penstock.core.records.record import TopicPartition as Place
+from penstock.errors import PenstockError
+from penstock.kafka.admin.cluster import ANSWER_SECONDS, NO_COORDINATOR_YET, Cluster
+from penstock.kafka.admin.consumer_groups import SHARE, Commit, GroupDescription, GroupListing, GroupMember, batches
+from penstock.kafka.client.kafka_python import (
+    AlterShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequest,
+    FindCoordinatorRequest,
+    KafkaConnectionManager,
+    ListGroupsRequest,
+    NetworkSelector,
+    ShareGroupDescribeRequest,
+    foreign,
+)
+from penstock.kafka.client.kafka_python_settings import open_settings
+from penstock.kafka.errors import translate
+from penstock.kafka.group.coordinator import as_exception
+
+_ANSWER_MS = ANSWER_SECONDS * 1000
+_CLOSE_SECONDS = 5.0
+_RETRY_SECONDS = 0.2
+# Names and states of many thousands of groups.
+_MAX_ANSWER_BYTES = 100_000_000
+# Also a coordinator whose broker has died.
+_PASSING = frozenset({*NO_COORDINATOR_YET, KafkaError._TRANSPORT})  # noqa: SLF001 - the client's own code
+# What brokers say that do not know share groups, or not in this form.
+_TOO_OLD = frozenset({KafkaError.UNSUPPORTED_VERSION, KafkaError.INVALID_REQUEST})
+_NO_SUCH = frozenset({KafkaError.GROUP_ID_NOT_FOUND, KafkaError.UNSUPPORTED_VERSION})
+# The first versions with what is asked for: types of groups, many at once, share groups as they came to stay.
+_LIST_VERSION = 5
+_FIND_VERSION = 4
+_DESCRIBE_VERSION = 1
+
+_Told = tuple[Any, Any]
+"""A group's coordinator, and its answer about the group."""
+
+
+class ShareGroups:
+    """For the time of a ``with``; what fails for one group is an answer about that one."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._config = open_settings(cluster.brokers, cluster.settings, used_for="share groups")
+        self._config["receive_message_max_bytes"] = _MAX_ANSWER_BYTES
+
+    def __enter__(self) -> Self:
+        self._net = NetworkSelector(**self._config)
+        self._net.start()
+        self._manager = KafkaConnectionManager(self._net, **self._config)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(Exception):  # whatever broke it, it is to be closed
+            self._net.run(self._close)
+        self._net.stop(timeout_ms=_CLOSE_SECONDS * 1000)
+        self._net.close()
+
+    def listed(self) -> list[GroupListing]:
+        """By name; none where the brokers are older than share groups."""
+        try:
+            answers = self._run(self._of_all_brokers, ListGroupsRequest)
+            for answer in answers:
+                _check(answer)
+        except KafkaException as error:
+            if error.args[0].code() in _TOO_OLD:
+                return []
+            raise self._translated(error, "listing share groups") from error
+        found = {
+            each.group_id: GroupListing(each.group_id, SHARE, each.group_state)
+            for answer in answers
+            for each in answer.groups
+            if each.group_type.lower() == SHARE.lower()
+        }
+        return [found[name] for name in sorted(found)]
+
+    def describe(self, names: Iterable[str]) -> dict[str, GroupDescription | PenstockError]:
+        """A group that does not exist, or is of another kind, has the state Dead, as in Kafka."""
+
+        def request(some: list[str]) -> Any:
+            return ShareGroupDescribeRequest(
+                group_ids=some, include_authorized_operations=False, min_version=_DESCRIBE_VERSION
+            )
+
+        found: dict[str, GroupDescription | PenstockError] = {}
+        for name, told in self._told(names, request).items():
+            if isinstance(told, KafkaException):
+                if told.args[0].code() in _NO_SUCH:
+                    found[name] = GroupDescription(name, "Unknown", "Dead", "", "", ())
+                else:
+                    found[name] = self._translated(told, f"describing group {name}")
+            else:
+                found[name] = _description(*told)
+        return found
+
+    def starts(self, names: Iterable[str]) -> dict[str, dict[Place, Commit | None] | PenstockError]:
+        """Where each partition of each group starts, before which all is finished, and its lag.
+
+        None for one from which nothing has been read yet: where it starts is settled then.
+        """
+
+        def request(some: list[str]) -> Any:
+            group = DescribeShareGroupOffsetsRequest.RequestedGroup
+            return DescribeShareGroupOffsetsRequest(groups=[group(group_id=name, topics=None) for name in some])
+
+        found: dict[str, dict[Place, Commit | None] | PenstockError] = {}
+        for name, told in self._told(names, request).items():
+            try:
+                if isinstance(told, KafkaException):
+                    raise told
+                found[name] = _starts(told[1])
+            except KafkaException as error:
+                found[name] = self._translated(error, f"reading the offsets of group {name}")
+        return found
+
+    def set_starts(self, name: str, starts: Mapping[Place, int]) -> None:
+        """Where partitions of a group without members start from now on; the broker refuses where it has some."""
+        topic = AlterShareGroupOffsetsRequest.AlteredTopic
+        by_topic: dict[str, list[Any]] = {}
+        for (topic_name, number), offset in starts.items():
+            one = topic.AlteredPartition(partition_index=number, start_offset=offset)
+            by_topic.setdefault(topic_name, []).append(one)
+        topics = [topic(topic_name=each, partitions=some) for each, some in by_topic.items()]
+        if topics:
+            self._change(AlterShareGroupOffsetsRequest(group_id=name, topics=topics), name)
+
+    def forget_starts(self, name: str, topics: Iterable[str]) -> None:
+        """As if nothing of these topics had been read yet."""
+        named = [DeleteShareGroupOffsetsRequest.DeletedTopic(topic_name=each) for each in topics]
+        if named:
+            self._change(DeleteShareGroupOffsetsRequest(group_id=name, topics=named), name)
+
+    def _change(self, request: Any, name: str) -> None:
+        """What is to pass in a moment is asked for again; it may be done twice."""
+        deadline = time.monotonic() + ANSWER_SECONDS
+        while True:
+            try:
+                answer = self._run(self._of_coordinator, name, request)
+                for each in (answer, *(part for topic in answer.responses for part in _parts(topic))):
+                    _check(each)
+            except KafkaException as error:
+                if error.args[0].code() not in _PASSING or time.monotonic() > deadline:
+                    raise self._translated(error, f"setting the offsets of group {name}") from error
+                time.sleep(_RETRY_SECONDS)
+            else:
+                return
+
+    def _told(self, names: Iterable[str], request: Callable[[list[str]], Any]) -> dict[str, _Told | KafkaException]:
+        """What its coordinator says of each group; what is to pass in a moment is asked for again."""
+        found: dict[str, _Told | KafkaException] = {}
+        for some in batches(names):
+            left, deadline = some, time.monotonic() + ANSWER_SECONDS
+            while left:
+                found |= self._one_round(left, request)
+                left = [name for name in left if _code(found[name]) in _PASSING]
+                if time.monotonic() > deadline:
+                    break
+                if left:
+                    time.sleep(_RETRY_SECONDS)
+        return found
+
+    def _one_round(self, names: list[str], request: Callable[[list[str]], Any]) -> dict[str, _Told | KafkaException]:
+        try:
+            return dict(self._run(self._of_coordinators, names, request))
+        except KafkaException as error:
+            return dict.fromkeys(names, error)
+
+    def _run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return self._net.run(function, *arguments)
+        except (foreign.KafkaError, RuntimeError) as error:
+            raise as_exception(error) from error
+
+    # On the network's thread.
+
+    async def _of_all_brokers(self, request: Callable[..., Any]) -> list[Any]:
+        await self._bootstrap()
+        nodes = [broker.node_id for broker in self._manager.cluster.brokers()]
+        asked = [self._send(request(types_filter=[SHARE.lower()], min_version=_LIST_VERSION), node) for node in nodes]
+        return [await self._answer(each) for each in asked]
+
+    async def _of_coordinators(
+        self, names: list[str], request: Callable[[list[str]], Any]
+    ) -> dict[str, _Told | KafkaException]:
+        await self._bootstrap()
+        where = FindCoordinatorRequest(key_type=0, coordinator_keys=names, min_version=_FIND_VERSION)
+        found: dict[str, _Told | KafkaException] = {}
+        by_node: dict[int, dict[str, Any]] = {}
+        for each in (await self._answer(self._send(where))).coordinators:
+            if each.error_code:
+                found[each.key] = _failure(each)
+            else:
+                by_node.setdefault(each.node_id, {})[each.key] = each
+        asked = [(there, self._send(request(list(there)), node)) for node, there in by_node.items()]
+        for there, sent in asked:
+            try:
+                answers = (await self._answer(sent)).groups
+            except foreign.KafkaError as error:
+                found |= dict.fromkeys(there, as_exception(error))
+                continue
+            for each in answers:
+                found[each.group_id] = _failure(each) if each.error_code else (there[each.group_id], each)
+        return found
+
+    async def _of_coordinator(self, name: str, request: Any) -> Any:
+        await self._bootstrap()
+        where = FindCoordinatorRequest(key_type=0, coordinator_keys=[name], min_version=_FIND_VERSION)
+        (found,) = (await self._answer(self._send(where))).coordinators
+        _check(found)
+        return await self._answer(self._send(request, found.node_id))
+
+    async def _bootstrap(self) -> None:
+        if not self._manager.bootstrapped:
+            await self._answer(self._manager.bootstrap_async(_ANSWER_MS))
+
+    def _send(self, request: Any, node: int | None = None) -> Any:
+        return self._manager.send(request, node_id=node, request_timeout_ms=_ANSWER_MS)
+
+    async def _answer(self, sent: Any) -> Any:
+        return await self._manager.wait_for(sent, _ANSWER_MS)
+
+    async def _close(self) -> None:
+        self._manager.close()
+
+    def _translated(self, error: KafkaException, doing: str) -> PenstockError:
+        return translate(error, doing=doing, brokers=self._cluster.brokers, settings=self._cluster.settings)
+
+
+def _failure(answer: Any) -> KafkaException:
+    return KafkaException(KafkaError(answer.error_code, getattr(answer, "error_message", None)))
+
+
+def _parts(topic: Any) -> tuple[Any, ...]:
+    """What has an error of its own in the answer about a topic."""
+    return tuple(topic.partitions) if hasattr(topic, "partitions") else (topic,)
+
+
+def _check(answer: Any) -> None:
+    if answer.error_code:
+        raise _failure(answer)
+
+
+def _code(told: _Told | KafkaException) -> int:
+    return int(told.args[0].code()) if isinstance(told, KafkaException) else 0
+
+
+def _description(node: Any, group: Any) -> GroupDescription:
+    return GroupDescription(
+        group.group_id,
+        SHARE,
+        group.group_state,
+        group.assignor_name,
+        f"{node.host}:{node.port} ({node.node_id})",
+        tuple(_member(each) for each in group.members),
+        epoch=group.group_epoch,
+        assignment_epoch=group.assignment_epoch,
+    )
+
+
+def _member(found: Any) -> GroupMember:
+    places = tuple(
+        sorted((topic.topic_name, number) for topic in found.assignment.topic_partitions for number in topic.partitions)
+    )
+    return GroupMember(found.member_id, found.client_id, found.client_host, None, places, places, rack=found.rack_id)
+
+
+def _starts(group: Any) -> dict[Place, Commit | None]:
+    found = {}
+    for topic in group.topics:
+        for each in topic.partitions:
+            _check(each)
+            lag = each.lag if each.lag >= 0 else None
+            start = Commit(each.start_offset, lag=lag) if each.start_offset >= 0 else None
+            found[topic.topic_name, each.partition_index] = start
+    return found

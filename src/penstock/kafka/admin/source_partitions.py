@@ -1,0 +1,81 @@
+"""What a handler consumes, as the cluster has it now: by topics, by a pattern or by partitions."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from itertools import combinations
+
+from penstock.app import App, Handler, Start
+from penstock.core.records.record import TopicPartition
+from penstock.errors import ConfigError, ServerError, TopicError
+from penstock.kafka.admin.cluster import Cluster
+
+
+def source_topics(handler: Handler, cluster: Cluster) -> dict[str, int]:
+    """Topics with their numbers of partitions. One that is named and missing is an error; a pattern may match none."""
+    if handler.pattern is not None:
+        return {topic: count for topic, count in sorted(cluster.topics().items()) if handler.consumes(topic)}
+    return cluster.require_topics(handler.topics or dict.fromkeys(topic for topic, _ in handler.partitions))
+
+
+def source_places(handler: Handler, cluster: Cluster) -> list[TopicPartition]:
+    topics = source_topics(handler, cluster)
+    if not handler.partitions:
+        return [(topic, number) for topic, count in topics.items() for number in range(count)]
+    for topic, number in handler.partitions:
+        if number >= topics[topic]:
+            raise TopicError(
+                f"Topic {topic!r} has no partition {number}.", hint=f"It has {topics[topic]}, numbered from 0 on."
+            )
+    return list(handler.partitions)
+
+
+def source_lag(handler: Handler, cluster: Cluster, places: Iterable[TopicPartition]) -> int:
+    """Records between where the handler will begin and the ends of these partitions."""
+    places = list(places)
+    ends, starts = cluster.end_offsets(places), cluster.start_offsets(places)
+    begin = {**positions(handler.start, cluster, places), **cluster.committed(handler.group, places)}
+    begin.update(forced_positions(handler, cluster, places))
+    return sum(max(0, ends[place] - max(starts[place], begin[place] or 0)) for place in places)
+
+
+def positions(start: Start, cluster: Cluster, places: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
+    """The offset that ``start`` means for each partition, or None for where its log starts, whenever it is read."""
+    places = list(places)
+    if start == "earliest":
+        return dict.fromkeys(places)
+    if start == "latest":
+        return {**cluster.end_offsets(places)}
+    if isinstance(start, datetime):
+        return {**cluster.offsets_at(places, start)}
+    return {place: start.get(place) for place in places}
+
+
+def forced_positions(
+    handler: Handler, cluster: Cluster, places: Iterable[TopicPartition]
+) -> dict[TopicPartition, int | None]:
+    """The same for ``from_``; partitions that it leaves alone are left out."""
+    start = handler.from_
+    if start is None:
+        return {}
+    return positions(start, cluster, [place for place in places if not isinstance(start, Mapping) or place in start])
+
+
+def check_sources(app: App, cluster: Cluster) -> None:
+    """What can be seen only here: partitions that do not exist, and records that two handlers would share."""
+    places = [(handler, set(source_places(handler, cluster))) for handler in app.handlers]
+    for (one, its), (other, others) in combinations(places, 2):
+        shared = its & others
+        if shared and one.group == other.group:
+            topic, _ = min(shared)
+            raise ConfigError(
+                f"Handlers {one.name} and {other.name} both consume {topic!r} in group {one.group!r}, "
+                "so each would get only a part of it.",
+                hint='Give one of them its own group: @app.consume(..., group="...").',
+            )
+    for handler in app.handlers:
+        if handler.partitions and cluster.members(handler.group):
+            raise ServerError(
+                f"Group {handler.group!r} has active members, so it takes no commits for partitions that "
+                f"{handler.name} has chosen itself.",
+                hint='Stop them first, or give this handler a group of its own: @app.consume(..., group="...").',
+            )

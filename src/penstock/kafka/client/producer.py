@@ -1,0 +1,231 @@
+"""A producer for users' own code: records that are acknowledged, or an error that is raised."""
+
+import atexit
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Self
+
+from confluent_kafka import KafkaError, KafkaException, Message
+
+from penstock.core.settings import client_settings
+from penstock.core.text.plurals import counted
+from penstock.errors import ConfigError, PenstockError, StateError
+from penstock.kafka.client.clients import make_producer
+from penstock.kafka.errors import translate
+from penstock.serde import encode
+
+_POLL_SECONDS = 0.1
+_ROOM_SECONDS = 0.05
+_CLOSE_SECONDS = 5.0
+_EXIT_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Where a record is, once all replicas that are in sync have it."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+class Delivery(Future[Written]):
+    """The broker's answer to one record. An error that nobody asks for here is raised by ``flush`` or ``close``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.was_seen = False
+
+    def result(self, timeout: float | None = None) -> Written:
+        try:
+            return super().result(timeout)
+        finally:
+            self.was_seen = self.done()
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        try:
+            return super().exception(timeout)
+        finally:
+            self.was_seen = self.done()
+
+
+class Producer:
+    """Writes records that count once: idempotent, acknowledged by all replicas, errors raised and never dropped.
+
+    ``send`` hands a record to a background thread and returns at once; where too many wait already, it waits for room.
+    Use it as a context manager, or call ``close``: what was not acknowledged by then has failed, and is raised. A
+    producer that is still open when the process exits is flushed for up to 30 seconds; what is not written by then is
+    reported on standard error, and the process exits with code 1.
+
+        with Producer("localhost:9092") as producer:
+            producer.send("orders", {"id": 1}, key="customer-7")
+
+    Args:
+        brokers: Bootstrap servers.
+        settings: Client settings by their Kafka names. A key's partition is that of Java's clients
+            (``partitioner=murmur2_random``) unless another partitioner is named here. Settings that would let records
+            get lost, double or out of order are refused.
+    """
+
+    def __init__(self, brokers: str, *, settings: Mapping[str, Any] | None = None) -> None:
+        if not isinstance(brokers, str) or not brokers.strip():
+            raise ConfigError(f"Producer({brokers!r}) names no brokers.", hint='Name some: Producer("localhost:9092").')
+        self._brokers = brokers
+        self._settings = client_settings(settings or {})
+        self._producer = make_producer(brokers, settings=self._settings)
+        self._lock = threading.Lock()
+        self._failed: list[Delivery] = []
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._collect, name="penstock-producer", daemon=True)
+        self._thread.start()
+        self._process = os.getpid()
+        _open.add(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if error is None:
+            self.close()
+        else:  # what went wrong in the block is what its caller has to hear of
+            self._end(None)
+
+    def send(
+        self,
+        topic: str,
+        value: Any,
+        *,
+        key: bytes | str | None = None,
+        headers: Mapping[str, bytes | str | None] | Iterable[tuple[str, bytes | str | None]] = (),
+        partition: int | None = None,
+        timestamp: datetime | None = None,
+    ) -> Delivery:
+        """Write one record; the returned future has its place, or the error that it failed with.
+
+        Args:
+            topic: The topic.
+            value: Bytes as they are, text as UTF-8, None as a tombstone, and all else as handlers' outputs are encoded.
+            key: Decides the partition, and with it the order.
+            headers: By name, or in pairs where a name comes twice.
+            partition: Instead of the one that the key belongs to.
+            timestamp: The moment of writing by default.
+        """
+        if self._closing.is_set():
+            raise StateError("This producer is closed.", hint="Send before close(), or make another Producer.")
+        delivery = Delivery()
+        pairs = headers.items() if isinstance(headers, Mapping) else headers
+        options: dict[str, Any] = {} if timestamp is None else {"timestamp": round(timestamp.timestamp() * 1000)}
+        raw = None if value is None else encode(value)
+        while True:
+            try:
+                self._producer.produce(
+                    topic,
+                    raw,
+                    _to_bytes(key),
+                    -1 if partition is None else partition,
+                    lambda error, message: self._settle(delivery, topic, error, message),
+                    headers=[(name, _to_bytes(text)) for name, text in pairs],
+                    **options,
+                )
+            except BufferError:
+                self._producer.poll(_ROOM_SECONDS)
+            except KafkaException as error:
+                raise self._translated(error, topic) from error
+            else:
+                return delivery
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Wait until the broker has answered for every record; raises the first error that nobody has seen yet."""
+        waiting = self._producer.flush(-1 if timeout is None else timeout)
+        self._raise_failures()
+        if waiting:
+            raise self._translated(KafkaException(KafkaError(KafkaError._TIMED_OUT)), f"({counted(waiting, 'record')})")  # noqa: SLF001
+
+    def close(self, timeout: float | None = None) -> None:
+        """``flush``, and then end; a second time does nothing."""
+        self._end(timeout)
+        self._raise_failures()
+
+    def _end(self, timeout: float | None) -> None:
+        if self._closing.is_set():
+            return
+        self._closing.set()
+        _open.discard(self)
+        if self._producer.flush(-1 if timeout is None else timeout):
+            # What waits is given up, so that it cannot arrive after its failure was told.
+            self._producer.purge()
+            self._producer.flush(_CLOSE_SECONDS)
+        self._thread.join(_CLOSE_SECONDS)
+
+    def end_at_exit(self, seconds: float) -> tuple[int, str]:
+        """How many records are lost with this process, and why."""
+        if self._process != os.getpid():
+            return 0, ""  # a fork has neither the threads of the client nor its records
+        self._end(seconds)
+        with self._lock:
+            unseen = [delivery for delivery in self._failed if not delivery.was_seen]
+        return len(unseen), str(unseen[0].exception()) if unseen else ""
+
+    def _collect(self) -> None:
+        while not self._closing.is_set():
+            self._producer.poll(_POLL_SECONDS)
+
+    def _settle(self, delivery: Delivery, topic: str, error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            delivery.set_result(Written(topic, message.partition() or 0, message.offset() or 0))
+            return
+        with self._lock:
+            self._failed.append(delivery)
+        delivery.set_exception(self._translated(KafkaException(error), topic))
+
+    def _raise_failures(self) -> None:
+        with self._lock:
+            unseen = [delivery for delivery in self._failed if not delivery.was_seen]
+            self._failed = []
+        if unseen:
+            error = unseen[0].exception()
+            if isinstance(error, PenstockError) and len(unseen) > 1:
+                others = counted(len(unseen) - 1, "more record")
+                raise type(error)(f"{error.problem} So did {others}.", hint=error.hint) from error
+            raise error or StateError("A record was not delivered.")
+
+    def _translated(self, error: KafkaException, topic: str) -> PenstockError:
+        return translate(error, doing=f"writing to topic {topic}", brokers=self._brokers, settings=self._settings)
+
+
+_open: set[Producer] = set()
+
+
+def _close_all() -> None:
+    """At exit: nobody is left to raise an error to, so what is lost is reported."""
+    deadline = time.monotonic() + _EXIT_SECONDS
+    lost = [producer.end_at_exit(max(0.0, deadline - time.monotonic())) for producer in [*_open]]
+    count = sum(number for number, _ in lost)
+    if not count:
+        return
+    what = "1 record was" if count == 1 else f"{count:,} records were"
+    reason = next(why for number, why in lost if number)
+    sys.stderr.write(
+        f"error: {what} not written to Kafka before the process ended: {reason}\n"
+        "Close a Producer before the end: with Producer(...) as producer, or producer.close(), which raises errors.\n"
+    )
+    # The exit code was decided before, and only this changes it. What else is to be done at exit is to flush logs.
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(1)
+
+
+# When this module is imported, so that nearly all of what others do at exit comes before.
+atexit.register(_close_all)
+
+
+def _to_bytes(text: bytes | str | None) -> bytes | None:
+    return text.encode() if isinstance(text, str) else text

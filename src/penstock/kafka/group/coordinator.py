@@ -1,0 +1,318 @@
+"""Requests to the coordinator of a group, over kafka-python: librdkafka keeps its own membership to itself."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException
+
+from penstock.assign import Topic
+from penstock.core.progress.commit_log import COMMIT_LOG
+from penstock.core.records.record import TopicPartition as Place
+from penstock.core.reports.rebalance import Coordinator
+from penstock.kafka.client.kafka_python import (
+    CoordinatorType,
+    FindCoordinatorRequest,
+    HeartbeatRequest,
+    JoinGroupRequest,
+    KafkaConnectionManager,
+    LeaveGroupRequest,
+    MetadataRequest,
+    NetworkSelector,
+    OffsetCommitRequest,
+    SyncGroupRequest,
+    foreign,
+)
+
+PROTOCOL_TYPE = "consumer"
+_ANSWER_SECONDS = 10.0
+# A join is answered when all others have joined, which may take as long as a rebalance may.
+_JOIN_GRACE_SECONDS = 5.0
+_CLOSE_SECONDS = 5.0
+# From version 10 on topics go by their ids.
+_COMMIT_VERSION = 9
+# The C client, which reads metadata back, reads it up to here, and beyond its end where this is missing.
+_END = "\0"
+_MOVED = frozenset({KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE})
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """As whom a member speaks to the coordinator."""
+
+    group: str
+    member_id: str
+    generation: int
+    static_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """A member as the coordinator lists it for the leader."""
+
+    id: str
+    static_id: str | None
+    metadata: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """The coordinator's answer to a join. Only the leader gets the members."""
+
+    member_id: str
+    generation: int
+    leader: str
+    strategy: str
+    members: tuple[Seat, ...]
+    skip_assignment: bool
+
+    @property
+    def leads(self) -> bool:
+        return self.leader == self.member_id
+
+
+class Network:
+    """The thread and the settings that lines share."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self.config = dict(config)
+        self.net = NetworkSelector(**config)
+        self.net.start()
+        self._lines: list[Line] = []
+
+    def line(self, group: str) -> "Line":
+        line = Line(self, group)
+        self._lines.append(line)
+        return line
+
+    def close(self) -> None:
+        """What waits for an answer gets an error instead."""
+        for line in self._lines:
+            with suppress(Exception):  # whatever broke it, it is to be closed
+                self.net.run(line.close)
+        self.net.stop(timeout_ms=_CLOSE_SECONDS * 1000)
+        self.net.close()
+
+
+class Line:
+    """A connection of its own to the coordinator.
+
+    A broker answers the requests of one connection in order. Commits must not wait behind a join that waits for other
+    members, so they have another line.
+    """
+
+    def __init__(self, network: Network, group: str) -> None:
+        self._net = network.net
+        self._group = group
+        self._manager = KafkaConnectionManager(network.net, **network.config)
+        self._node: str | None = None
+
+    # The group.
+
+    def find_coordinator(self) -> Coordinator:
+        found = self._run(self._find, _ANSWER_SECONDS)
+        offsets = self.topics([COMMIT_LOG]).get(COMMIT_LOG)
+        return Coordinator.of(
+            self._group,
+            node=found.node_id,
+            address=f"{found.host}:{found.port}",
+            offsets_partitions=offsets.partitions if offsets else None,
+        )
+
+    def reach(self, *, seconds: float) -> None:
+        """Connect, and find the coordinator; raises a KafkaException where that fails."""
+        self._run(self._find, seconds)
+
+    def join(
+        self,
+        identity: Identity,
+        protocols: Sequence[tuple[str, bytes]],
+        *,
+        session_seconds: float,
+        rebalance_seconds: float,
+        reason: str,
+    ) -> Joined:
+        request = JoinGroupRequest(
+            group_id=identity.group,
+            session_timeout_ms=int(session_seconds * 1000),
+            rebalance_timeout_ms=int(rebalance_seconds * 1000),
+            member_id=identity.member_id,
+            group_instance_id=identity.static_id,
+            protocol_type=PROTOCOL_TYPE,
+            protocols=[JoinGroupRequest.JoinGroupRequestProtocol(name=name, metadata=data) for name, data in protocols],
+            reason=reason,
+        )
+        answer = self._ask(request, rebalance_seconds + _JOIN_GRACE_SECONDS)
+        if answer.error_code == KafkaError.MEMBER_ID_REQUIRED:
+            return Joined(answer.member_id, -1, "", "", (), skip_assignment=False)
+        self._check(answer.error_code)
+        return Joined(
+            answer.member_id,
+            answer.generation_id,
+            answer.leader,
+            answer.protocol_name or "",
+            tuple(Seat(each.member_id, each.group_instance_id, bytes(each.metadata)) for each in answer.members),
+            skip_assignment=bool(answer.skip_assignment),
+        )
+
+    def sync(self, identity: Identity, strategy: str, assignments: Mapping[str, bytes], *, seconds: float) -> bytes:
+        request = SyncGroupRequest(
+            group_id=identity.group,
+            generation_id=identity.generation,
+            member_id=identity.member_id,
+            group_instance_id=identity.static_id,
+            protocol_type=PROTOCOL_TYPE,
+            protocol_name=strategy,
+            assignments=[
+                SyncGroupRequest.SyncGroupRequestAssignment(member_id=member, assignment=data)
+                for member, data in assignments.items()
+            ],
+        )
+        answer = self._ask(request, seconds)
+        self._check(answer.error_code)
+        return bytes(answer.assignment)
+
+    def heartbeat(self, identity: Identity, *, seconds: float) -> None:
+        request = HeartbeatRequest(
+            group_id=identity.group,
+            generation_id=identity.generation,
+            member_id=identity.member_id,
+            group_instance_id=identity.static_id,
+        )
+        self._check(self._ask(request, seconds).error_code)
+
+    def leave(self, identity: Identity, reason: str) -> None:
+        one = LeaveGroupRequest.MemberIdentity(
+            member_id=identity.member_id, group_instance_id=identity.static_id, reason=reason
+        )
+        request = LeaveGroupRequest(group_id=identity.group, member_id=identity.member_id, members=[one])
+        self._check(self._ask(request, _ANSWER_SECONDS).error_code)
+
+    # Commits.
+
+    def commit(self, identity: Identity, commits: Mapping[Place, tuple[int, str]]) -> dict[Place, int]:
+        """The error code of each partition that was refused."""
+        return self._refused(self._ask(_commit_request(identity, commits), _ANSWER_SECONDS))
+
+    def commit_later(
+        self,
+        identity: Identity,
+        commits: Mapping[Place, tuple[int, str]],
+        on_answer: Callable[[dict[Place, int] | KafkaException], None],
+    ) -> None:
+        """``on_answer`` is called on the network's thread."""
+        future = self._manager.call_soon(self._answer, _commit_request(identity, commits), _ANSWER_SECONDS)
+        future.add_callback(lambda answer: on_answer(self._refused(answer)))
+        future.add_errback(lambda error: on_answer(as_exception(error)))
+
+    # Topics.
+
+    def topics(self, names: Iterable[str] | None) -> dict[str, Topic]:
+        """Those of these topics that exist, or all; with the racks of their replicas where brokers have any."""
+        asked = None if names is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
+        if asked == []:
+            return {}
+        request = MetadataRequest(topics=asked, allow_auto_topic_creation=False)
+        answer = self._run(self._anywhere, request, _ANSWER_SECONDS)
+        racks = {broker.node_id: broker.rack for broker in answer.brokers if broker.rack}
+        return {each.name: _topic(each, racks) for each in answer.topics if not each.error_code}
+
+    # The connection.
+
+    def forget(self) -> None:
+        """Look for the coordinator anew with the next request."""
+        self._node = None
+
+    async def close(self) -> None:
+        self._manager.close()
+
+    def _ask(self, request: Any, seconds: float) -> Any:
+        return self._run(self._answer, request, seconds)
+
+    def _run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return self._net.run(function, *arguments)
+        except (foreign.KafkaError, RuntimeError) as error:
+            self.forget()
+            raise as_exception(error) from error
+
+    async def _answer(self, request: Any, seconds: float) -> Any:
+        if self._node is None:
+            await self._find(seconds)
+        asked = self._manager.send(request, node_id=self._node, request_timeout_ms=seconds * 1000)
+        try:
+            return await self._manager.wait_for(asked, seconds * 1000)
+        except foreign.KafkaError:
+            self._node = None
+            raise
+
+    async def _anywhere(self, request: Any, seconds: float) -> Any:
+        if not self._manager.bootstrapped:
+            await self._manager.wait_for(self._manager.bootstrap_async(seconds * 1000), seconds * 1000)
+        return await self._manager.wait_for(
+            self._manager.send(request, request_timeout_ms=seconds * 1000), seconds * 1000
+        )
+
+    async def _find(self, seconds: float) -> Any:
+        request = FindCoordinatorRequest(key=self._group, key_type=0, coordinator_keys=[self._group])
+        answer = await self._anywhere(request, seconds)
+        found = answer.coordinators[0] if answer.coordinators else answer
+        self._node = self._manager.cluster.add_coordinator(found, CoordinatorType.GROUP, self._group)
+        return found
+
+    def _refused(self, answer: Any) -> dict[Place, int]:
+        refused = {
+            (topic.name, each.partition_index): each.error_code
+            for topic in answer.topics
+            for each in topic.partitions
+            if each.error_code
+        }
+        if not _MOVED.isdisjoint(refused.values()):
+            self.forget()
+        return refused
+
+    def _check(self, code: int) -> None:
+        if code in _MOVED:
+            self.forget()
+        if code:
+            raise KafkaException(KafkaError(code))
+
+
+def _topic(found: Any, racks: Mapping[int, str]) -> Topic:
+    places = sorted(found.partitions, key=lambda each: each.partition_index)
+    known = [frozenset(racks[node] for node in each.replica_nodes if node in racks) for each in places]
+    return Topic(len(places), racks=tuple(known) if racks else ())
+
+
+def _commit_request(identity: Identity, commits: Mapping[Place, tuple[int, str]]) -> Any:
+    kind = OffsetCommitRequest.OffsetCommitRequestTopic
+    by_topic: dict[str, list[Any]] = {}
+    for (topic, partition), (offset, metadata) in commits.items():
+        by_topic.setdefault(topic, []).append(
+            kind.OffsetCommitRequestPartition(
+                partition_index=partition,
+                committed_offset=offset,
+                committed_metadata=metadata + _END if metadata else "",
+            )
+        )
+    return OffsetCommitRequest(
+        group_id=identity.group,
+        generation_id_or_member_epoch=identity.generation,
+        member_id=identity.member_id,
+        group_instance_id=identity.static_id,
+        topics=[kind(name=topic, partitions=partitions) for topic, partitions in by_topic.items()],
+        max_version=_COMMIT_VERSION,
+    )
+
+
+def as_exception(error: BaseException) -> KafkaException:
+    """As the other client would have raised it."""
+    if isinstance(error, KafkaException):
+        return error
+    code = getattr(error, "errno", None)
+    if isinstance(error, foreign.KafkaTimeoutError):
+        code = KafkaError._TIMED_OUT  # noqa: SLF001
+    elif not isinstance(code, int) or code <= 0:
+        code = KafkaError._TRANSPORT  # noqa: SLF001
+    return KafkaException(KafkaError(code, str(error) or type(error).__name__))

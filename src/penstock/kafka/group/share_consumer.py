@@ -1,0 +1,65 @@
+"""Share groups (KIP-932): their consumers, and what of them is set on the broker."""
+
+from typing import Any
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+from penstock.app import Handler
+from penstock.errors import SetupError
+from penstock.kafka.admin.cluster import ANSWER_SECONDS, Cluster
+from penstock.kafka.client.clients import LOG
+from penstock.kafka.client.settings_by_client import consumer_settings
+from penstock.kafka.errors import translate
+
+_START = "share.auto.offset.reset"
+_LIMIT = "group.share.delivery.count.limit"
+_DEFAULT_LIMIT = 5  # Kafka's own
+
+
+def make_share_consumer(brokers: str, handler: Handler) -> Any:
+    """One poll gets no more records than can be worked on at once, so that each lock counts for its own record."""
+    try:
+        from confluent_kafka import ShareConsumer  # noqa: PLC0415 - older clients have none
+    except ImportError as error:
+        raise SetupError(
+            'mode="share" needs a Kafka client with share groups.', hint="Install confluent-kafka 2.16 or newer."
+        ) from error
+    config = {
+        **consumer_settings(handler.named_settings),
+        "bootstrap.servers": brokers,
+        "group.id": handler.group,
+        "share.acknowledgement.mode": "explicit",
+        "max.poll.records": min(handler.concurrency, handler.max_in_flight),
+    }
+    try:
+        return ShareConsumer(config, logger=LOG)
+    except KafkaException as error:
+        raise translate(error, doing="creating a consumer", brokers=brokers, settings=handler.settings) from error
+
+
+def set_share_start(brokers: str, handler: Handler) -> None:
+    """Where a share group starts is the group's own setting, and its default is the end."""
+    resource = ConfigResource(ResourceType.GROUP, handler.group)
+    resource.add_incremental_config(
+        ConfigEntry(_START, str(handler.start), incremental_operation=AlterConfigOpType.SET)
+    )
+    admin = Cluster(brokers, handler.settings).admin
+    try:
+        for future in admin.incremental_alter_configs([resource], request_timeout=ANSWER_SECONDS).values():
+            future.result(ANSWER_SECONDS)
+    except KafkaException as error:
+        doing = f"setting where share group {handler.group} starts"
+        raise translate(error, doing=doing, brokers=brokers, settings=handler.settings) from error
+
+
+def delivery_limit(brokers: str, handler: Handler) -> int:
+    """After how many deliveries the brokers drop a record."""
+    admin = Cluster(brokers, handler.settings).admin
+    try:
+        known = admin.list_topics(timeout=ANSWER_SECONDS).brokers
+        asked = [ConfigResource(ResourceType.BROKER, str(broker)) for broker in known]
+        answers = admin.describe_configs(asked, request_timeout=ANSWER_SECONDS).values()
+        return min(int(future.result(ANSWER_SECONDS)[_LIMIT].value) for future in answers)
+    except (KafkaException, KeyError, ValueError):  # it may not be this app's to know
+        return _DEFAULT_LIMIT

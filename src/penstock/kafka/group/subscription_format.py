@@ -1,0 +1,99 @@
+"""What members of a group write for each other: subscriptions for the leader, assignments from it."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from struct import Struct, error
+
+from penstock.assign import Member
+from penstock.core.progress.group_metadata import OPEN_MARK
+from penstock.core.records.record import TopicPartition as Place
+from penstock.kafka.client.kafka_python import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from penstock.kafka.group.coordinator import Seat
+
+_SUBSCRIPTION_VERSION = 3  # the first with a rack
+_ASSIGNMENT_VERSION = 0  # nothing was added to it since
+_LENGTH = Struct(">H")
+
+
+@dataclass(frozen=True, slots=True)
+class Ballot:
+    """What a member of Penstock tells the leader beside its assignor's data; None of a member that is not."""
+
+    votes: tuple[str, ...]
+
+
+def write_subscription(
+    topics: Iterable[str],
+    *,
+    owned: Sequence[Place],
+    generation: int,
+    rack: str | None,
+    user_data: bytes | None,
+    ballot: Ballot,
+) -> bytes:
+    kind = ConsumerProtocolSubscription
+    written = kind(
+        # In order, as the broker compares bytes to see whether a static member that is back has changed.
+        topics=sorted(topics),
+        user_data=(user_data or b"") + _tail(ballot),
+        owned_partitions=[kind.TopicPartition(topic=topic, partitions=numbers) for topic, numbers in _by_topic(owned)],
+        generation_id=generation,
+        rack_id=rack,
+        version=_SUBSCRIPTION_VERSION,
+    )
+    return bytes(written.encode())
+
+
+def read_subscription(seat: Seat) -> tuple[Member, Ballot | None]:
+    read = ConsumerProtocolSubscription.decode(seat.metadata)
+    user_data, ballot = _split(bytes(read.user_data) if read.user_data is not None else None)
+    owned = tuple((each.topic, number) for each in read.owned_partitions or () for number in each.partitions)
+    member = Member(
+        id=seat.id,
+        topics=tuple(read.topics),
+        static_id=seat.static_id,
+        rack=read.rack_id or None,
+        owned=owned,
+        generation=read.generation_id,
+        user_data=user_data,
+    )
+    return member, ballot
+
+
+def write_assignment(places: Sequence[Place]) -> bytes:
+    kind = ConsumerProtocolAssignment
+    given = [kind.TopicPartition(topic=topic, partitions=numbers) for topic, numbers in _by_topic(places)]
+    return bytes(kind(assigned_partitions=given, user_data=None, version=_ASSIGNMENT_VERSION).encode())
+
+
+def read_assignment(data: bytes) -> frozenset[Place]:
+    """A member without partitions may get no bytes at all."""
+    if not data:
+        return frozenset()
+    read = ConsumerProtocolAssignment.decode(data)
+    return frozenset((each.topic, number) for each in read.assigned_partitions for number in each.partitions)
+
+
+def _by_topic(places: Iterable[Place]) -> Iterable[tuple[str, list[int]]]:
+    for topic, same in groupby(sorted(places), key=itemgetter(0)):
+        yield topic, [number for _, number in same]
+
+
+def _tail(ballot: Ballot) -> bytes:
+    text = json.dumps({"votes": ballot.votes}).encode()
+    return text + _LENGTH.pack(len(text)) + OPEN_MARK
+
+
+def _split(data: bytes | None) -> tuple[bytes | None, Ballot | None]:
+    if data is None or not data.endswith(OPEN_MARK):
+        return data, None
+    end = len(data) - len(OPEN_MARK) - _LENGTH.size
+    try:
+        begin = end - _LENGTH.unpack_from(data, end)[0]
+        told: Mapping[str, Sequence[str]] = json.loads(data[begin:end])
+        return data[:begin] or None, Ballot(tuple(map(str, told["votes"])))
+    except (error, ValueError, KeyError, TypeError):
+        return data, None

@@ -1,0 +1,296 @@
+"""How far behind groups are, in records and in seconds, how fast they are, and how they are doing."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from penstock.core.progress.commit_log import CommitValue
+from penstock.core.progress.lag_status import Seen, Silence, Status, Verdict, evaluate, thinned, worst
+from penstock.core.progress.offset_map import UnreadableMapError, decode
+from penstock.core.records.record import TopicPartition as Place
+from penstock.errors import PenstockError
+from penstock.kafka.admin.cluster import Cluster
+from penstock.kafka.admin.consumer_groups import Commit, GroupDescription, GroupMember
+from penstock.kafka.admin.log_bounds import Bounds, Found, Logs, Moment
+from penstock.kafka.read.consumer_offsets import History, commit_history, times_at
+from penstock.ops.groups_of_any_kind import committed as committed_by
+from penstock.ops.groups_of_any_kind import describe
+
+WINDOW_SECONDS = 300.0
+_RATE_SECONDS = 60.0
+# New records that nobody can have handled yet are no fault: what came within this time is not held against a group.
+_RECENT_SECONDS = 10.0
+_COMMITS = 10
+_HISTORY_SECONDS = 6.0
+
+_Answers = Mapping[Moment, Found | PenstockError]
+
+
+@dataclass(frozen=True)
+class PartitionLag:
+    """One partition of a group. None stands for what cannot be known."""
+
+    topic: str
+    partition: int
+    committed: int | None = None
+    start: int | None = None
+    end: int | None = None
+    member: GroupMember | None = None
+    finished_above: int = 0
+    is_shared: bool = False
+    counted_lag: int | None = None
+    """Of share groups: the lag as brokers count it."""
+    lag_seconds: float | None = None
+    span_seconds: float | None = None
+    rate_in: float | None = None
+    rate_out: float | None = None
+    commit_age: float | None = None
+    verdict: Verdict = field(default_factory=lambda: Verdict(Status.OK))
+    error: str = ""
+
+    @property
+    def place(self) -> Place:
+        return self.topic, self.partition
+
+    @property
+    def lag(self) -> int | None:
+        """Records from the commit on that are still in the log; of a share group those that are not finished."""
+        if self.counted_lag is not None:
+            return self.counted_lag
+        if self.committed is None or self.start is None or self.end is None:
+            return None
+        return max(0, self.end - max(self.committed, self.start))
+
+    @property
+    def first_unfinished(self) -> int | None:
+        """The offset of the first record that is not finished; of a share group the first, if all went in order."""
+        if self.counted_lag is not None and self.end is not None:
+            return max(self.committed or 0, self.end - self.counted_lag)
+        return None if self.lag is None else max(self.committed or 0, self.start or 0)
+
+    @property
+    def unfinished(self) -> int | None:
+        """The lag without what is finished above the commit."""
+        return None if self.lag is None else max(0, self.lag - self.finished_above)
+
+    @property
+    def lost(self) -> int:
+        """Records that the log dropped before the group committed them.
+
+        Of a share group it cannot be told: the brokers move its start offset only now and then.
+        """
+        if self.is_shared:
+            return 0
+        return 0 if self.committed is None or self.start is None else max(0, self.start - self.committed)
+
+    @property
+    def drain_seconds(self) -> float | None:
+        """How long until it is caught up at the present rates; None where it gains nothing, or nothing is known."""
+        if self.unfinished == 0:
+            return 0.0
+        if self.unfinished is None or self.rate_in is None or self.rate_out is None or self.rate_out <= self.rate_in:
+            return None
+        return self.unfinished / (self.rate_out - self.rate_in)
+
+
+@dataclass(frozen=True)
+class GroupLag:
+    group: GroupDescription
+    partitions: tuple[PartitionLag, ...]
+
+    @property
+    def lag(self) -> int:
+        return sum(each.lag or 0 for each in self.partitions)
+
+    @property
+    def lag_seconds(self) -> float | None:
+        return max((each.lag_seconds for each in self.partitions if each.lag_seconds is not None), default=None)
+
+    @property
+    def lost(self) -> int:
+        return sum(each.lost for each in self.partitions)
+
+    @property
+    def status(self) -> Status:
+        return worst(each.verdict.status for each in self.partitions)
+
+
+def survey(
+    cluster: Cluster, names: Iterable[str], *, now: float, window: float = WINDOW_SECONDS
+) -> dict[str, GroupLag | PenstockError]:
+    """All of it, for these groups; what cannot be known of one leaves the others as they are."""
+    names = list(dict.fromkeys(names))
+    found = positions(cluster, names)
+    alive = {name: each for name, each in found.items() if isinstance(each, GroupLag)}
+    with_history = [name for name, each in alive.items() if not each.group.is_shared]
+    history = commit_history(cluster, with_history, since=now - window, seconds=_HISTORY_SECONDS)
+    answers = _ask_times(cluster, alive, history, now=now, window=window)
+    waiting = {
+        (each.topic, each.partition, each.first_unfinished)
+        for group in alive.values()
+        for each in group.partitions
+        if each.lag and each.first_unfinished is not None
+    }
+    times = times_at(cluster, waiting)
+    newest = Logs(cluster).newest({(topic, partition) for topic, partition, _ in times})
+    for name, group in alive.items():
+        commits = None if history is None else history.get(name)
+        partitions = []
+        for each in group.partitions:
+            timed = _timed(each, times, newest.get(each.place), now)
+            partitions.append(_judged(timed, commits, answers, now=now, window=window))
+        if group.group.is_shared:
+            partitions = [_judged_by_state(each, group.group) for each in partitions]
+        found[name] = replace(group, partitions=tuple(partitions))
+    return found
+
+
+def positions(cluster: Cluster, names: Iterable[str]) -> dict[str, GroupLag | PenstockError]:
+    """What a few calls tell: members, commits, the bounds of logs. For any number of groups."""
+    names = list(names)
+    described = describe(cluster, names)
+    committed = committed_by(cluster, described)
+    owners = {name: _owners(each) for name, each in described.items() if isinstance(each, GroupDescription)}
+    places = {place for each in committed.values() if not isinstance(each, PenstockError) for place in each}
+    places |= {place for each in owners.values() for place in each}
+    bounds = Logs(cluster).bounds(places)
+    found: dict[str, GroupLag | PenstockError] = {}
+    for name in names:
+        description, commits = described[name], committed[name]
+        if isinstance(description, PenstockError):
+            found[name] = description
+        elif isinstance(commits, PenstockError):
+            found[name] = commits
+        else:
+            mine = sorted({*commits, *owners[name]})
+            partitions = (_partition(each, commits.get(each), bounds[each], owners[name].get(each)) for each in mine)
+            shared = description.is_shared
+            found[name] = GroupLag(description, tuple(replace(each, is_shared=shared) for each in partitions))
+    return found
+
+
+def _owners(description: GroupDescription) -> dict[Place, GroupMember | None]:
+    """All that is assigned, with its one owner if it has one: members of a share group share partitions."""
+    if description.is_shared:
+        return {place: None for member in description.members for place in member.partitions}
+    return {place: member for member in description.members for place in member.partitions}
+
+
+def _partition(
+    place: Place, commit: Commit | None, bounds: Bounds | PenstockError, member: GroupMember | None
+) -> PartitionLag:
+    known = PartitionLag(*place, committed=None if commit is None else commit.offset, member=member)
+    if isinstance(bounds, PenstockError):
+        return replace(known, error=bounds.problem)
+    above = 0 if commit is None else finished_above(commit)
+    counted = None if commit is None else commit.lag
+    return replace(known, start=bounds.start, end=bounds.end, finished_above=above, counted_lag=counted)
+
+
+def finished_above(commit: Commit) -> int:
+    return sum(end - start for start, end in offset_map_of(commit))
+
+
+def offset_map_of(commit: Commit) -> list[tuple[int, int]]:
+    """The ranges of our offset map; none for the metadata of others."""
+    try:
+        return decode(commit.offset, commit.metadata)
+    except UnreadableMapError:
+        return []
+
+
+def _ask_times(
+    cluster: Cluster, groups: Mapping[str, GroupLag], history: History | None, *, now: float, window: float
+) -> _Answers:
+    """Where the logs ended at all the moments that rates and verdicts look at, in one go."""
+    moments: set[Moment] = set()
+    for name, group in groups.items():
+        for each in group.partitions:
+            if each.end is None:
+                continue
+            moments |= {(each.place, now - seconds) for seconds in (_RATE_SECONDS, _RECENT_SECONDS, window)}
+            commits = (history or {}).get(name, {}).get(each.place, [])
+            moments |= {(each.place, seen.at) for seen in _seen(commits)}
+    return Logs(cluster).at_times(moments)
+
+
+def _seen(commits: Sequence[tuple[float, CommitValue]]) -> list[Seen]:
+    whole = [
+        Seen(at, value.offset, finished_above=finished_above(Commit(value.offset, value.metadata)))
+        for at, value in commits
+    ]
+    return thinned(whole, _COMMITS)
+
+
+def _timed(each: PartitionLag, times: Mapping[tuple[str, int, int], float], newest: object, now: float) -> PartitionLag:
+    if not each.lag:
+        return replace(each, lag_seconds=0.0, span_seconds=0.0) if each.lag == 0 else each
+    first = times.get((each.topic, each.partition, each.first_unfinished or 0))
+    if first is None:
+        return each
+    last = newest.timestamp_ms if isinstance(newest, Found) else None
+    span = None if last is None else max(0.0, last / 1000 - first)
+    return replace(each, lag_seconds=max(0.0, now - first), span_seconds=span)
+
+
+def _judged(
+    each: PartitionLag,
+    history: Mapping[Place, Sequence[tuple[float, CommitValue]]] | None,
+    answers: _Answers,
+    *,
+    now: float,
+    window: float,
+) -> PartitionLag:
+    if each.end is None or each.start is None:
+        return each
+    log_end = each.end
+
+    def end_at(moment: float) -> int | None:
+        answer = answers.get((each.place, moment))
+        if not isinstance(answer, Found):
+            return None
+        return log_end if answer.offset is None else answer.offset
+
+    before = end_at(now - _RATE_SECONDS)
+    judged = replace(each, rate_in=None if before is None else (log_end - before) / _RATE_SECONDS)
+    if history is None or each.committed is None:
+        return judged
+    commits = [replace(seen, lag=_lag_then(seen, end_at(seen.at))) for seen in _seen(history.get(each.place, []))]
+    silence = _silence(each.committed, end_at(now - window), window)
+    recent = end_at(now - _RECENT_SECONDS)
+    verdict = evaluate(
+        commits,
+        lag=each.unfinished or 0,
+        now=now,
+        recent_ends=() if recent is None else (recent,),
+        silence=silence,
+    )
+    age = now - commits[-1].at if commits else None
+    return replace(judged, rate_out=_rate_out(commits, now), commit_age=age, verdict=verdict)
+
+
+def _judged_by_state(each: PartitionLag, group: GroupDescription) -> PartitionLag:
+    """When a share group finished what, the brokers do not write down for others to read."""
+    if not each.lag:
+        return each
+    if not group.members:
+        return replace(each, verdict=Verdict(Status.STOP, "records wait, and the group has no members"))
+    return replace(each, verdict=Verdict(Status.OK, "of a share group only the lag is known, not how it changes"))
+
+
+def _lag_then(seen: Seen, end: int | None) -> int | None:
+    return None if end is None else max(0, end - seen.offset - seen.finished_above)
+
+
+def _silence(committed: int, end_then: int | None, window: float) -> Silence | None:
+    return None if end_then is None else Silence(window, end_then - committed)
+
+
+def _rate_out(commits: Sequence[Seen], now: float) -> float | None:
+    """Records a second over the commits known, up to now: it fades when commits cease."""
+    if not commits:
+        return 0.0
+    first, last = commits[0], commits[-1]
+    done = last.offset + last.finished_above - first.offset - first.finished_above
+    if len(commits) == 1 or now <= first.at or done < 0:
+        return None
+    return done / (now - first.at)

@@ -1,0 +1,117 @@
+"""What the members of a group subscribe to, which the client's own description of a group does not tell."""
+
+import time
+import warnings
+from collections.abc import Collection, Iterator
+
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+
+from penstock.core.progress.commit_log import COMMIT_LOG, partition_of
+from penstock.core.progress.group_metadata import (
+    GroupKey,
+    PatternKey,
+    Subscription,
+    read_epoch,
+    read_key,
+    read_matches,
+    read_member,
+    read_subscription,
+)
+from penstock.errors import PenstockError
+from penstock.kafka.admin.cluster import ANSWER_SECONDS, Cluster
+from penstock.kafka.admin.consumer_groups import GroupDescription
+from penstock.kafka.errors import is_final, translate
+from penstock.kafka.read.consumer_offsets import reader
+
+# The log is compacted, so a member that joined long ago is in it, but perhaps far from the end.
+_LOG_SECONDS = 10.0
+_BATCH = 10_000
+_POLL_SECONDS = 0.1
+
+
+def subscriptions(cluster: Cluster, group: GroupDescription) -> dict[str, Subscription]:
+    """By member; those of whom it cannot be known are left out."""
+    if not group.members:
+        return {}
+    found = _of_classic(cluster, group.name) if group.type == "Classic" else _from_log(cluster, group.name)
+    return {member.id: found[member.id] for member in group.members if member.id in found}
+
+
+def epochs(cluster: Cluster, groups: Collection[str]) -> dict[str, int | None]:
+    """How often each group has changed, as the broker has written it down; None where that cannot be read."""
+    found: dict[str, int | None] = dict.fromkeys(groups)
+    try:
+        for message in _records(cluster, groups):
+            key = read_key(bytes(message.key() or b""))
+            if isinstance(key, GroupKey) and key.group in found:
+                found[key.group] = read_epoch(bytes(message.value() or b""), classic=key.classic)
+    except (PenstockError, TimeoutError):
+        return dict.fromkeys(groups)
+    return found
+
+
+def _of_classic(cluster: Cluster, group: str) -> dict[str, Subscription]:
+    """What each member told its leader. A group that is just rebalancing tells nothing."""
+    with warnings.catch_warnings():
+        # The newer call leaves out what this one has as bytes.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        try:
+            answered = cluster.admin.list_groups(group, timeout=ANSWER_SECONDS)
+        except KafkaException as error:
+            doing = f"describing group {group}"
+            raise translate(error, doing=doing, brokers=cluster.brokers, settings=cluster.settings) from error
+    found = {}
+    for member in (member for each in answered for member in each.members):
+        told = read_subscription(bytes(member.metadata or b""))
+        if told is not None:
+            found[str(member.id)] = told
+    return found
+
+
+def _from_log(cluster: Cluster, group: str) -> dict[str, Subscription]:
+    """What the broker has written down of each; nothing where the log may not be read, or not to its end in time."""
+    members: dict[str, Subscription] = {}
+    matches: dict[str, tuple[str, ...]] = {}
+    try:
+        for message in _records(cluster, [group]):
+            key = read_key(bytes(message.key() or b""))
+            if key is None or key.group != group:
+                continue
+            value = bytes(message.value() or b"")
+            if isinstance(key, GroupKey):
+                continue
+            if isinstance(key, PatternKey):
+                matches[key.pattern] = read_matches(value) or ()
+            elif (subscription := read_member(value)) is not None:
+                members[key.member] = subscription
+            else:
+                members.pop(key.member, None)
+    except (PenstockError, TimeoutError):
+        return {}
+    return {
+        member: Subscription(tuple(dict.fromkeys((*each.topics, *matches.get(each.pattern or "", ())))), each.rack)
+        for member, each in members.items()
+    }
+
+
+def _records(cluster: Cluster, groups: Collection[str]) -> Iterator[Message]:
+    """Of the partitions of the log that these groups are in, each once."""
+    count = cluster.topics().get(COMMIT_LOG)
+    if count is None:
+        return
+    left = {partition_of(group, count) for group in groups}
+    deadline = time.monotonic() + _LOG_SECONDS
+    # Commits of an open transaction would hide what comes after them.
+    with reader(cluster, **{"isolation.level": "read_uncommitted"}) as consumer:
+        consumer.assign([TopicPartition(COMMIT_LOG, partition, 0) for partition in left])
+        while left and time.monotonic() < deadline:
+            for message in consumer.consume(_BATCH, _POLL_SECONDS):
+                error = message.error()
+                if error is None:
+                    yield message
+                elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the client's own code
+                    left.discard(message.partition())
+                elif is_final(error):
+                    raise translate(KafkaException(error), doing=f"reading {COMMIT_LOG}", brokers=cluster.brokers)
+    if left:
+        raise TimeoutError

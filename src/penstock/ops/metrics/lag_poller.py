@@ -1,0 +1,107 @@
+"""Looks every few seconds how far behind this process is, so that a scrape never waits for a broker."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from types import TracebackType
+from typing import Self
+
+from penstock.core.progress.end_history import EndHistory
+from penstock.core.records.record import TopicPartition as Place
+from penstock.errors import PenstockError
+from penstock.kafka.admin.cluster import Cluster
+from penstock.kafka.admin.log_bounds import Bounds, Logs
+from penstock.kafka.read.consumer_offsets import times_at
+from penstock.ops.group_lag import PartitionLag
+from penstock.ops.metrics.event_counters import Spot
+
+LOOK_SECONDS = 10.0
+# How often it looks whether there is something to look at.
+_IDLE_SECONDS = 0.5
+_CLOSE_SECONDS = 1.0
+# Records that were there before the first look have to be read for their time; no more than so many a look.
+_MOST_READ = 100
+
+Lags = dict[Spot, PartitionLag]
+
+
+class LagWatch:
+    """``positions`` says what is committed now. Where brokers do not answer, ``lags`` stays as it was, and ages."""
+
+    def __init__(self, make_cluster: Callable[[], Cluster], positions: Callable[[], dict[Spot, int]]) -> None:
+        self._make_cluster = make_cluster
+        self._positions = positions
+        self._histories: dict[Place, EndHistory] = {}
+        self._read: dict[tuple[str, int, int], float] = {}
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="lag", daemon=True)
+        self._looked: float | None = None
+        self.cluster_name = ""
+        self.lags: Lags = {}
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self._closing.set()
+        # No longer than that: it may be in the middle of a question to a broker that is gone.
+        self._thread.join(_CLOSE_SECONDS)
+
+    @property
+    def age(self) -> float | None:
+        return None if self._looked is None else time.monotonic() - self._looked
+
+    def _watch(self) -> None:
+        cluster: Cluster | None = None
+        while not self._closing.is_set():
+            positions = self._positions()
+            if positions:
+                try:
+                    cluster = cluster or self._make_cluster()
+                    self.cluster_name = self.cluster_name or cluster.id()
+                    self._look(cluster, positions)
+                except PenstockError:
+                    pass  # the engine tells about brokers that are away
+            self._closing.wait(LOOK_SECONDS if positions else _IDLE_SECONDS)
+
+    def _look(self, cluster: Cluster, positions: dict[Spot, int]) -> None:
+        places = {(topic, partition) for _, topic, partition in positions}
+        bounds = {place: each for place, each in Logs(cluster).bounds(places).items() if isinstance(each, Bounds)}
+        now = time.time()
+        self._histories = {place: self._histories.get(place, EndHistory()) for place in places}
+        for place, each in bounds.items():
+            self._histories[place].note(now, each.end)
+        lags = {
+            spot: PartitionLag(*spot[1:], committed=offset, start=bounds[spot[1:]].start, end=bounds[spot[1:]].end)
+            for spot, offset in positions.items()
+            if spot[1:] in bounds
+        }
+        self._read_times(cluster, lags)
+        before = {spot: lag for spot, lag in self.lags.items() if spot in positions}
+        self.lags = before | {spot: self._timed(lag, now) for spot, lag in lags.items()}
+        if len(bounds) == len(places):
+            self._looked = time.monotonic()
+
+    def _read_times(self, cluster: Cluster, lags: Lags) -> None:
+        """Of what was there before the first look, and waits since."""
+        older = {_next(lag) for lag in lags.values() if lag.lag and self._seen(lag) is None}
+        unread = sorted(older - self._read.keys())[:_MOST_READ]
+        self._read = {spot: at for spot, at in self._read.items() if spot in older} | times_at(cluster, unread)
+
+    def _seen(self, lag: PartitionLag) -> float | None:
+        return self._histories[lag.place].written_at(_next(lag)[2])
+
+    def _timed(self, lag: PartitionLag, now: float) -> PartitionLag:
+        if not lag.lag:
+            return replace(lag, lag_seconds=0.0)
+        written = self._seen(lag) or self._read.get(_next(lag))
+        return lag if written is None else replace(lag, lag_seconds=max(0.0, now - written))
+
+
+def _next(lag: PartitionLag) -> tuple[str, int, int]:
+    """The first record that is not committed and still there."""
+    return lag.topic, lag.partition, max(lag.committed or 0, lag.start or 0)

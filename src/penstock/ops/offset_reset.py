@@ -1,0 +1,359 @@
+"""Setting a group's offsets: first a plan that says what it would do, then the plan carried out."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from penstock.core.progress.offset_csv import Plan as Wanted
+from penstock.core.progress.reset_rules import Effect, Log, Scenario, Target, To, effect, target, within
+from penstock.core.records.record import TopicPartition as Place
+from penstock.errors import ConfigError, PenstockError, StateError, TopicError
+from penstock.kafka.admin.cluster import Cluster
+from penstock.kafka.admin.consumer_groups import Commit, GroupDescription, Groups
+from penstock.kafka.admin.log_bounds import Bounds, Found, Logs
+from penstock.kafka.read.consumer_offsets import times_at
+from penstock.ops.group_lag import offset_map_of
+from penstock.ops.groups_of_any_kind import describe, no_group, share_groups
+from penstock.ops.offset_backups import Save, Saves
+from penstock.ops.spark_checkpoints import Checkpoint, spark_checkpoints
+
+Commits = Mapping[Place, Commit]
+
+
+@dataclass(frozen=True)
+class Move:
+    """One partition of a group, from what is committed to what will be; None stands for no commit."""
+
+    group: str
+    place: Place
+    old: Commit | None
+    new: Commit | None
+    effect: Effect
+    span: tuple[float, float] | None = None
+    note: str = ""
+
+    @property
+    def changes(self) -> bool:
+        return self.old != self.new
+
+
+@dataclass(frozen=True)
+class ResetPlan:
+    """``before`` is all that each group has committed, ``checkpoints`` are those of Spark that would contradict."""
+
+    reason: str
+    moves: tuple[Move, ...]
+    before: Mapping[str, Commits]
+    checkpoints: Mapping[str, Sequence[Checkpoint]]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def groups(self) -> list[str]:
+        return list(self.before)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Which partitions: of each topic all, or the numbers given; or, without topics, all that have a commit."""
+
+    topics: Mapping[str, Collection[int] | None]
+
+
+def parse_scope(topics: Iterable[str]) -> Scope:
+    """Kafka's form: ``orders``, or ``orders:0,2``."""
+    found: dict[str, Collection[int] | None] = {}
+    for text in topics:
+        topic, colon, numbers = text.partition(":")
+        parts = [each.strip() for each in numbers.split(",")] if colon else []
+        if not topic or not all(each.isdecimal() and each.isascii() for each in parts):
+            raise ConfigError(
+                f"--topic {text!r} is not a topic.", hint="Write TOPIC, or TOPIC:0,2 for some partitions."
+            )
+        found[topic] = [int(each) for each in parts] if colon else None
+    return Scope(found)
+
+
+class Offsets:
+    """Plans and carries out; a group that has members is refused both times."""
+
+    def __init__(self, cluster: Cluster, *, checkpoint: str | None = None) -> None:
+        self._cluster = cluster
+        self._groups = Groups(cluster)
+        self._logs = Logs(cluster)
+        self._id = cluster.id()
+        self._saves = Saves(self._id)
+        self._checkpoint = checkpoint
+
+    def committed(self, names: Sequence[str]) -> dict[str, Commits]:
+        return _settled(self._progress(describe(self._cluster, names)))
+
+    def _progress(
+        self, described: Mapping[str, GroupDescription | PenstockError]
+    ) -> dict[str, Mapping[Place, Commit | None]]:
+        shared = {name for name, each in described.items() if isinstance(each, GroupDescription) and each.is_shared}
+        answers: dict[str, Mapping[Place, Commit | None] | PenstockError] = {
+            **self._groups.committed(name for name in described if name not in shared),
+            **(self._shared_progress(shared) if shared else {}),
+        }
+        found: dict[str, Mapping[Place, Commit | None]] = {}
+        for name in described:
+            answer = answers[name]
+            if isinstance(answer, PenstockError):
+                raise answer
+            found[name] = answer
+        return found
+
+    def _shared_progress(self, names: Collection[str]) -> dict[str, Mapping[Place, Commit | None] | PenstockError]:
+        """Where each partition starts; where all is finished, that is its end, though brokers may note it later."""
+        with share_groups(self._cluster) as shared:
+            places = {place for each in shared.starts(names).values() if isinstance(each, dict) for place in each}
+            # Before they are asked how much is left: what comes after that is not finished.
+            bounds = self._bounds(places)
+            answers = shared.starts(names)
+
+        def start(place: Place, known: Commit | None) -> Commit | None:
+            if known is None or place not in bounds:
+                return None
+            return Commit(bounds[place].end if known.lag == 0 else known.offset)
+
+        return {
+            name: each if isinstance(each, PenstockError) else {place: start(place, at) for place, at in each.items()}
+            for name, each in answers.items()
+        }
+
+    def plan_reset(
+        self, names: Sequence[str], scope: Scope | None, scenario: Scenario, *, reason: str, new_group: bool = False
+    ) -> ResetPlan:
+        """Without a scope: every partition that has a commit, and of share groups every one that they have."""
+        described = self._idle(names, new_group=new_group)
+        progress = self._progress(described)
+        before = _settled(progress)
+        scoped = None if scope is None else self._places_of(scope)
+        wanted = {name: sorted(places) if scoped is None else scoped for name, places in progress.items()}
+        bounds = self._bounds(place for places in wanted.values() for place in places)
+        at_time = self._at_time(bounds, scenario)
+
+        def aim(name: str, place: Place) -> Target:
+            committed = before[name].get(place)
+            log = Log(bounds[place].start, bounds[place].end, at_time.get(place))
+            return target(scenario, log, None if committed is None else committed.offset, place=_shown(place))
+
+        return self._planned(wanted, before, bounds, described, aim=aim, reason=reason)
+
+    def plan_import(self, wanted: Wanted, *, reason: str, new_group: bool = False) -> ResetPlan:
+        described = self._idle(list(wanted), new_group=new_group)
+        before = _settled(self._progress(described))
+        named: dict[str, list[int]] = {}
+        for topic, number in (place for offsets in wanted.values() for place in offsets):
+            named.setdefault(topic, []).append(number)
+        self._places_of(Scope(named))
+        bounds = self._bounds(place for offsets in wanted.values() for place in offsets)
+
+        def aim(name: str, place: Place) -> Target:
+            return within(Log(bounds[place].start, bounds[place].end), wanted[name][place])
+
+        places = {name: sorted(offsets) for name, offsets in wanted.items()}
+        return self._planned(places, before, bounds, described, aim=aim, reason=reason)
+
+    def plan_undo(self, name: str) -> tuple[ResetPlan, Save]:
+        save = self._saves.newest(name)
+        described = self._idle([name], new_group=True)
+        before = _settled(self._progress(described))
+        bounds = {place: each for place, each in self._logs.bounds(save.touched).items() if isinstance(each, Bounds)}
+        gone = [place for place in save.touched if place not in bounds]
+        moves = [
+            _move(name, place, before[name].get(place), save.before.get(place), bounds[place])
+            for place in save.touched
+            if place in bounds
+        ]
+        warnings = [f"{_shown(place)} cannot be asked any more, and is left out." for place in gone]
+        plan = ResetPlan("undo", tuple(moves), before, self._checkpoints([name]), tuple(warnings))
+        return self._with_spans(plan, described), save
+
+    def carry_out(self, plan: ResetPlan, *, undoing: Save | None = None) -> list[Save]:
+        """Set the offsets, after saving the old ones; Spark's checkpoints go aside with them."""
+        described = self._idle(plan.groups, new_group=True)
+        saves = []
+        for name in plan.groups:
+            moves = [move for move in plan.moves if move.group == name]
+            if undoing is None:
+                touched = [move.place for move in moves]
+                saves.append(self._saves.write(name, reason=plan.reason, touched=touched, before=plan.before[name]))
+            apply = self._apply_shared if described[name].is_shared else self._apply
+            apply(name, moves, plan.before[name], reason=plan.reason)
+            for checkpoint in plan.checkpoints.get(name, ()):
+                checkpoint.set_aside()
+        if undoing is not None:
+            self._saves.mark_undone(undoing)
+        return saves
+
+    def _apply(self, name: str, moves: Sequence[Move], before: Commits, *, reason: str) -> None:
+        commits = {move.place: move.new for move in moves if move.new is not None}
+        removed = {move.place for move in moves if move.new is None and move.old is not None}
+        if removed:
+            # The client cannot take back one commit of a group, only all; the broker refuses if somebody joined.
+            kept = {place: commit for place, commit in before.items() if place not in removed}
+            self._replace_all(name, {**kept, **commits}, before, reason=reason)
+        else:
+            self._groups.commit(name, commits)
+
+    def _replace_all(self, name: str, commits: Commits, before: Commits, *, reason: str) -> None:
+        """Saved as a whole for the moment in which the group is gone, so that `undo` brings it back from there too."""
+        save = self._saves.write(name, reason=reason, touched=before, before=before)
+        failure = self._groups.delete([name])[name]
+        if failure is not None:
+            self._saves.mark_undone(save)
+            raise failure
+        self._groups.commit(name, commits)
+        self._saves.mark_undone(save)
+
+    def _apply_shared(self, name: str, moves: Sequence[Move], before: Commits, *, reason: str) -> None:
+        starts = {move.place: move.new.offset for move in moves if move.new is not None}
+        removed = {move.place for move in moves if move.new is None and move.old is not None}
+        topics = {topic for topic, _ in removed}
+        with share_groups(self._cluster) as shared:
+            if not removed:
+                shared.set_starts(name, starts)
+                return
+            # Where one partition starts is only forgotten with its whole topic.
+            kept = {place: each.offset for place, each in before.items() if place[0] in topics and place not in removed}
+            save = self._saves.write(name, reason=reason, touched=before, before=before)
+            shared.forget_starts(name, topics)
+            shared.set_starts(name, {**kept, **starts})
+            self._saves.mark_undone(save)
+
+    def _idle(self, names: Sequence[str], *, new_group: bool) -> dict[str, GroupDescription]:
+        """Their descriptions, if none of them has members: theirs is the last word on its offsets."""
+        found: dict[str, GroupDescription] = {}
+        for name, described in describe(self._cluster, names).items():
+            if isinstance(described, PenstockError):
+                raise described
+            if described.is_active:
+                raise StateError(
+                    f"Group {name!r} is active ({described.state}): {_members(described)}.",
+                    hint="Stop its members first; nothing was changed.",
+                )
+            if not described.exists and not new_group:
+                raise no_group(
+                    name,
+                    self._cluster,
+                    hint="See `penstock groups ls`; to give a new group its first offsets, add --new-group.",
+                )
+            found[name] = described
+        return found
+
+    def _places_of(self, scope: Scope) -> list[Place]:
+        counts = self._cluster.require_topics(scope.topics)
+        places = []
+        for topic, numbers in scope.topics.items():
+            for number in range(counts[topic]) if numbers is None else numbers:
+                if number >= counts[topic]:
+                    raise TopicError(
+                        f"Topic {topic!r} has no partition {number}.",
+                        hint=f"It has {counts[topic]}, from 0 to {counts[topic] - 1}.",
+                    )
+                places.append((topic, number))
+        return sorted(set(places))
+
+    def _bounds(self, places: Iterable[Place]) -> dict[Place, Bounds]:
+        """A reset is for the whole of what was asked, so a partition that does not answer stops it."""
+        found = {}
+        for place, answer in self._logs.bounds(places).items():
+            if isinstance(answer, PenstockError):
+                raise answer
+            found[place] = answer
+        return found
+
+    def _at_time(self, places: Iterable[Place], scenario: Scenario) -> dict[Place, int | None]:
+        if scenario.to is not To.TIME:
+            return {}
+        found = {}
+        for (place, _), answer in self._logs.at_times((place, scenario.number / 1000) for place in places).items():
+            if not isinstance(answer, Found):
+                raise answer
+            found[place] = answer.offset
+        return found
+
+    def _planned(
+        self,
+        wanted: Mapping[str, Sequence[Place]],
+        before: Mapping[str, Commits],
+        bounds: Mapping[Place, Bounds],
+        described: Mapping[str, GroupDescription],
+        *,
+        aim: Callable[[str, Place], Target],
+        reason: str,
+    ) -> ResetPlan:
+        moves = []
+        for name, places in wanted.items():
+            for place in places:
+                aimed = aim(name, place)
+                old = before[name].get(place)
+                # Without metadata: an offset map names what is finished, and a reset means to have it again.
+                moves.append(_move(name, place, old, Commit(aimed.offset), bounds[place], note=aimed.note))
+        if not moves:
+            raise StateError(
+                f"Nothing is committed for {', '.join(wanted)}, so there is nothing to set.",
+                hint="Name the topics with --topic.",
+            )
+        plan = ResetPlan(reason, tuple(moves), before, self._checkpoints(wanted))
+        return self._with_spans(plan, described)
+
+    def _checkpoints(self, names: Iterable[str]) -> dict[str, list[Checkpoint]]:
+        found = {name: spark_checkpoints(name, cluster_id=self._id, root=self._checkpoint) for name in names}
+        return {name: each for name, each in found.items() if each}
+
+    def _with_spans(self, plan: ResetPlan, described: Mapping[str, GroupDescription]) -> ResetPlan:
+        ends = {move: _ends(move) for move in plan.moves}
+        times = times_at(self._cluster, {spot for pair in ends.values() if pair is not None for spot in pair})
+        moves = []
+        for move, pair in ends.items():
+            first, last = (None, None) if pair is None else (times.get(pair[0]), times.get(pair[1]))
+            span = None if first is None or last is None else (first, last)
+            moves.append(Move(move.group, move.place, move.old, move.new, move.effect, span, move.note))
+        warnings = [
+            f"Nobody has ever joined {name!r}. If Spark runs it from another machine or with --checkpoint, its "
+            "checkpoint there has the last word: set that aside too."
+            for name, each in described.items()
+            if each.exists and each.simple and name not in plan.checkpoints
+        ]
+        warnings += [
+            f"{name!r} is a share group: what is finished above the start of a partition is not known here, and comes "
+            "again with the rest."
+            for name, each in described.items()
+            if each.is_shared
+        ]
+        return ResetPlan(plan.reason, tuple(moves), plan.before, plan.checkpoints, (*plan.warnings, *warnings))
+
+
+def _settled(progress: Mapping[str, Mapping[Place, Commit | None]]) -> dict[str, Commits]:
+    """Without the partitions of share groups of which nothing was read yet."""
+    return {
+        name: {place: each for place, each in found.items() if each is not None} for name, found in progress.items()
+    }
+
+
+def _move(name: str, place: Place, old: Commit | None, new: Commit | None, bounds: Bounds, *, note: str = "") -> Move:
+    finished = [] if old is None or (new is not None and new.metadata) else offset_map_of(old)
+    count = Effect(0, 0)
+    if old is not None and new is not None:
+        count = effect(old.offset, new.offset, Log(bounds.start, bounds.end), finished)
+    return Move(name, place, old, new, count, note=note)
+
+
+def _ends(move: Move) -> tuple[tuple[str, int, int], tuple[str, int, int]] | None:
+    """The first and the last offset that are repeated or skipped."""
+    if move.old is None or move.new is None or move.old.offset == move.new.offset:
+        return None
+    low, high = sorted((move.old.offset, move.new.offset))
+    return (*move.place, low), (*move.place, high - 1)
+
+
+def _shown(place: Place) -> str:
+    return f"{place[0]}-{place[1]}"
+
+
+def _members(described: GroupDescription) -> str:
+    most = 5
+    names = [f"{each.client} at {each.host.lstrip('/')} ({each.id})" for each in described.members]
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return (", ".join(names[:most]) or "a rebalance is going on") + more

@@ -1,0 +1,167 @@
+"""Writing records from lines of text, lines of JSON or a template, each acknowledged."""
+
+import json
+import string
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from penstock.codecs.json_text import Encode
+from penstock.core.failures.outcome import Away, Outgoing
+from penstock.errors import ConfigError, ServerError
+from penstock.kafka.admin.cluster import Cluster
+from penstock.kafka.client.clients import make_producer
+from penstock.kafka.errors import translate
+
+_FLUSH_SECONDS = 60.0
+_TELL_EVERY = 100
+_BUFFER_SECONDS = 0.1
+
+_OnDelivery = Callable[[KafkaError | None, Message], None]
+
+
+def from_lines(lines: Iterable[str], topic: str, *, separator: str | None) -> Iterator[Outgoing]:
+    """A record a line; with a separator, what is before its first one is the key."""
+    for line in lines:
+        text = line.rstrip("\r\n")
+        if separator and separator in text:
+            key, _, value = text.partition(separator)
+            yield Outgoing(topic, key.encode(), value.encode())
+        else:
+            yield Outgoing(topic, None, text.encode())
+
+
+def from_json_lines(
+    lines: Iterable[str], topic: str, *, name: str, as_bytes: Callable[[Any], bytes | None] | None = None
+) -> Iterator[Outgoing]:
+    """An object a line, with ``key``, ``value`` and ``headers``, as ``tail --json`` writes them."""
+    value_of = as_bytes or encoded
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            read = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise ConfigError(f"{name} line {number} is not JSON: {error}.", hint="Write an object a line.") from error
+        headers = read.get("headers") or {} if isinstance(read, dict) else None
+        if not isinstance(read, dict) or not isinstance(headers, dict) or not {"key", "value"} & set(read):
+            raise ConfigError(
+                f"{name} line {number} is no record.", hint='Write {"key": "...", "value": ..., "headers": {}}.'
+            )
+        try:
+            pairs = tuple((each, encoded(value)) for each, value in headers.items())
+            yield Outgoing(topic, encoded(read.get("key")), value_of(read.get("value")), pairs)
+        except ValueError as error:
+            raise ConfigError(f"{name} line {number}: {error}.", hint="After hex come pairs of 0-9 and a-f.") from error
+
+
+def generated(count: int, topic: str, *, key: str | None, value: str) -> Iterator[Outgoing]:
+    """From templates with $n, $uuid and $now in them."""
+    templates = string.Template(value), None if key is None else string.Template(key)
+    for number in range(count):
+        names = {"n": number, "uuid": uuid.uuid4(), "now": round(time.time() * 1000)}
+        body, label = (None if each is None else each.safe_substitute(names).encode() for each in templates)
+        yield Outgoing(topic, label, body)
+
+
+def encoded(value: Any) -> bytes | None:
+    """Text as it is, ``{"hex": ...}`` as those bytes, all else as JSON."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, dict) and set(value) == {"hex"} and isinstance(value["hex"], str):
+        return bytes.fromhex(value["hex"])
+    return json.dumps(value, ensure_ascii=False).encode()
+
+
+def as_json_text(value: Any) -> bytes | None:
+    """All of it as JSON; null stays null."""
+    return None if value is None else json.dumps(value, ensure_ascii=False).encode()
+
+
+def with_schema(records: Iterable[Outgoing], encode: Encode) -> Iterator[Outgoing]:
+    """The same records, with values that are JSON written with a schema; null stays null."""
+    for number, record in enumerate(records, start=1):
+        if record.value is None:
+            yield record
+            continue
+        try:
+            value, headers = encode(json.loads(record.value))
+        except (ValueError, TypeError, RecursionError) as error:
+            raise ConfigError(
+                f"The value of record {number} cannot be written with the schema: {error}.",
+                hint="Mend it; the records before it are written.",
+            ) from error
+        except Away as error:
+            raise ServerError(
+                f"The schema cannot be had: {error}.",
+                hint="See that the registry is up; --register registers a schema.",
+            ) from error
+        # Those that came with a record that was read elsewhere name the schemas of that place.
+        kept = tuple(each for each in record.headers if each[0] not in dict(headers))
+        yield Outgoing(record.topic, record.key, value, (*kept, *headers))
+
+
+def produce(
+    cluster: Cluster,
+    records: Iterable[Outgoing],
+    *,
+    partition: int | None = None,
+    rate: float | None = None,
+    progress: Callable[[int], None],
+) -> int:
+    """Write them all, in order, and wait until each is acknowledged; returns how many."""
+    producer = make_producer(cluster.brokers, settings=cluster.settings)
+    failures: list[KafkaError] = []
+
+    def on_delivery(error: KafkaError | None, _message: Message) -> None:
+        if error is not None:
+            failures.append(error)
+
+    count, began = 0, time.monotonic()
+    for each in records:
+        _write(producer, each, -1 if partition is None else partition, on_delivery, cluster)
+        count += 1
+        if failures:
+            break
+        if count % _TELL_EVERY == 0:
+            progress(count)
+        if rate is not None:
+            time.sleep(max(0.0, count / rate - (time.monotonic() - began)))
+    failures = [*_flush(producer), *failures]
+    if failures:
+        raise translate(
+            KafkaException(failures[0]), doing="writing", brokers=cluster.brokers, settings=cluster.settings
+        )
+    progress(count)
+    return count
+
+
+def _flush(producer: Producer) -> list[KafkaError]:
+    """What the client gave up because of, if it did; the answers to records say only that it did."""
+    deadline = time.monotonic() + _FLUSH_SECONDS
+    try:
+        # Not by `flush`, which goes on to call back with that exception at hand, and so breaks the callback.
+        while len(producer) and time.monotonic() < deadline:
+            producer.poll(_BUFFER_SECONDS)
+    except KafkaException as error:
+        return [error.args[0]]
+    return []
+
+
+def _write(producer: Producer, each: Outgoing, partition: int, on_delivery: _OnDelivery, cluster: Cluster) -> None:
+    """Hand it to the client, whose buffer may have to empty first; -1 leaves the partition to the key."""
+    while True:
+        try:
+            producer.produce(each.topic, each.value, each.key, partition, on_delivery, headers=list(each.headers))
+            producer.poll(0)
+        except BufferError:
+            producer.poll(_BUFFER_SECONDS)
+        except KafkaException as error:
+            raise translate(error, doing=f"writing to {each.topic}", brokers=cluster.brokers) from error
+        else:
+            return

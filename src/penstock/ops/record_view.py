@@ -1,0 +1,123 @@
+"""How an operator sees records: their keys and values decoded as was asked for, else as what their bytes look like."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from penstock.app import App, Handler, reader_by
+from penstock.codecs import RECORDS
+from penstock.codecs.json_text import to_json
+from penstock.core.failures.outcome import Away, Reject, Skip, Undecodable
+from penstock.core.records.record import Record
+from penstock.core.settings import Registry
+from penstock.core.text.foreign_text import printable_line
+from penstock.core.text.readable_bytes import as_plain, as_text, readable
+from penstock.errors import ServerError
+from penstock.serde import Field
+
+Read = Callable[[Record], Any]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A key and a value as JSON; with the reasons where they could not be decoded, and are shown as they are."""
+
+    key: Any
+    value: Any
+    key_problem: str | None = None
+    value_problem: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        problems = {"key_problem": self.key_problem, "value_problem": self.value_problem}
+        return {
+            "key": self.key,
+            "value": self.value,
+            **{name: problem for name, problem in problems.items() if problem is not None},
+        }
+
+    def key_text(self, record: Record) -> str:
+        return _line(self.key, record.key, self.key_problem)
+
+    def value_text(self, record: Record) -> str:
+        return _line(self.value, record.value, self.value_problem)
+
+
+def _line(value: Any, raw: bytes | None, problem: str | None) -> str:
+    """Bytes that looked like what they are stay as they are; what was decoded is JSON in one line."""
+    if problem is not None:
+        return f"{as_text(raw)} (cannot be decoded: {printable_line(problem)})"
+    if raw is None or as_plain(readable(raw)) == value:
+        return as_text(raw)
+    return printable_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+
+
+class Lens:
+    """Decodes by ``key`` and ``value``, each anything that handlers take for theirs; None is for no decoder."""
+
+    def __init__(self, *, key: Any = None, value: Any = None, registry: Registry | None = None) -> None:
+        self.read_key = _reader(key, None, "key", registry)
+        self.read_value = _reader(value, None, "value", registry)
+
+    def see(self, record: Record) -> Seen:
+        key, key_problem = _looked(self.read_key, record, record.key)
+        value, value_problem = _looked(self.read_value, record, record.value)
+        return Seen(key, value, key_problem, value_problem)
+
+
+LensFor = Callable[[str, str], Lens]
+"""The lens for records that were read from a topic, by a group where that is known."""
+
+
+def by_app(app: App) -> LensFor:
+    """Decode as the app does: as the handler, or the pipeline, that reads the topic, best the one of the group."""
+
+    @cache
+    def lens_for(topic: str, group: str) -> Lens:
+        handlers = [each for each in app.handlers if each.consumes(topic)]
+        handler = next((each for each in handlers if each.group == group), handlers[0] if handlers else None)
+        if handler is not None:
+            return _of_handler(handler)
+        sources = [(each, source) for each in app.pipelines for source in each.sources.values()]
+        for pipeline, source in sources:
+            if topic in source.topics and source.ddl is None and source.kind is not bytes:
+                return Lens(value=source.kind, registry=pipeline.registry)
+        return Lens()
+
+    return lens_for
+
+
+def _of_handler(handler: Handler) -> Lens:
+    hints = handler.signature.hints
+    lens = Lens()
+    lens.read_value = _reader(handler.value, hints.get("value"), "value", handler.registry)
+    lens.read_key = _reader(handler.key, hints.get("key"), "key", handler.registry)
+    return lens
+
+
+def _reader(how: Any, hint: Any, field: Field, registry: Registry | None) -> Read | None:
+    if how is None and hint in (None, bytes):
+        return None
+    return reader_by(how, hint, RECORDS, field=field, registry=registry)
+
+
+def _looked(read: Read | None, record: Record, raw: bytes | None) -> tuple[Any, str | None]:
+    if read is None or raw is None:
+        return as_plain(readable(raw)), None
+    try:
+        return to_json(read(record)), None
+    except (Undecodable, Skip, Reject, RecursionError) as error:
+        return _as_it_is(raw), str(error) or type(error).__name__
+    except Away as error:
+        raise ServerError(
+            f"{record} cannot be decoded: {error}.",
+            hint="See that the registry is up, or name another: --registry URL.",
+        ) from error
+
+
+def _as_it_is(raw: bytes) -> Any:
+    """Bytes that are no text of people are no text, even where they could be."""
+    found = readable(raw)
+    is_odd = isinstance(found, str) and not all(each.isprintable() or each.isspace() for each in found)
+    return as_plain(raw if is_odd else found)

@@ -1,0 +1,226 @@
+"""Decoders by type hint: the hint of a handler's parameter says what its records' values, or keys, are."""
+
+from collections.abc import Callable, Iterator
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin
+
+import msgspec
+
+from penstock.core.failures.outcome import Away, Reject, Skip, Undecodable
+from penstock.errors import ConfigError
+
+Decode = Callable[[bytes | None], Any]
+
+# A reason is for a person, and one value can be wrong in millions of places.
+_REASONS = 5
+_MOST_ERRORS = 1000
+
+# pydantic notes everything that is wrong with a value, in 400 bytes and more for each: for 50 MB of wrong numbers it
+# took 10 GB. A value of this size is looked at for how many parts it could have before pydantic may look at it.
+_LARGE = 1_000_000
+_MOST_PARTS = 500_000
+
+_NOTES = "__msgspec_cache__"
+
+# What a decoder may raise on purpose.
+_MEANT = (Undecodable, Away, Skip, Reject)
+
+
+def decoder_for(hint: Any, *, what: str = "value") -> Decode:
+    """The decoder for a type hint.
+
+    ``bytes`` is the value as it is and ``str`` is UTF-8 text; every other type is read from JSON and checked field by
+    field: dict, list, int, dataclass, TypedDict, NamedTuple, pydantic model. ``T | None`` also takes tombstones.
+    Whatever cannot be decoded raises Undecodable with a reason.
+    """
+    kinds = kinds_of(hint)
+    if len(kinds) == 1 and kinds[0] in (bytes, str):
+        decode = _text_decoder(what) if kinds[0] is str else bytes
+    else:
+        decode = _json_decoder(hint, kinds, what)
+    return accepting_null(decode) if takes_null(hint) else refusing_null(decode, what)
+
+
+def custom_decoder(decode: Callable[[bytes], Any], hint: Any, *, what: str = "value") -> Decode:
+    """A user's own function. Whatever it raises, these bytes will raise again, so there is no other attempt."""
+
+    def decode_custom(data: bytes) -> Any:
+        try:
+            return decode(data)
+        except _MEANT:
+            raise
+        except Exception as error:
+            raise Undecodable(f"the {what} was refused by its decoder: {type(error).__name__}: {error}") from error
+
+    return accepting_null(decode_custom) if takes_null(hint) else refusing_null(decode_custom, what)
+
+
+def converter_for(hint: Any) -> Callable[[Any], Any] | None:
+    """From what a format decodes to (dicts, lists, numbers, dates) to what a hint asks for; None where it is that."""
+    kinds = kinds_of(hint)
+    if hint is Any or kinds in ((dict,), (list,), (Any,)):
+        return None
+    if len(kinds) == 1 and hasattr(kinds[0], "model_validate"):
+        return _pydantic_converter(kinds[0])
+    _check_hint(hint)
+
+    def convert(value: Any) -> Any:
+        try:
+            return msgspec.convert(value, hint)
+        except (msgspec.ValidationError, RecursionError) as error:
+            raise Undecodable(str(error)) from error
+
+    return convert
+
+
+def kinds_of(hint: Any) -> tuple[Any, ...]:
+    """What a hint allows, but for None."""
+    return tuple(kind for kind in _alternatives(hint) if kind is not NoneType)
+
+
+def takes_null(hint: Any) -> bool:
+    return NoneType in _alternatives(hint)
+
+
+def _alternatives(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+
+
+def _text_decoder(what: str) -> Callable[[bytes], str]:
+    def decode_text(data: bytes) -> str:
+        try:
+            return data.decode()
+        except UnicodeDecodeError as error:
+            raise Undecodable(f"the {what} is not UTF-8 text: {error.reason} at byte {error.start}") from error
+
+    return decode_text
+
+
+def _json_decoder(hint: Any, kinds: tuple[Any, ...], what: str) -> Callable[[bytes], Any]:
+    if len(kinds) == 1 and hasattr(kinds[0], "model_validate_json"):
+        return _pydantic_decoder(kinds[0], what)
+    _check_hint(hint)
+    decode = msgspec.json.Decoder(hint).decode
+
+    def decode_json(data: bytes) -> Any:
+        try:
+            return decode(data)
+        except (msgspec.DecodeError, ValueError, RecursionError, MemoryError) as error:
+            raise Undecodable((str(error) or type(error).__name__) if data else empty_reason(what)) from error
+
+    return decode_json
+
+
+def _check_hint(hint: Any) -> None:
+    try:
+        msgspec.json.Decoder(hint)
+        foreign = _foreign_type(msgspec.inspect.type_info(hint))
+    except Exception as error:
+        raise _no_decoder(hint, str(error)) from error
+    if foreign is not None:
+        raise _no_decoder(hint, f"{foreign!r} cannot be read from JSON")
+
+
+def _no_decoder(hint: Any, why: str) -> ConfigError:
+    return ConfigError(
+        f"No decoder fits the type hint {hint!r}: {why}.",
+        hint="Use bytes, str, dict, a dataclass, a TypedDict, a pydantic model, or a decoder of your own with value=.",
+    )
+
+
+def _foreign_type(root: Any) -> type | None:
+    """A type somewhere inside that msgspec would only refuse record by record; better to know when it is declared."""
+    foreign = (info.cls for info in _types_in(root) if isinstance(info, msgspec.inspect.CustomType))
+    return next(foreign, None)
+
+
+def _types_in(root: Any) -> Iterator[Any]:
+    """What msgspec knows of a type and of all inside of it."""
+    seen: set[int] = set()
+    found = [root]
+    while found:
+        info = found.pop()
+        if isinstance(info, msgspec.Struct) and id(info) not in seen:
+            seen.add(id(info))  # types may refer to themselves
+            yield info
+            found.extend(getattr(info, name) for name in info.__struct_fields__)
+        elif isinstance(info, tuple):
+            found.extend(info)
+
+
+def make_portable(hint: Any) -> None:
+    """Take off the classes of a hint what msgspec notes on them, as that cannot be pickled.
+
+    Classes travel as a whole where they have no module to be imported from, as in a notebook. Decoders that exist stay
+    good, and others note it anew.
+    """
+    try:
+        classes = {getattr(info, "cls", None) for info in _types_in(msgspec.inspect.type_info(hint))}
+    except Exception:  # noqa: BLE001 - not a type that msgspec knows, so it has noted nothing
+        return
+    for each in classes:
+        if isinstance(each, type) and _NOTES in vars(each):
+            delattr(each, _NOTES)
+
+
+def _pydantic_decoder(model: Any, what: str) -> Callable[[bytes], Any]:
+    validate = model.model_validate_json
+
+    def decode_model(data: bytes) -> Any:
+        if len(data) > _LARGE and data.count(b",") >= _MOST_PARTS:
+            raise Undecodable(
+                f"it has more than {_MOST_PARTS:,} parts, which is too many for a pydantic model to be checked in "
+                "memory: use a dataclass, which stops at the first fault, or a decoder of your own"
+            )
+        try:
+            return validate(data)
+        except (ValueError, RecursionError, MemoryError) as error:
+            raise Undecodable(_pydantic_reason(error) if data else empty_reason(what)) from error
+
+    return decode_model
+
+
+def _pydantic_converter(model: Any) -> Callable[[Any], Any]:
+    validate = model.model_validate
+
+    def convert(value: Any) -> Any:
+        try:
+            return None if value is None else validate(value)
+        except (ValueError, RecursionError, MemoryError) as error:
+            raise Undecodable(_pydantic_reason(error)) from error
+
+    return convert
+
+
+def _pydantic_reason(error: Any) -> str:
+    """One line for what is wrong; pydantic's own text has several lines for each field."""
+    if not hasattr(error, "errors"):
+        return str(error) or type(error).__name__
+    if error.error_count() > _MOST_ERRORS:
+        return f"it is not a {error.title}: {error.error_count():,} of its parts are wrong"
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    shown = [f"{'.'.join(map(str, each['loc'])) or '$'}: {each['msg']}" for each in found[:_REASONS]]
+    return "; ".join([*shown, f"and {len(found) - _REASONS:,} more"] if len(found) > _REASONS else shown)
+
+
+def accepting_null(decode: Callable[[bytes], Any]) -> Decode:
+    return lambda data: None if data is None else decode(data)
+
+
+def refusing_null(decode: Callable[[bytes], Any], what: str) -> Decode:
+    def decode_data(data: bytes | None) -> Any:
+        if data is None:
+            raise Undecodable(null_reason(what))
+        return decode(data)
+
+    return decode_data
+
+
+def null_reason(what: str) -> str:
+    kind = " (a tombstone)" if what == "value" else ""
+    return f"the {what} is null{kind}; a handler that takes those has `| None` in its hint"
+
+
+def empty_reason(what: str) -> str:
+    kind = ", which is not a tombstone" if what == "value" else ""
+    return f"the {what} is empty (0 bytes{kind}), and JSON has at least one character"

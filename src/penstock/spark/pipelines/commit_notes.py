@@ -1,0 +1,75 @@
+"""What a pipeline has committed to its group, noted beside its checkpoints.
+
+The group alone does not tell who moved it. Behind the checkpoint it may be because the driver died before it committed
+a batch that Spark had finished, or because another tool has moved it back. The note tells these two apart.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from penstock.core.records.record import TopicPartition
+from penstock.spark.group import Commits
+from penstock.spark.offsets import Offsets
+
+_Pairs = dict[TopicPartition, tuple[int, int]]
+
+
+class HasFolder(Protocol):
+    @property
+    def folder(self) -> Path: ...
+
+
+class CommitNote:
+    """For each partition two offsets: the last commit that was made, and the one that was then about to be made."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def moved(self, committed: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """The partitions whose committed offset is not the pipeline's own, with the offset that it had committed."""
+        noted = self._read()
+        return {
+            place: noted[place][1]
+            for place, offset in committed.items()
+            if place in noted and offset not in noted[place]
+        }
+
+    def write(self, pairs: Mapping[TopicPartition, tuple[int, int]]) -> None:
+        lines = [[*place, *pair] for place, pair in sorted(pairs.items())]
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        draft = self._path.with_name(f"{self._path.name}.{os.getpid()}")
+        draft.write_text(json.dumps(lines), "utf-8")
+        draft.replace(self._path)
+
+    def _read(self) -> _Pairs:
+        """Empty where there is none, or none that can be read: nothing is then taken for moved."""
+        try:
+            lines = json.loads(self._path.read_text("utf-8"))
+            return {(str(topic), int(number)): (int(was), int(new)) for topic, number, was, new in lines}
+        except (OSError, ValueError, TypeError):
+            return {}
+
+
+def commit_note(checkpoint: HasFolder) -> CommitNote:
+    """Beside the pipeline's first checkpoint: all outputs share one group. No checkpoint has a dot in its name."""
+    return CommitNote(checkpoint.folder.with_name(f"{checkpoint.folder.name}.committed"))
+
+
+class NotedCommits:
+    """Notes each commit before it is made, so that it is known even if this process dies in between."""
+
+    def __init__(self, commits: Commits, note: CommitNote, committed: Mapping[TopicPartition, int]) -> None:
+        self._commits = commits
+        self._note = note
+        self._made: Offsets = dict(committed)
+
+    def commit(self, group: str, offsets: Mapping[TopicPartition, int], metadata: Mapping[TopicPartition, str]) -> None:
+        if not offsets:
+            return
+        pairs = {place: (made, made) for place, made in self._made.items()}
+        self._note.write(pairs | {place: (self._made.get(place, new), new) for place, new in offsets.items()})
+        self._commits.commit(group, offsets, metadata)
+        self._made.update(offsets)

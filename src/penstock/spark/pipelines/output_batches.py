@@ -1,0 +1,243 @@
+"""A pipeline's batches: rows into the sinks, and what could not be read into the dead letters."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from penstock.app import Pipeline, Topic
+from penstock.core.records.record import TopicPartition
+from penstock.core.reports.events import Event, SinkOpened
+from penstock.core.reports.record_counts import Counts
+from penstock.core.scheduling.batch_size import BatchSize
+from penstock.kafka import Cluster
+from penstock.spark.batch_barrier import Border
+from penstock.spark.offsets import EARLIEST, Log, Offsets
+from penstock.spark.pipelines.dead_letter_rows import dead_letters
+from penstock.spark.pipelines.decoded_columns import decoded
+from penstock.spark.pipelines.format_columns import new_stamps, tells_of_new_schemas
+from penstock.spark.pipelines.observed_counts import Seen, as_batch, counted, execution_of, reads_all, seen_by
+from penstock.spark.pipelines.pipeline_checkpoint import PipelineCheckpoint
+from penstock.spark.pipelines.read_sources import of_each_source, of_source, read_range
+from penstock.spark.pipelines.sinks import BatchId, writer_for
+from penstock.spark.pipelines.sinks.kafka import kafka_rows
+from penstock.spark.pipelines.task_ranges import task_ranges
+from penstock.spark.pipelines.transactional_writer import GUARANTEE, ExactlyOnce
+from penstock.spark.pipelines.unreadable import UnreadableRecords
+from penstock.spark.pipelines.unreadable_reasons import reason_column
+from penstock.spark.pipelines.writer_schemas import NewSchemasError, Schemas
+from penstock.spark.source import sink_options
+from penstock.spark.trigger_limit import set_limit
+
+Range = tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]]
+"""From each start up to and without each end."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """What events call it, and how long a stop waits for it."""
+
+    name: str
+    group: str
+    topics: tuple[str, ...]
+    drain_timeout: float
+    kind: str = "pipeline"
+
+    @property
+    def source(self) -> str:
+        return ", ".join(self.topics)
+
+
+@dataclass(frozen=True)
+class Outlet:
+    """One output of a pipeline, with all that it takes to write a batch of it."""
+
+    pipeline: Pipeline
+    output: str
+    sources: Sequence[str]
+    clients: Mapping[str, str]
+    cluster: Cluster
+    schemas: Mapping[str, Schemas] = field(default_factory=dict)
+    """What is known of the schemas of its sources; it grows while the pipeline runs."""
+    exactly_once: ExactlyOnce | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.pipeline.name}.{self.output}" if self.output else self.pipeline.name
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """All topics of its sources, each once."""
+        sources = self.pipeline.sources
+        return tuple(dict.fromkeys(topic for name in self.sources for topic in sources[name].topics))
+
+    @property
+    def declared(self) -> "Output":
+        return Output(self.name, self.pipeline.group, self.topics, self.pipeline.drain_timeout)
+
+    def announce(self, emit: Callable[[Event], None], *, backfill: bool = False) -> None:
+        """Say where rows will go, and what becomes of those that are written again."""
+        for sink in self.pipeline.outputs[self.output]:
+            group, name = self.pipeline.group, self.name
+            if backfill:
+                guarantee = sink.backfill_guarantee
+            else:
+                guarantee = sink.guarantee if self.exactly_once is None else GUARANTEE
+            emit(SinkOpened(group=group, handler=name, sink=str(sink), guarantee=guarantee))
+
+    def write(self, rows: DataFrame, batch: BatchId, *, execution: Callable[[], Any], within: Range) -> Counts:
+        """Rows into every sink, then dead letters; ``execution`` has the counts once the rows were made."""
+        try:
+            return self._write(rows, batch, execution=execution, within=within)
+        except Exception as error:
+            if tells_of_new_schemas(error) and (found := self._new_schemas(rows.sparkSession, within)):
+                raise NewSchemasError(found) from error
+            raise
+
+    def _write(self, rows: DataFrame, batch: BatchId, *, execution: Callable[[], Any], within: Range) -> Counts:
+        if self.exactly_once is None:
+            self._write_rows(rows, batch)
+        else:
+            (topic,) = self.pipeline.outputs[self.output]
+            assert isinstance(topic, Topic)  # noqa: S101 - as Pipeline has it with this delivery
+            self.exactly_once.rows.write(kafka_rows(rows, topic), task_ranges(execution(), self.pipeline.name))
+        seen = seen_by(execution(), {name: self.pipeline.sources[name].topics for name in self.sources})
+        dead = 0
+        if self.pipeline.dead_letter is not None:
+            session = rows.sparkSession
+            dead = sum(self._dead_letters(session, name, seen, within, execution()) for name in self.sources)
+        return Counts(read=sum(seen.read.values()), written=seen.rows, dead_lettered=dead)
+
+    def make_good(self, session: SparkSession, start: Offsets, logs: Mapping[TopicPartition, Log]) -> None:
+        """Write the dead letters of a run that ended between its rows and them; ``start`` is how far rows count."""
+        if self.exactly_once is None or self.pipeline.dead_letter is None:
+            return
+        letters = self.exactly_once.letters
+        begin = {place: logs[place].start if offset == EARLIEST else offset for place, offset in start.items()}
+        there = letters.settle(begin)
+        due = {
+            place: (max(there[place], logs[place].start), offset)
+            for place, offset in begin.items()
+            if there.get(place, offset) < offset
+        }
+        for name in self.sources:
+            within = tuple({place: each[side] for place, each in due.items()} for side in (0, 1))
+            if of_source(self.pipeline.sources[name], within[1]):
+                self._read_dead_letters(session, name, (within[0], within[1]))
+        letters.set({place: offset for place, offset in begin.items() if place not in due})
+
+    def _write_rows(self, rows: DataFrame, batch: BatchId) -> None:
+        options = sink_options(self.clients)
+        writers = [writer_for(sink, options) for sink in self.pipeline.outputs[self.output]]
+        keep = len(writers) > 1 or any(writer.reads_twice for writer in writers)
+        if keep:
+            rows = rows.persist()
+        try:
+            for writer in writers:
+                writer.write(rows, batch)
+        finally:
+            if keep:
+                rows.unpersist()
+
+    def _dead_letters(self, session: SparkSession, name: str, seen: Seen, within: Range, execution: Any) -> int:
+        """Write those of one source. Only where it is not known where they are, the batch is read once more."""
+        if not self._was_read(name, seen, within, execution) or not seen.knows_places(name):
+            return self._read_dead_letters(session, name, within)
+        source, places = self.pipeline.sources[name], seen.places.get(name, [])
+        records = UnreadableRecords(self.pipeline, source, self.schemas.get(name))
+        if self.exactly_once is not None:
+            letters = records.letters(session, self.cluster, places) if places else {}
+            self.exactly_once.letters.write_here(letters, of_source(source, within[1]))
+            return sum(map(len, letters.values()))
+        return records.write_letters(session, self.cluster, places) if places else 0
+
+    def _was_read(self, name: str, seen: Seen, within: Range, execution: Any) -> bool:
+        """Whether Spark has looked at every record of the source: not where a sink had the batch, or with a limit.
+
+        Logs may have gaps, of compaction and of transactions, so there may be fewer records than offsets.
+        """
+        start, end = (of_source(self.pipeline.sources[name], each) for each in within)
+        length = sum(offset - max(0, start.get(place, 0)) for place, offset in end.items())
+        read = seen.read.get(name, 0)
+        return read >= length or (read > 0 and reads_all(execution, name))
+
+    def _read_dead_letters(self, session: SparkSession, name: str, within: Range) -> int:
+        """Read the batch once more in Spark, and write the dead letters that are found."""
+        pipeline, source = self.pipeline, self.pipeline.sources[name]
+        # Counted, so that the optimizer does not take the filter below it, where Spark would read the JSON many times.
+        rows = counted(
+            decoded(self._read_again(session, name, within), source, self.schemas.get(name)), "penstock.again"
+        )
+        reason = reason_column(source, pipeline.registry)
+        letters = dead_letters(rows, topic=str(pipeline.dead_letter), group=pipeline.group, reason=reason)
+        if self.exactly_once is not None:
+            made, execution = as_batch(counted(letters))
+            self.exactly_once.letters.write(made, task_ranges(execution, pipeline.name))
+            return seen_by(execution, {}).rows
+        letters = letters.persist()
+        try:
+            letters.write.format("kafka").options(**sink_options(self.clients)).save()
+            return letters.count()
+        finally:
+            letters.unpersist()
+
+    def _new_schemas(self, session: SparkSession, within: Range) -> dict[str, list[bytes]]:
+        """All of the batch at once, as each that is met by itself would have the batch repeated."""
+        return {
+            name: stamps
+            for name in self.sources
+            if (schemas := self.schemas.get(name)) is not None
+            and (stamps := new_stamps(self._read_again(session, name, within), schemas))
+        }
+
+    def _read_again(self, session: SparkSession, name: str, within: Range) -> DataFrame:
+        start, end = (of_source(self.pipeline.sources[name], each) for each in within)
+        start = {place: start.get(place, EARLIEST) for place in end}
+        return read_range(session, clients=self.clients, start=start, end=end)
+
+
+class PipelineBatches(Border):
+    """``size`` is how large batches are to be, as they turn out; Spark's stream thread alone changes it."""
+
+    def __init__(self, outlet: Outlet, checkpoint: PipelineCheckpoint, size: BatchSize) -> None:
+        super().__init__()
+        self._outlet = outlet
+        self._checkpoint = checkpoint
+        self.size = size
+        self._query: StreamingQuery | None = None
+        self._known = threading.Event()
+
+    def attach(self, query: StreamingQuery) -> None:
+        """Spark may begin the first batch before it has said which query it is of."""
+        self._query = query
+        self._known.set()
+
+    def write(self, rows: DataFrame, number: int) -> Counts:
+        self._known.wait()
+        began = time.monotonic()
+        checkpoint = self._checkpoint
+        start, end = checkpoint.start_of(number), checkpoint.offsets_of(number)
+        counts = self._outlet.write(
+            rows,
+            BatchId(f"{self._outlet.pipeline.group}/{self._outlet.name}", checkpoint.id(), number),
+            execution=lambda: execution_of(self._query),  # type: ignore[arg-type] # which is known by now
+            within=(start, end),
+        )
+        self._adapt(start, end, time.monotonic() - began)
+        return counts
+
+    def _adapt(self, start: Offsets, end: Offsets, seconds: float) -> None:
+        """Here, because Spark plans the next batch as soon as this one is over; only its stream thread may do this."""
+        by_source = [
+            sum(max(0, offset - max(0, start.get(place, 0))) for place, offset in of_source(source, end).items())
+            for source in self._outlet.pipeline.sources.values()
+        ]
+        # Each source has an equal part of the limit, and one that has caught up leaves some of its own.
+        is_full = self.size.is_filled_by(max(by_source), parts=len(by_source))
+        self.size = self.size.after(sum(by_source), seconds, is_full=is_full)
+        # Where this Spark does not let us, batches stay as large as the first.
+        set_limit(self._query, of_each_source(self._outlet.pipeline, self.size.size))  # type: ignore[arg-type]

@@ -1,0 +1,254 @@
+"""Spark's errors, translated once into what a user can act on.
+
+Spark wraps an error in layers of its own and hands over a stack trace of hundreds of lines. What went wrong is
+recognised by the words of the innermost one; the whole trace is in the log.
+"""
+
+import re
+from dataclasses import dataclass
+
+from py4j.protocol import Py4JError
+
+from penstock.errors import ConfigError, HandlerError, PenstockError, ServerError, SetupError, TopicError
+from penstock.kafka.errors import is_final, kafka_error
+from penstock.spark.declared import Declared
+from penstock.spark.paths import log_file
+from penstock.spark.task import HaltedTaskError
+
+_Row = tuple[str, type[PenstockError], str, str]
+
+TOO_LARGE = (
+    "{What} made an output or dead letter that is larger than Kafka takes.",
+    "Raise max.message.bytes of the topic and message.max.bytes in settings, or return less.",
+)
+
+# Words to look for: the kind of error, what happened, what to do. A group in the words is `{0}` in the sentences.
+# The first that are found count. These stay as they are until somebody mends them.
+_LASTING: tuple[_Row, ...] = (
+    (
+        r"(\w+AuthorizationException): ([^\n]+)",
+        ServerError,
+        "The broker denied something to Spark for {what}: {1}",
+        "Ask for an ACL: READ and DESCRIBE on what is consumed, WRITE on outputs and dead letters.",
+    ),
+    (
+        r"(?:SaslAuthentication|SslAuthentication|Authentication)Exception: ([^\n]+)",
+        ServerError,
+        "The broker did not accept Spark's login for {what}: {0}",
+        "Check security.protocol, sasl.mechanism, sasl.username, sasl.password and ssl.* in settings.",
+    ),
+    (
+        r"RecordTooLargeException",
+        HandlerError,
+        *TOO_LARGE,
+    ),
+    (
+        r"ModuleNotFoundError: No module named '([^']+)'",
+        ConfigError,
+        "{What} needs the module {0!r}, which Spark's Python workers do not find.",
+        "Install it where the workers run; `penstock ship MODULE:APP` lists what is shipped and what is not.",
+    ),
+    (
+        r"OutOfMemoryError",
+        SetupError,
+        "Spark ran out of memory in {what}.",
+        "Give it more in the environment: PYSPARK_SUBMIT_ARGS='--driver-memory 4g pyspark-shell'.",
+    ),
+)
+# These may be gone with the next try.
+_PASSING: tuple[_Row, ...] = (
+    (
+        r"Expiring \d+ record\(s\) for (\S+)-\d+:",
+        TopicError,
+        "Kafka did not take records for topic {0!r} of {what} in time.",
+        "See that the topic exists and that its brokers are up.",
+    ),
+    (
+        r"Topic (\S+) not present in metadata",
+        TopicError,
+        "Topic {0!r} of {what} does not exist.",
+        "Create it, or check its name.",
+    ),
+    (
+        r"Python worker exited unexpectedly",
+        HandlerError,
+        "A Python process died while it ran {what}.",
+        "A crash in a native library, too little memory and os._exit do that; the last words are in {log}.",
+    ),
+    (
+        r"ModuleNotFoundError: No module named '([^']+)'",
+        ConfigError,
+        "{What} needs the module {0!r}, which Spark's Python workers do not find.",
+        "Install it where the workers run; `penstock ship MODULE:APP` lists what is shipped and what is not.",
+    ),
+    (
+        r"UnknownTopicOrPartitionException",
+        TopicError,
+        "A topic that {what} reads ({topics}) is gone.",
+        "Create it, or check its name, then start again.",
+    ),
+    (
+        r"Some data may have been lost.*\s*Reason: ([^\n]+)",
+        TopicError,
+        "Records of {topics} were deleted before {what} came to them: {0}",
+        "Start again to go on with what is left.",
+    ),
+    (
+        r"TimeoutException|DisconnectException|No resolvable bootstrap urls",
+        ServerError,
+        "No Kafka broker answers Spark for {what}.",
+        "See that the brokers are up and reachable; details are in {log}.",
+    ),
+)
+# How Spark introduces an error that code in a Python worker raised.
+_FROM_PYTHON = "An exception was thrown from the Python worker"
+_FILE = re.compile(r'^  File "([^"]+)", line (\d+), in (.+)$', re.MULTILINE)
+_PYSPARK = re.compile(r"[/\\]pyspark[/\\]|pyspark\.zip|^worker\.py$")
+
+_OF_SESSIONS: tuple[_Row, ...] = (
+    (
+        r"Failed to find data source: kafka",
+        SetupError,
+        "This Spark session lacks Spark's Kafka connector.",
+        "Start it with what `penstock ship MODULE:APP` lists: spark-submit --packages ...",
+    ),
+    (
+        r"All masters are unresponsive|stopped SparkContext",
+        ServerError,
+        "No Spark master answers at {master!r}.",
+        "See that it is running and reachable; details are in {log}.",
+    ),
+    (
+        r"KubernetesClientException",
+        ServerError,
+        "The Kubernetes at {master!r} does not answer, or refuses.",
+        "See that kubectl reaches it from here with the same rights; details are in {log}.",
+    ),
+    (
+        r"SparkContext was shut down",
+        ServerError,
+        "The cluster at {master!r} has ended this session.",
+        "Executors that die again and again make it do that: see their logs there; details are in {log}.",
+    ),
+    (
+        r"Connection refused|Connection reset|Broken pipe|Answer from Java side is empty|while sending or receiving",
+        ServerError,
+        "Spark on {master!r} is gone: its JVM ended.",
+        "No answer from a cluster's master and too little memory do that; details are in {log}.",
+    ),
+)
+_ANOTHER_PYTHON = (
+    "Name one that they have: --spark-conf spark.pyspark.python=PATH, or send an environment (docs/spark-clusters.md)."
+)
+_OF_EXECUTORS: tuple[_Row, ...] = (
+    (
+        r"PYTHON_VERSION_MISMATCH.*?different version: ([\d.]+) than that in driver: ([\d.]+)",
+        SetupError,
+        "Executors run Python {0}, and this is Python {1}; Spark needs the same on both sides.",
+        _ANOTHER_PYTHON,
+    ),
+    (
+        r'Cannot run program "([^"]+)"',
+        SetupError,
+        "Executors have no Python at {0!r}.",
+        _ANOTHER_PYTHON,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What ended a query, or kept it from starting, and whether another try may get further."""
+
+    error: PenstockError
+    may_pass: bool
+
+
+def query_failure(error: Exception, handler: Declared) -> Failure:
+    """What ended a query, or a batch of it."""
+    text = _words(error)
+    words = {**named(handler), "topics": handler.source}
+    halted = HaltedTaskError.find(text)
+    if halted is not None:
+        # A transaction that was lost is done again; what a handler raised would be raised again.
+        return Failure(halted, may_pass=type(halted) is ServerError)
+    lasting = _look_up(text, _LASTING, **words)
+    if lasting is not None:
+        return Failure(lasting, may_pass=False)
+    passing = _look_up(text, _PASSING, **words)
+    if passing is not None:
+        return Failure(passing, may_pass=True)
+    # An error that Python raised comes again; what Spark says itself may be about a machine, a network, a moment.
+    from_python = _FROM_PYTHON in text
+    if from_python and handler.kind == "pipeline":  # what a handler raises does not come this way
+        return Failure(_raised(text, words["What"]), may_pass=False)
+    return Failure(_unknown(f"Spark failed in {words['what']}: {_innermost(text)}"), may_pass=not from_python)
+
+
+def named(handler: Declared) -> dict[str, str]:
+    """What sentences call it, inside of them and at their start."""
+    what = f"{handler.kind} {handler.name}"
+    return {"what": what, "What": what[0].upper() + what[1:]}
+
+
+def planning_failure(error: PenstockError) -> Failure:
+    """What kept a query from being planned; a missing topic may be made anew."""
+    inner = None if error.__cause__ is None else kafka_error(error.__cause__)
+    lasting = isinstance(error, ConfigError) or (inner is not None and is_final(inner))
+    return Failure(error, may_pass=isinstance(error, TopicError) or not lasting)
+
+
+def session_error(error: Exception, master: str) -> PenstockError:
+    """Why a session did not start, or went away."""
+    text = _words(error)
+    known = _look_up(text, _OF_SESSIONS, master=master)
+    return known or _unknown(f"Spark did not start on {master!r}: {_innermost(text)}")
+
+
+def executors_error(error: Exception, master: str) -> PenstockError:
+    """Why executors could not be looked at."""
+    text = _words(error)
+    known = _look_up(text, _OF_EXECUTORS + _OF_SESSIONS, master=master)
+    return known or _unknown(f"The executors of {master!r} run no Python: {_innermost(text)}")
+
+
+def _look_up(text: str, table: tuple[_Row, ...], **words: str) -> PenstockError | None:
+    for pattern, kind, problem, hint in table:
+        found = re.search(pattern, text, re.DOTALL)
+        if found:
+            groups, log = found.groups(default=""), log_file()
+            return kind(problem.format(*groups, log=log, **words), hint=hint.format(*groups, log=log, **words))
+    return None
+
+
+def _raised(text: str, what: str) -> HandlerError:
+    """The user's own Python code raised something in a worker: what, and where."""
+    trace = text.partition(_FROM_PYTHON)[2].partition("\n\n")[0]
+    lines = [line for line in trace.splitlines() if re.match(r"[A-Za-z_][\w.]*(:|$)", line)]
+    error = lines[-1] if lines else _innermost(text)
+    places = [found for found in _FILE.findall(trace) if not _PYSPARK.search(found[0])]
+    where = " in {2} ({0}, line {1})".format(*places[-1]) if places else ""
+    return HandlerError(
+        f"{what} stopped because its Python code raised {error.rstrip('.')}{where}.",
+        hint=f"Fix that code, then start again: nothing of this batch is committed. The traceback is in {log_file()}.",
+    )
+
+
+def _unknown(problem: str) -> PenstockError:
+    return ServerError(problem, hint=f"The whole story is in {log_file()}.")
+
+
+def _words(error: Exception) -> str:
+    """Those of a Java error are asked of its JVM, which may be gone."""
+    try:
+        return str(error)
+    except (ConnectionError, Py4JError):
+        return f"{type(error).__name__}: Connection refused"
+
+
+def _innermost(text: str) -> str:
+    """The line that names the first cause: the last `Caused by` of Java, or the last line of a Python traceback."""
+    causes = re.findall(r"^(?:Caused by: |: )([^\n]+)", text, re.MULTILINE)
+    python = re.findall(r"^\w[\w.]*(?:Error|Exception|Interrupt): [^\n]*", text, re.MULTILINE)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return (causes or python or lines[:1] or ["no reason was given"])[-1]

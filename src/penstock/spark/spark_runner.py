@@ -1,0 +1,173 @@
+"""Run an app on Spark, from start to a clean stop."""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from penstock.app import App, Handler, Pipeline
+from penstock.app.pipelines import Span
+from penstock.codecs import prepare_formats
+from penstock.core.reports.events import Event
+from penstock.core.scheduling.in_flight import DEFAULT_BYTES
+from penstock.errors import ConfigError
+from penstock.kafka import Cluster, prepare_topics
+from penstock.spark.asking import UNANSWERED
+from penstock.spark.checkpoint import checked_root, default_root
+from penstock.spark.pipelines.backfill import Backfill, plan_backfill
+from penstock.spark.pipelines.output_query import PipelineQuery
+from penstock.spark.pipelines.pipeline_plan import plan_pipeline
+from penstock.spark.planning import Planner
+from penstock.spark.query import HandlerQuery
+from penstock.spark.scaling import refuse_processes
+from penstock.spark.session.executors import check_executors
+from penstock.spark.session.masters import is_local
+from penstock.spark.session.shipping import shipment_of, shipped
+from penstock.spark.session.spark_session import errors_raised_only, spark_session
+from penstock.spark.spark_errors import session_error
+
+_WATCH_SECONDS = 0.05
+
+
+def run(
+    app: App,
+    *,
+    brokers: str,
+    emit: Callable[[Event], None],
+    stop: threading.Event,
+    until_caught_up: bool = False,
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
+    checkpoint: Path | str | None = None,
+    session: SparkSession | None = None,
+    span: Span | None = None,
+) -> None:
+    """Consume for every handler of the app until ``stop`` is set, all have caught up, or one fails.
+
+    ``checkpoint`` is a folder of this machine for what Spark must remember. ``session`` is used as it is, and left
+    running, where one is given; so is one that runs in this process. Otherwise one is started on ``master`` with
+    Spark's settings of ``conf``. Where its executors are elsewhere, the app's code is sent to them.
+    With a ``span`` the app's pipelines go over it once, and that is all.
+    """
+    _check_names(app)
+    _check_options(app)
+    prepare_formats(app)
+    cluster = Cluster(brokers, app.settings)
+    with app.controlled_by(UNANSWERED):
+        prepare_topics(app, cluster, emit)
+        if span is not None:
+            backfills = _plan_backfills(app, cluster, span)
+            with _session(app, session, master, conf) as spark:
+                for backfill in backfills:
+                    backfill.run(spark, emit, stop)
+            return
+        root = checked_root(checkpoint) if checkpoint is not None else default_root(cluster.id())
+        planners = [
+            Planner(handler, cluster, root=root, emit=emit, until_caught_up=until_caught_up) for handler in app.handlers
+        ]
+        plans = [planner.plan() for planner in planners]
+        pipelines = [
+            plan_pipeline(pipeline, cluster, root=root, emit=emit, until_caught_up=until_caught_up)
+            for pipeline in app.pipelines
+        ]
+        with _session(app, session, master, conf) as spark:
+            queries: list[HandlerQuery | PipelineQuery] = [
+                HandlerQuery(spark, plan, emit, replan=planner.plan)
+                for planner, plan in zip(planners, plans, strict=True)
+            ]
+            queries += [query for pipeline in pipelines for query in pipeline.queries(spark, emit)]
+            for query in queries:
+                query.start()
+            _watch(queries, stop)
+    for query in queries:
+        if query.error is not None:
+            raise query.error
+
+
+def _plan_backfills(app: App, cluster: Cluster, span: Span) -> list[Backfill]:
+    if app.handlers or not app.pipelines:
+        names = ", ".join(handler.name for handler in app.handlers)
+        raise ConfigError(
+            f"A range is for DataFrame pipelines, and app {app.name!r} has handlers ({names}).",
+            hint="Put its pipelines into an app of their own; to handle records again, set the group's offsets back.",
+        )
+    return [plan_backfill(pipeline, cluster, span) for pipeline in app.pipelines]
+
+
+def _check_names(app: App) -> None:
+    """A handler's checkpoint goes by its name."""
+    declared: list[Handler | Pipeline] = [*app.handlers, *app.pipelines]
+    names = Counter((each.group, each.name) for each in declared)
+    for (group, name), count in names.items():
+        if count > 1:
+            raise ConfigError(
+                f"{count} handlers of group {group!r} are called {name}.",
+                hint="Give each function a name of its own: it names their checkpoints.",
+            )
+
+
+def _check_options(app: App) -> None:
+    """Options that would go unheard here are refused."""
+    for handler in app.handlers:
+        unheard = {
+            "on_assigned": handler.on_assigned is not None,
+            "on_revoked": handler.on_revoked is not None,
+            "on_lost": handler.on_lost is not None,
+            "retry_topics": bool(handler.retry_topics),
+            'commit="manual"': handler.commit == "manual",
+            'mode="share"': handler.is_shared,
+            "offsets": handler.offsets is not None,
+            # Spark has a whole Arrow batch in memory, whatever a task has taken from it.
+            "max_in_flight_bytes": handler.max_in_flight_bytes != DEFAULT_BYTES,
+            'delivery="at-most-once"': handler.is_at_most_once,
+        }
+        hint = "Run it with --engine local, or leave that option out."
+        handler.refuse(unheard, where="the Spark engine", hint=hint)
+        refuse_processes(handler)
+        if handler.is_exactly_once and handler.scale != "partition":
+            raise ConfigError(
+                f'Handler {handler.name} uses delivery="exactly-once" with scale={handler.scale!r}: a transaction '
+                "holds what became of one partition, and such a task has records of several.",
+                hint='Leave scale= out, or use delivery="at-least-once".',
+            )
+
+
+@contextmanager
+def _session(
+    app: App, given: SparkSession | None, master: str | None, conf: Mapping[str, str] | None
+) -> Iterator[SparkSession]:
+    with ExitStack() as stack:
+        stack.enter_context(errors_raised_only())
+        session = given or stack.enter_context(spark_session(app.name, master=master, conf=conf, packages=app.packages))
+        context, chosen = session.sparkContext, str(session.sparkContext.master)
+        try:
+            if not is_local(chosen):
+                shipment = shipment_of(app)
+                stack.enter_context(shipped(context, shipment))
+                check_executors(context, shipment)
+            yield session
+        except (PySparkException, Py4JError, ConnectionError) as error:
+            raise session_error(error, chosen) from error
+
+
+def _watch(queries: Sequence[HandlerQuery | PipelineQuery], stop: threading.Event) -> None:
+    """Until all have ended; one that fails, or a wish to stop, ends the others at their next border."""
+    while not all(query.is_over for query in queries):
+        for query in queries:
+            query.advance()
+        if any(query.error is not None for query in queries):
+            _stop(queries, "error")
+        elif stop.is_set():
+            _stop(queries, "asked to")
+        time.sleep(_WATCH_SECONDS)
+
+
+def _stop(queries: Sequence[HandlerQuery | PipelineQuery], reason: str) -> None:
+    for query in queries:
+        query.stop(reason)

@@ -1,0 +1,89 @@
+"""Progress in a file, for members on one machine."""
+
+import fcntl
+import json
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from penstock.app.offset_store import Kept, Progress
+from penstock.core.records.record import TopicPartition
+from penstock.errors import ConfigError, StoreError
+
+_Entries = dict[str, Any]
+
+
+class FileOffsets:
+    """JSON, replaced as a whole with every change, so that it is never half written; a second file is the lock."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = Path(path)
+        self._lock = self._path.with_name(self._path.name + ".lock")
+
+    def claim(self, group: str, places: Sequence[TopicPartition]) -> Mapping[TopicPartition, Kept]:
+        with self._changing(group) as entries:
+            found = {}
+            for place in places:
+                entry = entries.setdefault(_name(place), {"token": 0, "offset": None, "note": ""})
+                entry["token"] += 1
+                found[place] = Kept(entry["token"], entry["offset"], entry["note"])
+            return found
+
+    def save(self, group: str, progress: Mapping[TopicPartition, Progress]) -> Collection[TopicPartition]:
+        with self._changing(group) as entries:
+            claimed = [place for place, each in progress.items() if _token(entries, place) != each.token]
+            for place, each in progress.items():
+                if place not in claimed:
+                    entries[_name(place)] = {"token": each.token, "offset": each.offset, "note": each.note}
+            return claimed
+
+    def forget(self, group: str, places: Mapping[TopicPartition, int]) -> None:
+        with self._changing(group) as entries:
+            for place, token in places.items():
+                if _token(entries, place) == token:
+                    entries[_name(place)] |= {"offset": None, "note": ""}
+
+    @contextmanager
+    def _changing(self, group: str) -> Iterator[_Entries]:
+        """The group's part of the file, which is written when the block is over."""
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with self._lock.open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                content = self._read()
+                yield content.setdefault(group, {})
+                self._write(content)
+        except OSError as error:
+            raise StoreError(f"Progress cannot be kept in {self._path}: {error}.", hint="Mend that file.") from error
+
+    def _read(self) -> dict[str, _Entries]:
+        try:
+            content = json.loads(self._path.read_text())
+        except FileNotFoundError:
+            return {}
+        except ValueError as error:
+            content = error
+        if not isinstance(content, dict):
+            raise ConfigError(
+                f"{self._path} holds no progress: {content if isinstance(content, ValueError) else 'no object'}.",
+                hint="Name another file with offsets=, or move this one away to start over.",
+            )
+        return content
+
+    def _write(self, content: dict[str, _Entries]) -> None:
+        draft = self._path.with_name(self._path.name + ".new")
+        with draft.open("w") as file:
+            json.dump(content, file, indent=1, sort_keys=True)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(self._path)
+
+
+def _name(place: TopicPartition) -> str:
+    return f"{place[0]}[{place[1]}]"
+
+
+def _token(entries: _Entries, place: TopicPartition) -> int:
+    return int(entries.get(_name(place), {}).get("token", 0))

@@ -1,0 +1,109 @@
+"""One handler's member: the real dispatcher between stand-ins that only move when they are told to."""
+
+from collections.abc import Mapping
+from math import inf
+from queue import SimpleQueue
+
+from penstock.app import Handler
+from penstock.core.progress.lease import FOREVER
+from penstock.core.records.record import TopicPartition
+from penstock.engine.dispatch.dispatcher import Dispatcher
+from penstock.engine.dispatch.manual_ack import acking
+from penstock.engine.dispatch.thread_messages import AckedBelow, Inbox, Owned, Stop
+from penstock.engine.observe.reporter import Reporter
+from penstock.errors import PenstockError
+from penstock.testing.bench_workers import OneByOne, make_workers
+from penstock.testing.memory_broker import READING
+from penstock.testing.memory_fetcher import MemoryFetcher
+from penstock.testing.memory_outbox import MemoryOutbox
+from penstock.testing.world import World
+
+
+def _no_jitter() -> float:
+    """The middle: each wait is exactly as long as ``Retry`` says."""
+    return 0.5
+
+
+class Member:
+    """``turn`` until it says that nothing is left to do now; then move the clock to ``next_due``."""
+
+    def __init__(self, handler: Handler, world: World) -> None:
+        self.handler = handler
+        self._clock = world.clock.elapsed
+        self._started = self._clock()
+        self._inbox: Inbox = SimpleQueue()
+        self._commit_every = handler.commit_every
+        self._quiet = False  # the last commit had nothing to say, and nothing has happened since
+        reading = acking(READING, self._inbox) if handler.commit == "manual" else READING
+        self._reporter = Reporter(handler, world.emit, member=f"{handler.name}-bench", reading=reading, per_record=True)
+        self._dispatcher = Dispatcher(
+            handler,
+            self._inbox,
+            self._reporter,
+            reading=reading,
+            lease=FOREVER,
+            until=None,
+            clock=self._clock,
+            wall_clock=world.clock.time,
+            jitter=_no_jitter,
+            pace=OneByOne(),
+        )
+        self.fetcher = MemoryFetcher(handler, self._inbox, world, in_flight_room=self._dispatcher.in_flight_room)
+        self._workers = make_workers(handler, self._inbox, reading, world.loop)
+        self._dispatcher.attach(self.fetcher, self._workers, MemoryOutbox(self._inbox, world))
+        self._reporter.started(self.fetcher.lag(), handler.topics)
+
+    @property
+    def error(self) -> PenstockError | None:
+        return self._dispatcher.error
+
+    @property
+    def has_left(self) -> bool:
+        return self._dispatcher.left
+
+    def stop(self, reason: str) -> None:
+        self._inbox.put(Stop(reason))
+
+    def survey(self) -> dict[TopicPartition, Owned]:
+        """What it owns now. Handlers run between the dispatcher's turns, so they may ask too."""
+        return {} if self.has_left else self._dispatcher.survey()
+
+    def ack_below(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Taken at its next turn."""
+        self._inbox.put(AckedBelow(offsets))
+
+    def turn(self) -> bool:
+        """Let each of its parts do what it can now; whether there may be more to do."""
+        return not self.has_left and self._turn()
+
+    def _turn(self) -> bool:
+        moved = self.fetcher.step() or not self._inbox.empty()
+        commit = self._dispatcher.next_commit
+        self._dispatcher.turn(0)
+        if self.has_left:
+            self._workers.close()
+            self._reporter.stopped(self._clock() - self._started)
+            return True
+        if moved or self.fetcher.is_asked or not self._inbox.empty():
+            self._quiet = False
+            return True
+        self._quiet |= self._dispatcher.next_commit != commit
+        # Handlers come last: what is known is dealt with, and committed where that is due, before the next one runs.
+        return self._workers.work()
+
+    def next_due(self) -> float:
+        """When it has something to do, commits aside."""
+        return min(self._dispatcher.next_due(), self.fetcher.next_due())
+
+    def next_commit(self, horizon: float) -> float:
+        """When it commits. Where nothing has changed, and nothing does before the horizon, only the last before that.
+
+        So an hour of waiting is one step and not thousands, and commits keep their rhythm.
+        """
+        commit = self._dispatcher.next_commit
+        if not self._quiet or horizon == inf or self._commit_every <= 0:
+            return commit
+        return commit + max(0.0, (horizon - commit) // self._commit_every) * self._commit_every
+
+    def kill(self) -> None:
+        self._workers.close()

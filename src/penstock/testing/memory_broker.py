@@ -1,0 +1,115 @@
+"""A broker in memory: topics with partitions, and what groups have committed."""
+
+import asyncio
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
+from itertools import count
+from operator import attrgetter
+from typing import Any
+
+from penstock.app import Reading
+from penstock.codecs import codec_of
+from penstock.core.records.partitioner import partition_for
+from penstock.core.records.record import Header, Record, TopicPartition
+
+Commit = tuple[int, str]
+
+
+class Log:
+    """One partition: records by offset, with gaps where offsets were passed over."""
+
+    def __init__(self) -> None:
+        self._records: list[Record] = []
+        self.end = 0
+
+    def append(self, record: Record) -> None:
+        self._records.append(record)
+        self.end = record.offset + 1
+
+    def skip(self, offsets: int) -> None:
+        self.end += offsets
+
+    def read(self, start: int, limit: int) -> list[Record]:
+        """Copies, as a real fetch makes them: the engine knows by identity which delivery of a record is meant."""
+        first = bisect_left(self._records, start, key=attrgetter("offset"))
+        return [copy(record) for record in self._records[first : first + limit]]
+
+    def count_from(self, start: int) -> int:
+        return len(self._records) - bisect_left(self._records, start, key=attrgetter("offset"))
+
+
+class Topic:
+    def __init__(self, name: str, partitions: int) -> None:
+        self.name = name
+        self.logs = [Log() for _ in range(partitions)]
+        self.written: list[Record] = []
+        """All records in the order they were written, whatever their partition."""
+        self._turns = count()
+
+    def partition_of(self, key: bytes | None) -> int:
+        """By key; without one, in turn, where a real producer chooses at random."""
+        return next(self._turns) % len(self.logs) if key is None else partition_for(key, len(self.logs))
+
+
+class Broker:
+    """``partitions`` says how many a topic gets when it is first used: one number for all, or by name, else one."""
+
+    def __init__(self, now_ms: Callable[[], int], partitions: int | Mapping[str, int]) -> None:
+        self._now_ms = now_ms
+        self._partitions = partitions
+        self._topics: dict[str, Topic] = {}
+        self._commits: dict[tuple[str, TopicPartition], Commit] = {}
+
+    def topic(self, name: str) -> Topic:
+        if name not in self._topics:
+            wanted = self._partitions if isinstance(self._partitions, int) else self._partitions.get(name, 1)
+            self._topics[name] = Topic(name, wanted)
+        return self._topics[name]
+
+    def places(self, name: str) -> list[TopicPartition]:
+        return [(name, partition) for partition in range(len(self.topic(name).logs))]
+
+    def log(self, place: TopicPartition) -> Log:
+        return self.topic(place[0]).logs[place[1]]
+
+    def append(
+        self,
+        name: str,
+        key: bytes | None,
+        value: bytes | None,
+        headers: tuple[Header, ...] = (),
+        *,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> Record:
+        topic = self.topic(name)
+        number = topic.partition_of(key) if partition is None else partition
+        written_ms = self._now_ms() if timestamp_ms is None else timestamp_ms
+        record = Record(name, number, topic.logs[number].end, key, value, headers, written_ms)
+        topic.logs[number].append(record)
+        topic.written.append(record)
+        return record
+
+    def commit(self, group: str, place: TopicPartition, commit: Commit) -> None:
+        self._commits[group, place] = commit
+
+    def committed(self, group: str, place: TopicPartition) -> Commit | None:
+        return self._commits.get((group, place))
+
+
+def copy(record: Record, attempt: int = 1) -> Record:
+    place = (record.topic, record.partition, record.offset)
+    return Record(*place, record.key, record.value, record.headers, record.timestamp_ms, attempt)
+
+
+async def at_once(function: Callable[..., Any], *arguments: Any) -> Any:
+    """On the spot: a thread would answer at a moment that the bench does not know of."""
+    return function(*arguments)
+
+
+def is_for_the_test(error: BaseException) -> bool:
+    """Ctrl+C, the end of a process by ``crash``, and what test runners raise in ``fail`` and ``skip``."""
+    return not isinstance(error, Exception | SystemExit | asyncio.CancelledError | GeneratorExit)
+
+
+READING = Reading(to_record=copy, codec_of=codec_of, aside=at_once, passes=is_for_the_test)

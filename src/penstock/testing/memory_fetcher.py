@@ -1,0 +1,217 @@
+"""The fetcher's part on the broker in memory: fetches, commits, and gives partitions back when told to."""
+
+from collections import deque
+from collections.abc import Callable, Collection, Mapping
+from itertools import chain
+from math import inf
+from operator import attrgetter
+from queue import SimpleQueue
+
+from penstock.app import Handler
+from penstock.core.records.record import Record, TopicPartition
+from penstock.core.scheduling.backpressure import FULL_SECONDS
+from penstock.core.scheduling.in_flight import HandedOver, InFlight, client_bytes
+from penstock.engine.dispatch.thread_messages import (
+    Assigned,
+    Commit,
+    CommitAnswer,
+    Commits,
+    Fetched,
+    Inbox,
+    Left,
+    Lost,
+    Pause,
+    Resume,
+    Revoking,
+    Rewound,
+    ToFetcher,
+)
+from penstock.testing.world import World
+
+_FETCH_LIMIT = 500
+
+
+class MemoryFetcher:
+    """The only member of its group: it owns every partition of its topics, except while it gives some back."""
+
+    def __init__(
+        self,
+        handler: Handler,
+        inbox: Inbox,
+        world: World,
+        *,
+        in_flight_room: Callable[[HandedOver], int],
+    ) -> None:
+        self._handler = handler
+        self._inbox = inbox
+        self._broker = world.broker
+        self._faults = world.faults
+        self._clock = world.clock.elapsed
+        self._in_flight_room = in_flight_room
+        self._commands: deque[ToFetcher] = deque()
+        self._places = [place for topic in handler.consumed_topics for place in world.broker.places(topic)]
+        self._positions: dict[TopicPartition, int] = {}  # where to read on, of each partition that is owned
+        self._ends: dict[TopicPartition, int] = {}  # the end that the dispatcher was told last
+        self._slow: set[TopicPartition] = set()
+        self._revoke: Revoking | None = None
+        self._delivered = HandedOver()
+        self._bounds = InFlight(handler.max_in_flight, handler.max_in_flight_bytes)
+        self._full_since: float | None = None
+        self._leaving = False
+
+    # The dispatcher's side.
+
+    def ask(self, command: ToFetcher) -> None:
+        self._commands.append(command)
+
+    def leave(self) -> None:
+        self._leaving = True
+
+    # The bench's side.
+
+    @property
+    def is_asked(self) -> bool:
+        if self._revoke is not None:
+            return not self._revoke.answer.empty()
+        return bool(self._commands) or self._leaving
+
+    @property
+    def is_revoking(self) -> bool:
+        return self._revoke is not None
+
+    def lag(self) -> int:
+        return sum(self._broker.log(place).end - self._start(place) for place in self._places)
+
+    def revoke(self, places: Collection[TopicPartition]) -> None:
+        """Give these back in good order, and get them again after that."""
+        mine = [place for place in places if place in self._positions]
+        if mine:
+            self._revoke = Revoking(mine, SimpleQueue())
+            self._inbox.put(self._revoke)
+
+    def lose(self, places: Collection[TopicPartition]) -> None:
+        mine = [place for place in places if place in self._positions]
+        if mine:
+            self._inbox.put(Lost(mine))
+            self._disown(mine)
+
+    def next_due(self) -> float:
+        """When the dispatcher looks whether one partition keeps the others' places, if nothing else wakes it."""
+        due = inf if self._full_since is None else self._full_since + FULL_SECONDS
+        return due if due > self._clock() else inf
+
+    def step(self) -> bool:
+        """Do what there is to do now; whether there was anything."""
+        if self._revoke is not None:
+            return self._finish_revoke(self._revoke)
+        if self._commands:
+            self._carry_out(self._commands.popleft())
+            return True
+        if self._leaving:
+            self._leave()
+            return True
+        return self._assign() or self._fetch()
+
+    def _leave(self) -> None:
+        if self._positions:
+            self.revoke(list(self._positions))
+        else:
+            self._inbox.put(Left())
+
+    def _assign(self) -> bool:
+        missing = [place for place in self._places if place not in self._positions]
+        if missing:
+            self._inbox.put(Assigned({place: self._broker.committed(self._handler.group, place) for place in missing}))
+            self._positions.update({place: self._start(place) for place in missing})
+        return bool(missing)
+
+    def _start(self, place: TopicPartition) -> int:
+        committed = self._broker.committed(self._handler.group, place)
+        if committed is not None:
+            return committed[0]
+        return 0 if self._handler.start == "earliest" else self._broker.log(place).end
+
+    def _fetch(self) -> bool:
+        # One place is kept back, as the real fetcher does.
+        room = min(_FETCH_LIMIT, self._in_flight_room(self._delivered) - 1)
+        records: dict[TopicPartition, list[Record]] = {}
+        ends: dict[TopicPartition, int] = {}
+        for place in [place for place in self._positions if place not in self._slow]:
+            log = self._broker.log(place)
+            found = self._first_of(log.read(self._positions[place], room)) if room > 0 else []
+            if found:
+                records[place] = found
+                room -= len(found)
+                # Whoever was read goes to the end of the queue, so that none waits for ever behind another.
+                del self._positions[place]
+                self._positions[place] = found[-1].offset + 1
+            if not log.count_from(self._positions[place]) and self._ends.get(place) != log.end:
+                ends[place] = self._ends[place] = self._positions[place] = log.end
+        if room > 0:
+            self._full_since = None
+        elif self._full_since is None:
+            self._full_since = self._clock()
+        if records or ends:
+            excesses = {place: self._excesses(found) for place, found in records.items()}
+            excess = chain.from_iterable(each.values() for each in excesses.values())
+            self._delivered.add(sum(map(len, records.values())), excess)
+            self._inbox.put(Fetched(records, ends, excesses))
+        return bool(records or ends)
+
+    def _first_of(self, records: list[Record]) -> list[Record]:
+        """As much as a client holds at once, and one at least."""
+        left = sum(client_bytes(self._handler.max_in_flight_bytes))
+        for index, record in enumerate(records):
+            left -= _size(record)
+            if left < 0:
+                return records[: max(1, index)]
+        return records
+
+    def _excesses(self, records: list[Record]) -> dict[int, int]:
+        return self._bounds.excesses(records, offset_of=attrgetter("offset"), size_of=_size)
+
+    def _carry_out(self, command: ToFetcher) -> None:
+        if isinstance(command, Commit):
+            self._commit(command.commits)
+        elif isinstance(command, Pause):
+            self._pause(command.places)
+        elif isinstance(command, Resume):
+            self._slow.difference_update(command.places)
+
+    def _pause(self, places: Mapping[TopicPartition, int | None]) -> None:
+        self._slow.update(place for place in places if place in self._positions)
+        rewinds = {place: to for place, to in places.items() if to is not None and place in self._positions}
+        self._positions.update(rewinds)
+        for place in rewinds:
+            self._ends.pop(place, None)
+        self._inbox.put(Rewound(list(rewinds)))
+
+    def _commit(self, commits: Commits) -> None:
+        # A commit that was asked for before its partition was given back is older than the last one of its epoch.
+        # Commands come before assignments, so it cannot meet a new epoch either.
+        ours = {place: commit for place, commit in commits.items() if place in self._positions}
+        refused = {} if self._faults.commits is None else dict.fromkeys(ours, self._faults.commits.str())
+        for place, commit in ours.items():
+            if place not in refused:
+                self._broker.commit(self._handler.group, place, commit)
+        self._inbox.put(CommitAnswer(ours, refused))
+
+    def _finish_revoke(self, revoke: Revoking) -> bool:
+        if revoke.answer.empty():
+            return False
+        commits = revoke.answer.get_nowait()
+        if commits:
+            self._commit(commits)
+        self._disown(list(revoke.places))
+        self._revoke = None
+        return True
+
+    def _disown(self, places: Collection[TopicPartition]) -> None:
+        for place in places:
+            self._positions.pop(place, None)
+            self._ends.pop(place, None)
+            self._slow.discard(place)
+
+
+def _size(record: Record) -> int:
+    return len(record.value or b"")

@@ -1,0 +1,67 @@
+"""Rebalances: why they happened, as far as can be known, and how long partitions had no owner."""
+
+from penstock.core.reports.rebalance import (
+    HANDED_OVER,
+    UNKNOWN,
+    Coordinator,
+    Groupview,
+    Round,
+    resolved,
+    why,
+    without_owner,
+)
+
+
+def view(members: str, *, partitions: int = 4, topics: str = "t", pending: bool = False) -> Groupview:
+    names = members.split()
+    return Groupview(frozenset(names), dict.fromkeys(names, frozenset(topics.split())), {"t": partitions}, pending)
+
+
+def test_a_leader_tells_by_what_changed_since_the_last_round() -> None:
+    assert why(view("a"), view("a b")) == "joined: b"
+    assert why(view("a b c"), view("a")) == "left or timed out: b, c"
+    assert why(view("a b"), view("a c")) == "joined: c; left or timed out: b"
+    assert why(view("a"), view("a", partitions=8)) == "the number of partitions of t changed"
+    assert why(view("a"), view("a", topics="t u")) == "a member's topics changed"
+    assert why(view("a b", pending=True), view("a b")) == HANDED_OVER
+
+
+def test_what_cannot_be_known_is_said_to_be_unknown() -> None:
+    assert why(None, view("a b")) == UNKNOWN, "it did not lead before"
+    assert why(view("a b"), view("a b")) == UNKNOWN
+
+
+def test_who_says_that_it_left_did_not_time_out() -> None:
+    assert resolved("joined: d; left or timed out: b, c", {"c"}) == "joined: d; left: c; left or timed out: b"
+    assert resolved("left or timed out: b", {"b", "x"}) == "left: b"
+    assert resolved(UNKNOWN, {"b"}) == UNKNOWN
+
+
+def test_a_partition_has_no_owner_from_the_last_word_of_one_to_the_first_of_the_next() -> None:
+    moves = [
+        (1.0, "taken", "a", ("t", 0)),
+        (5.5, "taken", "b", ("t", 0)),
+        (5.0, "given up", "a", ("t", 0)),
+        (6.0, "taken", "b", ("t", 1)),
+    ]
+    found = {(each.owner, each.place): each.seconds for each in without_owner(moves)}
+    assert found == {("a", ("t", 0)): None, ("b", ("t", 0)): 0.5, ("b", ("t", 1)): None}
+
+
+def test_phases_follow_each_other_and_moments_are_by_the_calendar() -> None:
+    story = Round("open", UNKNOWN, now=10.0, moment=1_000.0)
+    story.phase("joined", now=10.5)
+    story.took([("t", 1), ("t", 0)], now=10.75)
+    story.phase("taken over", now=10.75)
+    told = story.finished(now=11.0)
+    assert [(phase.name, phase.seconds) for phase in told.phases] == [("joined", 0.5), ("taken over", 0.25)]
+    assert (told.began, told.taken_at, told.seconds) == (1_000.0, 1_000.75, 1.0)
+    assert told.taken == (("t", 0), ("t", 1))
+
+
+def test_a_coordinator_is_explained_by_the_groups_hash() -> None:
+    known = Coordinator.of("orders", node=1, address="h:9", offsets_partitions=10)
+    told = "broker 1 (h:9) leads __consumer_offsets[1], as the group's hash 1008770331 modulo 10 is 1"
+    assert known.explained() == told
+    unknown = Coordinator.of("orders", node=1, address="h:9", offsets_partitions=None)
+    assert unknown.explained() == "broker 1 (h:9)"

@@ -1,0 +1,265 @@
+"""How the dispatcher takes what the fetcher tells it, without threads or Kafka."""
+
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+
+from penstock import App, Record
+from penstock.app import RECORDS, Handler
+from penstock.app.handler import CommitMode
+from penstock.core.failures.outcome import DONE
+from penstock.core.progress.lease import FOREVER
+from penstock.core.records.out_of_range import OutOfRange
+from penstock.core.reports import events
+from penstock.core.scheduling.work import Work
+from penstock.engine.dispatch.dispatcher import Dispatcher
+from penstock.engine.dispatch.thread_messages import (
+    AckedBelow,
+    Assigned,
+    Commit,
+    CommitAnswer,
+    Fetched,
+    Inbox,
+    Lost,
+    Owned,
+    Revoking,
+    Seek,
+    Survey,
+    ToDispatcher,
+    Worked,
+)
+from penstock.engine.membership.catch_up import Siblings
+from penstock.engine.observe.reporter import Reporter
+
+PLACE = ("orders", 0)
+
+
+class Edges:
+    """Fetcher, workers and outbox in one, that only remember what they were asked."""
+
+    is_full = False
+
+    def __init__(self) -> None:
+        self.asked: list[Any] = []
+        self.works: list[Work] = []
+        self.has_left = False
+
+    def ask(self, command: Any) -> None:
+        self.asked.append(command)
+
+    def leave(self) -> None:
+        self.has_left = True
+
+    def submit(self, works: list[Work]) -> None:
+        self.works.extend(works)
+
+    def send(self, sends: list[Any]) -> list[Any]:
+        assert not sends
+        return []
+
+
+class Bench:
+    """A dispatcher whose clock stands still."""
+
+    def __init__(
+        self,
+        *,
+        until: dict[tuple[str, int], int] | None = None,
+        siblings: Siblings | None = None,
+        commit: CommitMode = "auto",
+    ) -> None:
+        self.inbox: Inbox = SimpleQueue()
+        self.events: list[events.Event] = []
+        self.edges = Edges()
+        self.now = 0.0
+        handler = _handler(commit)
+        reporter = Reporter(handler, self.events.append, member="m", reading=RECORDS, per_record=False)
+        self.dispatcher = Dispatcher(
+            handler,
+            self.inbox,
+            reporter,
+            reading=RECORDS,
+            lease=FOREVER,
+            until=until,
+            siblings=siblings,
+            clock=lambda: self.now,
+        )
+        edges: Any = self.edges
+        self.dispatcher.attach(edges, edges, edges)
+
+    def tell(self, *messages: ToDispatcher) -> None:
+        for message in messages:
+            self.inbox.put(message)
+        self.dispatcher.turn(0)
+
+    def finish(self) -> None:
+        """Workers do all that they have, and what they get after it."""
+        while self.edges.works:
+            work = self.edges.works.pop()
+            for run in work.runs():
+                run.outcomes.extend([DONE] * len(run.records))
+            self.tell(Worked(work))
+
+    def has_left(self) -> bool:
+        """It leaves once what it asked to commit is answered."""
+        for _ in range(3):
+            self.tell(*(CommitAnswer(each.commits, {}) for each in self.edges.asked if isinstance(each, Commit)))
+        return self.edges.has_left
+
+    def told(self, kind: type[events.Event]) -> list[Any]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+
+def _handler(commit: CommitMode) -> Handler:
+    app = App("shop")
+
+    @app.consume("orders", commit=commit)
+    def handle(value: bytes) -> None: ...
+
+    return app.handlers[0]
+
+
+def fetched(*offsets: int, end: int | None = None) -> Fetched:
+    records = {PLACE: [Record(*PLACE, offset, None, b"") for offset in offsets]} if offsets else {}
+    return Fetched(records, {} if end is None else {PLACE: end})
+
+
+def test_a_gap_at_the_start_of_the_log_is_passed_without_a_new_epoch() -> None:
+    bench = Bench()
+    bench.tell(Assigned({PLACE: (5, "")}), fetched(5, 6), OutOfRange(PLACE, 7, low=20, high=30, moved_to=20))
+    assert bench.edges.asked == [Seek({PLACE: 20})]
+    (found,) = bench.told(events.OffsetOutOfRange)
+    assert (found.offset, found.moved_to, found.skipped) == (7, 20, 13)
+    bench.finish()
+    bench.now = 2.0
+    bench.tell()
+    assert bench.edges.asked[1:] == [Commit({PLACE: (20, "")}, 1)]
+    assert len(bench.told(events.Assigned)) == 1
+
+
+def test_a_log_that_begins_anew_gets_a_new_epoch_when_its_old_records_are_through() -> None:
+    bench = Bench()
+    bench.tell(Assigned({PLACE: (5, "")}), fetched(5, 6), OutOfRange(PLACE, 7, low=0, high=3, moved_to=0))
+    assert bench.edges.asked == []
+    bench.finish()
+    assert bench.edges.asked == [Seek({PLACE: 0}, anew=True)]
+    assert [event.offset for event in bench.told(events.Assigned)] == [5, 0]
+    assert [event.unfinished for event in bench.told(events.Revoked)] == [0]
+    bench.tell(fetched(0, 1, 2))
+    bench.finish()
+    bench.now = 2.0
+    bench.tell()
+    assert bench.edges.asked[1:] == [Commit({PLACE: (3, "")}, 1)]
+
+
+def test_a_partition_that_is_lost_before_its_log_begins_anew_is_forgotten() -> None:
+    bench = Bench()
+    bench.tell(Assigned({PLACE: (5, "")}), fetched(5), OutOfRange(PLACE, 6, low=0, high=3, moved_to=0), Lost([PLACE]))
+    bench.finish()
+    assert bench.edges.asked == []
+    bench.tell(OutOfRange(PLACE, 6, low=0, high=3, moved_to=0))
+    assert bench.edges.asked == []
+
+
+@pytest.mark.parametrize(
+    ("offset", "low", "high", "moved_to", "skipped"),
+    [(10, 60, 100, 60, 50), (10, 60, 100, 100, 90), (1_000, 0, 5, 0, 0), (1_000, 2, 5, 5, 3)],
+)
+def test_what_is_passed_over_is_counted(offset: int, low: int, high: int, moved_to: int, skipped: int) -> None:
+    assert OutOfRange(PLACE, offset, low, high, moved_to).skipped == skipped
+
+
+def test_an_answer_to_a_commit_of_what_is_not_owned_any_more_is_harmless() -> None:
+    bench = Bench()
+    bench.tell(Assigned({PLACE: (0, "")}), fetched(0, 1))
+    bench.finish()
+    bench.now = 2.0
+    bench.tell()
+    assert bench.edges.asked == [Commit({PLACE: (2, "")}, 1)]
+    answer: SimpleQueue[Any] = SimpleQueue()
+    bench.tell(Revoking([PLACE], answer))
+    assert answer.get_nowait() == {PLACE: (2, "")}
+    bench.tell(CommitAnswer({PLACE: (2, "")}, {}), CommitAnswer({("gone", 9): (2, "")}, {("gone", 9): "not yours"}))
+    assert [event.offset for event in bench.told(events.Committed)] == [2]
+    bench.tell(Assigned({PLACE: (2, "")}), fetched(2))
+    bench.finish()
+    bench.now = 4.0
+    bench.tell()
+    assert bench.edges.asked[-1] == Commit({PLACE: (3, "")}, 2)
+
+
+def test_a_forced_start_knows_nothing_of_what_was_committed() -> None:
+    bench = Bench()
+    bench.tell(Assigned({PLACE: (10, "")}, {PLACE: 4}, frozenset({PLACE})), fetched(4, 5))
+    (forced,) = bench.told(events.Forced)
+    assert (forced.offset, forced.committed) == (4, 10)
+    bench.finish()
+    bench.now = 2.0
+    bench.tell()
+    assert bench.edges.asked == [Commit({PLACE: (6, "")}, 1)]
+
+
+def test_a_commit_by_hand_follows_one_that_is_under_way() -> None:
+    bench = Bench()
+    bench.tell(Assigned({PLACE: (0, "")}), fetched(0))
+    bench.finish()
+    bench.tell(AckedBelow({PLACE: 1}), fetched(1))
+    bench.finish()
+    bench.tell(AckedBelow({PLACE: 2}))
+    assert bench.edges.asked == [Commit({PLACE: (1, "")}, 1)]
+    bench.tell(CommitAnswer({PLACE: (1, "")}, {}))
+    assert bench.edges.asked[1:] == [Commit({PLACE: (2, "")}, 1)]
+
+
+def test_a_commit_by_hand_counts_what_its_handler_s_worker_has_not_reported_yet() -> None:
+    bench = Bench()
+    bench.tell(Assigned({PLACE: (0, "")}), fetched(0, 1))
+    (work,) = bench.edges.works
+    run = next(work.runs())
+    run.outcomes.append(DONE)  # of the first record; the handler of the second asks for a commit
+    bench.tell(AckedBelow({PLACE: 1}))
+    assert bench.edges.asked == [Commit({PLACE: (1, "")}, 1)]
+
+
+def test_a_commit_after_each_record_that_was_refused_is_tried_again_soon() -> None:
+    bench = Bench(commit="record")
+    bench.tell(Assigned({PLACE: (0, "")}), fetched(0))
+    bench.finish()
+    assert bench.edges.asked == [Commit({PLACE: (1, "")}, 1)]
+    bench.tell(CommitAnswer({PLACE: (1, "")}, {PLACE: "a rebalance is in progress"}))
+    assert len(bench.edges.asked) == 1, "not at once, as the answer would be the same"
+    bench.now = 0.11
+    bench.tell()
+    assert bench.edges.asked[1:] == [Commit({PLACE: (1, "")}, 1)]
+
+
+def test_a_survey_tells_what_is_owned() -> None:
+    bench, answer = Bench(), SimpleQueue[Any]()
+    bench.tell(Assigned({PLACE: (5, ""), ("orders", 1): None}), fetched(5, 6), Survey(answer))
+    assert answer.get_nowait() == {PLACE: Owned(1, 7, 5, 2), ("orders", 1): Owned(2, None, None, 0)}
+
+
+def test_a_commit_past_the_end_does_not_count_as_caught_up_before_the_log_was_heard() -> None:
+    bench = Bench(until={PLACE: 5})
+    bench.tell(Assigned({PLACE: (1_000, "")}))
+    assert not bench.has_left()
+    bench.tell(OutOfRange(PLACE, 1_000, low=0, high=5, moved_to=0))
+    bench.tell(fetched(0, 1, 2, 3, 4, end=5))
+    assert not bench.has_left()
+    bench.finish()
+    assert bench.has_left()
+
+
+def test_members_of_one_process_catch_up_together() -> None:
+    siblings, until = Siblings(), {PLACE: 1}
+    busy, idle, late = (Bench(until=until, siblings=siblings) for _ in range(3))
+    busy.tell(Assigned({PLACE: (0, "")}), fetched(0, end=1))
+    idle.tell(Assigned({}))
+    assert not idle.has_left(), "it may yet get what the other one gives back"
+    busy.finish()
+    assert busy.has_left()
+    idle.tell()
+    assert idle.has_left()
+    late.tell()
+    assert late.has_left(), "though nothing was ever assigned to it"

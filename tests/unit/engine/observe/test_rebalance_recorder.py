@@ -1,0 +1,105 @@
+"""What is told of rebalances where the Kafka client is the member: no more than it lets us know."""
+
+import sys
+from typing import Any
+
+import pytest
+
+from penstock import App
+from penstock.core.reports.rebalance import BROKE, JOINED, LEFT, TIMED_OUT, UNKNOWN, Rebalance
+from penstock.engine.observe.rebalance_recorder import Chronicle
+
+STATISTICS = (
+    '{"name":"x","brokers":{"h:9/3":{"name":"h:9/3", "nodeid":3, "nodename":"h:9"},'
+    '"h:9/4":{"name":"h:99/4", "nodeid":4, "nodename":"h:99"},'
+    '"GroupCoordinator":{"name":"GroupCoordinator", "nodeid":-1, "nodename":"h:9"}},'
+    '"cgrp":{"rebalance_reason":"%s"}}'
+)
+
+
+class Client:
+    def memberid(self) -> str:
+        return "m-1"
+
+    def consumer_group_metadata(self) -> bytes:
+        return b"CGMDv2:" + (7).to_bytes(4, sys.byteorder) + b"g\0m-1\0\1"
+
+
+@pytest.fixture
+def told() -> list[Rebalance]:
+    return []
+
+
+def chronicle(told: list[Rebalance], **options: Any) -> Chronicle:
+    app = App("g")
+
+    @app.consume("t", **options)
+    def handle(value: bytes) -> None: ...
+
+    return Chronicle(app.handlers[0], Client(), told.append)
+
+
+def test_a_round_waits_for_the_statistics_that_say_why(told: list[Rebalance]) -> None:
+    notes = chronicle(told)
+    notes.begin()
+    notes.took([("t", 0), ("t", 1)])
+    notes.begin()
+    notes.gave_up([("t", 1)])
+    assert not told
+    notes.begin()
+    notes.took([])
+    notes.on_statistics(STATISTICS % r"a \"topic\" changed")
+    first, second = told
+    assert (first.reason, first.taken, first.member_id, first.strategy) == (
+        JOINED, (("t", 0), ("t", 1)), "m-1", "cooperative-sticky",
+    )  # fmt: skip
+    assert second.reason == 'the client says: a "topic" changed'
+    assert [phase.name for phase in second.phases] == ["given up", "rejoined", "taken over"]
+    assert second.coordinator is not None
+    assert (second.coordinator.node, second.coordinator.address, second.coordinator.partition) == (3, "h:9", None)
+    assert (second.leader, second.members, second.generation) == (None, None, 7)
+
+
+def test_a_reason_that_the_client_gave_before_is_not_the_reason_of_the_next_round(told: list[Rebalance]) -> None:
+    notes = chronicle(told)
+    for words in ("one", "one", "two", ""):
+        notes.begin()
+        notes.took([])
+        notes.on_statistics(STATISTICS % words)
+    assert [each.reason for each in told] == [JOINED, UNKNOWN, "the client says: two", UNKNOWN]
+
+
+def test_a_coordinator_whose_id_the_client_does_not_tell_has_none(told: list[Rebalance]) -> None:
+    notes = chronicle(told)
+    notes.begin()
+    notes.took([])
+    notes.on_statistics('{"GroupCoordinator":{"name":"GroupCoordinator","nodeid":-1,"nodename":"h:9"}}')
+    coordinator = told[0].coordinator
+    assert coordinator is not None
+    assert (coordinator.node, coordinator.explained()) == (None, "h:9")
+
+
+def test_without_a_reason_it_is_unknown(told: list[Rebalance]) -> None:
+    notes = chronicle(told, assignor="range")
+    for _ in range(2):
+        notes.begin()
+        notes.took([])
+    notes.on_statistics(STATISTICS % "")
+    assert [(each.reason, each.strategy) for each in told] == [(JOINED, "range"), (UNKNOWN, "range")]
+
+
+def test_losing_breaking_and_leaving_are_reasons(told: list[Rebalance]) -> None:
+    notes = chronicle(told)
+    notes.lost([("t", 0)])
+    notes.begin()
+    notes.took([("t", 0)])
+    notes.leaving()
+    notes.begin()
+    notes.gave_up([("t", 0)])
+    notes.left()
+    chronicle(told).broke_off([("t", 2)])
+    assert [(each.reason, each.lost, each.given_up) for each in told] == [
+        (TIMED_OUT, (("t", 0),), ()),
+        (LEFT, (), (("t", 0),)),
+        (BROKE, (("t", 2),), ()),
+    ]
