@@ -29,7 +29,7 @@ from rich.table import Table
 from penstock import App, Avro, JsonSchema, Protobuf, Record, Registry
 from penstock.app import Arguments
 from penstock.codecs import RECORDS, codec_of
-from penstock.codecs.registry_client import desk_of
+from penstock.codecs.registry_client import registry_client_of
 
 REGISTRY = Registry(url="mock://benchmark")
 
@@ -189,7 +189,7 @@ def by_hand(case: Case, count: int) -> float:
 
 def by_confluent(case: Case, count: int) -> float | None:
     """Confluent's own deserializers, where a record is in their wire format."""
-    client, context = desk_of(REGISTRY)._client, SerializationContext("orders", MessageField.VALUE, [])
+    client, context = registry_client_of(REGISTRY)._client, SerializationContext("orders", MessageField.VALUE, [])
     conf = {"subject.name.strategy": topic_subject_name_strategy}
     read: Any
     match case.how:

@@ -67,12 +67,12 @@ def lag(cluster: Cluster, group: str, topic: str) -> int:
 
 
 def committed(cluster: Cluster, group: str, topic: str) -> dict[int, int]:
-    places = cluster.places([topic])
+    tps = cluster.topic_partitions([topic])
     try:
         # A transaction that is decided may take a moment to show.
-        found = cluster.settled(group, places)
+        found = cluster.settled(group, tps)
     except PenstockError:  # one is open, and whoever opened it is gone
-        found = cluster.committed(group, places)
+        found = cluster.committed(group, tps)
     return {partition: offset for (_, partition), offset in found.items()}
 
 

@@ -4,27 +4,27 @@ from collections.abc import Sequence
 
 from penstock import Record, Retry
 from penstock.core.failures.breaker import Breaker, Circuit
-from penstock.core.failures.outcome import Done, Failed, Outgoing
+from penstock.core.failures.outcome import Done, Failed, ProducerRecord
 from penstock.core.failures.retry_topic import Return
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.dispatch import Dispatch
-from penstock.core.scheduling.effects import Returned, Tried
+from penstock.core.scheduling.effects import Attempt, Returned
 from penstock.core.scheduling.in_flight import DEFAULT_BYTES, InFlight
 from penstock.core.scheduling.lanes import Order, Run
 
-OUTPUT = Done(Outgoing("out", None, b"x"))
+OUTPUT = Done(ProducerRecord("out", None, b"x"))
 FAILURE = Failed("OSError", "away", retry=Retry(attempts=3, first="1s", jitter=0))
 SLOW_FAILURE = Failed("OSError", "away for long", retry=Retry(attempts=3, first="1m", jitter=0))
-BLOCKED = Failed("Away", "the registry is away", wait=2.0)
+BLOCKED = Failed("DependencyUnavailable", "the registry is away", wait=2.0)
 POISON = Failed("Reject", "never", final=True)
 
 
-def letter_of(tried: Tried, _failure: Failed) -> Outgoing:
-    return Outgoing("dlq", tried.record.key, tried.record.value)
+def letter_of(tried: Attempt, _failure: Failed) -> ProducerRecord:
+    return ProducerRecord("dlq", tried.record.key, tried.record.value)
 
 
-def retry_record_of(tried: Tried, _failure: Failed, delay: float) -> Outgoing:
-    return Outgoing(f"{tried.record.topic}.retry.{delay:g}s", tried.record.key, tried.record.value)
+def retry_record_of(tried: Attempt, _failure: Failed, delay: float) -> ProducerRecord:
+    return ProducerRecord(f"{tried.record.topic}.retry.{delay:g}s", tried.record.key, tried.record.value)
 
 
 def make_dispatch(
@@ -51,21 +51,21 @@ def make_dispatch(
     )
 
 
-def records(place: TopicPartition, first: int, count: int) -> list[Record]:
+def records(tp: TopicPartition, first: int, count: int) -> list[Record]:
     """Keys come round every few offsets, and some records have none."""
     keys = [b"a", b"b", b"c", b"a", None]
-    return [Record(*place, offset, keys[offset % 5], b"") for offset in range(first, first + count)]
+    return [Record(*tp, offset, keys[offset % 5], b"") for offset in range(first, first + count)]
 
 
-def keyed(place: TopicPartition, *keys: bytes | None, first: int = 0) -> list[Record]:
-    return [Record(*place, first + n, key, b"") for n, key in enumerate(keys)]
+def keyed(tp: TopicPartition, *keys: bytes | None, first: int = 0) -> list[Record]:
+    return [Record(*tp, first + n, key, b"") for n, key in enumerate(keys)]
 
 
 def returned(
-    place: TopicPartition, first: int, waits: Sequence[float], *, failures: int = 1, ours: bool = True
+    tp: TopicPartition, first: int, waits: Sequence[float], *, failures: int = 1, ours: bool = True
 ) -> list[Returned]:
     """Records of a retry topic that have so many seconds to wait yet."""
-    found = records(place, first, len(waits))
+    found = records(tp, first, len(waits))
     return [Returned(each, Return(failures, wait, ours=ours)) for each, wait in zip(found, waits, strict=True)]
 
 

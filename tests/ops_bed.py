@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, ShareConsumer, TopicPartition
+from confluent_kafka import Consumer, ShareConsumer
+from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from bed import wait_for
 from group_tool import GroupTool
 from penstock.cli.entry_point import main
 from penstock.core.progress.commit_log import COMMIT_LOG
-from penstock.core.records.record import TopicPartition as Place
+from penstock.core.records.record import TopicPartition
 from penstock.kafka import Cluster
 from penstock.kafka.admin.consumer_groups import Commit, Groups
 from penstock.kafka.read.read_records import read_topic
@@ -79,15 +80,15 @@ def same_lists(penstock: Penstock, tool: GroupTool, *own: str, share: bool) -> d
     return steady
 
 
-def set_offsets(cluster: Cluster, group: str, commits: dict[Place, int | Commit]) -> None:
-    wanted = {place: each if isinstance(each, Commit) else Commit(each) for place, each in commits.items()}
+def set_offsets(cluster: Cluster, group: str, commits: dict[TopicPartition, int | Commit]) -> None:
+    wanted = {tp: each if isinstance(each, Commit) else Commit(each) for tp, each in commits.items()}
     Groups(cluster).commit(group, wanted)
 
 
-def offsets_of(cluster: Cluster, group: str) -> dict[Place, int]:
+def offsets_of(cluster: Cluster, group: str) -> dict[TopicPartition, int]:
     found = Groups(cluster).committed([group])[group]
     assert isinstance(found, dict)
-    return {place: commit.offset for place, commit in found.items()}
+    return {tp: commit.offset for tp, commit in found.items()}
 
 
 def commit_log_partitions(brokers: str) -> dict[str, set[int]]:
@@ -135,7 +136,7 @@ class Joined(Joining):
         return bool(self._consumer.assignment())
 
     def commit(self, topic: str, partition: int, offset: int) -> None:
-        self._consumer.commit(offsets=[TopicPartition(topic, partition, offset)], asynchronous=False)
+        self._consumer.commit(offsets=[KafkaTopicPartition(topic, partition, offset)], asynchronous=False)
 
 
 class Sharing:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.core.failures.outcome import Away
+from penstock.core.failures.outcome import DependencyUnavailable
 from penstock.stores import AlreadyFinished, ClaimLost, Kept, OffsetStore, Progress, SqlOffsets
 
 PLACE = ("orders", 3)
@@ -25,7 +25,7 @@ def keeps_what_is_saved_for_each_group_and_partition(store: OffsetStore) -> None
 
 
 def takes_nothing_from_one_whose_partition_was_claimed_since(store: OffsetStore) -> None:
-    zombie, other = (store.claim("shop", [PLACE, OTHER])[place].token for place in (PLACE, OTHER))
+    zombie, other = (store.claim("shop", [PLACE, OTHER])[tp].token for tp in (PLACE, OTHER))
     owner = store.claim("shop", [PLACE])[PLACE].token
     assert owner > zombie
     assert not store.save("shop", {PLACE: Progress(owner, 10, "")})
@@ -58,11 +58,11 @@ def text(statement: str) -> Any:
     return made(statement)
 
 
-def write(store: SqlOffsets, token: int, offset: int, value: int, *, place: tuple[str, int] = PLACE) -> None:
+def write(store: SqlOffsets, token: int, offset: int, value: int, *, tp: tuple[str, int] = PLACE) -> None:
     """What a handler does, and what Penstock adds to it."""
     with store.transaction("shop") as opened:
         opened.tx.execute(text("INSERT INTO sold VALUES (:value)"), {"value": value})
-        opened.finish(place, token, [offset])
+        opened.finish(tp, token, [offset])
 
 
 def sold(store: SqlOffsets) -> list[int]:
@@ -115,7 +115,7 @@ def a_zombie_writes_nothing(store: SqlOffsets) -> None:
     with pytest.raises(ClaimLost):
         write(store, zombie, 5, 50)
     with pytest.raises(ClaimLost):
-        write(store, 1, 5, 50, place=OTHER)
+        write(store, 1, 5, 50, tp=OTHER)
     write(store, owner, 5, 55)
     assert sold(store) == [55]
 
@@ -157,7 +157,7 @@ def the_handlers_errors_are_its_own(store: SqlOffsets) -> None:
     make_table(store)
     with pytest.raises(Exception, match="nowhere") as caught, store.transaction("shop") as opened:
         opened.tx.execute(text("SELECT * FROM nowhere"))
-    assert not isinstance(caught.value, Away)
+    assert not isinstance(caught.value, DependencyUnavailable)
     assert sold(store) == []
 
 

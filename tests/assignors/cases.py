@@ -167,8 +167,8 @@ class Chain:
     def _lie(self) -> None:
         """A member that claims what others have."""
         at = self._random.randrange(len(self._members))
-        places = Group(tuple(self._members), dict(self._topics)).places()
-        claimed = tuple(self._random.sample(places, min(len(places), self._random.randint(1, 6))))
+        tps = Group(tuple(self._members), dict(self._topics)).topic_partitions()
+        claimed = tuple(self._random.sample(tps, min(len(tps), self._random.randint(1, 6))))
         generation = self._random.choice((None, self._generation, self._generation - 1))
         data = write_sticky(claimed, self._generation - self._random.randrange(3))
         owned = () if self._assignor.name == "sticky" else claimed

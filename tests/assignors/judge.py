@@ -16,7 +16,7 @@ def is_odd(group: Group) -> bool:
     """
     return any(
         not member.topics
-        or any(_is_invalid(group, member, place) for place in (*member.owned, *read_sticky(member.user_data)[0]))
+        or any(_is_invalid(group, member, tp) for tp in (*member.owned, *read_sticky(member.user_data)[0]))
         for member in group.members
     )
 
@@ -30,16 +30,16 @@ def without_invalid_claims(group: Group) -> Group:
 
 
 def _without_invalid_claims(group: Group, member: Member) -> Member:
-    owned = tuple(place for place in member.owned if not _is_invalid(group, member, place))
+    owned = tuple(tp for tp in member.owned if not _is_invalid(group, member, tp))
     claimed, generation = read_sticky(member.user_data)
-    valid = [place for place in claimed if not _is_invalid(group, member, place)]
+    valid = [tp for tp in claimed if not _is_invalid(group, member, tp)]
     if len(valid) == len(claimed) or generation is None:
         return replace(member, owned=owned)
     return replace(member, owned=owned, user_data=write_sticky(valid, generation))
 
 
-def _is_invalid(group: Group, member: Member, place: TopicPartition) -> bool:
-    topic, number = place
+def _is_invalid(group: Group, member: Member, tp: TopicPartition) -> bool:
+    topic, number = tp
     return topic not in member.topics or topic not in group.topics or number >= group.topics[topic].partitions
 
 
@@ -51,16 +51,16 @@ def is_sound(group: Group, answer: Answer, ours: Assignment) -> bool:
     if answer.error:
         return False
     topics = {member.id: set(member.topics) for member in group.members}
-    given = [place for places in answer.partitions.values() for place in places]
-    wanted = set(group.places())
+    given = [tp for tps in answer.partitions.values() for tp in tps]
+    wanted = set(group.topic_partitions())
     return (
         len(set(given)) == len(given)
         and set(given) <= wanted
-        and all(place[0] in topics[member] for member, places in answer.partitions.items() for place in places)
+        and all(tp[0] in topics[member] for member, tps in answer.partitions.items() for tp in tps)
         and (all(topics.values()) or wanted - set(given) <= set(ours.pending))
     )
 
 
 def same(assignment: Assignment, answer: Answer) -> bool:
-    ours = {member: set(places) for member, places in assignment.partitions.items()}
-    return ours == {member: set(places) for member, places in answer.partitions.items()}
+    ours = {member: set(tps) for member, tps in assignment.partitions.items()}
+    return ours == {member: set(tps) for member, tps in answer.partitions.items()}

@@ -43,8 +43,8 @@ def answers(line: str) -> dict[str, Answer]:
     return {
         name: Answer(
             partitions={
-                member: [(topic, number) for topic, number in places]
-                for member, places in answer.get("partitions", {}).items()
+                member: [(topic, number) for topic, number in tps]
+                for member, tps in answer.get("partitions", {}).items()
             },
             error=answer.get("error", ""),
             swayed=answer["swayed"],

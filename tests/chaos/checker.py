@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 
 from chaos.diary import a_key_runs_one_record_at_a_time, every_record_was_handled, what_is_finished_was_handled_there
-from chaos.history import SETTLED, TELLING_SECONDS, Entry, Epoch, History, Place
+from chaos.history import SETTLED, TELLING_SECONDS, Entry, Epoch, History, TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,35 +47,35 @@ def report(violations: list[Violation], *, at_most: int = 5) -> str:
 
 def nothing_is_lost(history: History) -> Iterator[str]:
     settled = {entry.record for entry in history.by_time if entry.kind in SETTLED}
-    for place, offset in sorted(history.produced.keys() - settled):
-        yield f"{_name(place)}@{offset} was never finished, skipped or dead-lettered"
+    for tp, offset in sorted(history.produced.keys() - settled):
+        yield f"{_name(tp)}@{offset} was never finished, skipped or dead-lettered"
 
 
 def the_group_reaches_the_end(history: History) -> Iterator[str]:
-    for place, end in sorted(history.ends.items()):
-        if history.committed.get(place, 0) != end:
-            yield f"{_name(place)} is committed up to {history.committed.get(place)} and ends at {end}"
+    for tp, end in sorted(history.ends.items()):
+        if history.committed.get(tp, 0) != end:
+            yield f"{_name(tp)} is committed up to {history.committed.get(tp)} and ends at {end}"
 
 
 def commits_pass_nothing_unfinished(history: History) -> Iterator[str]:
     first = _first_settled(history)
-    offsets: defaultdict[Place, list[int]] = defaultdict(list)
-    for place, offset in sorted(history.produced):
-        offsets[place].append(offset)
+    offsets: defaultdict[TopicPartition, list[int]] = defaultdict(list)
+    for tp, offset in sorted(history.produced):
+        offsets[tp].append(offset)
     # For each record, the moment from which on it and all before it in its partition had been settled once.
     since = {
-        place: list(accumulate((first.get((place, offset), float("inf")) for offset in known), max))
-        for place, known in offsets.items()
+        tp: list(accumulate((first.get((tp, offset), float("inf")) for offset in known), max))
+        for tp, known in offsets.items()
     }
     for entry in history.by_time:
         if entry.kind == "committed":
-            below = bisect_left(offsets[entry.place], entry.offset)
-            if below and since[entry.place][below - 1] > entry.ts:
+            below = bisect_left(offsets[entry.tp], entry.offset)
+            if below and since[entry.tp][below - 1] > entry.ts:
                 yield f"{entry}, and something below it was not finished then"
 
 
-def _first_settled(history: History) -> dict[tuple[Place, int], float]:
-    first: dict[tuple[Place, int], float] = {}
+def _first_settled(history: History) -> dict[tuple[TopicPartition, int], float]:
+    first: dict[tuple[TopicPartition, int], float] = {}
     for entry in history.by_time:
         if entry.kind in SETTLED:
             first.setdefault(entry.record, entry.ts)
@@ -89,9 +89,9 @@ def commits_never_go_back(history: History) -> Iterator[str]:
     yield from _back_within_an_epoch(history)
     yield from _back_between_processes(history)
     for (_, before), (at, after) in pairwise(history.observed):
-        for place, offset in before.items():
-            if after.get(place, -1) < offset:
-                yield f"{_name(place)} went from {offset} to {after.get(place)} on the broker at {at:.3f}"
+        for tp, offset in before.items():
+            if after.get(tp, -1) < offset:
+                yield f"{_name(tp)} went from {offset} to {after.get(tp)} on the broker at {at:.3f}"
 
 
 def _back_within_an_epoch(history: History) -> Iterator[str]:
@@ -107,18 +107,18 @@ def _back_within_an_epoch(history: History) -> Iterator[str]:
 
 def _back_between_processes(history: History) -> Iterator[str]:
     """A fact is told a moment after it came about, so one is before another only where no delay explains the order."""
-    told: defaultdict[Place, list[Entry]] = defaultdict(list)
+    told: defaultdict[TopicPartition, list[Entry]] = defaultdict(list)
     for entry in history.by_time:
         if entry.kind not in {"committed", "assigned"} or entry.offset < 0:
             continue
         earliest = history.earliest(entry)
         # By time, so the first that is not surely before ends the search; commits are few.
-        before = [other for other in told[entry.place] if other.ts < earliest]
+        before = [other for other in told[entry.tp] if other.ts < earliest]
         highest = max(before, key=lambda other: other.offset, default=None)
         if highest is not None and highest.offset > entry.offset:
             yield f"{entry} after {highest}"
         if entry.kind == "committed":
-            told[entry.place].append(entry)
+            told[entry.tp].append(entry)
 
 
 # A key keeps its order.
@@ -174,9 +174,9 @@ def _on_dispatch(key: _Key, entry: Entry) -> Iterator[str]:
 
 def an_epoch_that_is_over_starts_nothing(history: History) -> Iterator[str]:
     for process, entries in history.files.items():
-        going: dict[tuple[str, Place], int] = {}
+        going: dict[tuple[str, TopicPartition], int] = {}
         for entry in entries:
-            owner = entry.member, entry.place
+            owner = entry.member, entry.tp
             if entry.kind == "assigned":
                 going[owner] = entry.epoch
             elif entry.kind in {"revoked", "lost"}:
@@ -188,13 +188,13 @@ def an_epoch_that_is_over_starts_nothing(history: History) -> Iterator[str]:
 def a_zombie_starts_nothing(history: History) -> Iterator[str]:
     """Nothing is dispatched of a partition that another member was assigned since."""
     cut = history.cut_short
-    taken: defaultdict[Place, list[Epoch]] = defaultdict(list)
+    taken: defaultdict[TopicPartition, list[Epoch]] = defaultdict(list)
     for epoch in history.epochs:
-        taken[epoch.place].append(epoch)
+        taken[epoch.tp].append(epoch)
     for epoch in history.epochs:
         later = [
             other.assigned
-            for other in taken[epoch.place]
+            for other in taken[epoch.tp]
             if other.member != epoch.member and other.assigned.ts > epoch.assigned.ts
         ]
         takeover = min(later, key=lambda entry: entry.ts, default=None)
@@ -213,7 +213,7 @@ def nothing_committed_is_repeated(history: History) -> Iterator[str]:
     A commit covers what was finished when the one before it had been answered. So a record is safe with the second
     commit after its end, and with the last one of an epoch that ended in good order.
     """
-    safe: dict[tuple[Place, int], tuple[float, Epoch]] = {}
+    safe: dict[tuple[TopicPartition, int], tuple[float, Epoch]] = {}
     for epoch in history.epochs:
         commits = epoch.of("committed")
         at_the_end = _safe_at_the_end(history, epoch)
@@ -235,7 +235,7 @@ def nothing_committed_is_repeated(history: History) -> Iterator[str]:
 
 def repeats_have_a_cause(history: History) -> Iterator[str]:
     """What was finished is dispatched again only if its process was killed or frozen since, or its epoch lost."""
-    done: defaultdict[tuple[Place, int], list[tuple[Entry, Epoch]]] = defaultdict(list)
+    done: defaultdict[tuple[TopicPartition, int], list[tuple[Entry, Epoch]]] = defaultdict(list)
     for epoch in history.epochs:
         for entry in epoch.of(*SETTLED):
             done[entry.record].append((entry, epoch))
@@ -255,7 +255,7 @@ def a_record_is_finished_once_in_an_epoch(history: History) -> Iterator[str]:
     for epoch in history.epochs:
         for offset, times in Counter(entry.offset for entry in epoch.of(*SETTLED)).items():
             if times > 1:
-                yield f"{_name(epoch.place)}@{offset} {times} times in epoch {epoch.number} of {epoch.process}"
+                yield f"{_name(epoch.tp)}@{offset} {times} times in epoch {epoch.number} of {epoch.process}"
 
 
 def _refusal(epoch: Epoch) -> str:
@@ -281,8 +281,8 @@ def _explains_a_repeat(history: History, epoch: Epoch, done: Entry, again: Entry
     return history.was_hit(epoch.process, since=done.ts, before=again.ts)
 
 
-def _name(place: Place) -> str:
-    return f"{place[0]}[{place[1]}]"
+def _name(tp: TopicPartition) -> str:
+    return f"{tp[0]}[{tp[1]}]"
 
 
 RULES: dict[str, Rule] = {

@@ -11,7 +11,7 @@ class Dealt:
 
     def assign(self, group: Group) -> Assignment:
         shares: dict[str, list[TopicPartition]] = {member.id: [] for member in group.members}
-        for number, (topic, partition) in enumerate(group.places()):
+        for number, (topic, partition) in enumerate(group.topic_partitions()):
             readers = sorted(member.id for member in group.members if topic in member.topics)
             shares[readers[number % len(readers)]].append((topic, partition))
         return Assignment(shares)

@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import takewhile
 from typing import Any, Literal
 
-Place = tuple[str, int]
+TopicPartition = tuple[str, int]
 """A topic and a partition."""
 
 # Between the broker's answer and the line in the file other things may have their turn, on a busy machine.
@@ -25,7 +25,7 @@ class Entry:
     process: str
     index: int
     member: str
-    place: Place
+    tp: TopicPartition
     offset: int = -1
     epoch: int = -1
     key: str | None = None
@@ -33,11 +33,11 @@ class Entry:
     reason: str = ""
 
     @property
-    def record(self) -> tuple[Place, int]:
-        return self.place, self.offset
+    def record(self) -> tuple[TopicPartition, int]:
+        return self.tp, self.offset
 
     def __str__(self) -> str:
-        topic, partition = self.place
+        topic, partition = self.tp
         where = f"{topic}[{partition}]" + (f"@{self.offset}" if self.offset >= 0 else "")
         return f"{self.kind} {where} of {self.process} in epoch {self.epoch} at {self.ts:.6f}"
 
@@ -47,7 +47,7 @@ class Note:
     """A handler's own word: it began a record, or came to its end."""
 
     kind: Literal["began", "ended"]
-    record: tuple[Place, int]
+    record: tuple[TopicPartition, int]
     key: str
 
 
@@ -67,7 +67,7 @@ class Epoch:
 
     process: str
     member: str
-    place: Place
+    tp: TopicPartition
     number: int
     assigned: Entry
     entries: list[Entry] = field(default_factory=list)
@@ -96,11 +96,11 @@ class History:
     """
 
     files: Mapping[str, Sequence[Entry]]
-    produced: Mapping[tuple[Place, int], str | None]
-    ends: Mapping[Place, int]
-    committed: Mapping[Place, int]
+    produced: Mapping[tuple[TopicPartition, int], str | None]
+    ends: Mapping[TopicPartition, int]
+    committed: Mapping[TopicPartition, int]
     faults: Sequence[Fault] = ()
-    observed: Sequence[tuple[float, Mapping[Place, int]]] = ()
+    observed: Sequence[tuple[float, Mapping[TopicPartition, int]]] = ()
     diaries: Mapping[str, Sequence["Note"]] = field(default_factory=dict)
 
     @cached_property
@@ -142,11 +142,11 @@ class History:
 
 def _epochs(entries: Iterable[Entry]) -> list[Epoch]:
     epochs: list[Epoch] = []
-    current: dict[tuple[str, Place], Epoch] = {}
+    current: dict[tuple[str, TopicPartition], Epoch] = {}
     for entry in entries:
-        owner = entry.member, entry.place
+        owner = entry.member, entry.tp
         if entry.kind == "assigned":
-            current[owner] = Epoch(entry.process, entry.member, entry.place, entry.epoch, entry)
+            current[owner] = Epoch(entry.process, entry.member, entry.tp, entry.epoch, entry)
             epochs.append(current[owner])
         elif owner in current:
             current[owner].entries.append(entry)
@@ -170,6 +170,6 @@ def _entry(process: str, index: int, event: Mapping[str, Any]) -> Entry:
     known = {
         name: event[name] for name in ("offset", "epoch", "attempt", "key", "reason") if event.get(name) is not None
     }
-    place = event["topic"], event["partition"]
+    tp = event["topic"], event["partition"]
     member = event.get("member") or process
-    return Entry(kind=event["event"], ts=event["ts"], process=process, index=index, member=member, place=place, **known)
+    return Entry(kind=event["event"], ts=event["ts"], process=process, index=index, member=member, tp=tp, **known)

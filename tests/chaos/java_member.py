@@ -77,17 +77,17 @@ def _entries(process: str, index: int, told: Mapping[str, Any], epochs: dict[tup
     }.get(told["name"], [])
     for each in told.get("partitions", [told]):
         for kind in kinds:
-            place = each["topic"], each["partition"]
-            epochs[place] = epochs.get(place, 0) + (kind == "assigned")
+            tp = each["topic"], each["partition"]
+            epochs[tp] = epochs.get(tp, 0) + (kind == "assigned")
             yield Entry(
                 kind=kind,
                 ts=told["timestamp"] / 1000,
                 process=process,
                 index=index,
                 member=process,
-                place=place,
+                tp=tp,
                 offset=each.get("offset", -1),
-                epoch=epochs[place],
+                epoch=epochs[tp],
                 key=each.get("key"),
             )
             index += 1

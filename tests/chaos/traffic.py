@@ -6,7 +6,7 @@ import time
 from types import TracebackType
 from typing import Self
 
-from chaos.history import Place
+from chaos.history import TopicPartition
 from penstock.kafka import Cluster, make_producer
 
 _KEYS = 600
@@ -47,7 +47,7 @@ class Writer(Background):
         self._topic = topic
         self._records = records
         self._seconds = seconds
-        self.produced: dict[tuple[Place, int], str | None] = {}
+        self.produced: dict[tuple[TopicPartition, int], str | None] = {}
         """What the broker has acknowledged."""
         self.done = False
         self._finish = threading.Event()
@@ -87,15 +87,15 @@ class Observer(Background):
     def __init__(self, cluster: Cluster, group: str, topic: str) -> None:
         super().__init__()
         self._cluster, self._group = cluster, group
-        self._places = cluster.places([topic])
-        self.seen: list[tuple[float, dict[Place, int]]] = []
+        self._tps = cluster.topic_partitions([topic])
+        self.seen: list[tuple[float, dict[TopicPartition, int]]] = []
         self.total = 0
 
-    def committed(self) -> dict[Place, int]:
-        return self._cluster.committed(self._group, self._places)
+    def committed(self) -> dict[TopicPartition, int]:
+        return self._cluster.committed(self._group, self._tps)
 
-    def ends(self) -> dict[Place, int]:
-        return self._cluster.end_offsets(self._places)
+    def ends(self) -> dict[TopicPartition, int]:
+        return self._cluster.end_offsets(self._tps)
 
     def at_the_end(self) -> bool:
         return bool(self.seen) and self.total == sum(self.ends().values())

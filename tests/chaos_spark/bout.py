@@ -136,7 +136,7 @@ class Bout:
         return value
 
     def _committed(self) -> int:
-        return sum(self._cluster.committed(self._group, self._cluster.places([self._topic])).values())
+        return sum(self._cluster.committed(self._group, self._cluster.topic_partitions([self._topic])).values())
 
     def _check(self) -> Outcome:
         exactly_once = self._options.delivery == "exactly-once"

@@ -139,7 +139,7 @@ class BrokerDriver(_NoteTaker):
         admin = AdminClient({"bootstrap.servers": self.brokers})
         for future in admin.create_partitions([NewPartitions(topic, partitions)]).values():
             future.result()
-        wait_for(lambda: len(self.cluster.places([topic])) == partitions, "the partitions")
+        wait_for(lambda: len(self.cluster.topic_partitions([topic])) == partitions, "the partitions")
         self._producer = None
 
     def producer(self) -> Producer:
@@ -172,11 +172,11 @@ class BrokerStage:
         self._driver = driver
 
     def produce(self, topic: str, *values: Any, key: bytes | None = None, partition: int | None = None) -> None:
-        place: dict[str, Any] = {} if partition is None else {"partition": partition}
+        tp: dict[str, Any] = {} if partition is None else {"partition": partition}
         producer = self._driver.producer()
         for value in values:
             encoded = value if isinstance(value, bytes) or value is None else str(value).encode()
-            producer.produce(topic, value=encoded, key=key, **place)
+            producer.produce(topic, value=encoded, key=key, **tp)
         assert producer.flush(WAIT_SECONDS) == 0
 
     def records(self, topic: str) -> list[Record]:

@@ -7,7 +7,7 @@ from penstock.app.batch_attempt import batch_attempts, batch_attempts_async
 from penstock.app.consume_options import Start
 from penstock.app.handler import Handler
 from penstock.app.pipelines import Console, Jdbc, Pipeline, Sink, Source, Table, Topic
-from penstock.app.record_adapter import Arguments, Reading, reader_by
+from penstock.app.record_adapter import Arguments, RecordAdapter, reader_by
 from penstock.app.run_control import Control, NoControl, PartitionProgress, engine_is_elsewhere
 from penstock.app.signature import called
 from penstock.app.task_cancellation import end_task, forget_cancellation, is_ended
@@ -25,7 +25,7 @@ __all__ = [
     "NoControl",
     "PartitionProgress",
     "Pipeline",
-    "Reading",
+    "RecordAdapter",
     "Sink",
     "Source",
     "Start",

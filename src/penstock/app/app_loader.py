@@ -48,12 +48,12 @@ def load_module(name: str) -> ModuleType:
         ) from error
     except Exception as error:
         raise ConfigError(
-            f"Importing {name!r} failed: {type(error).__name__}: {error}{_place_of(error)}.",
+            f"Importing {name!r} failed: {type(error).__name__}: {error}{_tp_of(error)}.",
             hint=f'Try it alone: python -c "import {name}".',
         ) from error
 
 
-def _place_of(error: Exception) -> str:
+def _tp_of(error: Exception) -> str:
     """Where it was raised; what cannot be read as Python says so itself."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     return "" if isinstance(error, SyntaxError) else f" ({last.filename}, line {last.lineno})"

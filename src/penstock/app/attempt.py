@@ -6,13 +6,24 @@ from typing import Any
 from penstock.app.handler import Handler
 from penstock.app.handler_failure import failing
 from penstock.app.offset_store import AlreadyFinished
-from penstock.app.record_adapter import Arguments, Begin, Reading, encoder_of, output_codec
+from penstock.app.record_adapter import Arguments, Begin, RecordAdapter, encoder_of, output_codec
 from penstock.app.task_cancellation import raise_if_ended
 from penstock.app.traceback_text import described
 from penstock.app.tracing import traced, traced_async
 from penstock.core.failures.breaker import Circuit
 from penstock.core.failures.dead_letter import MAX_MESSAGE_BYTES, bounded
-from penstock.core.failures.outcome import DONE, HELD, Away, Done, Failed, Outcome, Outgoing, Skip, Skipped, error_name
+from penstock.core.failures.outcome import (
+    DONE,
+    HELD,
+    DependencyUnavailable,
+    Done,
+    Failed,
+    Outcome,
+    ProducerRecord,
+    Skip,
+    Skipped,
+    error_name,
+)
 from penstock.core.records.record import Record
 from penstock.errors import ConfigError, HandlerBug, HandlerError
 
@@ -20,17 +31,17 @@ Attempt = Callable[[Any, int], Outcome]
 AsyncAttempt = Callable[[Any, int], Awaitable[Outcome]]
 
 
-RECORDS = Reading()
+RECORDS = RecordAdapter()
 
 
-def attempts(handler: Handler, reading: Reading = RECORDS) -> Attempt:
+def attempts(handler: Handler, adapter: RecordAdapter = RECORDS) -> Attempt:
     """A function that attempts a record with this handler and never raises."""
     if handler.signature.takes_transaction:
-        return attempts_in_transactions(handler, reading)
-    function, arguments, takes_record = handler.function, Arguments(handler, reading), handler.signature.takes_record
+        return attempts_in_transactions(handler, adapter)
+    function, arguments, takes_record = handler.function, Arguments(handler, adapter), handler.signature.takes_record
     source_of, decode, arguments_of = arguments.source_of, arguments.decode, arguments.of
-    to_record, to_outcome, only_record = reading.to_record, finisher(handler, reading), arguments.only_record
-    returned, fail = HELD if handler.commit == "manual" else DONE, failing(handler, reading)
+    to_record, to_outcome, only_record = adapter.to_record, finisher(handler, adapter), arguments.only_record
+    returned, fail = HELD if handler.commit == "manual" else DONE, failing(handler, adapter)
 
     # Written out, as in the async one below: this runs for every record, and each call inside of it is felt.
     def attempt(record: Any, number: int) -> Outcome:
@@ -48,16 +59,16 @@ def attempts(handler: Handler, reading: Reading = RECORDS) -> Attempt:
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is an outcome
             return fail(error)
 
-    return traced(handler, reading, attempt) if handler.tracing else attempt
+    return traced(handler, adapter, attempt) if handler.tracing else attempt
 
 
-def attempts_async(handler: Handler, reading: Reading = RECORDS) -> AsyncAttempt:
+def attempts_async(handler: Handler, adapter: RecordAdapter = RECORDS) -> AsyncAttempt:
     """The same for an ``async def`` handler; only its own cancellation gets out of it."""
-    function, arguments, takes_record = handler.function, Arguments(handler, reading), handler.signature.takes_record
+    function, arguments, takes_record = handler.function, Arguments(handler, adapter), handler.signature.takes_record
     source_of, decode, arguments_of = arguments.source_of, arguments.decode, arguments.of
-    to_record, to_outcome, only_record = reading.to_record, finisher(handler, reading), arguments.only_record
-    returned, fail = HELD if handler.commit == "manual" else DONE, failing(handler, reading)
-    waits, aside = arguments.waits if arguments.may_wait else None, reading.aside
+    to_record, to_outcome, only_record = adapter.to_record, finisher(handler, adapter), arguments.only_record
+    returned, fail = HELD if handler.commit == "manual" else DONE, failing(handler, adapter)
+    waits, aside = arguments.waits if arguments.may_wait else None, adapter.aside
 
     async def attempt(record: Any, number: int) -> Outcome:
         try:
@@ -78,13 +89,13 @@ def attempts_async(handler: Handler, reading: Reading = RECORDS) -> AsyncAttempt
             raise_if_ended(error)
             return fail(error)
 
-    return traced_async(handler, reading, attempt) if handler.tracing else attempt
+    return traced_async(handler, adapter, attempt) if handler.tracing else attempt
 
 
-def attempts_in_transactions(handler: Handler, reading: Reading) -> Attempt:
+def attempts_in_transactions(handler: Handler, adapter: RecordAdapter) -> Attempt:
     """The same where the handler writes in a transaction, which its record is finished by."""
-    function, arguments, fail = handler.function, Arguments(handler, reading), failing(handler, reading)
-    begin, at, to_outcome = beginning(handler, reading), arguments.parts.index("tx"), finisher(handler, reading)
+    function, arguments, fail = handler.function, Arguments(handler, adapter), failing(handler, adapter)
+    begin, at, to_outcome = beginning(handler, adapter), arguments.parts.index("tx"), finisher(handler, adapter)
 
     def attempt(record: Any, number: int) -> Outcome:
         try:
@@ -101,16 +112,16 @@ def attempts_in_transactions(handler: Handler, reading: Reading) -> Attempt:
             return fail(error)
         return outcome
 
-    return traced(handler, reading, attempt) if handler.tracing else attempt
+    return traced(handler, adapter, attempt) if handler.tracing else attempt
 
 
-def beginning(handler: Handler, reading: Reading) -> Begin:
-    if reading.begin is None:
+def beginning(handler: Handler, adapter: RecordAdapter) -> Begin:
+    if adapter.begin is None:
         raise ConfigError(
             f"Handler {handler.name} takes tx, and nothing here gives it a transaction.",
             hint='Run it on the local engine with offsets="postgresql://..." or "sqlite:///...".',
         )
-    return reading.begin
+    return adapter.begin
 
 
 def halt_error(handler_name: str, record: Record, failure: Failed, *, is_committed: bool = False) -> HandlerError:
@@ -156,8 +167,8 @@ def breaker_error(handler_name: str, record: Record, failure: Failed, circuit: C
     )
 
 
-def finisher(handler: Handler, reading: Reading) -> Callable[[Any, Any], Outcome]:
-    to, key_of, codec = handler.to, reading.key_of, output_codec(handler, reading)
+def finisher(handler: Handler, adapter: RecordAdapter) -> Callable[[Any, Any], Outcome]:
+    to, key_of, codec = handler.to, adapter.key_of, output_codec(handler, adapter)
     encode = encoder_of(handler)
 
     def to_outcome(record: Any, result: Any) -> Outcome:
@@ -165,10 +176,10 @@ def finisher(handler: Handler, reading: Reading) -> Callable[[Any, Any], Outcome
             raise HandlerBug(f"the handler returned {type(result).__name__}, but no output topic is set with to=")
         try:
             value, headers = (encode(result), ()) if codec is None else codec.encode(result)
-        except Away:
+        except DependencyUnavailable:
             raise
         except Exception as error:
             raise HandlerBug(f"what the handler returned cannot be encoded: {error}") from error
-        return Done(Outgoing(to, key_of(record), value, headers))
+        return Done(ProducerRecord(to, key_of(record), value, headers))
 
     return to_outcome

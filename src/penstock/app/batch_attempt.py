@@ -12,7 +12,7 @@ from penstock.app.attempt import RECORDS, beginning, finisher
 from penstock.app.handler import Handler
 from penstock.app.handler_failure import failing
 from penstock.app.offset_store import AlreadyFinished
-from penstock.app.record_adapter import Arguments, Reading
+from penstock.app.record_adapter import Arguments, RecordAdapter
 from penstock.app.task_cancellation import forget_cancellation, raise_if_ended
 from penstock.app.tracing import traced_batch, traced_batch_async
 from penstock.core.failures.outcome import DONE, HELD, Outcome, Skip, Skipped
@@ -25,10 +25,10 @@ BatchAttempt = Callable[[list[Any], list[int]], list[Outcome]]
 AsyncBatchAttempt = Callable[[list[Any], list[int]], Awaitable[list[Outcome]]]
 
 
-def batch_attempts(handler: Handler, reading: Reading = RECORDS) -> BatchAttempt:
+def batch_attempts(handler: Handler, adapter: RecordAdapter = RECORDS) -> BatchAttempt:
     """A function that attempts a batch and never raises; it takes the records and which attempt each is at."""
-    batch = _Batch(handler, reading)
-    call = _calling_in_transactions(handler, reading, batch) if handler.signature.takes_transaction else batch.call
+    batch = _Batch(handler, adapter)
+    call = _calling_in_transactions(handler, adapter, batch) if handler.signature.takes_transaction else batch.call
 
     def attempt(records: list[Any], numbers: list[int]) -> list[Outcome]:
         outcomes, good, arguments = batch.decode(records, numbers)
@@ -45,15 +45,15 @@ def batch_attempts(handler: Handler, reading: Reading = RECORDS) -> BatchAttempt
             (outcomes[index],) = attempt([records[index]], [numbers[index]])
         return outcomes
 
-    return traced_batch(handler, reading, attempt) if handler.tracing else attempt
+    return traced_batch(handler, adapter, attempt) if handler.tracing else attempt
 
 
 _Call = Callable[[list[Outcome], _Indexes, list[Any], list[Any]], None]
 
 
-def _calling_in_transactions(handler: Handler, reading: Reading, batch: "_Batch") -> _Call:
+def _calling_in_transactions(handler: Handler, adapter: RecordAdapter, batch: "_Batch") -> _Call:
     """One transaction for the batch, by which those of its records that are done are finished."""
-    begin, at = beginning(handler, reading), handler.signature.parts.index("tx")
+    begin, at = beginning(handler, adapter), handler.signature.parts.index("tx")
 
     def call(outcomes: list[Outcome], good: _Indexes, records: list[Any], arguments: list[Any]) -> None:
         settled = outcomes.copy()
@@ -65,14 +65,14 @@ def _calling_in_transactions(handler: Handler, reading: Reading, batch: "_Batch"
     return call
 
 
-def batch_attempts_async(handler: Handler, reading: Reading = RECORDS) -> AsyncBatchAttempt:
+def batch_attempts_async(handler: Handler, adapter: RecordAdapter = RECORDS) -> AsyncBatchAttempt:
     """The same for an ``async def`` handler."""
-    batch = _Batch(handler, reading)
+    batch = _Batch(handler, adapter)
 
     async def attempt(records: list[Any], numbers: list[int]) -> list[Outcome]:
         if batch.waits(records):
             # What has to be asked for is remembered then. The loop goes on with other records meanwhile.
-            await reading.aside(batch.decode, records, numbers)
+            await adapter.aside(batch.decode, records, numbers)
         outcomes, good, arguments = batch.decode(records, numbers)
         try:
             results = await handler.function(*arguments) if good else None
@@ -88,18 +88,18 @@ def batch_attempts_async(handler: Handler, reading: Reading = RECORDS) -> AsyncB
             (outcomes[index],) = await attempt([records[index]], [numbers[index]])
         return outcomes
 
-    return traced_batch_async(handler, reading, attempt) if handler.tracing else attempt
+    return traced_batch_async(handler, adapter, attempt) if handler.tracing else attempt
 
 
 class _Batch:
     """The steps of an attempt that do not depend on how the handler is called."""
 
-    def __init__(self, handler: Handler, reading: Reading) -> None:
+    def __init__(self, handler: Handler, adapter: RecordAdapter) -> None:
         self._returned = HELD if handler.commit == "manual" else DONE
-        self._arguments = Arguments(handler, reading)
-        self._to_outcome = finisher(handler, reading)
+        self._arguments = Arguments(handler, adapter)
+        self._to_outcome = finisher(handler, adapter)
         self._function = handler.function
-        self._fail = failing(handler, reading)
+        self._fail = failing(handler, adapter)
         self._once = handler.is_at_most_once
 
     def call(self, outcomes: list[Outcome], good: _Indexes, records: list[Any], arguments: list[Any]) -> None:

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from penstock.core.failures.outcome import Away
+from penstock.core.failures.outcome import DependencyUnavailable
 from penstock.core.records.record import TopicPartition
 from penstock.core.settings import hide_passwords, known
 from penstock.errors import ConfigError
@@ -45,13 +45,13 @@ class OffsetStore(Protocol):
     A member makes one call at a time, on several threads; members of several processes call at once.
     """
 
-    def claim(self, group: str, places: Sequence[TopicPartition]) -> Mapping[TopicPartition, Kept]:
+    def claim(self, group: str, tps: Sequence[TopicPartition]) -> Mapping[TopicPartition, Kept]:
         """The caller owns these partitions from now on: give each a token that is greater than all before."""
 
     def save(self, group: str, progress: Mapping[TopicPartition, Progress]) -> Collection[TopicPartition]:
         """Keep this, but for partitions that were claimed again since their token; returns those."""
 
-    def forget(self, group: str, places: Mapping[TopicPartition, int]) -> None:
+    def forget(self, group: str, tps: Mapping[TopicPartition, int]) -> None:
         """Their offsets count no more, by these tokens: the log was made anew, or is read again on purpose."""
 
 
@@ -61,7 +61,7 @@ class OpenTransaction(Protocol):
     tx: Any
     """What the handler gets."""
 
-    def finish(self, place: TopicPartition, token: int, offsets: Sequence[int]) -> None:
+    def finish(self, tp: TopicPartition, token: int, offsets: Sequence[int]) -> None:
         """These records count as finished if the transaction does; raises AlreadyFinished or ClaimLost."""
 
 
@@ -77,11 +77,11 @@ class AlreadyFinished(Exception):  # noqa: N818 - as the outcomes that users rai
     """Of these records, some are finished: a commit that seemed to fail did not."""
 
 
-class ClaimLost(Away):
+class ClaimLost(DependencyUnavailable):
     """Another member has claimed the partition, so nothing that this one does about it counts."""
 
-    def __init__(self, place: TopicPartition) -> None:
-        super().__init__(f"another member has claimed {place[0]}[{place[1]}]", seconds=_CLAIMED_SECONDS)
+    def __init__(self, tp: TopicPartition) -> None:
+        super().__init__(f"another member has claimed {tp[0]}[{tp[1]}]", seconds=_CLAIMED_SECONDS)
 
 
 def check_offsets(offsets: object) -> None:

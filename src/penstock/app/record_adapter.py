@@ -33,7 +33,7 @@ Begin = Callable[[], AbstractContextManager[Opened]]
 
 
 @dataclass(frozen=True)
-class Reading:
+class RecordAdapter:
     """How an engine's records are read. By default they are Records, and know their attempt themselves.
 
     ``codec_of`` makes codecs of formats. ``aside`` runs a function that may wait for the network, so that an event loop
@@ -60,25 +60,25 @@ class Arguments:
     between is felt. Elsewhere ``decode`` is None, and ``of`` makes all.
     """
 
-    def __init__(self, handler: Handler, reading: Reading) -> None:
+    def __init__(self, handler: Handler, adapter: RecordAdapter) -> None:
         self.parts = handler.signature.parts
         self._codecs: list[tuple[Codec, Read, Read]] = []
-        self._encoder = output_codec(handler, reading)
-        self._to_record = reading.to_record
+        self._encoder = output_codec(handler, adapter)
+        self._to_record = adapter.to_record
         self._reads: dict[str, Read] = {}
-        self.source_of: Read | None = reading.value_of
+        self.source_of: Read | None = adapter.value_of
         self.decode: Read | None = None
         if "value" in self.parts:
-            self._read_value(handler, reading)
+            self._read_value(handler, adapter)
         if "key" in self.parts:
-            self._reads["key"] = self._read_by(handler, "key", handler.key, reading)
+            self._reads["key"] = self._read_by(handler, "key", handler.key, adapter)
         if "tx" in self.parts:
             self._reads["tx"] = _nothing  # what it gets there is known when its transaction is open
         if "headers" in self.parts:
-            self._reads["headers"] = _headers_reader(handler, reading)
+            self._reads["headers"] = _headers_reader(handler, adapter)
 
-    def _read_value(self, handler: Handler, reading: Reading) -> None:
-        read = self._reads["value"] = self._read_by(handler, "value", handler.value, reading)
+    def _read_value(self, handler: Handler, adapter: RecordAdapter) -> None:
+        read = self._reads["value"] = self._read_by(handler, "value", handler.value, adapter)
         if self._encoder is not None or not set(self.parts) <= {"value", "record"}:
             return
         if isinstance(handler.value, Format):
@@ -86,11 +86,11 @@ class Arguments:
         else:
             self.decode = decoder(handler.value, handler.signature.hints["value"], "value")
 
-    def _read_by(self, handler: Handler, field: Field, how: Any, reading: Reading) -> Read:
+    def _read_by(self, handler: Handler, field: Field, how: Any, adapter: RecordAdapter) -> Read:
         if isinstance(how, Format):
-            codec = reading.codec_of(how, registry=handler.registry, field=field)
-            self._codecs.append((codec, _raw_of(reading, field), reading.headers_of))
-        return reader_by(how, handler.signature.hints[field], reading, field=field, registry=handler.registry)
+            codec = adapter.codec_of(how, registry=handler.registry, field=field)
+            self._codecs.append((codec, _raw_of(adapter, field), adapter.headers_of))
+        return reader_by(how, handler.signature.hints[field], adapter, field=field, registry=handler.registry)
 
     def of(self, record: Any, number: int) -> list[Any]:
         """One argument for each parameter."""
@@ -139,21 +139,21 @@ def encoder_of(handler: Handler) -> Callable[[Any], bytes]:
     return encode if how is None or isinstance(how, Format) else custom_encoder(how)
 
 
-def output_codec(handler: Handler, reading: Reading) -> Codec | None:
+def output_codec(handler: Handler, adapter: RecordAdapter) -> Codec | None:
     if not isinstance(handler.to_value, Format):
         return None
-    return reading.codec_of(handler.to_value, registry=handler.registry, field="value", topic=handler.to)
+    return adapter.codec_of(handler.to_value, registry=handler.registry, field="value", topic=handler.to)
 
 
 def reader_by(
-    how: Any, hint: Any, reading: Reading, *, field: Field = "value", registry: Registry | None = None
+    how: Any, hint: Any, adapter: RecordAdapter, *, field: Field = "value", registry: Registry | None = None
 ) -> Read:
     """From a record to its decoded value, or key: by ``how``, as in ``value=``, or by a hint where that is None."""
-    raw_of, headers_of = _raw_of(reading, field), reading.headers_of
+    raw_of, headers_of = _raw_of(adapter, field), adapter.headers_of
     if not isinstance(how, Format):
         by_hint = decoder(how, hint, field)
         return lambda record: by_hint(raw_of(record))
-    codec, takes = reading.codec_of(how, registry=registry, field=field), takes_null(hint)
+    codec, takes = adapter.codec_of(how, registry=registry, field=field), takes_null(hint)
 
     def null() -> None:
         if not takes:
@@ -162,9 +162,9 @@ def reader_by(
     return codec.reader(raw_of, headers_of, null=null, convert=converter_for(converted_hint(how, hint)))
 
 
-def _headers_reader(handler: Handler, reading: Reading) -> Read:
+def _headers_reader(handler: Handler, adapter: RecordAdapter) -> Read:
     by_name, other = header_decoders(handler.headers, handler.signature.hints["headers"])
-    headers_of = reading.headers_of
+    headers_of = adapter.headers_of
 
     def read(record: Any) -> dict[str, Any]:
         found = {}
@@ -178,8 +178,8 @@ def _headers_reader(handler: Handler, reading: Reading) -> Read:
     return read
 
 
-def _raw_of(reading: Reading, field: Field) -> Read:
-    return reading.value_of if field == "value" else reading.key_of
+def _raw_of(adapter: RecordAdapter, field: Field) -> Read:
+    return adapter.value_of if field == "value" else adapter.key_of
 
 
 def _nothing(_record: Any) -> None:

@@ -11,14 +11,16 @@ from typing import Any
 
 from penstock._version import __version__
 from penstock.app.handler import Handler
-from penstock.app.record_adapter import Reading
+from penstock.app.record_adapter import RecordAdapter
 from penstock.core.failures.outcome import Done, Failed, Outcome
 from penstock.core.records.record import Header, Record
 from penstock.core.settings import redacted
 
 
-def traced(handler: Handler, reading: Reading, attempt: Callable[[Any, int], Outcome]) -> Callable[[Any, int], Outcome]:
-    tracing = _Tracing(handler, reading)
+def traced(
+    handler: Handler, adapter: RecordAdapter, attempt: Callable[[Any, int], Outcome]
+) -> Callable[[Any, int], Outcome]:
+    tracing = _Tracing(handler, adapter)
 
     def attempt_traced(record: Any, number: int) -> Outcome:
         with tracing.span([record], [number]) as span:
@@ -28,9 +30,9 @@ def traced(handler: Handler, reading: Reading, attempt: Callable[[Any, int], Out
 
 
 def traced_async(
-    handler: Handler, reading: Reading, attempt: Callable[[Any, int], Awaitable[Outcome]]
+    handler: Handler, adapter: RecordAdapter, attempt: Callable[[Any, int], Awaitable[Outcome]]
 ) -> Callable[[Any, int], Awaitable[Outcome]]:
-    tracing = _Tracing(handler, reading)
+    tracing = _Tracing(handler, adapter)
 
     async def attempt_traced(record: Any, number: int) -> Outcome:
         with tracing.span([record], [number]) as span:
@@ -40,9 +42,9 @@ def traced_async(
 
 
 def traced_batch(
-    handler: Handler, reading: Reading, attempt: Callable[[list[Any], list[int]], list[Outcome]]
+    handler: Handler, adapter: RecordAdapter, attempt: Callable[[list[Any], list[int]], list[Outcome]]
 ) -> Callable[[list[Any], list[int]], list[Outcome]]:
-    tracing = _Tracing(handler, reading)
+    tracing = _Tracing(handler, adapter)
 
     def attempt_traced(records: list[Any], numbers: list[int]) -> list[Outcome]:
         with tracing.span(records, numbers) as span:
@@ -52,9 +54,9 @@ def traced_batch(
 
 
 def traced_batch_async(
-    handler: Handler, reading: Reading, attempt: Callable[[list[Any], list[int]], Awaitable[list[Outcome]]]
+    handler: Handler, adapter: RecordAdapter, attempt: Callable[[list[Any], list[int]], Awaitable[list[Outcome]]]
 ) -> Callable[[list[Any], list[int]], Awaitable[list[Outcome]]]:
-    tracing = _Tracing(handler, reading)
+    tracing = _Tracing(handler, adapter)
 
     async def attempt_traced(records: list[Any], numbers: list[int]) -> list[Outcome]:
         with tracing.span(records, numbers) as span:
@@ -66,14 +68,14 @@ def traced_batch_async(
 class _Tracing:
     """The spans of one handler. A batch has one span for all of it, with a link to the trace of each record."""
 
-    def __init__(self, handler: Handler, reading: Reading) -> None:
+    def __init__(self, handler: Handler, adapter: RecordAdapter) -> None:
         # Here, as only those who ask for it have the package; that they do was seen to when the handler was declared.
         from opentelemetry import context, propagate, trace  # noqa: PLC0415
 
         self._contexts, self._propagate, self._trace = context, propagate, trace
         self._tracer = trace.get_tracer("penstock", __version__)
         self._handler = handler
-        self._to_record = reading.to_record
+        self._to_record = adapter.to_record
 
     @contextmanager
     def span(self, records: Sequence[Any], numbers: Sequence[int]) -> Iterator[Any]:

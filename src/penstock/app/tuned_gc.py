@@ -14,7 +14,7 @@ _GENERATIONS = (20, 50)
 
 
 @contextmanager
-def calm_collector() -> Iterator[None]:
+def tuned_gc() -> Iterator[None]:
     """Where somebody has set or stopped the collector already, that is left as it is."""
     before = gc.get_threshold()
     if not gc.isenabled() or before[0] not in (700, 2_000):

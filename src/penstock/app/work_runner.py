@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from penstock.app.attempt import Attempt, attempts, attempts_async
 from penstock.app.batch_attempt import BatchAttempt, batch_attempts, batch_attempts_async
 from penstock.app.handler import Handler
-from penstock.app.record_adapter import Reading
+from penstock.app.record_adapter import RecordAdapter
 from penstock.app.task_cancellation import forget_cancellation
 from penstock.core.failures.outcome import DONE, Failed
 from penstock.core.progress.lease import Lease
@@ -17,15 +17,15 @@ Attend = Callable[[Work], None]
 AttendAsync = Callable[[Work], Awaitable[None]]
 
 
-def attending(handler: Handler, reading: Reading, lease: Lease) -> Attend:
+def attending(handler: Handler, adapter: RecordAdapter, lease: Lease) -> Attend:
     """For a ``def`` handler, on the thread that calls it."""
     if handler.batch:
-        return attend_in_batches(batch_attempts(handler, reading), reading, lease)
-    return attend_one_by_one(attempts(handler, reading), reading, lease)
+        return attend_in_batches(batch_attempts(handler, adapter), adapter, lease)
+    return attend_one_by_one(attempts(handler, adapter), adapter, lease)
 
 
-def attend_one_by_one(attempt: Attempt, reading: Reading, lease: Lease) -> Attend:
-    offset_of, clock = reading.offset_of, time.monotonic
+def attend_one_by_one(attempt: Attempt, adapter: RecordAdapter, lease: Lease) -> Attend:
+    offset_of, clock = adapter.offset_of, time.monotonic
 
     def attend(work: Work) -> None:
         for run in work.runs():
@@ -43,19 +43,19 @@ def attend_one_by_one(attempt: Attempt, reading: Reading, lease: Lease) -> Atten
     return attend
 
 
-def attend_in_batches(attempt: BatchAttempt, reading: Reading, lease: Lease) -> Attend:
+def attend_in_batches(attempt: BatchAttempt, adapter: RecordAdapter, lease: Lease) -> Attend:
     def attend(work: Work) -> None:
-        records, numbers = work.as_batch(reading.offset_of, lease)
+        records, numbers = work.as_batch(adapter.offset_of, lease)
         work.note_batch(attempt(records, numbers) if records else [])
 
     return attend
 
 
-def attend_async(handler: Handler, reading: Reading, lease: Lease) -> AttendAsync:
+def attend_async(handler: Handler, adapter: RecordAdapter, lease: Lease) -> AttendAsync:
     """For an ``async def`` handler, as a task of an event loop."""
-    offset_of, clock = reading.offset_of, time.monotonic
+    offset_of, clock = adapter.offset_of, time.monotonic
     if handler.batch:
-        attempt_batch = batch_attempts_async(handler, reading)
+        attempt_batch = batch_attempts_async(handler, adapter)
 
         async def attend_in_batches(work: Work) -> None:
             records, numbers = work.as_batch(offset_of, lease)
@@ -63,7 +63,7 @@ def attend_async(handler: Handler, reading: Reading, lease: Lease) -> AttendAsyn
             await forget_cancellation()
 
         return attend_in_batches
-    attempt = attempts_async(handler, reading)
+    attempt = attempts_async(handler, adapter)
 
     async def attend_one_by_one(work: Work) -> None:
         task = asyncio.current_task()

@@ -46,16 +46,16 @@ class ConsistentHash:
         for topic, seats in subscribers(group.members, topics).items():
             alike.setdefault(seats, []).append(topic)
         for seats, names in alike.items():
-            places = [(name, number) for name in names for number in range(group.topics[name].partitions)]
-            self._place([group.members[seat] for seat in seats], places, shares)
-        return Assignment({member: sorted(places) for member, places in shares.items()})
+            tps = [(name, number) for name in names for number in range(group.topics[name].partitions)]
+            self._place([group.members[seat] for seat in seats], tps, shares)
+        return Assignment({member: sorted(tps) for member, tps in shares.items()})
 
     def _place(
-        self, members: Sequence[Member], places: list[TopicPartition], shares: dict[str, list[TopicPartition]]
+        self, members: Sequence[Member], tps: list[TopicPartition], shares: dict[str, list[TopicPartition]]
     ) -> None:
         ring = _Ring(members)
-        room = self._room(members, len(places))
-        for topic, number in places:
+        room = self._room(members, len(tps))
+        for topic, number in tps:
             at = ring.after(_hash(f"{topic}\0{number}"))
             while room[ring.owner[at]] <= 0:
                 at = (at + 1) % len(ring.owner)

@@ -16,8 +16,8 @@ def withhold(group: Group, assignment: Assignment) -> Assignment:
     pending = {**claimed_by_others(group, assignment.partitions), **assignment.pending}
     losing = set(pending.values())
     kept = {
-        member: [place for place in places if pending.get(place) != member] if member in losing else places
-        for member, places in assignment.partitions.items()
+        member: [tp for tp in tps if pending.get(tp) != member] if member in losing else tps
+        for member, tps in assignment.partitions.items()
     }
     return Assignment(kept, pending)
 
@@ -30,4 +30,4 @@ def claimed_by_others(group: Group, partitions: Mapping[str, Sequence[TopicParti
         had, gets = set(member.owned), set(partitions[member.id])
         given_up |= had - gets
         new.update(dict.fromkeys(gets - had, member.id))
-    return {place: member for place, member in new.items() if place in given_up}
+    return {tp: member for tp, member in new.items() if tp in given_up}

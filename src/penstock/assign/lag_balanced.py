@@ -42,22 +42,22 @@ class LagBalanced:
 
     def assign(self, group: Group) -> Assignment:
         members = in_member_order(group.members)
-        work = {place: self._work(group, place) for place in group.places()}
+        work = {tp: self._work(group, tp) for tp in group.topic_partitions()}
         readers = subscribers(members, assignable(group))
         loads = _Loads(weights=[member.weight for member in members], readers=readers, work=work)
         for seat, member in enumerate(members):
-            for place in member.owned:
-                loads.keep(place, seat)
+            for tp in member.owned:
+                loads.keep(tp, seat)
         loads.give_rest()
         loads.even_out(self.tolerance)
-        by_id = {member.id: sorted(places) for member, places in zip(members, loads.places, strict=True)}
+        by_id = {member.id: sorted(tps) for member, tps in zip(members, loads.tps, strict=True)}
         return Assignment({member.id: by_id[member.id] for member in group.members})
 
-    def _work(self, group: Group, place: TopicPartition) -> float:
+    def _work(self, group: Group, tp: TopicPartition) -> float:
         """At least one, so that partitions without any work are spread as well."""
-        topic = group.topics[place[0]]
+        topic = group.topics[tp[0]]
         figures: Sequence[float] = {"lag": topic.lag, "rate": topic.rate, "cost": topic.cost}[self.by]
-        return max(1.0, figures[place[1]]) if figures else 1.0
+        return max(1.0, figures[tp[1]]) if figures else 1.0
 
 
 class _Loads:
@@ -66,25 +66,25 @@ class _Loads:
     def __init__(
         self, *, weights: list[float], readers: dict[str, tuple[int, ...]], work: dict[TopicPartition, float]
     ) -> None:
-        self.places: list[set[TopicPartition]] = [set() for _ in weights]
+        self.tps: list[set[TopicPartition]] = [set() for _ in weights]
         self._weights = weights
         self._readers = readers
         self._work = work
         self._done = [0.0] * len(weights)
         self._owned: set[TopicPartition] = set()
 
-    def keep(self, place: TopicPartition, seat: int) -> None:
-        if place in self._work and place not in self._owned and seat in self._readers[place[0]]:
-            self._put(place, seat)
+    def keep(self, tp: TopicPartition, seat: int) -> None:
+        if tp in self._work and tp not in self._owned and seat in self._readers[tp[0]]:
+            self._put(tp, seat)
 
     def give_rest(self) -> None:
-        rest = [place for place in self._work if place not in self._owned]
+        rest = [tp for tp in self._work if tp not in self._owned]
         heaps: dict[tuple[int, ...], list[tuple[float, int]]] = {}
-        for place in sorted(rest, key=lambda place: (-self._work[place], place)):
-            readers = self._readers[place[0]]
+        for tp in sorted(rest, key=lambda tp: (-self._work[tp], tp)):
+            readers = self._readers[tp[0]]
             if readers not in heaps:
                 heaps[readers] = sorted((self._load(seat), seat) for seat in readers)
-            self._put(place, self._least_loaded(heaps[readers]))
+            self._put(tp, self._least_loaded(heaps[readers]))
 
     def _least_loaded(self, heap: list[tuple[float, int]]) -> int:
         """Loads only grow here, so an entry that is no longer true is too low, and is put right at the top."""
@@ -106,38 +106,38 @@ class _Loads:
             if move is None:
                 high.remove(seat)
                 continue
-            place, taker = move
-            self._take(place, seat)
-            self._put(place, taker)
+            tp, taker = move
+            self._take(tp, seat)
+            self._put(tp, taker)
             high = {other for other in (*high, taker) if self._load(other) > limit}
 
     def _best_move(self, seat: int) -> tuple[TopicPartition, int] | None:
         """The partition and its taker that leave the lower maximum of the two loads."""
         best, found = self._load(seat), None
         takers: dict[tuple[int, ...], int | None] = {}
-        for place in sorted(self.places[seat], key=lambda place: (-self._work[place], place)):
-            readers = self._readers[place[0]]
+        for tp in sorted(self.tps[seat], key=lambda tp: (-self._work[tp], tp)):
+            readers = self._readers[tp[0]]
             if readers not in takers:
                 others = (other for other in readers if other != seat)
                 takers[readers] = min(others, key=lambda other: (self._load(other), other), default=None)
             taker = takers[readers]
             if taker is not None:
-                work = self._work[place]
+                work = self._work[tp]
                 outcome = max(
                     (self._done[seat] - work) / self._weights[seat], (self._done[taker] + work) / self._weights[taker]
                 )
                 if outcome < best:
-                    best, found = outcome, (place, taker)
+                    best, found = outcome, (tp, taker)
         return found
 
     def _load(self, seat: int) -> float:
         return self._done[seat] / self._weights[seat]
 
-    def _put(self, place: TopicPartition, seat: int) -> None:
-        self._owned.add(place)
-        self.places[seat].add(place)
-        self._done[seat] += self._work[place]
+    def _put(self, tp: TopicPartition, seat: int) -> None:
+        self._owned.add(tp)
+        self.tps[seat].add(tp)
+        self._done[seat] += self._work[tp]
 
-    def _take(self, place: TopicPartition, seat: int) -> None:
-        self.places[seat].remove(place)
-        self._done[seat] -= self._work[place]
+    def _take(self, tp: TopicPartition, seat: int) -> None:
+        self.tps[seat].remove(tp)
+        self._done[seat] -= self._work[tp]

@@ -36,7 +36,7 @@ class Member:
                 f"A member's id is {self.id!r}.", hint="It is a text that no other member of the group has."
             )
         object.__setattr__(self, "topics", _names(self.id, self.topics))
-        object.__setattr__(self, "owned", _places(self.id, self.owned))
+        object.__setattr__(self, "owned", _tps(self.id, self.owned))
         if self.generation is not None and self.generation < 0:
             # How the protocol writes "none".
             object.__setattr__(self, "generation", None)
@@ -102,11 +102,11 @@ class Group:
         known = {name: Topic(topic) if isinstance(topic, int) else topic for name, topic in topics.items()}
         return cls(tuple(members), known)
 
-    def places(self) -> list[TopicPartition]:
+    def topic_partitions(self) -> list[TopicPartition]:
         """Every partition that has to be assigned: of the topics that exist and that some member subscribes to."""
         wanted = set(chain.from_iterable(member.topics for member in self.members))
         existing = sorted(name for name in wanted if name in self.topics)
-        return [place for name in existing for place in zip(repeat(name), range(self.topics[name].partitions))]
+        return [tp for name in existing for tp in zip(repeat(name), range(self.topics[name].partitions))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,25 +121,26 @@ class Assignment:
     pending: Mapping[TopicPartition, str] = field(default_factory=dict)
 
     def owners(self) -> dict[TopicPartition, str]:
-        return {place: member for member, places in self.partitions.items() for place in places}
+        return {tp: member for member, tps in self.partitions.items() for tp in tps}
 
     def settled(self) -> "Assignment":
         """What it comes to when everything pending has been given up and taken over."""
         if not self.pending:
             return self
-        partitions = {member: list(places) for member, places in self.partitions.items()}
-        for place, member in self.pending.items():
-            partitions[member].append(place)
-        return Assignment({member: sorted(places) for member, places in partitions.items()})
+        partitions = {member: list(tps) for member, tps in self.partitions.items()}
+        for tp, member in self.pending.items():
+            partitions[member].append(tp)
+        return Assignment({member: sorted(tps) for member, tps in partitions.items()})
 
 
 @runtime_checkable
 class Assignor(Protocol):
     """Decides who gets which partition: a name that all members know it by, and a pure function.
 
-    It must answer the same for the same group, whatever process it runs in: any member may be asked. Every member of
-    the group is in the answer, every partition of ``group.places()`` goes to exactly one member that subscribes to its
-    topic (or is pending for one), and nothing else is assigned. ``penstock.testing.check_assignor`` checks this.
+    It must return the same assignment for the same group in every process, because any member may be the leader. Every
+    member of the group is in the assignment; every partition of ``group.topic_partitions()`` goes to exactly one member
+    that subscribes to its topic (or is pending for one); nothing else is assigned. ``penstock.testing.check_assignor``
+    checks this.
     """
 
     @property
@@ -154,14 +155,14 @@ def _names(member: str, topics: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(topics))
 
 
-def _places(member: str, owned: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
-    places = tuple(owned)
+def _tps(member: str, owned: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
+    tps = tuple(owned)
     # In bulk, since a large group owns a million of them.
-    if places and not (set(map(type, places)) <= {tuple} and set(map(len, places)) == {2}):
+    if tps and not (set(map(type, tps)) <= {tuple} and set(map(len, tps)) == {2}):
         raise ConfigError(
             f"Member {member!r} owns something that is not a partition.", hint='Write each as ("orders", 0).'
         )
-    return places
+    return tps
 
 
 def _racks(racks: Iterable[Iterable[str]]) -> Iterable[frozenset[str]]:

@@ -24,16 +24,16 @@ class Layout:
             self.counts[name] = count
             self.total += count
 
-    def places(self) -> list[TopicPartition]:
-        places: list[TopicPartition] = []
+    def topic_partitions(self) -> list[TopicPartition]:
+        tps: list[TopicPartition] = []
         for name in self.topics:
-            places.extend(zip(repeat(name), range(self.counts[name])))
-        return places
+            tps.extend(zip(repeat(name), range(self.counts[name])))
+        return tps
 
-    def numbers(self, places: Iterable[TopicPartition]) -> list[int]:
+    def numbers(self, tps: Iterable[TopicPartition]) -> list[int]:
         """Those of the places that exist, as numbers."""
         starts, counts = self.starts, self.counts
-        return [starts[name] + number for name, number in places if name in counts and 0 <= number < counts[name]]
+        return [starts[name] + number for name, number in tps if name in counts and 0 <= number < counts[name]]
 
     def within_topic(self) -> list[int]:
         """The number of each partition within its topic."""

@@ -26,7 +26,7 @@ HEARTBEAT_SECONDS = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    place: TopicPartition
+    tp: TopicPartition
     source: str | None
     target: str
     reason: Reason
@@ -78,7 +78,7 @@ class Side:
 
     @property
     def spread(self) -> Spread:
-        return Spread.of([len(places) for places in self.partitions.values()])
+        return Spread.of([len(tps) for tps in self.partitions.values()])
 
     @property
     def lag(self) -> Spread:
@@ -133,11 +133,11 @@ def plan(
     """What the assignor would do to the group as it is, or as it would be after a change (see ``what_if``)."""
     target = remembering(group if changed is None else changed)
     after = assignor.assign(target).settled()
-    owners = {place: member.id for member in group.members for place in member.owned}
+    owners = {tp: member.id for member in group.members for tp in member.owned}
     moves = tuple(_moves(owners, after.owners(), target))
     there = {member.id for member in target.members}
     changes = bool(moves) or there != {member.id for member in group.members}
-    taken = [move.place for move in moves if move.source is not None]
+    taken = [move.tp for move in moves if move.source is not None]
     given_up = any(move.source in there for move in moves)
     return Plan(
         assignor=assignor.name,
@@ -151,10 +151,10 @@ def plan(
     )
 
 
-def _pause(group: Group, places: Collection[TopicPartition], rebalances: int, heartbeat: float) -> Pause:
-    seconds = heartbeat if places else 0.0
-    waiting = math.fsum(_figure(group, place, "rate") for place in places) * seconds
-    return Pause(len(places), rebalances, seconds, waiting)
+def _pause(group: Group, tps: Collection[TopicPartition], rebalances: int, heartbeat: float) -> Pause:
+    seconds = heartbeat if tps else 0.0
+    waiting = math.fsum(_figure(group, tp, "rate") for tp in tps) * seconds
+    return Pause(len(tps), rebalances, seconds, waiting)
 
 
 def _beyond_need(
@@ -186,47 +186,44 @@ def _remembering(member: Member) -> Member:
 def _moves(before: Mapping[TopicPartition, str], after: Mapping[TopicPartition, str], group: Group) -> Iterable[Move]:
     members = {member.id: member for member in group.members}
     had, gets = Counter(before.values()), Counter(after.values())
-    for place, target in sorted(after.items()):
-        source = before.get(place)
+    for tp, target in sorted(after.items()):
+        source = before.get(tp)
         if source is None:
-            yield Move(place, None, target, "new")
+            yield Move(tp, None, target, "new")
         elif source not in members:
-            yield Move(place, source, target, "owner left")
+            yield Move(tp, source, target, "owner left")
         elif source != target:
-            reason = _reason(group, place, members[source], members[target])
-            yield Move(place, source, target, reason or ("balance" if had[source] > gets[source] else "exchange"))
+            reason = _reason(group, tp, members[source], members[target])
+            yield Move(tp, source, target, reason or ("balance" if had[source] > gets[source] else "exchange"))
 
 
-def _reason(group: Group, place: TopicPartition, source: Member, target: Member) -> Reason | None:
-    if place[0] not in source.topics:
+def _reason(group: Group, tp: TopicPartition, source: Member, target: Member) -> Reason | None:
+    if tp[0] not in source.topics:
         return "unsubscribed"
-    nearer = _is_far(group, source, place) and target.rack is not None and not _is_far(group, target, place)
+    nearer = _is_far(group, source, tp) and target.rack is not None and not _is_far(group, target, tp)
     return "nearer" if nearer else None
 
 
 def _side(group: Group, partitions: Mapping[str, Sequence[TopicPartition]]) -> Side:
     def sums(figure: Literal["lag", "rate"]) -> dict[str, float]:
-        return {
-            member: math.fsum(_figure(group, place, figure) for place in places)
-            for member, places in partitions.items()
-        }
+        return {member: math.fsum(_figure(group, tp, figure) for tp in tps) for member, tps in partitions.items()}
 
     return Side(
-        partitions={member: tuple(places) for member, places in partitions.items()},
+        partitions={member: tuple(tps) for member, tps in partitions.items()},
         lags=sums("lag"),
         rates=sums("rate"),
-        far=sum(_is_far(group, member, place) for member in group.members for place in partitions.get(member.id, ())),
+        far=sum(_is_far(group, member, tp) for member in group.members for tp in partitions.get(member.id, ())),
     )
 
 
-def _figure(group: Group, place: TopicPartition, name: Literal["lag", "rate"]) -> float:
+def _figure(group: Group, tp: TopicPartition, name: Literal["lag", "rate"]) -> float:
     """Nothing where it is not known."""
-    topic = group.topics.get(place[0])
+    topic = group.topics.get(tp[0])
     known: Sequence[float] = () if topic is None else topic.lag if name == "lag" else topic.rate
-    return known[place[1]] if place[1] < len(known) else 0.0
+    return known[tp[1]] if tp[1] < len(known) else 0.0
 
 
-def _is_far(group: Group, member: Member, place: TopicPartition) -> bool:
-    topic = group.topics.get(place[0])
-    racks = topic.racks[place[1]] if topic and place[1] < len(topic.racks) else frozenset()
+def _is_far(group: Group, member: Member, tp: TopicPartition) -> bool:
+    topic = group.topics.get(tp[0])
+    racks = topic.racks[tp[1]] if topic and tp[1] < len(topic.racks) else frozenset()
     return bool(member.rack and racks) and member.rack not in racks

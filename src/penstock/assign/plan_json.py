@@ -50,13 +50,13 @@ def write_plan(made: Plan) -> dict[str, Any]:
 
 
 def _move(move: Move) -> dict[str, Any]:
-    topic, number = move.place
+    topic, number = move.tp
     return {"topic": topic, "partition": number, "from": move.source, "to": move.target, "why": move.reason}
 
 
 def _side(side: Side) -> dict[str, Any]:
     return {
-        "partitions": {member: _by_topic(places) for member, places in side.partitions.items()},
+        "partitions": {member: _by_topic(tps) for member, tps in side.partitions.items()},
         "lags": dict(side.lags),
         "rates": dict(side.rates),
         "spread": asdict(side.spread),
@@ -66,9 +66,9 @@ def _side(side: Side) -> dict[str, Any]:
     }
 
 
-def _by_topic(places: tuple[tuple[str, int], ...]) -> dict[str, list[int]]:
+def _by_topic(tps: tuple[tuple[str, int], ...]) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
-    for topic, number in sorted(places):
+    for topic, number in sorted(tps):
         found.setdefault(topic, []).append(number)
     return found
 
@@ -84,8 +84,8 @@ def _member(data: object) -> Member:
         raise ConfigError("A member has no id.", hint=_HINT)
     owned = _table(fields.get("owned", {}), f"owned of member {fields['id']!r}", None)
     try:
-        places = tuple((str(topic), int(number)) for topic, numbers in owned.items() for number in numbers)
-        return Member(**{**fields, "topics": _list(fields.get("topics", [])), "owned": places})
+        tps = tuple((str(topic), int(number)) for topic, numbers in owned.items() for number in numbers)
+        return Member(**{**fields, "topics": _list(fields.get("topics", [])), "owned": tps})
     except (TypeError, ValueError) as error:
         raise ConfigError(f"Member {fields['id']!r} cannot be read: {error}.", hint=_HINT) from error
 

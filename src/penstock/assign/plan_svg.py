@@ -48,7 +48,7 @@ class _Measure:
     figures: Callable[[Side], Mapping[str, float]]
 
 
-_PARTITIONS = _Measure("partitions", lambda side: {name: len(places) for name, places in side.partitions.items()})
+_PARTITIONS = _Measure("partitions", lambda side: {name: len(tps) for name, tps in side.partitions.items()})
 _LAG = _Measure("lag", lambda side: side.lags)
 _RATE = _Measure("records/s", lambda side: side.rates)
 
@@ -83,9 +83,9 @@ class _Panel:
         self._plan = plan
         self._names = names
         self._members = list(dict.fromkeys([*plan.before.partitions, *plan.after.partitions]))
-        self._places = sorted({*_owners(plan.before), *_owners(plan.after)})
-        self.cells = len(self._members) * len(self._places)
-        self._cell = max(_LEAST_CELL, min(_CELL, _GRID / max(1, len(self._places))))
+        self._tps = sorted({*_owners(plan.before), *_owners(plan.after)})
+        self.cells = len(self._members) * len(self._tps)
+        self._cell = max(_LEAST_CELL, min(_CELL, _GRID / max(1, len(self._tps))))
         self._row = max(_LEAST_ROW, min(_ROW, _ROWS / max(1, len(self._members))))
         shown = max((len(_short(names.get(name, name))) for name in self._members), default=0)
         self._left = shown * _LETTER + 14
@@ -105,7 +105,7 @@ class _Panel:
 
     def _headline(self) -> str:
         moves = len(self._plan.moves)
-        return f"{self._plan.assignor}: {moves} of {len(self._places)} partitions move"
+        return f"{self._plan.assignor}: {moves} of {len(self._tps)} partitions move"
 
     def _draw_grid(self, top: float) -> float:
         """Where the grid ends on the right."""
@@ -116,16 +116,16 @@ class _Panel:
                     _text(0, top + at * self._row + self._row / 2 + 4, _short(self._names.get(member, member)), "")
                 )
         x, topic = self._left, None
-        for place in self._places:
-            if place[0] != topic:
+        for tp in self._tps:
+            if tp[0] != topic:
                 x += _TOPIC_GAP if topic is not None else 0
-                topic = place[0]
-                room = sum(other[0] == topic for other in self._places) * self._cell
+                topic = tp[0]
+                room = sum(other[0] == topic for other in self._tps) * self._cell
                 self._add(_text(x, top - 24, _short(topic, max(3, int(room / _LETTER))), ""))
             if self._cell >= _READABLE:
-                self._add(_text(x + self._cell / 2, top - 7, str(place[1]), "small mid"))
+                self._add(_text(x + self._cell / 2, top - 7, str(tp[1]), "small mid"))
             for at, member in enumerate(self._members):
-                kind = _kind(before.get(place) == member, after.get(place) == member)
+                kind = _kind(before.get(tp) == member, after.get(tp) == member)
                 self._add(self._square(x, top + at * self._row, kind))
             x += self._cell
         return x
@@ -190,7 +190,7 @@ class _Panel:
 
 
 def _owners(side: Side) -> dict[TopicPartition, str]:
-    return {place: member for member, places in side.partitions.items() for place in places}
+    return {tp: member for member, tps in side.partitions.items() for tp in tps}
 
 
 def _kind(had: bool, has: bool) -> str:  # noqa: FBT001 - two sides of one thing

@@ -47,9 +47,9 @@ class Exchange:
         for seat, member in enumerate(members):
             alike = (member.rack, frozenset(member.topics))
             club = clubs.setdefault(alike, _Club(seat, member, defaultdict(list)))
-            for place in shares[member.id]:
-                kind = _Kind(readers[place[0]], racks_of(group.topics[place[0]], place[1]))
-                club.held[kind].append((seat, place))
+            for tp in shares[member.id]:
+                kind = _Kind(readers[tp[0]], racks_of(group.topics[tp[0]], tp[1]))
+                club.held[kind].append((seat, tp))
         self._clubs = list(clubs.values())
         # Each round with an exchange brings a partition nearer, and there are so many of them.
         for _ in range(sum(map(len, shares.values()))):
@@ -60,9 +60,9 @@ class Exchange:
         shares: dict[str, list[TopicPartition]] = {member: [] for member in self._ids}
         for club in self._clubs:
             for held in club.held.values():
-                for seat, place in held:
-                    shares[self._ids[seat]].append(place)
-        return {member: sorted(places) for member, places in shares.items()}
+                for seat, tp in held:
+                    shares[self._ids[seat]].append(tp)
+        return {member: sorted(tps) for member, tps in shares.items()}
 
     def _round(self) -> bool:
         exchanged = False
@@ -80,8 +80,8 @@ class Exchange:
                 continue
             there, back = giver.held[kind], taker.held[other]
             while there and back:
-                (seat, place), (other_seat, other_place) = there.pop(), back.pop()
-                taker.held[kind].append((other_seat, place))
-                giver.held[other].append((seat, other_place))
+                (seat, tp), (other_seat, other_tp) = there.pop(), back.pop()
+                taker.held[kind].append((other_seat, tp))
+                giver.held[other].append((seat, other_tp))
                 exchanged = True
         return exchanged

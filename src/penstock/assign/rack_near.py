@@ -42,7 +42,7 @@ def _share(group: Group) -> dict[str, list[TopicPartition]]:
 def _near_first(group: Group) -> dict[str, list[TopicPartition]]:
     """Share out partitions of the same topic and racks as topics of their own, to which only those near subscribe."""
     kinds: defaultdict[tuple[str, frozenset[str]], list[int]] = defaultdict(list)
-    for topic, number in group.places():
+    for topic, number in group.topic_partitions():
         kinds[topic, racks_of(group.topics[topic], number)].append(number)
     names = {f"{at:08}": kind for at, kind in enumerate(sorted(kinds, key=lambda kind: (kind[0], sorted(kind[1]))))}
     alias = {(kind[0], number): (name, at) for name, kind in names.items() for at, number in enumerate(kinds[kind])}
@@ -55,14 +55,13 @@ def _near_first(group: Group) -> dict[str, list[TopicPartition]]:
         replace(
             member,
             topics=tuple(wanted[member.id]),
-            owned=tuple(alias[place] for place in member.owned if place in alias),
+            owned=tuple(alias[tp] for tp in member.owned if tp in alias),
         )
         for member in group.members
     )
     shares = _share(Group(members, {name: Topic(len(kinds[kind])) for name, kind in names.items()}))
     return {
-        member: sorted((names[name][0], kinds[names[name]][at]) for name, at in places)
-        for member, places in shares.items()
+        member: sorted((names[name][0], kinds[names[name]][at]) for name, at in tps) for member, tps in shares.items()
     }
 
 

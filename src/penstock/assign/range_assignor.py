@@ -40,7 +40,7 @@ def _racks(members: Sequence[Member], seats: Sequence[int]) -> frozenset[str]:
 
 
 def _cut(layout: Layout, members: int, readers: dict[str, tuple[int, ...]]) -> list[list[TopicPartition]]:
-    places = layout.places()
+    tps = layout.topic_partitions()
     shares: list[list[TopicPartition]] = [[] for _ in range(members)]
     start = 0
     # Neighbouring topics that are cut alike are cut together, since a large group has a million stretches.
@@ -50,18 +50,18 @@ def _cut(layout: Layout, members: int, readers: dict[str, tuple[int, ...]]) -> l
         at = start
         for seat in range(min(count, len(seats))):
             stretch = length + (seat < extra)
-            shares[seats[seat]].extend(_every(places, at, end, count, stretch))
+            shares[seats[seat]].extend(_every(tps, at, end, count, stretch))
             at += stretch
         start = end
     return shares
 
 
-def _every(places: list[TopicPartition], at: int, end: int, count: int, stretch: int) -> list[TopicPartition]:
+def _every(tps: list[TopicPartition], at: int, end: int, count: int, stretch: int) -> list[TopicPartition]:
     """The stretch that begins there, and the same one of each further topic up to the end."""
     topics = (end - at + count - 1) // count
     if stretch >= topics:
-        return [place for first in range(at, end, count) for place in places[first : first + stretch]]
-    woven: list[TopicPartition] = [places[at]] * (topics * stretch)
+        return [tp for first in range(at, end, count) for tp in tps[first : first + stretch]]
+    woven: list[TopicPartition] = [tps[at]] * (topics * stretch)
     for column in range(stretch):
-        woven[column::stretch] = places[at + column : end : count]
+        woven[column::stretch] = tps[at + column : end : count]
     return woven

@@ -20,17 +20,17 @@ class RoundRobin:
     def assign(self, group: Group) -> Assignment:
         members = in_member_order(group.members)
         layout = Layout(group)
-        places = layout.places()
+        tps = layout.topic_partitions()
         players = subscribers(members, layout.topics)
-        hands: list[list[TopicPartition]] = [[] for _ in members]
+        ownership: list[list[TopicPartition]] = [[] for _ in members]
         turn, start = 0, 0
         # Neighbouring topics with the same players are one pile of cards.
         for seats, topics in groupby(layout.topics, key=players.__getitem__):
             pile = sum(layout.counts[topic] for topic in topics)
             end, first = start + pile, bisect_left(seats, turn)
             for card in range(min(pile, len(seats))):
-                hands[seats[(first + card) % len(seats)]].extend(places[start + card : end : len(seats)])
+                ownership[seats[(first + card) % len(seats)]].extend(tps[start + card : end : len(seats)])
             turn = seats[(first + pile - 1) % len(seats)] + 1
             start = end
-        by_id = {member.id: hand for member, hand in zip(members, hands, strict=True)}
+        by_id = {member.id: hand for member, hand in zip(members, ownership, strict=True)}
         return Assignment({member.id: by_id[member.id] for member in group.members})

@@ -24,31 +24,31 @@ class TopicSpread:
         readers = subscribers(members, assignable(group))
         keeper: dict[TopicPartition, int] = {}
         for seat, member in enumerate(members):
-            for place in member.owned:
-                if place[0] in member.topics:
-                    keeper.setdefault(place, seat)
-        hands: list[list[TopicPartition]] = [[] for _ in members]
+            for tp in member.owned:
+                if tp[0] in member.topics:
+                    keeper.setdefault(tp, seat)
+        ownership: list[list[TopicPartition]] = [[] for _ in members]
         for topic, seats in readers.items():
-            places = [(topic, number) for number in range(group.topics[topic].partitions)]
-            _spread(places, seats, keeper, hands)
-        by_id = {member.id: hand for member, hand in zip(members, hands, strict=True)}
+            tps = [(topic, number) for number in range(group.topics[topic].partitions)]
+            _spread(tps, seats, keeper, ownership)
+        by_id = {member.id: hand for member, hand in zip(members, ownership, strict=True)}
         return Assignment({member.id: by_id[member.id] for member in group.members})
 
 
 def _spread(
-    places: list[TopicPartition],
+    tps: list[TopicPartition],
     seats: Sequence[int],
     keeper: dict[TopicPartition, int],
-    hands: list[list[TopicPartition]],
+    ownership: list[list[TopicPartition]],
 ) -> None:
     kept: dict[int, list[TopicPartition]] = {seat: [] for seat in seats}
-    for place in places:
-        if place in keeper:
-            kept[keeper[place]].append(place)
-    least, extra = divmod(len(places), len(seats))
-    by_need = sorted(seats, key=lambda seat: (len(hands[seat]), -len(kept[seat]), seat))
+    for tp in tps:
+        if tp in keeper:
+            kept[keeper[tp]].append(tp)
+    least, extra = divmod(len(tps), len(seats))
+    by_need = sorted(seats, key=lambda seat: (len(ownership[seat]), -len(kept[seat]), seat))
     quota = {seat: least + (at < extra) for at, seat in enumerate(by_need)}
-    stays = {place for seat in seats for place in kept[seat][: quota[seat]]}
+    stays = {tp for seat in seats for tp in kept[seat][: quota[seat]]}
     room = iter([seat for seat in by_need for _ in range(quota[seat] - len(kept[seat]))])
-    for place in places:
-        hands[keeper[place] if place in stays else next(room)].append(place)
+    for tp in tps:
+        ownership[keeper[tp] if tp in stays else next(room)].append(tp)

@@ -12,15 +12,15 @@ def faults(group: Group, assignment: Assignment) -> list[str]:
         found.append("the members are not those of the group")
     topics = {member.id: set(member.topics) for member in group.members}
     settled = assignment.settled()
-    given = Counter(place for places in settled.partitions.values() for place in places)
-    found += [f"{place} is given {times} times" for place, times in given.items() if times > 1]
-    wanted = set(group.places())
-    found += [f"{place} does not exist or is not wanted" for place in given if place not in wanted]
-    found += [f"{place} is given to nobody" for place in wanted if place not in given]
+    given = Counter(tp for tps in settled.partitions.values() for tp in tps)
+    found += [f"{tp} is given {times} times" for tp, times in given.items() if times > 1]
+    wanted = set(group.topic_partitions())
+    found += [f"{tp} does not exist or is not wanted" for tp in given if tp not in wanted]
+    found += [f"{tp} is given to nobody" for tp in wanted if tp not in given]
     found += [
-        f"{member} gets {place} without a subscription"
-        for member, places in settled.partitions.items()
-        for place in places
-        if place[0] not in topics.get(member, ())
+        f"{member} gets {tp} without a subscription"
+        for member, tps in settled.partitions.items()
+        for tp in tps
+        if tp[0] not in topics.get(member, ())
     ]
     return found

@@ -13,7 +13,7 @@ from fastavro.types import Schema as Parsed
 
 from penstock.codecs.avro_errors import refuse_deep, refuse_unbounded, why_not, why_unwritable
 from penstock.codecs.avro_schemas import as_json, is_recursive, names_of
-from penstock.codecs.registry_client import RegistryDesk
+from penstock.codecs.registry_client import RegistryClient
 from penstock.codecs.schema_codec import Decode, SchemaCodec, Writer, as_references, require_type
 from penstock.core.failures.outcome import Undecodable
 from penstock.core.records.record import Header
@@ -30,8 +30,8 @@ _SAFE_LENGTH = 1000
 class AvroCodec(SchemaCodec):
     _format: Avro
 
-    def __init__(self, format_: Avro, desk: RegistryDesk | None, *, field: Field, topic: str | None) -> None:
-        super().__init__(format_, desk, field=field, topic=topic)
+    def __init__(self, format_: Avro, client: RegistryClient | None, *, field: Field, topic: str | None) -> None:
+        super().__init__(format_, client, field=field, topic=topic)
         self._text = None if format_.schema is None else str(format_.schema)
         self._schema: Parsed | None = None
         if self._text is not None and not format_.references:
@@ -48,19 +48,19 @@ class AvroCodec(SchemaCodec):
 
     def _own(self) -> Parsed | None:
         """The schema of the format; where it refers to others, they are asked for when it is first needed."""
-        text, desk = self._text, self._desk
-        if self._schema is None and text is not None and desk is not None:
+        text, client = self._text, self._client
+        if self._schema is None and text is not None and client is not None:
             schema = Schema(text, AVRO, as_references(self._format.references))
-            self._schema = desk.declared("Avro", lambda: _parsed(text, _referred(schema, desk)))
+            self._schema = client.declared("Avro", lambda: _parsed(text, _referred(schema, client)))
         return self._schema
 
-    def _decoder(self, desk: RegistryDesk, writer: Schema, stamp: bytes) -> Decode:  # noqa: ARG002 - others need it
+    def _decoder(self, client: RegistryClient, writer: Schema, stamp: bytes) -> Decode:  # noqa: ARG002 - others need it
         require_type(writer, AVRO)
-        return _decode_by(_parsed(str(writer.schema_str), _referred(writer, desk)), self._own())
+        return _decode_by(_parsed(str(writer.schema_str), _referred(writer, client)), self._own())
 
-    def _writer(self, desk: RegistryDesk, writer: Schema, stamp: bytes) -> Writer:  # noqa: ARG002 - others need it
+    def _writer(self, client: RegistryClient, writer: Schema, stamp: bytes) -> Writer:  # noqa: ARG002 - others need it
         require_type(writer, AVRO)
-        parsed = _parsed(str(writer.schema_str), _referred(writer, desk))
+        parsed = _parsed(str(writer.schema_str), _referred(writer, client))
         refuse_unbounded(parsed)
         if is_recursive(parsed):
             raise Undecodable("its schema refers to itself, for which Spark has no columns: read it in a handler")
@@ -90,11 +90,11 @@ class AvroCodec(SchemaCodec):
             raise ValueError(why_unwritable(plain, schema, error)) from error
         return stream.getvalue()
 
-    def _register(self, desk: RegistryDesk) -> tuple[bytes, tuple[Header, ...]]:
+    def _register(self, client: RegistryClient) -> tuple[bytes, tuple[Header, ...]]:
         schema = self._own()
         name = str(schema["name"]) if isinstance(schema, Mapping) and "name" in schema else str(schema)
         written = Schema(str(self._text), AVRO, as_references(self._format.references))
-        return self._stamped(desk, self._subject(name), written)
+        return self._stamped(client, self._subject(name), written)
 
 
 def _decode_by(writer: Any, reader: Any) -> Decode:
@@ -156,7 +156,7 @@ def _parsed(text: str, referred: Mapping[str, Any]) -> Parsed:
     return load_schema("$root", repo=_Repository({**referred, "$root": json.loads(text)}))
 
 
-def _referred(schema: Schema, desk: RegistryDesk) -> dict[str, Any]:
+def _referred(schema: Schema, client: RegistryClient) -> dict[str, Any]:
     """All that a schema refers to, by name; each is fetched once."""
     found: dict[str, Any] = {}
     open_references = list(schema.references or ())
@@ -164,7 +164,7 @@ def _referred(schema: Schema, desk: RegistryDesk) -> dict[str, Any]:
         reference = open_references.pop()
         if reference.name in found:
             continue
-        inner = desk.version(str(reference.subject), int(reference.version or 0))
+        inner = client.version(str(reference.subject), int(reference.version or 0))
         content = found[str(reference.name)] = json.loads(str(inner.schema_str))
         found.update(dict.fromkeys(names_of(content), content))
         open_references += inner.references or ()

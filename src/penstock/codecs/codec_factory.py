@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
-from penstock.app import App, Arguments, Reading, reader_by
+from penstock.app import App, Arguments, RecordAdapter, reader_by
 from penstock.core.records.record import Record
 from penstock.core.settings import Registry, registry_of
 from penstock.errors import ConfigError, SetupError
@@ -35,12 +35,12 @@ def codec_of(format_: Format, *, registry: Registry | None, field: Field, topic:
             f"{name} needs a library that is not installed: {error.name}.",
             hint=f"Install it: pip install 'penstock[{extra}]'.",
         ) from error
-    desk: Any = None
+    client: Any = None
     if format_.schema_id is not None and chosen is not None:
-        from penstock.codecs.registry_client import desk_of  # noqa: PLC0415 - needs what the extras bring
+        from penstock.codecs.registry_client import registry_client_of  # noqa: PLC0415 - needs what the extras bring
 
-        desk = desk_of(chosen)
-    return make(format_, desk, field=field, topic=topic)
+        client = registry_client_of(chosen)
+    return make(format_, client, field=field, topic=topic)
 
 
 def _maker(format_: Format) -> Callable[..., Codec]:
@@ -61,7 +61,7 @@ def _maker(format_: Format) -> Callable[..., Codec]:
             raise ConfigError(f"{type(format_).__name__} is no format.", hint="Use Avro, JsonSchema or Protobuf.")
 
 
-RECORDS = Reading(codec_of=codec_of)
+RECORDS = RecordAdapter(codec_of=codec_of)
 
 
 def decoder_of(

@@ -11,7 +11,7 @@ from jsonschema.validators import validator_for
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT7
 
-from penstock.codecs.registry_client import RegistryDesk
+from penstock.codecs.registry_client import RegistryClient
 from penstock.codecs.schema_codec import Decode, SchemaCodec, Writer, as_references, require_type
 from penstock.core.failures.outcome import Undecodable
 from penstock.core.records.record import Header
@@ -27,8 +27,8 @@ _SHOWN = 200
 class JsonSchemaCodec(SchemaCodec):
     _format: JsonSchema
 
-    def __init__(self, format_: JsonSchema, desk: RegistryDesk | None, *, field: Field, topic: str | None) -> None:
-        super().__init__(format_, desk, field=field, topic=topic)
+    def __init__(self, format_: JsonSchema, client: RegistryClient | None, *, field: Field, topic: str | None) -> None:
+        super().__init__(format_, client, field=field, topic=topic)
         self._text = None if format_.schema is None else str(format_.schema)
         self._validator: Validator | None = None
         if self._text is not None and not format_.references:
@@ -38,19 +38,19 @@ class JsonSchemaCodec(SchemaCodec):
 
     def _own(self) -> Validator | None:
         """What the format checks by; where its schema refers to others, they are asked for when it is first needed."""
-        text, desk = self._text, self._desk
-        if self._validator is None and text is not None and desk is not None:
-            self._validator = desk.declared("JsonSchema", lambda: _validator(self._written(text), desk))
+        text, client = self._text, self._client
+        if self._validator is None and text is not None and client is not None:
+            self._validator = client.declared("JsonSchema", lambda: _validator(self._written(text), client))
         return self._validator
 
     def _written(self, text: str) -> Schema:
         return Schema(text, JSON, as_references(self._format.references))
 
-    def _decoder(self, desk: RegistryDesk, writer: Schema, stamp: bytes) -> Decode:  # noqa: ARG002 - others need it
+    def _decoder(self, client: RegistryClient, writer: Schema, stamp: bytes) -> Decode:  # noqa: ARG002 - others need it
         require_type(writer, JSON)
-        return _decode_by(self._own() or _validator(writer, desk))
+        return _decode_by(self._own() or _validator(writer, client))
 
-    def _writer(self, desk: RegistryDesk, writer: Schema, stamp: bytes) -> Writer:  # noqa: ARG002 - others need it
+    def _writer(self, client: RegistryClient, writer: Schema, stamp: bytes) -> Writer:  # noqa: ARG002 - others need it
         require_type(writer, JSON)
         return Writer()
 
@@ -66,8 +66,8 @@ class JsonSchemaCodec(SchemaCodec):
             raise ValueError(fault)
         return msgspec.json.encode(plain)
 
-    def _register(self, desk: RegistryDesk) -> tuple[bytes, tuple[Header, ...]]:
-        return self._stamped(desk, self._subject(self._title), self._written(str(self._text)))
+    def _register(self, client: RegistryClient) -> tuple[bytes, tuple[Header, ...]]:
+        return self._stamped(client, self._subject(self._title), self._written(str(self._text)))
 
 
 def _title(text: str | None, format_: JsonSchema) -> str:
@@ -122,8 +122,8 @@ def _checked(text: str) -> Validator:
         ) from error
 
 
-def _validator(schema: Schema, desk: RegistryDesk) -> Validator:
-    return _validator_of(json.loads(str(schema.schema_str)), _referred(schema, desk))
+def _validator(schema: Schema, client: RegistryClient) -> Validator:
+    return _validator_of(json.loads(str(schema.schema_str)), _referred(schema, client))
 
 
 def _validator_of(content: Any, registry: "Registry[Any]") -> Validator:
@@ -132,7 +132,7 @@ def _validator_of(content: Any, registry: "Registry[Any]") -> Validator:
     return kind(content, registry=registry)
 
 
-def _referred(schema: Schema, desk: RegistryDesk) -> "Registry[Any]":
+def _referred(schema: Schema, client: RegistryClient) -> "Registry[Any]":
     """All that a schema refers to, by name. Nothing else is fetched, wherever a ``$ref`` may point."""
     found: Registry[Any] = Registry()
     seen = set()
@@ -142,7 +142,7 @@ def _referred(schema: Schema, desk: RegistryDesk) -> "Registry[Any]":
         if reference.name in seen:
             continue
         seen.add(reference.name)
-        inner = desk.version(str(reference.subject), int(reference.version or 0))
+        inner = client.version(str(reference.subject), int(reference.version or 0))
         content = json.loads(str(inner.schema_str))
         found = found.with_resource(str(reference.name), Resource.from_contents(content, default_specification=DRAFT7))
         open_references += inner.references or ()

@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError, Message
 
 from penstock.codecs.proto_file import Messages, name_at, place_of, read_messages
 from penstock.codecs.protobuf_errors import why_not
-from penstock.codecs.registry_client import RegistryDesk
+from penstock.codecs.registry_client import RegistryClient
 from penstock.codecs.schema_codec import Decode, SchemaCodec, Writer, require_type
 from penstock.codecs.wire_format import ID_LENGTH, stamp_length
 from penstock.core.failures.outcome import Undecodable
@@ -32,8 +32,8 @@ class ProtobufCodec(SchemaCodec):
 
     _format: Protobuf
 
-    def __init__(self, format_: Protobuf, desk: RegistryDesk | None, *, field: Field, topic: str | None) -> None:
-        super().__init__(format_, desk, field=field, topic=topic)
+    def __init__(self, format_: Protobuf, client: RegistryClient | None, *, field: Field, topic: str | None) -> None:
+        super().__init__(format_, client, field=field, topic=topic)
         self._message: type[Message] = format_.message
         self._descriptor: Descriptor = format_.message.DESCRIPTOR
         self._parse = _parser(format_.message)
@@ -41,7 +41,7 @@ class ProtobufCodec(SchemaCodec):
         self._leads: set[bytes] = set()
         self._reach = 0
 
-    def _decoder(self, desk: RegistryDesk, writer: Schema, stamp: bytes) -> Decode:
+    def _decoder(self, client: RegistryClient, writer: Schema, stamp: bytes) -> Decode:
         require_type(writer, PROTOBUF)
         messages, wanted, parse = _messages_of(str(writer.schema_str)), _name_within(self._descriptor), self._parse
         indexes = place_of(messages, wanted)
@@ -52,7 +52,7 @@ class ProtobufCodec(SchemaCodec):
 
         begins_usually = ID_LENGTH + len(usual)
         if usual and len(stamp) == ID_LENGTH:
-            self._note_lead(stamp + usual, desk.capacity)
+            self._note_lead(stamp + usual, client.capacity)
 
         def decode(data: bytes, start: int) -> Any:
             if start == 0:
@@ -82,7 +82,7 @@ class ProtobufCodec(SchemaCodec):
         convert: Callable[[Any], Any] | None,
     ) -> Callable[[Any], Any]:
         usual = super().reader(raw_of, headers_of, null=null, convert=convert)
-        if self._desk is None or convert is not None or _has_required(self._descriptor, set()):
+        if self._client is None or convert is not None or _has_required(self._descriptor, set()):
             return usual
         leads, parse, reach = self._leads, self._message.FromString, self._reach
         last = b"\xff"  # no lead begins so
@@ -107,7 +107,7 @@ class ProtobufCodec(SchemaCodec):
 
         return read
 
-    def _writer(self, desk: RegistryDesk, writer: Schema, stamp: bytes) -> Writer:  # noqa: ARG002 - others need it
+    def _writer(self, client: RegistryClient, writer: Schema, stamp: bytes) -> Writer:  # noqa: ARG002 - others need it
         require_type(writer, PROTOBUF)
         messages, wanted = _messages_of(str(writer.schema_str)), _name_within(self._descriptor)
         if len(stamp) > stamp_length(stamp):
@@ -138,21 +138,21 @@ class ProtobufCodec(SchemaCodec):
             raise TypeError(f"expected a {self._descriptor.full_name}, got {type(value).__name__}")
         return bytes(value.SerializeToString())
 
-    def _register(self, desk: RegistryDesk) -> tuple[bytes, tuple[Header, ...]]:
-        schema = self._schema_of(desk, self._descriptor.file)
+    def _register(self, client: RegistryClient) -> tuple[bytes, tuple[Header, ...]]:
+        schema = self._schema_of(client, self._descriptor.file)
         return self._stamped(
-            desk, self._subject(self._descriptor.full_name), schema, _write_indexes(_indexes_of(self._descriptor))
+            client, self._subject(self._descriptor.full_name), schema, _write_indexes(_indexes_of(self._descriptor))
         )
 
-    def _schema_of(self, desk: RegistryDesk, file: FileDescriptor) -> Schema:
+    def _schema_of(self, client: RegistryClient, file: FileDescriptor) -> Schema:
         """The file as a schema, with references to those that it imports; each of them is a subject by its path."""
         references = []
         for imported in file.dependencies:
             if imported.name.startswith(_BUILT_IN):
                 continue
-            inner = self._schema_of(desk, imported)
-            registered = desk.registered(imported.name, inner, register=self._format.register)
-            version = registered.version or desk.registered(imported.name, inner, register=False).version
+            inner = self._schema_of(client, imported)
+            registered = client.registered(imported.name, inner, register=self._format.register)
+            version = registered.version or client.registered(imported.name, inner, register=False).version
             references.append(SchemaReference(imported.name, imported.name, version))
         return Schema(base64.b64encode(file.serialized_pb).decode(), PROTOBUF, references)
 

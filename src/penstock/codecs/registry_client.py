@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from confluent_kafka.schema_registry import RegisteredSchema, Schema, SchemaRegistryClient, SchemaRegistryError
 
-from penstock.core.failures.outcome import Away, Undecodable
+from penstock.core.failures.outcome import DependencyUnavailable, Undecodable
 from penstock.core.settings import Registry
 from penstock.errors import ConfigError
 
@@ -38,7 +38,7 @@ class RefusedError(Exception):
         self.is_missing = is_missing
 
 
-class RegistryDesk:
+class RegistryClient:
     """Where codecs of one process ask one registry. What is asked for again and again, they remember themselves.
 
     Threads that ask at the same moment wait for one another: the first fetches what the others find remembered; and
@@ -99,7 +99,7 @@ class RegistryDesk:
     def registered(self, subject: str, schema: Schema, *, register: bool) -> RegisteredSchema:
         """The registration that records are written with; where there is none, they wait until there is."""
         if wait := self._unknown_for((subject, schema, register)):
-            raise Away(self._unregistered[subject], wait)
+            raise DependencyUnavailable(self._unregistered[subject], wait)
         ask = self._client.register_schema_full_response if register else self._client.lookup_schema
         try:
             return self._ask(ask, subject, schema)
@@ -112,19 +112,19 @@ class RegistryDesk:
                 )
             self._unregistered[subject] = problem
             self._note_unknown((subject, schema, register), _UNREGISTERED_SECONDS)
-            raise Away(problem, _UNREGISTERED_SECONDS) from None
+            raise DependencyUnavailable(problem, _UNREGISTERED_SECONDS) from None
 
     def declared(self, format_name: str, make: Callable[[], T]) -> T:
         """What ``make`` makes of a declared schema and what it refers to. No record is to blame for those."""
         try:
             return make()
-        except Away:
+        except DependencyUnavailable:
             raise
         except Exception as error:
             problem = (
                 f"the schema of {format_name} cannot be used with its references from the registry at {self}: {error}"
             )
-            raise Away(problem, _UNREGISTERED_SECONDS) from error
+            raise DependencyUnavailable(problem, _UNREGISTERED_SECONDS) from error
 
     def forget(self) -> None:
         """Let go of what the client itself remembers, which has no bound of its own."""
@@ -134,7 +134,7 @@ class RegistryDesk:
         with self._asking:
             wait = self._rests_until - time.monotonic()
             if wait > 0:
-                raise Away(self._reason, wait)
+                raise DependencyUnavailable(self._reason, wait)
             try:
                 answer = question(*arguments)
             except SchemaRegistryError as error:
@@ -157,18 +157,18 @@ class RegistryDesk:
         text = self._registry.scrubbed(str(error.error_message))[:200]
         return f"{text} (HTTP {error.http_status_code})"
 
-    def _away(self, reason: str) -> Away:
+    def _away(self, reason: str) -> DependencyUnavailable:
         self._reason = reason
         self._rests_until = time.monotonic() + self._rest
-        away = Away(reason, self._rest)
+        away = DependencyUnavailable(reason, self._rest)
         self._rest = min(self._rest * 2, _LONGEST_REST)
         return away
 
 
 @lru_cache(maxsize=32)
-def desk_of(registry: Registry) -> RegistryDesk:
+def registry_client_of(registry: Registry) -> RegistryClient:
     """One for all codecs of this process that use the same registry."""
-    return RegistryDesk(registry)
+    return RegistryClient(registry)
 
 
 def _make_client(registry: Registry) -> SchemaRegistryClient:

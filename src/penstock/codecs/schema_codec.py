@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 from confluent_kafka.schema_registry import Schema, SchemaReference
 
-from penstock.codecs.registry_client import RefusedError, RegistryDesk
+from penstock.codecs.registry_client import RefusedError, RegistryClient
 from penstock.codecs.wire_format import HEADERS, ID_LENGTH, schema_id_of, stamp_in, stamped
-from penstock.core.failures.outcome import Away, Undecodable
+from penstock.core.failures.outcome import DependencyUnavailable, Undecodable
 from penstock.core.records.record import Header
 from penstock.serde import Field, Format, Headers, Reference
 
@@ -37,22 +37,22 @@ class SchemaCodec(ABC):
     Threads share it without a lock: a dict's own operations are atomic, and a decoder made twice does no harm.
     """
 
-    def __init__(self, format_: Format, desk: RegistryDesk | None, *, field: Field, topic: str | None) -> None:
+    def __init__(self, format_: Format, client: RegistryClient | None, *, field: Field, topic: str | None) -> None:
         self._format = format_
-        self._desk = desk
+        self._client = client
         self._field = field
         self._topic = topic
         self._header = HEADERS[field]
         self._decoders: dict[bytes, Decode] = {}
         self._bare: Decode | None = None
-        self._stamp: _Written | None = None if desk is not None else (b"", ())
+        self._stamp: _Written | None = None if client is not None else (b"", ())
 
     @abstractmethod
-    def _decoder(self, desk: RegistryDesk, writer: Schema, stamp: bytes) -> Decode:
+    def _decoder(self, client: RegistryClient, writer: Schema, stamp: bytes) -> Decode:
         """How to decode what was written with this schema."""
 
     @abstractmethod
-    def _writer(self, desk: RegistryDesk, writer: Schema, stamp: bytes) -> Writer:
+    def _writer(self, client: RegistryClient, writer: Schema, stamp: bytes) -> Writer:
         """The same for another library."""
 
     @abstractmethod
@@ -63,15 +63,15 @@ class SchemaCodec(ABC):
     def _encoded(self, value: Any) -> bytes: ...
 
     @abstractmethod
-    def _register(self, desk: RegistryDesk) -> _Written:
+    def _register(self, client: RegistryClient) -> _Written:
         """Ask the registry for what says the schema that is written with."""
 
     def decode(self, data: bytes, headers: Headers) -> Any:
-        if self._desk is None:
+        if self._client is None:
             decode = self._bare = self._bare or self._bare_decoder()
             return decode(data, 0)
         stamp, start = stamp_in(data, headers, self._header)
-        return (self._decoders.get(stamp) or self._meet(self._desk, stamp))(data, start)
+        return (self._decoders.get(stamp) or self._meet(self._client, stamp))(data, start)
 
     def reader(
         self,
@@ -82,24 +82,24 @@ class SchemaCodec(ABC):
         convert: Callable[[Any], Any] | None,
     ) -> Callable[[Any], Any]:
         """What ``decode`` does, written out: this runs for every record, and each call inside of it is felt."""
-        desk, decoders, header, meet, decode = self._desk, self._decoders, self._header, self._meet, self.decode
+        client, decoders, header, meet, decode = self._client, self._decoders, self._header, self._meet, self.decode
 
         def read(record: Any) -> Any:
             raw = raw_of(record)
             if raw is None:
                 return null()
-            if desk is None:
+            if client is None:
                 value = decode(raw, None)
             else:
                 headers = headers_of(record)
                 stamp, start = stamp_in(raw, headers, header) if headers else (raw[:ID_LENGTH], ID_LENGTH)
-                value = (decoders.get(stamp) or meet(desk, stamp))(raw, start)
+                value = (decoders.get(stamp) or meet(client, stamp))(raw, start)
             return value if convert is None else convert(value)
 
         return read
 
     def is_known(self, data: bytes, headers: Headers) -> bool:
-        return self._desk is None or stamp_in(data, headers, self._header)[0] in self._decoders
+        return self._client is None or stamp_in(data, headers, self._header)[0] in self._decoders
 
     def encode(self, value: Any) -> _Written:
         encoded = self._encoded(value)
@@ -114,12 +114,12 @@ class SchemaCodec(ABC):
         self._get_stamp()
 
     def _get_stamp(self) -> _Written:
-        if self._stamp is None and self._desk is not None:
-            self._stamp = self._register(self._desk)
+        if self._stamp is None and self._client is not None:
+            self._stamp = self._register(self._client)
         return self._stamp or (b"", ())
 
-    def _stamped(self, desk: RegistryDesk, subject: str, schema: Schema, suffix: bytes = b"") -> _Written:
-        registered = desk.registered(subject, schema, register=self._format.register)
+    def _stamped(self, client: RegistryClient, subject: str, schema: Schema, suffix: bytes = b"") -> _Written:
+        registered = client.registered(subject, schema, register=self._format.register)
         return stamped(registered, self._header if self._format.schema_id == "headers" else None, suffix)
 
     def _subject(self, record_name: str) -> str:
@@ -130,34 +130,34 @@ class SchemaCodec(ABC):
 
     def writer(self, stamp: bytes) -> Writer:
         """What was written with this stamp. Raises what decoding such a value would raise."""
-        if self._desk is None:
+        if self._client is None:
             return Writer()
-        return self._made_for(self._desk, stamp, self._writer)
+        return self._made_for(self._client, stamp, self._writer)
 
     def stamps(self, topic: str) -> Iterator[bytes]:
         """Those that values of this topic may well have, by what the registry has under the topic's subject."""
-        if self._desk is not None:
-            for schema_id in self._desk.ids(f"{topic}-{self._field}"):
+        if self._client is not None:
+            for schema_id in self._client.ids(f"{topic}-{self._field}"):
                 yield b"\x00" + schema_id.to_bytes(ID_LENGTH - 1, "big")
 
-    def _meet(self, desk: RegistryDesk, stamp: bytes) -> Decode:
-        made = self._made_for(desk, stamp, self._decoder)
-        if len(self._decoders) >= desk.capacity:
+    def _meet(self, client: RegistryClient, stamp: bytes) -> Decode:
+        made = self._made_for(client, stamp, self._decoder)
+        if len(self._decoders) >= client.capacity:
             self._decoders.clear()
-            desk.forget()
+            client.forget()
         self._decoders[stamp] = made
         return made
 
-    def _made_for(self, desk: RegistryDesk, stamp: bytes, make: Callable[[RegistryDesk, Schema, bytes], T]) -> T:
+    def _made_for(self, client: RegistryClient, stamp: bytes, make: Callable[[RegistryClient, Schema, bytes], T]) -> T:
         schema_id = schema_id_of(stamp, self._field)
-        writer = desk.schema(schema_id)
+        writer = client.schema(schema_id)
         try:
-            return make(desk, writer, stamp)
-        except (Undecodable, Away):
+            return make(client, writer, stamp)
+        except (Undecodable, DependencyUnavailable):
             raise
         except RefusedError as error:
             raise Undecodable(
-                f"the schema {schema_id} refers to one that the registry at {desk} does not have"
+                f"the schema {schema_id} refers to one that the registry at {client} does not have"
             ) from error
         except Exception as error:
             raise Undecodable(f"the schema {schema_id} cannot be used: {error}") from error

@@ -196,8 +196,8 @@ def _run_on_spark(app: App, brokers: str, emit: Callable[[Event], None], stop: t
 
 
 def _report(engine: str, handler: Handler, cluster: Cluster, stopped: Stopped) -> EngineReport:
-    places = cluster.places(handler.topics)
-    ends, committed = cluster.end_offsets(places), cluster.committed(handler.group, places)
+    tps = cluster.topic_partitions(handler.topics)
+    ends, committed = cluster.end_offsets(tps), cluster.committed(handler.group, tps)
     output, dead_letters = str(handler.to), str(handler.dead_letter)
     return EngineReport(
         engine=engine,
@@ -208,12 +208,12 @@ def _report(engine: str, handler: Handler, cluster: Cluster, stopped: Stopped) -
         in_output=_size(cluster, output),
         in_dead_letters=_size(cluster, dead_letters),
         seconds=stopped.seconds,
-        partitions=tuple(PartitionReport(place[1], ends[place], committed.get(place)) for place in places),
+        partitions=tuple(PartitionReport(tp[1], ends[tp], committed.get(tp)) for tp in tps),
     )
 
 
 def _size(cluster: Cluster, topic: str) -> int:
-    return sum(cluster.end_offsets(cluster.places([topic])).values())
+    return sum(cluster.end_offsets(cluster.topic_partitions([topic])).values())
 
 
 def _judge(cluster: Cluster, source: str, count: int, reports: Sequence[EngineReport], show: Show) -> DemoReport:

@@ -7,10 +7,10 @@ from penstock.app import Handler
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports.events import Event, Joining
 from penstock.core.reports.joining import MemberAssignment, why_joining_takes, why_partitions_are_missing
-from penstock.engine.member import Crew, Member, session_seconds
-from penstock.engine.observe.event_merger import Voices
+from penstock.engine.member import Member, SharedState, session_seconds
+from penstock.engine.observe.event_merger import EventMerger
 from penstock.engine.share import ShareMember
-from penstock.kafka import Cluster, source_lag, source_places
+from penstock.kafka import Cluster, source_lag, source_partitions
 from penstock.kafka.admin.consumer_groups import GroupDescription
 from penstock.kafka.admin.describe_group import describe_group
 
@@ -19,7 +19,7 @@ _FIRST_NOTICE_SECONDS = 3.0
 _NEXT_NOTICE_SECONDS = 10.0
 
 
-class Team:
+class HandlerMembers:
     def __init__(
         self,
         handler: Handler,
@@ -34,23 +34,23 @@ class Team:
         self._emit = emit
         self._started = self._next_notice = time.monotonic()
         self._waits_to_join = not (handler.is_shared or handler.partitions)
-        self._sources = source_places(handler, cluster)
-        self._places = [*self._sources, *cluster.places(handler.delayed)]
-        self._ends = cluster.end_offsets(self._places) if until_caught_up else None
-        self._crew = Crew()
+        self._sources = source_partitions(handler, cluster)
+        self._tps = [*self._sources, *cluster.topic_partitions(handler.delayed)]
+        self._ends = cluster.end_offsets(self._tps) if until_caught_up else None
+        self._shared = SharedState()
         self._topic_ids = cluster.topic_ids(self._topics)
         self._epochs: dict[TopicPartition, tuple[Member | ShareMember, int]] = {}
-        voices = Voices(emit, handler.members)
+        merger = EventMerger(emit, handler.members)
         self.members: list[Member | ShareMember] = [
-            ShareMember(handler, brokers=cluster.brokers, emit=voices.of(number), per_record=per_record, number=number)
+            ShareMember(handler, brokers=cluster.brokers, emit=merger.of(number), per_record=per_record, number=number)
             if handler.is_shared
             else Member(
                 handler,
                 brokers=cluster.brokers,
-                emit=voices.of(number),
+                emit=merger.of(number),
                 per_record=per_record,
                 until=self._ends,
-                crew=self._crew,
+                shared=self._shared,
                 number=number,
             )
             for number in range(handler.members)
@@ -61,7 +61,7 @@ class Team:
         return tuple(dict.fromkeys(topic for topic, _ in self._sources))
 
     def start(self) -> None:
-        lag = 0 if self._handler.is_shared else source_lag(self._handler, self._cluster, self._places)
+        lag = 0 if self._handler.is_shared else source_lag(self._handler, self._cluster, self._tps)
         self._started = time.monotonic()
         self._next_notice = self._started + _FIRST_NOTICE_SECONDS
         for member in self.members:
@@ -102,12 +102,12 @@ class Team:
 
     def look_after_ends(self) -> None:
         """What moved to other processes counts as finished when they have committed it."""
-        moved = self._crew.siblings.unfinished
+        moved = self._shared.catch_up.unfinished
         if self._ends is not None and moved:
             committed = self._cluster.committed(self._handler.group, moved)
             ends = self._ends
-            done = [place for place, offset in committed.items() if offset >= ends.get(place, 0)]
-            self._crew.siblings.finished(done)
+            done = [tp for tp, offset in committed.items() if offset >= ends.get(tp, 0)]
+            self._shared.catch_up.finished(done)
 
     def look_after_topics(self) -> None:
         """A topic that is deleted and made anew may have grown past our position before the client looks again.
@@ -115,11 +115,11 @@ class Team:
         Then nothing seems to be wrong, and its first records would be passed by. Epochs that began since the last look
         are left alone: they began on the new log.
         """
-        epochs = {place: (member, owned.epoch) for member in self.members for place, owned in member.survey().items()}
+        epochs = {tp: (member, owned.epoch) for member in self.members for tp, owned in member.survey().items()}
         before, ids = self._topic_ids, self._cluster.topic_ids({topic for topic, _ in epochs})
         renewed = {topic for topic, found in ids.items() if before.get(topic, found) != found}
         self._topic_ids = {**before, **ids}
-        for place, (member, number) in epochs.items():
-            if place[0] in renewed and self._epochs.get(place) == (member, number):
-                member.renew([place])
+        for tp, (member, number) in epochs.items():
+            if tp[0] in renewed and self._epochs.get(tp) == (member, number):
+                member.renew([tp])
         self._epochs = epochs

@@ -4,12 +4,12 @@ import threading
 from collections.abc import Callable, Sequence
 
 from penstock.app import App
-from penstock.app.tuned_gc import calm_collector
+from penstock.app.tuned_gc import tuned_gc
 from penstock.codecs import prepare_formats
 from penstock.core.reports.events import Event
-from penstock.engine.handler_members import Team
+from penstock.engine.handler_members import HandlerMembers
 from penstock.engine.member import Member
-from penstock.engine.membership.topic_watcher import Lookout
+from penstock.engine.membership.topic_watcher import TopicWatcher
 from penstock.engine.observe.health import HealthBoard
 from penstock.engine.observe.running_app import RunningApp
 from penstock.engine.share import ShareMember
@@ -41,22 +41,22 @@ def run(
     members: list[Member | ShareMember] = []
     prepare_formats(app)
     cluster = Cluster(brokers, app.settings)
-    with app.controlled_by(RunningApp(members, cluster.end_offsets)), calm_collector():
+    with app.controlled_by(RunningApp(members, cluster.end_offsets)), tuned_gc():
         prepare_topics(app, cluster, emit)
-        teams = [
-            Team(handler, cluster, emit, per_record=per_record, until_caught_up=until_caught_up)
+        all_members = [
+            HandlerMembers(handler, cluster, emit, per_record=per_record, until_caught_up=until_caught_up)
             for handler in app.handlers
         ]
-        members.extend(member for team in teams for member in team.members)
+        members.extend(member for handler_members in all_members for member in handler_members.members)
         if health is not None:
             for member in members:
-                health.add(member.health, member.vitals)
-        for team in teams:
-            team.start()
-        lookout = Lookout(teams)
-        lookout.start()
+                health.add(member.health, member.member_metrics)
+        for handler_members in all_members:
+            handler_members.start()
+        topic_watcher = TopicWatcher(all_members)
+        topic_watcher.start()
         _watch(members, stop)
-        lookout.stop()
+        topic_watcher.stop()
     for member in members:
         if member.error is not None:
             raise member.error

@@ -19,19 +19,19 @@ from penstock.core.records.record import TopicPartition
 from penstock.core.reports.events import Event
 from penstock.engine.dispatch.dispatcher import Dispatcher
 from penstock.engine.dispatch.manual_ack import acking
-from penstock.engine.dispatch.thread_messages import AckedBelow, Inbox, Owned, Renew, Stop, Survey
+from penstock.engine.dispatch.thread_messages import AckedBelow, GetProgress, Inbox, PartitionState, Renew, Stop
 from penstock.engine.fetch.fetcher import Fetcher
 from penstock.engine.fetch.start_positions import FirstTimes
-from penstock.engine.fetch.store_session import make_keeper
-from penstock.engine.membership.catch_up import Siblings
+from penstock.engine.fetch.store_session import open_store_session
+from penstock.engine.membership.catch_up import CatchUp
 from penstock.engine.observe.health import Health
-from penstock.engine.observe.member_metrics import Vitals
+from penstock.engine.observe.member_metrics import MemberMetrics
 from penstock.engine.observe.reporter import Reporter
 from penstock.engine.produce.outbox import Outbox
 from penstock.engine.produce.transactor import Transactor
 from penstock.engine.workers.worker_pools import make_workers
 from penstock.kafka import MESSAGES, Cluster, make_alone_producer, make_producer
-from penstock.kafka.client.message_records import place_of
+from penstock.kafka.client.message_records import tp_of
 from penstock.kafka.client.transactions import Transaction, transactional_id
 
 _JOIN_SECONDS = 10.0
@@ -63,10 +63,10 @@ def lease_seconds(handler: Handler) -> float:
 
 
 @dataclass(frozen=True)
-class Crew:
+class SharedState:
     """What the members of one handler in one process share."""
 
-    siblings: Siblings = field(default_factory=Siblings)
+    catch_up: CatchUp = field(default_factory=CatchUp)
     first_times: FirstTimes = field(default_factory=FirstTimes)
 
 
@@ -81,28 +81,28 @@ class Member:
         emit: Callable[[Event], None],
         per_record: bool,
         until: Mapping[TopicPartition, int] | None,
-        crew: Crew | None = None,
+        shared: SharedState | None = None,
         number: int = 0,
     ) -> None:
-        crew = crew or Crew()
+        shared = shared or SharedState()
         self.handler = self._handler = handler
         self._inbox: Inbox = SimpleQueue()
-        self._reading = acking(MESSAGES, self._inbox) if handler.commit == "manual" else MESSAGES
-        self._keeper = make_keeper(handler)
-        if self._keeper is not None:
-            begin = self._keeper.transactions(place_of, self._reading.offset_of)
-            self._reading = replace(self._reading, begin=begin)
+        self._adapter = acking(MESSAGES, self._inbox) if handler.commit == "manual" else MESSAGES
+        self._store_session = open_store_session(handler)
+        if self._store_session is not None:
+            begin = self._store_session.transactions(tp_of, self._adapter.offset_of)
+            self._adapter = replace(self._adapter, begin=begin)
         self._name = f"{socket.gethostname()}-{os.getpid()}-{next(_NUMBERS)}"
-        self._reporter = Reporter(handler, emit, member=self._name, reading=self._reading, per_record=per_record)
+        self._reporter = Reporter(handler, emit, member=self._name, adapter=self._adapter, per_record=per_record)
         self._lease = Lease(lease_seconds(handler))
         self._dispatcher = Dispatcher(
             handler,
             self._inbox,
             self._reporter,
-            reading=self._reading,
+            adapter=self._adapter,
             lease=self._lease,
             until=until,
-            siblings=crew.siblings,
+            catch_up=shared.catch_up,
         )
         self._transactor = None
         if handler.is_exactly_once:
@@ -116,10 +116,10 @@ class Member:
             brokers=brokers,
             in_flight_room=self._dispatcher.in_flight_room,
             lease=self._lease,
-            first_times=crew.first_times,
+            first_times=shared.first_times,
             number=number,
             transactor=self._transactor,
-            keeper=self._keeper,
+            store_session=self._store_session,
             tell=self._reporter.rebalanced,
         )
         self._brokers = brokers
@@ -133,10 +133,10 @@ class Member:
     def stop(self, reason: str) -> None:
         self._inbox.put(Stop(reason))
 
-    def survey(self) -> dict[TopicPartition, Owned]:
+    def survey(self) -> dict[TopicPartition, PartitionState]:
         """What it owns, and how far that is; nothing where it has stopped. From any thread."""
-        answer: SimpleQueue[dict[TopicPartition, Owned]] = SimpleQueue()
-        self._inbox.put(Survey(answer))
+        answer: SimpleQueue[dict[TopicPartition, PartitionState]] = SimpleQueue()
+        self._inbox.put(GetProgress(answer))
         while self._thread.is_alive():
             with suppress(Empty):
                 return answer.get(timeout=_SURVEY_SECONDS)
@@ -145,9 +145,9 @@ class Member:
     def ack_below(self, offsets: Mapping[TopicPartition, int]) -> None:
         self._inbox.put(AckedBelow(offsets))
 
-    def renew(self, places: Sequence[TopicPartition]) -> None:
+    def renew(self, tps: Sequence[TopicPartition]) -> None:
         """Their topics were made anew: begin their logs again. From any thread."""
-        self._fetcher.ask(Renew(places))
+        self._fetcher.ask(Renew(tps))
 
     def join(self, timeout: float) -> bool:
         """Whether it has stopped."""
@@ -181,11 +181,11 @@ class Member:
             longest=longest,
         )
 
-    def vitals(self) -> Vitals:
+    def member_metrics(self) -> MemberMetrics:
         """From any thread."""
         _, in_flight, longest = self._dispatcher.health()
         lanes, works, map_bytes = self._dispatcher.load()
-        return Vitals(
+        return MemberMetrics(
             handler=self._handler.name,
             group=self._handler.group,
             in_flight=in_flight,
@@ -201,9 +201,9 @@ class Member:
     def _run(self) -> None:
         try:
             with ExitStack() as stack:
-                if self._keeper is not None:
-                    stack.callback(self._keeper.close)
-                workers = make_workers(self._handler, self._inbox, self._reading, self._lease)
+                if self._store_session is not None:
+                    stack.callback(self._store_session.close)
+                workers = make_workers(self._handler, self._inbox, self._adapter, self._lease)
                 stack.callback(workers.close)
                 outbox = self._start_outbox()
                 stack.callback(outbox.close)

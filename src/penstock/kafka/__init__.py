@@ -1,7 +1,13 @@
 """The Kafka client library: everything that talks to a broker, and the translation of its errors."""
 
 from penstock.kafka.admin.cluster import Cluster
-from penstock.kafka.admin.source_partitions import forced_positions, positions, source_lag, source_places, source_topics
+from penstock.kafka.admin.source_partitions import (
+    forced_positions,
+    positions,
+    source_lag,
+    source_partitions,
+    source_topics,
+)
 from penstock.kafka.admin.topic_setup import prepare_topics
 from penstock.kafka.client.clients import (
     CONSUMER_DEFAULTS,
@@ -30,7 +36,7 @@ __all__ = [
     "prepare_topics",
     "reader_settings",
     "source_lag",
-    "source_places",
+    "source_partitions",
     "source_topics",
     "to_record",
 ]

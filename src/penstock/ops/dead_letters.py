@@ -6,14 +6,13 @@ from typing import Any
 
 from penstock.core.failures.dead_letter_headers import Note, read_note
 from penstock.core.filters.expression import Expression
-from penstock.core.records.record import Record
-from penstock.core.records.record import TopicPartition as Place
+from penstock.core.records.record import Record, TopicPartition
 from penstock.core.text.readable_bytes import readable
 from penstock.errors import PenstockError, TopicError
 from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.admin.log_bounds import Bounds, Found, Logs
 from penstock.kafka.read.read_records import read_span
-from penstock.ops.record_view import Seen
+from penstock.ops.record_view import RecordView
 
 _LOOKS_DEAD = ("dlq", "dlt", "dead", "parked")
 
@@ -29,12 +28,12 @@ class Letter:
         failed = self.note.failed_at_ms
         return (self.record.timestamp_ms if failed is None else failed) / 1000
 
-    def values(self, seen: Seen | None = None) -> dict[str, Any]:
+    def values(self, seen: RecordView | None = None) -> dict[str, Any]:
         """What an expression may look at."""
         return {**record_values(self.record, seen), **note_values(self.note)}
 
 
-def record_values(record: Record, seen: Seen | None = None) -> dict[str, Any]:
+def record_values(record: Record, seen: RecordView | None = None) -> dict[str, Any]:
     """As ``seen`` by a lens, or as its bytes look."""
     return {
         "key": readable(record.key) if seen is None else seen.key,
@@ -86,31 +85,31 @@ def _mentions(note: Note, text: str) -> bool:
     return wanted in note.error_type.lower() or wanted in note.message.lower() or wanted == note.reason.lower()
 
 
-def bounds_of(cluster: Cluster, topic: str) -> dict[Place, Bounds]:
+def bounds_of(cluster: Cluster, topic: str) -> dict[TopicPartition, Bounds]:
     found = {}
-    for place, each in Logs(cluster).bounds(cluster.places([topic])).items():
+    for tp, each in Logs(cluster).bounds(cluster.topic_partitions([topic])).items():
         if isinstance(each, PenstockError):
             raise each
-        found[place] = each
+        found[tp] = each
     return found
 
 
 def read_letters(
-    cluster: Cluster, bounds: Mapping[Place, Bounds], *, starts: Mapping[Place, int] | None = None
+    cluster: Cluster, bounds: Mapping[TopicPartition, Bounds], *, starts: Mapping[TopicPartition, int] | None = None
 ) -> Iterator[Letter]:
     """All of the topic's letters in these bounds, or from ``starts`` on."""
-    begin = {place: max(each.start, (starts or {}).get(place, each.start)) for place, each in bounds.items()}
-    for record in read_span(cluster, begin, {place: each.end for place, each in bounds.items()}):
+    begin = {tp: max(each.start, (starts or {}).get(tp, each.start)) for tp, each in bounds.items()}
+    for record in read_span(cluster, begin, {tp: each.end for tp, each in bounds.items()}):
         yield Letter(record, read_note(record.headers))
 
 
 def chosen_letters(cluster: Cluster, topic: str, choice: Choice) -> Iterator[Letter]:
     """Those that fit, read from as far on as the choice allows."""
     bounds = bounds_of(cluster, topic)
-    starts = {place: each.start for place, each in bounds.items()}
+    starts = {tp: each.start for tp, each in bounds.items()}
     if choice.at:
         bounds = _around(bounds, choice.at, topic)
-        starts = {place: each.start for place, each in bounds.items()}
+        starts = {tp: each.start for tp, each in bounds.items()}
     if choice.since is not None:
         starts |= _since(cluster, starts, choice.since)
     for letter in read_letters(cluster, bounds, starts=starts):
@@ -118,9 +117,11 @@ def chosen_letters(cluster: Cluster, topic: str, choice: Choice) -> Iterator[Let
             yield letter
 
 
-def _around(bounds: Mapping[Place, Bounds], spots: Collection[tuple[int, int]], topic: str) -> dict[Place, Bounds]:
+def _around(
+    bounds: Mapping[TopicPartition, Bounds], spots: Collection[tuple[int, int]], topic: str
+) -> dict[TopicPartition, Bounds]:
     """As little of the topic as holds these partitions and offsets."""
-    found: dict[Place, Bounds] = {}
+    found: dict[TopicPartition, Bounds] = {}
     for partition in {partition for partition, _ in spots}:
         if (topic, partition) not in bounds:
             raise TopicError(
@@ -133,12 +134,12 @@ def _around(bounds: Mapping[Place, Bounds], spots: Collection[tuple[int, int]], 
     return found
 
 
-def _since(cluster: Cluster, starts: Mapping[Place, int], since: float) -> dict[Place, int]:
+def _since(cluster: Cluster, starts: Mapping[TopicPartition, int], since: float) -> dict[TopicPartition, int]:
     """A letter is written when it dies or a moment later, so those before cannot have died since."""
-    found = Logs(cluster).at_times((place, since - 60) for place in starts)
+    found = Logs(cluster).at_times((tp, since - 60) for tp in starts)
     return {
-        place: max(starts[place], answer.offset)
-        for (place, _), answer in found.items()
+        tp: max(starts[tp], answer.offset)
+        for (tp, _), answer in found.items()
         if isinstance(answer, Found) and answer.offset is not None
     }
 
@@ -185,7 +186,7 @@ def dead_letter_topics(cluster: Cluster) -> dict[str, int]:
     names = [name for name in existing if looks_dead(name)]
     found = {}
     for name in names:
-        bounds = Logs(cluster).bounds(cluster.places([name])).values()
+        bounds = Logs(cluster).bounds(cluster.topic_partitions([name])).values()
         found[name] = sum(each.end - each.start for each in bounds if isinstance(each, Bounds))
     return found
 

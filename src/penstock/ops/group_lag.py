@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from penstock.core.progress.commit_log import CommitValue
-from penstock.core.progress.lag_status import Seen, Silence, Status, Verdict, evaluate, thinned, worst
+from penstock.core.progress.lag_status import CommitSeen, Silence, Status, Verdict, evaluate, thinned, worst
 from penstock.core.progress.offset_map import UnreadableMapError, decode
-from penstock.core.records.record import TopicPartition as Place
+from penstock.core.records.record import TopicPartition
 from penstock.errors import PenstockError
 from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.admin.consumer_groups import Commit, GroupDescription, GroupMember
@@ -48,7 +48,7 @@ class PartitionLag:
     error: str = ""
 
     @property
-    def place(self) -> Place:
+    def tp(self) -> TopicPartition:
         return self.topic, self.partition
 
     @property
@@ -136,7 +136,7 @@ def survey(
         commits = None if history is None else history.get(name)
         partitions = []
         for each in group.partitions:
-            timed = _timed(each, times, newest.get(each.place), now)
+            timed = _timed(each, times, newest.get(each.tp), now)
             partitions.append(_judged(timed, commits, answers, now=now, window=window))
         if group.group.is_shared:
             partitions = [_judged_by_state(each, group.group) for each in partitions]
@@ -150,9 +150,9 @@ def positions(cluster: Cluster, names: Iterable[str]) -> dict[str, GroupLag | Pe
     described = describe(cluster, names)
     committed = committed_by(cluster, described)
     owners = {name: _owners(each) for name, each in described.items() if isinstance(each, GroupDescription)}
-    places = {place for each in committed.values() if not isinstance(each, PenstockError) for place in each}
-    places |= {place for each in owners.values() for place in each}
-    bounds = Logs(cluster).bounds(places)
+    tps = {tp for each in committed.values() if not isinstance(each, PenstockError) for tp in each}
+    tps |= {tp for each in owners.values() for tp in each}
+    bounds = Logs(cluster).bounds(tps)
     found: dict[str, GroupLag | PenstockError] = {}
     for name in names:
         description, commits = described[name], committed[name]
@@ -168,17 +168,17 @@ def positions(cluster: Cluster, names: Iterable[str]) -> dict[str, GroupLag | Pe
     return found
 
 
-def _owners(description: GroupDescription) -> dict[Place, GroupMember | None]:
+def _owners(description: GroupDescription) -> dict[TopicPartition, GroupMember | None]:
     """All that is assigned, with its one owner if it has one: members of a share group share partitions."""
     if description.is_shared:
-        return {place: None for member in description.members for place in member.partitions}
-    return {place: member for member in description.members for place in member.partitions}
+        return {tp: None for member in description.members for tp in member.partitions}
+    return {tp: member for member in description.members for tp in member.partitions}
 
 
 def _partition(
-    place: Place, commit: Commit | None, bounds: Bounds | PenstockError, member: GroupMember | None
+    tp: TopicPartition, commit: Commit | None, bounds: Bounds | PenstockError, member: GroupMember | None
 ) -> PartitionLag:
-    known = PartitionLag(*place, committed=None if commit is None else commit.offset, member=member)
+    known = PartitionLag(*tp, committed=None if commit is None else commit.offset, member=member)
     if isinstance(bounds, PenstockError):
         return replace(known, error=bounds.problem)
     above = 0 if commit is None else finished_above(commit)
@@ -207,15 +207,15 @@ def _ask_times(
         for each in group.partitions:
             if each.end is None:
                 continue
-            moments |= {(each.place, now - seconds) for seconds in (_RATE_SECONDS, _RECENT_SECONDS, window)}
-            commits = (history or {}).get(name, {}).get(each.place, [])
-            moments |= {(each.place, seen.at) for seen in _seen(commits)}
+            moments |= {(each.tp, now - seconds) for seconds in (_RATE_SECONDS, _RECENT_SECONDS, window)}
+            commits = (history or {}).get(name, {}).get(each.tp, [])
+            moments |= {(each.tp, seen.at) for seen in _seen(commits)}
     return Logs(cluster).at_times(moments)
 
 
-def _seen(commits: Sequence[tuple[float, CommitValue]]) -> list[Seen]:
+def _seen(commits: Sequence[tuple[float, CommitValue]]) -> list[CommitSeen]:
     whole = [
-        Seen(at, value.offset, finished_above=finished_above(Commit(value.offset, value.metadata)))
+        CommitSeen(at, value.offset, finished_above=finished_above(Commit(value.offset, value.metadata)))
         for at, value in commits
     ]
     return thinned(whole, _COMMITS)
@@ -234,7 +234,7 @@ def _timed(each: PartitionLag, times: Mapping[tuple[str, int, int], float], newe
 
 def _judged(
     each: PartitionLag,
-    history: Mapping[Place, Sequence[tuple[float, CommitValue]]] | None,
+    history: Mapping[TopicPartition, Sequence[tuple[float, CommitValue]]] | None,
     answers: _Answers,
     *,
     now: float,
@@ -245,7 +245,7 @@ def _judged(
     log_end = each.end
 
     def end_at(moment: float) -> int | None:
-        answer = answers.get((each.place, moment))
+        answer = answers.get((each.tp, moment))
         if not isinstance(answer, Found):
             return None
         return log_end if answer.offset is None else answer.offset
@@ -254,7 +254,7 @@ def _judged(
     judged = replace(each, rate_in=None if before is None else (log_end - before) / _RATE_SECONDS)
     if history is None or each.committed is None:
         return judged
-    commits = [replace(seen, lag=_lag_then(seen, end_at(seen.at))) for seen in _seen(history.get(each.place, []))]
+    commits = [replace(seen, lag=_lag_then(seen, end_at(seen.at))) for seen in _seen(history.get(each.tp, []))]
     silence = _silence(each.committed, end_at(now - window), window)
     recent = end_at(now - _RECENT_SECONDS)
     verdict = evaluate(
@@ -277,7 +277,7 @@ def _judged_by_state(each: PartitionLag, group: GroupDescription) -> PartitionLa
     return replace(each, verdict=Verdict(Status.OK, "of a share group only the lag is known, not how it changes"))
 
 
-def _lag_then(seen: Seen, end: int | None) -> int | None:
+def _lag_then(seen: CommitSeen, end: int | None) -> int | None:
     return None if end is None else max(0, end - seen.offset - seen.finished_above)
 
 
@@ -285,7 +285,7 @@ def _silence(committed: int, end_then: int | None, window: float) -> Silence | N
     return None if end_then is None else Silence(window, end_then - committed)
 
 
-def _rate_out(commits: Sequence[Seen], now: float) -> float | None:
+def _rate_out(commits: Sequence[CommitSeen], now: float) -> float | None:
     """Records a second over the commits known, up to now: it fades when commits cease."""
     if not commits:
         return 0.0

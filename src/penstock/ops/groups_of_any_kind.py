@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from penstock.core.records.record import TopicPartition as Place
+from penstock.core.records.record import TopicPartition
 from penstock.errors import ConfigError, PenstockError, StateError
 from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.admin.consumer_groups import Commit, GroupDescription, GroupListing, Groups
@@ -46,10 +46,10 @@ def describe(cluster: Cluster, names: Iterable[str]) -> dict[str, GroupDescripti
 
 def committed(
     cluster: Cluster, described: Mapping[str, GroupDescription | PenstockError]
-) -> dict[str, Mapping[Place, Commit | None] | PenstockError]:
+) -> dict[str, Mapping[TopicPartition, Commit | None] | PenstockError]:
     """How far each of these groups is, by partition; None where that is not settled yet."""
     shared = {name for name, each in described.items() if isinstance(each, GroupDescription) and each.is_shared}
-    found: dict[str, Mapping[Place, Commit | None] | PenstockError] = {
+    found: dict[str, Mapping[TopicPartition, Commit | None] | PenstockError] = {
         **Groups(cluster).committed(name for name in described if name not in shared)
     }
     if shared:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from penstock.core.records.key_skew_rules import KeyCount, KeySurvey
-from penstock.core.records.record import TopicPartition as Place
+from penstock.core.records.record import TopicPartition
 from penstock.errors import PenstockError, SetupError
 from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.admin.log_bounds import Bounds, Logs
@@ -62,23 +62,23 @@ def survey_keys(cluster: Cluster, topic: str, *, sample: int | None) -> KeySurve
 
     Of each partition the same share of its records is looked at, so that a full one counts for more than an empty one.
     """
-    bounds: dict[Place, Bounds] = {}
-    for place, each in Logs(cluster).bounds(cluster.places([topic])).items():
+    bounds: dict[TopicPartition, Bounds] = {}
+    for tp, each in Logs(cluster).bounds(cluster.topic_partitions([topic])).items():
         if isinstance(each, PenstockError):
             raise each
-        bounds[place] = each
+        bounds[tp] = each
     starts = _starts(bounds, sample)
     sketch = KeySketch(topic, len(bounds))
-    for record in read_span(cluster, starts, {place: each.end for place, each in bounds.items()}):
+    for record in read_span(cluster, starts, {tp: each.end for tp, each in bounds.items()}):
         sketch.add(record.key, record.partition)
     return sketch.survey()
 
 
-def _starts(bounds: dict[Place, Bounds], sample: int | None) -> dict[Place, int]:
+def _starts(bounds: dict[TopicPartition, Bounds], sample: int | None) -> dict[TopicPartition, int]:
     total = sum(each.end - each.start for each in bounds.values())
     if sample is None or sample >= total:
-        return {place: each.start for place, each in bounds.items()}
-    return {place: each.end - -(-(each.end - each.start) * sample // total) for place, each in bounds.items()}
+        return {tp: each.start for tp, each in bounds.items()}
+    return {tp: each.end - -(-(each.end - each.start) * sample // total) for tp, each in bounds.items()}
 
 
 def _datasketches() -> Any:

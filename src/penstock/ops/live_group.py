@@ -9,7 +9,7 @@ from confluent_kafka import KafkaException
 
 from penstock.assign import Group, Member, Topic
 from penstock.core.progress.group_metadata import Subscription
-from penstock.core.records.record import TopicPartition as Place
+from penstock.core.records.record import TopicPartition
 from penstock.core.text.plurals import counted
 from penstock.errors import PenstockError
 from penstock.kafka.admin.cluster import ANSWER_SECONDS, Cluster
@@ -63,7 +63,7 @@ def _described(cluster: Cluster, name: str) -> GroupDescription:
     return described
 
 
-def _committed(cluster: Cluster, name: str) -> Mapping[Place, Commit]:
+def _committed(cluster: Cluster, name: str) -> Mapping[TopicPartition, Commit]:
     commits = Groups(cluster).committed([name])[name]
     if isinstance(commits, PenstockError):
         raise commits
@@ -71,7 +71,7 @@ def _committed(cluster: Cluster, name: str) -> Mapping[Place, Commit]:
 
 
 def _assumed(
-    description: GroupDescription, told: Mapping[str, Subscription], commits: Collection[Place]
+    description: GroupDescription, told: Mapping[str, Subscription], commits: Collection[TopicPartition]
 ) -> tuple[str, ...]:
     """What members of whom nothing is known may subscribe to: all that others do, own, or have committed."""
     seen = {topic for each in told.values() for topic in each.topics}
@@ -115,66 +115,70 @@ class _Figures:
     """Lag and rate of all partitions of these topics, asked for at once."""
 
     def __init__(
-        self, cluster: Cluster, counts: Mapping[str, int], commits: Mapping[Place, Commit], measure: float | None
+        self,
+        cluster: Cluster,
+        counts: Mapping[str, int],
+        commits: Mapping[TopicPartition, Commit],
+        measure: float | None,
     ) -> None:
         self._counts = counts
         self._commits = commits
         self.notes: list[str] = []
-        places = [(topic, number) for topic, count in counts.items() for number in range(count)]
+        tps = [(topic, number) for topic, count in counts.items() for number in range(count)]
         logs, began = Logs(cluster), time.time()
-        self._bounds = {place: each for place, each in logs.bounds(places).items() if isinstance(each, Bounds)}
+        self._bounds = {tp: each for tp, each in logs.bounds(tps).items() if isinstance(each, Bounds)}
         if measure is None:
             self._rates = self._of_the_past(logs, began - RATE_SECONDS)
         else:
             time.sleep(measure)
             self._rates = self._of_now(logs, began)
-        self._note_gaps(places)
+        self._note_gaps(tps)
 
     def topic(self, name: str, racks: tuple[frozenset[str], ...]) -> Topic:
-        places = [(name, number) for number in range(self._counts[name])]
+        tps = [(name, number) for number in range(self._counts[name])]
         return Topic(
-            len(places),
+            len(tps),
             racks=racks,
-            lag=tuple(self._lag(place) for place in places),
-            rate=tuple(self._rates.get(place, 0.0) for place in places),
+            lag=tuple(self._lag(tp) for tp in tps),
+            rate=tuple(self._rates.get(tp, 0.0) for tp in tps),
         )
 
-    def _lag(self, place: Place) -> int:
+    def _lag(self, tp: TopicPartition) -> int:
         """Without a commit, all that is in the log: where it would begin is known to the members alone."""
-        bounds, commit = self._bounds.get(place), self._commits.get(place)
+        bounds, commit = self._bounds.get(tp), self._commits.get(tp)
         if bounds is None:
             return 0
         return max(0, bounds.end - max(bounds.start, 0 if commit is None else commit.offset))
 
-    def _of_the_past(self, logs: Logs, since: float) -> dict[Place, float]:
+    def _of_the_past(self, logs: Logs, since: float) -> dict[TopicPartition, float]:
         rates = {}
-        for (place, _), then in logs.at_times((place, since) for place in self._bounds).items():
+        for (tp, _), then in logs.at_times((tp, since) for tp in self._bounds).items():
             if isinstance(then, Found):
-                end = self._bounds[place].end
-                rates[place] = (end - (end if then.offset is None else then.offset)) / RATE_SECONDS
+                end = self._bounds[tp].end
+                rates[tp] = (end - (end if then.offset is None else then.offset)) / RATE_SECONDS
         return rates
 
-    def _of_now(self, logs: Logs, began: float) -> dict[Place, float]:
+    def _of_now(self, logs: Logs, began: float) -> dict[TopicPartition, float]:
         later = logs.bounds(self._bounds)
         seconds = time.time() - began
         return {
-            place: max(0, each.end - self._bounds[place].end) / seconds
-            for place, each in later.items()
+            tp: max(0, each.end - self._bounds[tp].end) / seconds
+            for tp, each in later.items()
             if isinstance(each, Bounds)
         }
 
-    def _note_gaps(self, places: Sequence[Place]) -> None:
-        dead = [place for place in places if place not in self._bounds]
+    def _note_gaps(self, tps: Sequence[TopicPartition]) -> None:
+        dead = [tp for tp in tps if tp not in self._bounds]
         if dead:
             self.notes.append(f"{_named(dead)} cannot be reached; lag and rate are taken as 0.")
-        fresh = [place for place in self._bounds if place not in self._commits and self._lag(place)]
+        fresh = [tp for tp in self._bounds if tp not in self._commits and self._lag(tp)]
         if fresh:
             self.notes.append(f"Nothing is committed for {_named(fresh)}; the lag is all that is in the log.")
 
 
-def _named(places: Sequence[Place]) -> str:
-    shown = ", ".join(f"{topic}-{number}" for topic, number in places[:5])
-    return shown if len(places) <= 5 else f"{shown} and {len(places) - 5} more"  # noqa: PLR2004 - a matter of taste
+def _named(tps: Sequence[TopicPartition]) -> str:
+    shown = ", ".join(f"{topic}-{number}" for topic, number in tps[:5])
+    return shown if len(tps) <= 5 else f"{shown} and {len(tps) - 5} more"  # noqa: PLR2004 - a matter of taste
 
 
 def _metadata(cluster: Cluster) -> Mapping[str, Any]:

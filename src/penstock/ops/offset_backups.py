@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from penstock.core.records.record import TopicPartition as Place
+from penstock.core.records.record import TopicPartition
 from penstock.errors import SetupError, StateError
 from penstock.jvm.private_files import disk_problems_explained, make_private, state_home, write_durably
 from penstock.kafka.admin.consumer_groups import Commit
@@ -35,28 +35,30 @@ class _File(msgspec.Struct):
 
 
 @dataclass(frozen=True)
-class Save:
+class OffsetBackup:
     """All that the group had committed, and the partitions that were set then."""
 
     path: Path
     group: str
     reason: str
     saved_at: float
-    touched: tuple[Place, ...]
-    before: Mapping[Place, Commit]
+    touched: tuple[TopicPartition, ...]
+    before: Mapping[TopicPartition, Commit]
 
 
-class Saves:
+class OffsetBackups:
     """One file for each time offsets were set; the newest is undone first."""
 
     def __init__(self, cluster_id: str, root: Path | None = None) -> None:
         self._home = root or state_home()
         self._folder = (root or state_home() / "offsets") / cluster_id
 
-    def write(self, group: str, *, reason: str, touched: Iterable[Place], before: Mapping[Place, Commit]) -> Save:
+    def write(
+        self, group: str, *, reason: str, touched: Iterable[TopicPartition], before: Mapping[TopicPartition, Commit]
+    ) -> OffsetBackup:
         folder = self._of(group)
         now = time.time()
-        lines = [_Line(*place, each.offset, each.metadata) for place, each in sorted(before.items())]
+        lines = [_Line(*tp, each.offset, each.metadata) for tp, each in sorted(before.items())]
         file = _File(group, reason, now, sorted(touched), lines)
         with disk_problems_explained(folder, setting="PENSTOCK_HOME"):
             make_private(folder, home=self._home)
@@ -64,7 +66,7 @@ class Saves:
             write_durably(path, msgspec.json.encode(file))
         return _save(path, file)
 
-    def newest(self, group: str) -> Save:
+    def newest(self, group: str) -> OffsetBackup:
         found = sorted(path for path in self._of(group).glob("*.json") if _UNDONE not in path.name)
         if not found:
             raise StateError(
@@ -79,7 +81,7 @@ class Saves:
             ) from error
 
     @staticmethod
-    def mark_undone(save: Save) -> None:
+    def mark_undone(save: OffsetBackup) -> None:
         """It is kept, but not undone again."""
         save.path.rename(save.path.with_name(f"{save.path.stem}{_UNDONE}.json"))
 
@@ -90,6 +92,6 @@ class Saves:
         return self._folder / (written if len(written) <= _LONGEST_NAME else hashlib.sha256(name).hexdigest() + _HASHED)
 
 
-def _save(path: Path, file: _File) -> Save:
+def _save(path: Path, file: _File) -> OffsetBackup:
     before = {(each.topic, each.partition): Commit(each.offset, each.metadata) for each in file.before}
-    return Save(path, file.group, file.reason, file.saved_at, tuple(map(tuple, file.touched)), before)  # type: ignore[arg-type]
+    return OffsetBackup(path, file.group, file.reason, file.saved_at, tuple(map(tuple, file.touched)), before)  # type: ignore[arg-type]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from penstock.core.progress.offset_csv import Plan as Wanted
 from penstock.core.progress.reset_rules import Effect, Log, Scenario, Target, To, effect, target, within
-from penstock.core.records.record import TopicPartition as Place
+from penstock.core.records.record import TopicPartition
 from penstock.errors import ConfigError, PenstockError, StateError, TopicError
 from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.admin.consumer_groups import Commit, GroupDescription, Groups
@@ -13,10 +13,10 @@ from penstock.kafka.admin.log_bounds import Bounds, Found, Logs
 from penstock.kafka.read.consumer_offsets import times_at
 from penstock.ops.group_lag import offset_map_of
 from penstock.ops.groups_of_any_kind import describe, no_group, share_groups
-from penstock.ops.offset_backups import Save, Saves
+from penstock.ops.offset_backups import OffsetBackup, OffsetBackups
 from penstock.ops.spark_checkpoints import Checkpoint, spark_checkpoints
 
-Commits = Mapping[Place, Commit]
+Commits = Mapping[TopicPartition, Commit]
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Move:
     """One partition of a group, from what is committed to what will be; None stands for no commit."""
 
     group: str
-    place: Place
+    tp: TopicPartition
     old: Commit | None
     new: Commit | None
     effect: Effect
@@ -80,7 +80,7 @@ class Offsets:
         self._groups = Groups(cluster)
         self._logs = Logs(cluster)
         self._id = cluster.id()
-        self._saves = Saves(self._id)
+        self._saves = OffsetBackups(self._id)
         self._checkpoint = checkpoint
 
     def committed(self, names: Sequence[str]) -> dict[str, Commits]:
@@ -88,13 +88,13 @@ class Offsets:
 
     def _progress(
         self, described: Mapping[str, GroupDescription | PenstockError]
-    ) -> dict[str, Mapping[Place, Commit | None]]:
+    ) -> dict[str, Mapping[TopicPartition, Commit | None]]:
         shared = {name for name, each in described.items() if isinstance(each, GroupDescription) and each.is_shared}
-        answers: dict[str, Mapping[Place, Commit | None] | PenstockError] = {
+        answers: dict[str, Mapping[TopicPartition, Commit | None] | PenstockError] = {
             **self._groups.committed(name for name in described if name not in shared),
             **(self._shared_progress(shared) if shared else {}),
         }
-        found: dict[str, Mapping[Place, Commit | None]] = {}
+        found: dict[str, Mapping[TopicPartition, Commit | None]] = {}
         for name in described:
             answer = answers[name]
             if isinstance(answer, PenstockError):
@@ -102,21 +102,23 @@ class Offsets:
             found[name] = answer
         return found
 
-    def _shared_progress(self, names: Collection[str]) -> dict[str, Mapping[Place, Commit | None] | PenstockError]:
+    def _shared_progress(
+        self, names: Collection[str]
+    ) -> dict[str, Mapping[TopicPartition, Commit | None] | PenstockError]:
         """Where each partition starts; where all is finished, that is its end, though brokers may note it later."""
         with share_groups(self._cluster) as shared:
-            places = {place for each in shared.starts(names).values() if isinstance(each, dict) for place in each}
+            tps = {tp for each in shared.starts(names).values() if isinstance(each, dict) for tp in each}
             # Before they are asked how much is left: what comes after that is not finished.
-            bounds = self._bounds(places)
+            bounds = self._bounds(tps)
             answers = shared.starts(names)
 
-        def start(place: Place, known: Commit | None) -> Commit | None:
-            if known is None or place not in bounds:
+        def start(tp: TopicPartition, known: Commit | None) -> Commit | None:
+            if known is None or tp not in bounds:
                 return None
-            return Commit(bounds[place].end if known.lag == 0 else known.offset)
+            return Commit(bounds[tp].end if known.lag == 0 else known.offset)
 
         return {
-            name: each if isinstance(each, PenstockError) else {place: start(place, at) for place, at in each.items()}
+            name: each if isinstance(each, PenstockError) else {tp: start(tp, at) for tp, at in each.items()}
             for name, each in answers.items()
         }
 
@@ -127,15 +129,15 @@ class Offsets:
         described = self._idle(names, new_group=new_group)
         progress = self._progress(described)
         before = _settled(progress)
-        scoped = None if scope is None else self._places_of(scope)
-        wanted = {name: sorted(places) if scoped is None else scoped for name, places in progress.items()}
-        bounds = self._bounds(place for places in wanted.values() for place in places)
+        scoped = None if scope is None else self._tps_of(scope)
+        wanted = {name: sorted(tps) if scoped is None else scoped for name, tps in progress.items()}
+        bounds = self._bounds(tp for tps in wanted.values() for tp in tps)
         at_time = self._at_time(bounds, scenario)
 
-        def aim(name: str, place: Place) -> Target:
-            committed = before[name].get(place)
-            log = Log(bounds[place].start, bounds[place].end, at_time.get(place))
-            return target(scenario, log, None if committed is None else committed.offset, place=_shown(place))
+        def aim(name: str, tp: TopicPartition) -> Target:
+            committed = before[name].get(tp)
+            log = Log(bounds[tp].start, bounds[tp].end, at_time.get(tp))
+            return target(scenario, log, None if committed is None else committed.offset, tp=_shown(tp))
 
         return self._planned(wanted, before, bounds, described, aim=aim, reason=reason)
 
@@ -143,40 +145,40 @@ class Offsets:
         described = self._idle(list(wanted), new_group=new_group)
         before = _settled(self._progress(described))
         named: dict[str, list[int]] = {}
-        for topic, number in (place for offsets in wanted.values() for place in offsets):
+        for topic, number in (tp for offsets in wanted.values() for tp in offsets):
             named.setdefault(topic, []).append(number)
-        self._places_of(Scope(named))
-        bounds = self._bounds(place for offsets in wanted.values() for place in offsets)
+        self._tps_of(Scope(named))
+        bounds = self._bounds(tp for offsets in wanted.values() for tp in offsets)
 
-        def aim(name: str, place: Place) -> Target:
-            return within(Log(bounds[place].start, bounds[place].end), wanted[name][place])
+        def aim(name: str, tp: TopicPartition) -> Target:
+            return within(Log(bounds[tp].start, bounds[tp].end), wanted[name][tp])
 
-        places = {name: sorted(offsets) for name, offsets in wanted.items()}
-        return self._planned(places, before, bounds, described, aim=aim, reason=reason)
+        tps = {name: sorted(offsets) for name, offsets in wanted.items()}
+        return self._planned(tps, before, bounds, described, aim=aim, reason=reason)
 
-    def plan_undo(self, name: str) -> tuple[ResetPlan, Save]:
+    def plan_undo(self, name: str) -> tuple[ResetPlan, OffsetBackup]:
         save = self._saves.newest(name)
         described = self._idle([name], new_group=True)
         before = _settled(self._progress(described))
-        bounds = {place: each for place, each in self._logs.bounds(save.touched).items() if isinstance(each, Bounds)}
-        gone = [place for place in save.touched if place not in bounds]
+        bounds = {tp: each for tp, each in self._logs.bounds(save.touched).items() if isinstance(each, Bounds)}
+        gone = [tp for tp in save.touched if tp not in bounds]
         moves = [
-            _move(name, place, before[name].get(place), save.before.get(place), bounds[place])
-            for place in save.touched
-            if place in bounds
+            _move(name, tp, before[name].get(tp), save.before.get(tp), bounds[tp])
+            for tp in save.touched
+            if tp in bounds
         ]
-        warnings = [f"{_shown(place)} cannot be asked any more, and is left out." for place in gone]
+        warnings = [f"{_shown(tp)} cannot be asked any more, and is left out." for tp in gone]
         plan = ResetPlan("undo", tuple(moves), before, self._checkpoints([name]), tuple(warnings))
         return self._with_spans(plan, described), save
 
-    def carry_out(self, plan: ResetPlan, *, undoing: Save | None = None) -> list[Save]:
+    def carry_out(self, plan: ResetPlan, *, undoing: OffsetBackup | None = None) -> list[OffsetBackup]:
         """Set the offsets, after saving the old ones; Spark's checkpoints go aside with them."""
         described = self._idle(plan.groups, new_group=True)
         saves = []
         for name in plan.groups:
             moves = [move for move in plan.moves if move.group == name]
             if undoing is None:
-                touched = [move.place for move in moves]
+                touched = [move.tp for move in moves]
                 saves.append(self._saves.write(name, reason=plan.reason, touched=touched, before=plan.before[name]))
             apply = self._apply_shared if described[name].is_shared else self._apply
             apply(name, moves, plan.before[name], reason=plan.reason)
@@ -187,11 +189,11 @@ class Offsets:
         return saves
 
     def _apply(self, name: str, moves: Sequence[Move], before: Commits, *, reason: str) -> None:
-        commits = {move.place: move.new for move in moves if move.new is not None}
-        removed = {move.place for move in moves if move.new is None and move.old is not None}
+        commits = {move.tp: move.new for move in moves if move.new is not None}
+        removed = {move.tp for move in moves if move.new is None and move.old is not None}
         if removed:
             # The client cannot take back one commit of a group, only all; the broker refuses if somebody joined.
-            kept = {place: commit for place, commit in before.items() if place not in removed}
+            kept = {tp: commit for tp, commit in before.items() if tp not in removed}
             self._replace_all(name, {**kept, **commits}, before, reason=reason)
         else:
             self._groups.commit(name, commits)
@@ -207,15 +209,15 @@ class Offsets:
         self._saves.mark_undone(save)
 
     def _apply_shared(self, name: str, moves: Sequence[Move], before: Commits, *, reason: str) -> None:
-        starts = {move.place: move.new.offset for move in moves if move.new is not None}
-        removed = {move.place for move in moves if move.new is None and move.old is not None}
+        starts = {move.tp: move.new.offset for move in moves if move.new is not None}
+        removed = {move.tp for move in moves if move.new is None and move.old is not None}
         topics = {topic for topic, _ in removed}
         with share_groups(self._cluster) as shared:
             if not removed:
                 shared.set_starts(name, starts)
                 return
             # Where one partition starts is only forgotten with its whole topic.
-            kept = {place: each.offset for place, each in before.items() if place[0] in topics and place not in removed}
+            kept = {tp: each.offset for tp, each in before.items() if tp[0] in topics and tp not in removed}
             save = self._saves.write(name, reason=reason, touched=before, before=before)
             shared.forget_starts(name, topics)
             shared.set_starts(name, {**kept, **starts})
@@ -241,9 +243,9 @@ class Offsets:
             found[name] = described
         return found
 
-    def _places_of(self, scope: Scope) -> list[Place]:
+    def _tps_of(self, scope: Scope) -> list[TopicPartition]:
         counts = self._cluster.require_topics(scope.topics)
-        places = []
+        tps = []
         for topic, numbers in scope.topics.items():
             for number in range(counts[topic]) if numbers is None else numbers:
                 if number >= counts[topic]:
@@ -251,45 +253,45 @@ class Offsets:
                         f"Topic {topic!r} has no partition {number}.",
                         hint=f"It has {counts[topic]}, from 0 to {counts[topic] - 1}.",
                     )
-                places.append((topic, number))
-        return sorted(set(places))
+                tps.append((topic, number))
+        return sorted(set(tps))
 
-    def _bounds(self, places: Iterable[Place]) -> dict[Place, Bounds]:
+    def _bounds(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, Bounds]:
         """A reset is for the whole of what was asked, so a partition that does not answer stops it."""
         found = {}
-        for place, answer in self._logs.bounds(places).items():
+        for tp, answer in self._logs.bounds(tps).items():
             if isinstance(answer, PenstockError):
                 raise answer
-            found[place] = answer
+            found[tp] = answer
         return found
 
-    def _at_time(self, places: Iterable[Place], scenario: Scenario) -> dict[Place, int | None]:
+    def _at_time(self, tps: Iterable[TopicPartition], scenario: Scenario) -> dict[TopicPartition, int | None]:
         if scenario.to is not To.TIME:
             return {}
         found = {}
-        for (place, _), answer in self._logs.at_times((place, scenario.number / 1000) for place in places).items():
+        for (tp, _), answer in self._logs.at_times((tp, scenario.number / 1000) for tp in tps).items():
             if not isinstance(answer, Found):
                 raise answer
-            found[place] = answer.offset
+            found[tp] = answer.offset
         return found
 
     def _planned(
         self,
-        wanted: Mapping[str, Sequence[Place]],
+        wanted: Mapping[str, Sequence[TopicPartition]],
         before: Mapping[str, Commits],
-        bounds: Mapping[Place, Bounds],
+        bounds: Mapping[TopicPartition, Bounds],
         described: Mapping[str, GroupDescription],
         *,
-        aim: Callable[[str, Place], Target],
+        aim: Callable[[str, TopicPartition], Target],
         reason: str,
     ) -> ResetPlan:
         moves = []
-        for name, places in wanted.items():
-            for place in places:
-                aimed = aim(name, place)
-                old = before[name].get(place)
+        for name, tps in wanted.items():
+            for tp in tps:
+                aimed = aim(name, tp)
+                old = before[name].get(tp)
                 # Without metadata: an offset map names what is finished, and a reset means to have it again.
-                moves.append(_move(name, place, old, Commit(aimed.offset), bounds[place], note=aimed.note))
+                moves.append(_move(name, tp, old, Commit(aimed.offset), bounds[tp], note=aimed.note))
         if not moves:
             raise StateError(
                 f"Nothing is committed for {', '.join(wanted)}, so there is nothing to set.",
@@ -309,7 +311,7 @@ class Offsets:
         for move, pair in ends.items():
             first, last = (None, None) if pair is None else (times.get(pair[0]), times.get(pair[1]))
             span = None if first is None or last is None else (first, last)
-            moves.append(Move(move.group, move.place, move.old, move.new, move.effect, span, move.note))
+            moves.append(Move(move.group, move.tp, move.old, move.new, move.effect, span, move.note))
         warnings = [
             f"Nobody has ever joined {name!r}. If Spark runs it from another machine or with --checkpoint, its "
             "checkpoint there has the last word: set that aside too."
@@ -325,19 +327,19 @@ class Offsets:
         return ResetPlan(plan.reason, tuple(moves), plan.before, plan.checkpoints, (*plan.warnings, *warnings))
 
 
-def _settled(progress: Mapping[str, Mapping[Place, Commit | None]]) -> dict[str, Commits]:
+def _settled(progress: Mapping[str, Mapping[TopicPartition, Commit | None]]) -> dict[str, Commits]:
     """Without the partitions of share groups of which nothing was read yet."""
-    return {
-        name: {place: each for place, each in found.items() if each is not None} for name, found in progress.items()
-    }
+    return {name: {tp: each for tp, each in found.items() if each is not None} for name, found in progress.items()}
 
 
-def _move(name: str, place: Place, old: Commit | None, new: Commit | None, bounds: Bounds, *, note: str = "") -> Move:
+def _move(
+    name: str, tp: TopicPartition, old: Commit | None, new: Commit | None, bounds: Bounds, *, note: str = ""
+) -> Move:
     finished = [] if old is None or (new is not None and new.metadata) else offset_map_of(old)
     count = Effect(0, 0)
     if old is not None and new is not None:
         count = effect(old.offset, new.offset, Log(bounds.start, bounds.end), finished)
-    return Move(name, place, old, new, count, note=note)
+    return Move(name, tp, old, new, count, note=note)
 
 
 def _ends(move: Move) -> tuple[tuple[str, int, int], tuple[str, int, int]] | None:
@@ -345,11 +347,11 @@ def _ends(move: Move) -> tuple[tuple[str, int, int], tuple[str, int, int]] | Non
     if move.old is None or move.new is None or move.old.offset == move.new.offset:
         return None
     low, high = sorted((move.old.offset, move.new.offset))
-    return (*move.place, low), (*move.place, high - 1)
+    return (*move.tp, low), (*move.tp, high - 1)
 
 
-def _shown(place: Place) -> str:
-    return f"{place[0]}-{place[1]}"
+def _shown(tp: TopicPartition) -> str:
+    return f"{tp[0]}-{tp[1]}"
 
 
 def _members(described: GroupDescription) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from penstock.codecs.json_text import Encode
-from penstock.core.failures.outcome import Away, Outgoing
+from penstock.core.failures.outcome import DependencyUnavailable, ProducerRecord
 from penstock.errors import ConfigError, ServerError
 from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.client.clients import make_producer
@@ -23,20 +23,20 @@ _BUFFER_SECONDS = 0.1
 _OnDelivery = Callable[[KafkaError | None, Message], None]
 
 
-def from_lines(lines: Iterable[str], topic: str, *, separator: str | None) -> Iterator[Outgoing]:
+def from_lines(lines: Iterable[str], topic: str, *, separator: str | None) -> Iterator[ProducerRecord]:
     """A record a line; with a separator, what is before its first one is the key."""
     for line in lines:
         text = line.rstrip("\r\n")
         if separator and separator in text:
             key, _, value = text.partition(separator)
-            yield Outgoing(topic, key.encode(), value.encode())
+            yield ProducerRecord(topic, key.encode(), value.encode())
         else:
-            yield Outgoing(topic, None, text.encode())
+            yield ProducerRecord(topic, None, text.encode())
 
 
 def from_json_lines(
     lines: Iterable[str], topic: str, *, name: str, as_bytes: Callable[[Any], bytes | None] | None = None
-) -> Iterator[Outgoing]:
+) -> Iterator[ProducerRecord]:
     """An object a line, with ``key``, ``value`` and ``headers``, as ``tail --json`` writes them."""
     value_of = as_bytes or encoded
     for number, line in enumerate(lines, start=1):
@@ -53,18 +53,18 @@ def from_json_lines(
             )
         try:
             pairs = tuple((each, encoded(value)) for each, value in headers.items())
-            yield Outgoing(topic, encoded(read.get("key")), value_of(read.get("value")), pairs)
+            yield ProducerRecord(topic, encoded(read.get("key")), value_of(read.get("value")), pairs)
         except ValueError as error:
             raise ConfigError(f"{name} line {number}: {error}.", hint="After hex come pairs of 0-9 and a-f.") from error
 
 
-def generated(count: int, topic: str, *, key: str | None, value: str) -> Iterator[Outgoing]:
+def generated(count: int, topic: str, *, key: str | None, value: str) -> Iterator[ProducerRecord]:
     """From templates with $n, $uuid and $now in them."""
     templates = string.Template(value), None if key is None else string.Template(key)
     for number in range(count):
         names = {"n": number, "uuid": uuid.uuid4(), "now": round(time.time() * 1000)}
         body, label = (None if each is None else each.safe_substitute(names).encode() for each in templates)
-        yield Outgoing(topic, label, body)
+        yield ProducerRecord(topic, label, body)
 
 
 def encoded(value: Any) -> bytes | None:
@@ -83,7 +83,7 @@ def as_json_text(value: Any) -> bytes | None:
     return None if value is None else json.dumps(value, ensure_ascii=False).encode()
 
 
-def with_schema(records: Iterable[Outgoing], encode: Encode) -> Iterator[Outgoing]:
+def with_schema(records: Iterable[ProducerRecord], encode: Encode) -> Iterator[ProducerRecord]:
     """The same records, with values that are JSON written with a schema; null stays null."""
     for number, record in enumerate(records, start=1):
         if record.value is None:
@@ -96,19 +96,19 @@ def with_schema(records: Iterable[Outgoing], encode: Encode) -> Iterator[Outgoin
                 f"The value of record {number} cannot be written with the schema: {error}.",
                 hint="Mend it; the records before it are written.",
             ) from error
-        except Away as error:
+        except DependencyUnavailable as error:
             raise ServerError(
                 f"The schema cannot be had: {error}.",
                 hint="See that the registry is up; --register registers a schema.",
             ) from error
         # Those that came with a record that was read elsewhere name the schemas of that place.
         kept = tuple(each for each in record.headers if each[0] not in dict(headers))
-        yield Outgoing(record.topic, record.key, value, (*kept, *headers))
+        yield ProducerRecord(record.topic, record.key, value, (*kept, *headers))
 
 
 def produce(
     cluster: Cluster,
-    records: Iterable[Outgoing],
+    records: Iterable[ProducerRecord],
     *,
     partition: int | None = None,
     rate: float | None = None,
@@ -153,7 +153,9 @@ def _flush(producer: Producer) -> list[KafkaError]:
     return []
 
 
-def _write(producer: Producer, each: Outgoing, partition: int, on_delivery: _OnDelivery, cluster: Cluster) -> None:
+def _write(
+    producer: Producer, each: ProducerRecord, partition: int, on_delivery: _OnDelivery, cluster: Cluster
+) -> None:
     """Hand it to the client, whose buffer may have to empty first; -1 leaves the partition to the key."""
     while True:
         try:

@@ -36,7 +36,7 @@ _NATIVE = "native"
 
 
 @dataclass(frozen=True)
-class Told:
+class ReportedRebalance:
     """A rebalance, by the member that tells of it."""
 
     group: str
@@ -52,21 +52,21 @@ class GroupRound:
     partitions that were given up have new owners: with cooperative strategies that takes two generations.
     """
 
-    told: tuple[Told, ...]
+    reported: tuple[ReportedRebalance, ...]
     handovers: tuple[Handover, ...]
     reason: Reason
 
     @property
-    def first(self) -> Told:
-        return _who_knows_most(self.told)
+    def first(self) -> ReportedRebalance:
+        return _who_knows_most(self.reported)
 
     @property
     def began(self) -> float:
-        return min(each.rebalance.began for each in self.told)
+        return min(each.rebalance.began for each in self.reported)
 
     @property
     def generations(self) -> tuple[int, ...]:
-        return tuple(sorted({g for each in self.told if (g := each.rebalance.generation) is not None}))
+        return tuple(sorted({g for each in self.reported if (g := each.rebalance.generation) is not None}))
 
 
 class HistoryFile:
@@ -89,23 +89,23 @@ class HistoryFile:
         self._lines += 1
 
 
-def read_history(folder: Path, group: str) -> list[Told]:
+def read_history(folder: Path, group: str) -> list[ReportedRebalance]:
     """Everything that is kept about this group, in order of time."""
-    found = [told for path in folder.glob(f"*{SUFFIX}") for told in _read(path) if told.group == group]
-    return sorted(found, key=lambda told: told.rebalance.began)
+    found = [reported for path in folder.glob(f"*{SUFFIX}") for reported in _read(path) if reported.group == group]
+    return sorted(found, key=lambda reported: reported.rebalance.began)
 
 
-def _read(path: Path) -> Iterator[Told]:
+def _read(path: Path) -> Iterator[ReportedRebalance]:
     with suppress(OSError), path.open("rb") as lines:
         for line in lines:
             with suppress(msgspec.MsgspecError, UnicodeDecodeError):  # half a line of a killed process
-                yield msgspec.json.decode(line, type=Told)
+                yield msgspec.json.decode(line, type=ReportedRebalance)
 
 
-def rounds(history: Iterable[Told]) -> list[GroupRound]:
+def rounds(history: Iterable[ReportedRebalance]) -> list[GroupRound]:
     """What belongs together, in order of time, with how long each partition that was taken had had no owner."""
-    history = sorted(history, key=lambda told: told.rebalance.began)
-    left = {told.rebalance.member_id or "" for told in history if told.rebalance.reason == LEFT}
+    history = sorted(history, key=lambda reported: reported.rebalance.began)
+    left = {reported.rebalance.member_id or "" for reported in history if reported.rebalance.reason == LEFT}
     handovers: defaultdict[tuple[str, float], list[Handover]] = defaultdict(list)
     for each in without_owner(_moves(history)):
         handovers[each.owner, each.at].append(each)
@@ -114,9 +114,9 @@ def rounds(history: Iterable[Told]) -> list[GroupRound]:
             tuple(same),
             tuple(
                 handover
-                for told in same
-                if told.rebalance.taken_at is not None
-                for handover in handovers[told.member, told.rebalance.taken_at]
+                for reported in same
+                if reported.rebalance.taken_at is not None
+                for handover in handovers[reported.member, reported.rebalance.taken_at]
             ),
             _reason(same, left),
         )
@@ -124,35 +124,35 @@ def rounds(history: Iterable[Told]) -> list[GroupRound]:
     ]
 
 
-def _by_generation(history: Iterable[Told]) -> list[list[Told]]:
+def _by_generation(history: Iterable[ReportedRebalance]) -> list[list[ReportedRebalance]]:
     """What members tell of one generation, in order of time; one that does not know its generation is by itself."""
-    found: list[list[Told]] = []
-    for told in history:
-        near = takewhile(lambda same, now=told: _is_near(same, now), reversed(found))  # type: ignore[misc]
-        same = next((same for same in near if _is_same_generation(same, told)), None)
+    found: list[list[ReportedRebalance]] = []
+    for reported in history:
+        near = takewhile(lambda same, now=reported: _is_near(same, now), reversed(found))  # type: ignore[misc]
+        same = next((same for same in near if _is_same_generation(same, reported)), None)
         if same is None:
-            found.append([told])
+            found.append([reported])
         else:
-            same.append(told)
+            same.append(reported)
     return found
 
 
-def _is_near(earlier: Sequence[Told], told: Told) -> bool:
-    return told.rebalance.began - earlier[-1].rebalance.began < _NEAR_SECONDS
+def _is_near(earlier: Sequence[ReportedRebalance], reported: ReportedRebalance) -> bool:
+    return reported.rebalance.began - earlier[-1].rebalance.began < _NEAR_SECONDS
 
 
-def _is_same_generation(same: Sequence[Told], told: Told) -> bool:
+def _is_same_generation(same: Sequence[ReportedRebalance], reported: ReportedRebalance) -> bool:
     """Generations begin anew with a group that was deleted; its leader, if it is known, does not come back."""
-    its, others = told.rebalance, [each.rebalance for each in same]
+    its, others = reported.rebalance, [each.rebalance for each in same]
     leaders = {each.leader for each in (its, *others)} - {None}
     return its.generation is not None and its.generation == others[0].generation and len(leaders) <= 1
 
 
-def _with_what_follows(rounds_: Iterable[list[Told]]) -> list[list[Told]]:
+def _with_what_follows(rounds_: Iterable[list[ReportedRebalance]]) -> list[list[ReportedRebalance]]:
     """Puts together generations of native members of which the later one hands on what the earlier one gave up."""
-    found: list[list[Told]] = []
+    found: list[list[ReportedRebalance]] = []
     for same in rounds_:
-        taken = {place for told in same for place in told.rebalance.taken}
+        taken = {tp for reported in same for tp in reported.rebalance.taken}
         before = found[-1] if found and _is_near(found[-1], same[0]) else None
         if (
             before is not None
@@ -167,48 +167,48 @@ def _with_what_follows(rounds_: Iterable[list[Told]]) -> list[list[Told]]:
     return found
 
 
-def _are_native(same: Iterable[Told]) -> bool:
-    return all(told.rebalance.membership == _NATIVE for told in same)
+def _are_native(same: Iterable[ReportedRebalance]) -> bool:
+    return all(reported.rebalance.membership == _NATIVE for reported in same)
 
 
-def _no_cause(same: Iterable[Told]) -> bool:
-    return all(told.rebalance.reason == UNKNOWN for told in same)
+def _no_cause(same: Iterable[ReportedRebalance]) -> bool:
+    return all(reported.rebalance.reason == UNKNOWN for reported in same)
 
 
-def _free(same: Iterable[Told]) -> set[TopicPartition]:
+def _free(same: Iterable[ReportedRebalance]) -> set[TopicPartition]:
     """What was given up or lost in this round, and not taken since."""
     free: set[TopicPartition] = set()
-    for told in same:
-        free |= {*told.rebalance.given_up, *told.rebalance.lost}
-    return free - {place for told in same for place in told.rebalance.taken}
+    for reported in same:
+        free |= {*reported.rebalance.given_up, *reported.rebalance.lost}
+    return free - {tp for reported in same for tp in reported.rebalance.taken}
 
 
-def _reason(same: Sequence[Told], left: Collection[str]) -> Reason:
+def _reason(same: Sequence[ReportedRebalance], left: Collection[str]) -> Reason:
     """The leader's, if it tells one; else what the members tell of themselves."""
     most = _who_knows_most(same).rebalance
     if len(same) == 1 or (most.members is not None and most.reason != UNKNOWN):
         return resolved(most.reason, left)
     by_reason: dict[Reason, set[str]] = {}
-    for told in same:
-        by_reason.setdefault(told.rebalance.reason, set()).add(told.rebalance.member_id or told.member)
+    for reported in same:
+        by_reason.setdefault(reported.rebalance.reason, set()).add(reported.rebalance.member_id or reported.member)
     parts = [*named("joined", by_reason.pop(JOINED, ())), *named("left", by_reason.pop(LEFT, ()))]
     by_reason.pop(UNKNOWN, None)
     return "; ".join([*parts, *by_reason]) or UNKNOWN
 
 
-def _who_knows_most(told: Sequence[Told]) -> Told:
+def _who_knows_most(reported: Sequence[ReportedRebalance]) -> ReportedRebalance:
     """The leader, if it is there."""
-    return min(told, key=lambda each: (each.rebalance.members is None, each.rebalance.began))
+    return min(reported, key=lambda each: (each.rebalance.members is None, each.rebalance.began))
 
 
-def _moves(history: Iterable[Told]) -> Iterator[tuple[float, str, str, tuple[str, int]]]:
-    for told in history:
-        its = told.rebalance
-        for what, places, at in (
+def _moves(history: Iterable[ReportedRebalance]) -> Iterator[tuple[float, str, str, tuple[str, int]]]:
+    for reported in history:
+        its = reported.rebalance
+        for what, tps, at in (
             ("given up", its.given_up, its.given_up_at),
             ("given up", its.lost, its.lost_at),
             ("taken", its.taken, its.taken_at),
         ):
             if at is not None:
-                for place in places:
-                    yield at, what, told.member, place
+                for tp in tps:
+                    yield at, what, reported.member, tp

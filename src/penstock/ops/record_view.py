@@ -9,7 +9,7 @@ from typing import Any
 from penstock.app import App, Handler, reader_by
 from penstock.codecs import RECORDS
 from penstock.codecs.json_text import to_json
-from penstock.core.failures.outcome import Away, Reject, Skip, Undecodable
+from penstock.core.failures.outcome import DependencyUnavailable, Reject, Skip, Undecodable
 from penstock.core.records.record import Record
 from penstock.core.settings import Registry
 from penstock.core.text.foreign_text import printable_line
@@ -21,7 +21,7 @@ Read = Callable[[Record], Any]
 
 
 @dataclass(frozen=True)
-class Seen:
+class RecordView:
     """A key and a value as JSON; with the reasons where they could not be decoded, and are shown as they are."""
 
     key: Any
@@ -53,20 +53,20 @@ def _line(value: Any, raw: bytes | None, problem: str | None) -> str:
     return printable_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
-class Lens:
+class RecordDecoder:
     """Decodes by ``key`` and ``value``, each anything that handlers take for theirs; None is for no decoder."""
 
     def __init__(self, *, key: Any = None, value: Any = None, registry: Registry | None = None) -> None:
         self.read_key = _reader(key, None, "key", registry)
         self.read_value = _reader(value, None, "value", registry)
 
-    def see(self, record: Record) -> Seen:
+    def see(self, record: Record) -> RecordView:
         key, key_problem = _looked(self.read_key, record, record.key)
         value, value_problem = _looked(self.read_value, record, record.value)
-        return Seen(key, value, key_problem, value_problem)
+        return RecordView(key, value, key_problem, value_problem)
 
 
-LensFor = Callable[[str, str], Lens]
+LensFor = Callable[[str, str], RecordDecoder]
 """The lens for records that were read from a topic, by a group where that is known."""
 
 
@@ -74,7 +74,7 @@ def by_app(app: App) -> LensFor:
     """Decode as the app does: as the handler, or the pipeline, that reads the topic, best the one of the group."""
 
     @cache
-    def lens_for(topic: str, group: str) -> Lens:
+    def record_decoder_for(topic: str, group: str) -> RecordDecoder:
         handlers = [each for each in app.handlers if each.consumes(topic)]
         handler = next((each for each in handlers if each.group == group), handlers[0] if handlers else None)
         if handler is not None:
@@ -82,18 +82,18 @@ def by_app(app: App) -> LensFor:
         sources = [(each, source) for each in app.pipelines for source in each.sources.values()]
         for pipeline, source in sources:
             if topic in source.topics and source.ddl is None and source.kind is not bytes:
-                return Lens(value=source.kind, registry=pipeline.registry)
-        return Lens()
+                return RecordDecoder(value=source.kind, registry=pipeline.registry)
+        return RecordDecoder()
 
-    return lens_for
+    return record_decoder_for
 
 
-def _of_handler(handler: Handler) -> Lens:
+def _of_handler(handler: Handler) -> RecordDecoder:
     hints = handler.signature.hints
-    lens = Lens()
-    lens.read_value = _reader(handler.value, hints.get("value"), "value", handler.registry)
-    lens.read_key = _reader(handler.key, hints.get("key"), "key", handler.registry)
-    return lens
+    record_decoder = RecordDecoder()
+    record_decoder.read_value = _reader(handler.value, hints.get("value"), "value", handler.registry)
+    record_decoder.read_key = _reader(handler.key, hints.get("key"), "key", handler.registry)
+    return record_decoder
 
 
 def _reader(how: Any, hint: Any, field: Field, registry: Registry | None) -> Read | None:
@@ -109,7 +109,7 @@ def _looked(read: Read | None, record: Record, raw: bytes | None) -> tuple[Any, 
         return to_json(read(record)), None
     except (Undecodable, Skip, Reject, RecursionError) as error:
         return _as_it_is(raw), str(error) or type(error).__name__
-    except Away as error:
+    except DependencyUnavailable as error:
         raise ServerError(
             f"{record} cannot be decoded: {error}.",
             hint="See that the registry is up, or name another: --registry URL.",

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from confluent_kafka import KafkaError
 
 from penstock.core.failures.dead_letter_headers import REPLAY, RETURNS, returns_of, without_notes
-from penstock.core.failures.outcome import Outgoing
+from penstock.core.failures.outcome import ProducerRecord
 from penstock.core.progress.offset_map import encode
 from penstock.core.progress.tracker import Tracker
-from penstock.core.records.record import TopicPartition as Place
+from penstock.core.records.record import TopicPartition
 from penstock.errors import ConfigError, PenstockError, StateError
 from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.admin.consumer_groups import Commit, Groups
@@ -35,11 +35,11 @@ _TIMEOUT = "transaction.timeout.ms"
 # A batch takes moments; one of a process that was killed should not hold up readers for long.
 _TRANSACTION_MS = 60_000
 
-Edit = Callable[[Letter, Outgoing], Outgoing]
+Edit = Callable[[Letter, ProducerRecord], ProducerRecord]
 
 
 @dataclass(frozen=True)
-class Wish:
+class ReplayRequest:
     """``to`` is where all of it goes, else each letter goes to its source; ``again`` forgets what was replayed."""
 
     topic: str
@@ -59,7 +59,7 @@ class Wish:
 class ReplayPlan:
     """How many letters of the topic go where, and why the others do not."""
 
-    bounds: Mapping[Place, Bounds]
+    bounds: Mapping[TopicPartition, Bounds]
     going: Counter[tuple[str, str]] = field(default_factory=Counter)
     parked: int = 0
     homeless: int = 0
@@ -84,27 +84,27 @@ class Sent:
 
 
 class Replay:
-    def __init__(self, cluster: Cluster, wish: Wish) -> None:
+    def __init__(self, cluster: Cluster, request: ReplayRequest) -> None:
         self._cluster = cluster
-        self.wish = wish
+        self.request = request
         self._targets = set(cluster.topics())
-        cluster.require_topics([wish.topic, *([wish.to] if wish.to else [])])
-        if wish.to == wish.topic:
+        cluster.require_topics([request.topic, *([request.to] if request.to else [])])
+        if request.to == request.topic:
             raise ConfigError("A dead letter cannot be replayed into its own topic.", hint="Name another with --to.")
 
     def plan(self) -> ReplayPlan:
         """What would be done now. Nothing is changed, and nobody else's replay is disturbed."""
-        bounds = bounds_of(self._cluster, self.wish.topic)
+        bounds = bounds_of(self._cluster, self.request.topic)
         plan = ReplayPlan(bounds)
         memory = self._memory(bounds)
         starts = self._starts(bounds, memory)
-        if not self.wish.again:
-            plan.done_before = sum(starts[place] - each.start for place, each in bounds.items())
+        if not self.request.again:
+            plan.done_before = sum(starts[tp] - each.start for tp, each in bounds.items())
         for letter in read_letters(self._cluster, bounds, starts=starts):
-            place = (letter.record.topic, letter.record.partition)
-            if not self.wish.again and not memory[place].deliver([letter.record.offset]):
+            tp = (letter.record.topic, letter.record.partition)
+            if not self.request.again and not memory[tp].deliver([letter.record.offset]):
                 plan.done_before += 1
-            elif not self.wish.choice.fits(letter):
+            elif not self.request.choice.fits(letter):
                 plan.left_out += 1
             elif (target := self._target(letter)) is None:
                 plan.homeless += 1
@@ -125,22 +125,22 @@ class Replay:
     ) -> Sent:
         """Send them, batch by batch; returns how many. Ends early, and cleanly, when ``stop`` is set."""
         if plan.parked:
-            self._cluster.create_topics([self.wish.topic + PARKED], partitions=len(plan.bounds))
+            self._cluster.create_topics([self.request.topic + PARKED], partitions=len(plan.bounds))
         brokers, settings = self._cluster.brokers, self._cluster.settings
-        group = group_metadata(brokers, self.wish.memory, settings=settings)
-        name = transactional_id(self.wish.memory)
+        group = group_metadata(brokers, self.request.memory, settings=settings)
+        name = transactional_id(self.request.memory)
         with Transaction(brokers, name, group=group, settings={_TIMEOUT: _TRANSACTION_MS, **settings}) as transaction:
             # First, so that a replay that was killed is over before it is asked how far it came.
             transaction.fence()
             memory = self._memory(plan.bounds, stable=True)
-            sender = _Sender(transaction, memory=None if self.wish.again else memory)
+            sender = _Sender(transaction, memory=None if self.request.again else memory)
             return self._send(plan, sender, memory, audit=audit, stop=stop, progress=progress, edit=edit)
 
     def _send(
         self,
         plan: ReplayPlan,
         sender: "_Sender",
-        memory: Mapping[Place, Tracker],
+        memory: Mapping[TopicPartition, Tracker],
         *,
         audit: Audit,
         stop: threading.Event,
@@ -160,17 +160,17 @@ class Replay:
             sent.parked += parked
             sent.replayed += len(batch) - parked
             progress(sent.total)
-            if self.wish.rate is not None:
-                stop.wait(max(0.0, len(batch) / self.wish.rate - (time.monotonic() - began)))
+            if self.request.rate is not None:
+                stop.wait(max(0.0, len(batch) / self.request.rate - (time.monotonic() - began)))
         return sent
 
-    def _batches(self, plan: ReplayPlan, memory: Mapping[Place, Tracker]) -> Iterator[list[Letter]]:
-        size = _BATCH if self.wish.rate is None else max(1, min(_BATCH, int(self.wish.rate)))
+    def _batches(self, plan: ReplayPlan, memory: Mapping[TopicPartition, Tracker]) -> Iterator[list[Letter]]:
+        size = _BATCH if self.request.rate is None else max(1, min(_BATCH, int(self.request.rate)))
         batch: list[Letter] = []
         for letter in read_letters(self._cluster, plan.bounds, starts=self._starts(plan.bounds, memory)):
-            place = (letter.record.topic, letter.record.partition)
-            fresh = self.wish.again or bool(memory[place].deliver([letter.record.offset]))
-            if fresh and self.wish.choice.fits(letter) and self._target(letter) is not None:
+            tp = (letter.record.topic, letter.record.partition)
+            fresh = self.request.again or bool(memory[tp].deliver([letter.record.offset]))
+            if fresh and self.request.choice.fits(letter) and self._target(letter) is not None:
                 batch.append(letter)
                 if len(batch) == size:
                     yield batch
@@ -178,32 +178,36 @@ class Replay:
         if batch:
             yield batch
 
-    def _memory(self, bounds: Mapping[Place, Bounds], *, stable: bool = False) -> dict[Place, Tracker]:
-        commits = Groups(self._cluster).committed([self.wish.memory], stable=stable)[self.wish.memory]
+    def _memory(
+        self, bounds: Mapping[TopicPartition, Bounds], *, stable: bool = False
+    ) -> dict[TopicPartition, Tracker]:
+        commits = Groups(self._cluster).committed([self.request.memory], stable=stable)[self.request.memory]
         if isinstance(commits, PenstockError):
             raise commits
-        return {place: _tracker(commits.get(place), each) for place, each in bounds.items()}
+        return {tp: _tracker(commits.get(tp), each) for tp, each in bounds.items()}
 
-    def _starts(self, bounds: Mapping[Place, Bounds], memory: Mapping[Place, Tracker]) -> dict[Place, int]:
-        if self.wish.again:
-            return {place: each.start for place, each in bounds.items()}
-        return {place: max(each.start, memory[place].position or 0) for place, each in bounds.items()}
+    def _starts(
+        self, bounds: Mapping[TopicPartition, Bounds], memory: Mapping[TopicPartition, Tracker]
+    ) -> dict[TopicPartition, int]:
+        if self.request.again:
+            return {tp: each.start for tp, each in bounds.items()}
+        return {tp: max(each.start, memory[tp].position or 0) for tp, each in bounds.items()}
 
     def _target(self, letter: Letter) -> str | None:
         """None where nobody knows it: no header names a topic, or one that there is, or it is nobody's to write to."""
-        if self.wish.to is not None:
-            return self.wish.to
+        if self.request.to is not None:
+            return self.request.to
         named = letter.note.topic
-        usable = named in self._targets and named != self.wish.topic and not named.startswith("__")
+        usable = named in self._targets and named != self.request.topic and not named.startswith("__")
         return named if usable else None
 
     def _is_parked(self, letter: Letter) -> bool:
-        return returns_of(letter.record.headers) >= self.wish.returns
+        return returns_of(letter.record.headers) >= self.request.returns
 
-    def _outgoing(self, letter: Letter, edit: Edit | None) -> Outgoing:
+    def _outgoing(self, letter: Letter, edit: Edit | None) -> ProducerRecord:
         record = letter.record
         if self._is_parked(letter):
-            return Outgoing(self.wish.topic + PARKED, record.key, record.value, record.headers)
+            return ProducerRecord(self.request.topic + PARKED, record.key, record.value, record.headers)
         notes = {
             RETURNS: str(returns_of(record.headers) + 1),
             f"{REPLAY}from": str(record),
@@ -211,18 +215,18 @@ class Replay:
         }
         added = tuple((name, value.encode()) for name, value in notes.items())
         headers = (*without_notes(record.headers), *added)
-        outgoing = Outgoing(self._target(letter) or "", record.key, record.value, headers)
+        outgoing = ProducerRecord(self._target(letter) or "", record.key, record.value, headers)
         return outgoing if edit is None else edit(letter, outgoing)
 
 
 class _Sender:
     """One transaction for each batch: the copies, and the memory of them."""
 
-    def __init__(self, transaction: Transaction, *, memory: Mapping[Place, Tracker] | None) -> None:
+    def __init__(self, transaction: Transaction, *, memory: Mapping[TopicPartition, Tracker] | None) -> None:
         self._transaction = transaction
         self._memory = memory
 
-    def send(self, letters: Sequence[Letter], outgoing: Sequence[Outgoing]) -> None:
+    def send(self, letters: Sequence[Letter], outgoing: Sequence[ProducerRecord]) -> None:
         commits = self._remember(letters)
         try:
             with self._transaction:
@@ -237,23 +241,23 @@ class _Sender:
                 ) from error
             raise
 
-    def _remember(self, letters: Sequence[Letter]) -> dict[Place, tuple[int, str]]:
+    def _remember(self, letters: Sequence[Letter]) -> dict[TopicPartition, tuple[int, str]]:
         if self._memory is None:
             return {}
-        touched: dict[Place, Tracker] = {}
+        touched: dict[TopicPartition, Tracker] = {}
         for letter in letters:
-            place = (letter.record.topic, letter.record.partition)
-            touched[place] = self._memory[place]
-            touched[place].finish(letter.record.offset)
-        return {place: _commit(place, tracker) for place, tracker in touched.items()}
+            tp = (letter.record.topic, letter.record.partition)
+            touched[tp] = self._memory[tp]
+            touched[tp].finish(letter.record.offset)
+        return {tp: _commit(tp, tracker) for tp, tracker in touched.items()}
 
 
-def _commit(place: Place, tracker: Tracker) -> tuple[int, str]:
+def _commit(tp: TopicPartition, tracker: Tracker) -> tuple[int, str]:
     point = tracker.commit_point or 0
     text = encode(point, tracker.finished_ranges())
     if text is None:
         raise StateError(
-            f"{place[0]}-{place[1]}: what is replayed lies too scattered among what is not to be remembered.",
+            f"{tp[0]}-{tp[1]}: what is replayed lies too scattered among what is not to be remembered.",
             hint="All before this is sent and remembered. Replay the rest in pieces that lie together (--since, "
             "--until), or all of it.",
         )
@@ -267,5 +271,5 @@ def _tracker(commit: Commit | None, bounds: Bounds) -> Tracker:
     return Tracker(commit.offset, offset_map_of(commit))
 
 
-def _line(letter: Letter, outgoing: Outgoing) -> dict[str, object]:
+def _line(letter: Letter, outgoing: ProducerRecord) -> dict[str, object]:
     return {"from": str(letter.record), "to": outgoing.topic, "reason": letter.note.reason}

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from penstock.core.filters.expression import Expression
-from penstock.core.records.record import Record
-from penstock.core.records.record import TopicPartition as Place
+from penstock.core.records.record import Record, TopicPartition
 from penstock.errors import PenstockError, TopicError
 from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.admin.log_bounds import Bounds, Found, Logs
@@ -23,12 +23,12 @@ from penstock.ops.dead_letters import record_values
 _POLL_SECONDS = 0.2
 _BATCH = 500
 
-ReadSpan = Callable[[Mapping[Place, int], Mapping[Place, int]], Iterable[Record]]
+ReadSpan = Callable[[Mapping[TopicPartition, int], Mapping[TopicPartition, int]], Iterable[Record]]
 """Reads the records from each partition's start up to, and without, its end."""
 
 
 @dataclass(frozen=True)
-class Sieve:
+class RecordFilter:
     """Which records are wanted: all that fit everything given. A header without a value only has to be there."""
 
     key: bytes | None = None
@@ -62,22 +62,22 @@ class Tail:
     def __init__(self, cluster: Cluster, topic: str, partitions: Collection[int] = ()) -> None:
         self._cluster = cluster
         self._topic = topic
-        places = cluster.places([topic])
+        tps = cluster.topic_partitions([topic])
         for number in partitions:
-            if (topic, number) not in places:
-                raise TopicError(f"Topic {topic!r} has no partition {number}.", hint=f"It has {len(places)}.")
-        self._bounds: dict[Place, Bounds] = {}
-        for place, each in Logs(cluster).bounds(places).items():
-            if partitions and place[1] not in partitions:
+            if (topic, number) not in tps:
+                raise TopicError(f"Topic {topic!r} has no partition {number}.", hint=f"It has {len(tps)}.")
+        self._bounds: dict[TopicPartition, Bounds] = {}
+        for tp, each in Logs(cluster).bounds(tps).items():
+            if partitions and tp[1] not in partitions:
                 continue
             if isinstance(each, PenstockError):
                 raise each
-            self._bounds[place] = each
+            self._bounds[tp] = each
 
     def present(self, start: Start) -> Iterator[Record]:
         """What is there now, from the start on."""
         if start.offset is not None or start.since is not None or start.beginning:
-            ends = {place: each.end for place, each in self._bounds.items()}
+            ends = {tp: each.end for tp, each in self._bounds.items()}
             yield from read_span(self._cluster, self._starts(start), ends)
         elif start.last:
             found = last_records(self._bounds, start.last, read=partial(read_span, self._cluster))
@@ -87,7 +87,7 @@ class Tail:
     def to_come(self, stop: threading.Event) -> Iterator[Record]:
         """What comes after that, until stopped."""
         with reader(self._cluster) as consumer:
-            consumer.assign([TopicPartition(*place, each.end) for place, each in self._bounds.items()])
+            consumer.assign([KafkaTopicPartition(*tp, each.end) for tp, each in self._bounds.items()])
             while not stop.is_set():
                 for message in consumer.consume(_BATCH, _POLL_SECONDS):
                     error = message.error()
@@ -97,35 +97,33 @@ class Tail:
                         doing = f"reading topic {self._topic}"
                         raise translate(KafkaException(error), doing=doing, brokers=self._cluster.brokers)
 
-    def _starts(self, start: Start) -> dict[Place, int]:
+    def _starts(self, start: Start) -> dict[TopicPartition, int]:
         if start.beginning:
-            return {place: each.start for place, each in self._bounds.items()}
+            return {tp: each.start for tp, each in self._bounds.items()}
         if start.offset is not None:
-            return {place: max(each.start, min(each.end, start.offset)) for place, each in self._bounds.items()}
+            return {tp: max(each.start, min(each.end, start.offset)) for tp, each in self._bounds.items()}
         since = start.since or 0.0
-        found = Logs(self._cluster).at_times((place, since) for place in self._bounds)
+        found = Logs(self._cluster).at_times((tp, since) for tp in self._bounds)
         return {
-            place: answer.offset if isinstance(answer, Found) and answer.offset is not None else each.end
-            for place, each in self._bounds.items()
-            for answer in [found[place, since]]
+            tp: answer.offset if isinstance(answer, Found) and answer.offset is not None else each.end
+            for tp, each in self._bounds.items()
+            for answer in [found[tp, since]]
         }
 
 
-def last_records(bounds: Mapping[Place, Bounds], count: int, *, read: ReadSpan) -> list[Record]:
+def last_records(bounds: Mapping[TopicPartition, Bounds], count: int, *, read: ReadSpan) -> list[Record]:
     """At least the last ``count`` records of each partition, or all that it has.
 
     Markers of transactions, and records that were compacted away or aborted, have offsets too. So the last ``count``
     offsets may hold fewer records, or none: then twice as many offsets before them are read, and so on.
     """
-    found: dict[Place, list[Record]] = {place: [] for place in bounds}
-    ends = {place: each.end for place, each in bounds.items()}
+    found: dict[TopicPartition, list[Record]] = {tp: [] for tp in bounds}
+    ends = {tp: each.end for tp, each in bounds.items()}
     width = count
     while ends:
-        starts = {place: max(bounds[place].start, end - width) for place, end in ends.items()}
+        starts = {tp: max(bounds[tp].start, end - width) for tp, end in ends.items()}
         for record in read(starts, ends):
             found[record.topic, record.partition].append(record)
-        ends = {
-            place: start for place, start in starts.items() if start > bounds[place].start and len(found[place]) < count
-        }
+        ends = {tp: start for tp, start in starts.items() if start > bounds[tp].start and len(found[tp]) < count}
         width *= 2
     return [record for records in found.values() for record in records]

@@ -85,13 +85,11 @@ def topic_facts(cluster: Cluster, names: Iterable[str], *, now: float, ages: boo
     """``ages`` also looks at the first record of every partition."""
     names = list(names)
     found = _metadata(cluster)
-    places = [(name, number) for name in names for number in found[name].partitions]
+    tps = [(name, number) for name in names for number in found[name].partitions]
     logs = Logs(cluster)
-    bounds = logs.bounds(places)
-    before = logs.at_times((place, now - _RATE_SECONDS) for place, each in bounds.items() if isinstance(each, Bounds))
-    filled = [
-        (*place, each.start) for place, each in bounds.items() if isinstance(each, Bounds) and each.end > each.start
-    ]
+    bounds = logs.bounds(tps)
+    before = logs.at_times((tp, now - _RATE_SECONDS) for tp, each in bounds.items() if isinstance(each, Bounds))
+    filled = [(*tp, each.start) for tp, each in bounds.items() if isinstance(each, Bounds) and each.end > each.start]
     oldest = times_at(cluster, filled) if ages else {}
     configs, sizes = _configs(cluster, names), partition_bytes(cluster, names)
     return [

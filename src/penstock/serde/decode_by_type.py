@@ -6,7 +6,7 @@ from typing import Any, Union, get_args, get_origin
 
 import msgspec
 
-from penstock.core.failures.outcome import Away, Reject, Skip, Undecodable
+from penstock.core.failures.outcome import DependencyUnavailable, Reject, Skip, Undecodable
 from penstock.errors import ConfigError
 
 Decode = Callable[[bytes | None], Any]
@@ -23,7 +23,7 @@ _MOST_PARTS = 500_000
 _NOTES = "__msgspec_cache__"
 
 # What a decoder may raise on purpose.
-_MEANT = (Undecodable, Away, Skip, Reject)
+_MEANT = (Undecodable, DependencyUnavailable, Skip, Reject)
 
 
 def decoder_for(hint: Any, *, what: str = "value") -> Decode:

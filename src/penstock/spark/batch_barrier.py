@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from penstock.core.reports.record_counts import Counts
 
 
-class BorderClosedError(Exception):
+class BarrierClosedError(Exception):
     """Raised into Spark in place of a batch: the only way to say that there is to be no other."""
 
 
@@ -30,7 +30,7 @@ class Batch:
     seconds: float
 
 
-class Border:
+class BatchBarrier:
     """What Spark calls for each batch. Everything but ``run`` belongs to the driver's loop."""
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class Border:
     def _passing(self) -> Iterator[None]:
         with self._lock:
             if self._closed:
-                raise BorderClosedError
+                raise BarrierClosedError
             self._busy = True
         try:
             yield

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from penstock.app import Handler
 from penstock.core.reports.record_counts import Counts
 from penstock.spark.asking import engine_is_on_the_driver
-from penstock.spark.batch_barrier import Border
+from penstock.spark.batch_barrier import BatchBarrier
 from penstock.spark.columns import SINK_SCHEMA
 from penstock.spark.exactly_once import ExactlyOnceSink
 from penstock.spark.scaling import spread
@@ -16,7 +16,7 @@ from penstock.spark.task import handle_task
 from penstock.spark.task_counts import CountsInSpark
 
 
-class Batches(Border):
+class Batches(BatchBarrier):
     def __init__(
         self,
         session: SparkSession,

@@ -9,9 +9,9 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.app import Reading
+from penstock.app import RecordAdapter
 from penstock.codecs import codec_of
-from penstock.core.failures.outcome import Outgoing
+from penstock.core.failures.outcome import ProducerRecord
 from penstock.core.records.record import Header, Record, TopicPartition
 
 # The columns of Spark's Kafka source that make a record.
@@ -37,7 +37,7 @@ class Portion:
     def __init__(self, batch: pa.RecordBatch) -> None:
         self._batch = batch
 
-    def by_place(self) -> dict[TopicPartition, list[Row]]:
+    def by_tp(self) -> dict[TopicPartition, list[Row]]:
         """The rows of each partition, in their order."""
         rows = list(
             zip(
@@ -52,13 +52,13 @@ class Portion:
         if self._one_place is not None:
             return {self._one_place: rows}
         found: dict[TopicPartition, list[Row]] = {}
-        for place, row in zip(self._places, rows, strict=True):
-            found.setdefault(place, []).append(row)
+        for tp, row in zip(self._tps, rows, strict=True):
+            found.setdefault(tp, []).append(row)
         return found
 
     def record(self, row: Row, attempt: int) -> Record:
         key, value, offset, index, _ = row
-        topic, partition = self._places[index]
+        topic, partition = self._tps[index]
         return Record(topic, partition, offset, key, value, self._headers[index], self._timestamps[index], attempt)
 
     def headers(self, row: Row) -> tuple[Header, ...]:
@@ -71,7 +71,7 @@ class Portion:
         return (topics[0].as_py(), partitions[0].as_py()) if len(topics) == len(partitions) == 1 else None
 
     @cached_property
-    def _places(self) -> Sequence[TopicPartition]:
+    def _tps(self) -> Sequence[TopicPartition]:
         if self._one_place is not None:
             return [self._one_place] * len(self._batch)
         topics, partitions = self._batch.column("topic"), self._batch.column("partition")
@@ -106,7 +106,7 @@ def to_rows(batch: pa.RecordBatch) -> Iterator[tuple[str, bytes | None, bytes | 
     return zip(*columns, map(list, _to_headers(headers)), strict=True)
 
 
-ROWS = Reading(
+ROWS = RecordAdapter(
     to_record=lambda row, attempt: row[4].record(row, attempt),
     value_of=itemgetter(1),
     offset_of=itemgetter(2),
@@ -166,7 +166,7 @@ class SinkColumns:
     def is_full(self) -> bool:
         return len(self._topics) >= _FULL_ROWS or self._bytes >= _FULL_BYTES
 
-    def extend(self, outgoing: Sequence[Outgoing]) -> None:
+    def extend(self, outgoing: Sequence[ProducerRecord]) -> None:
         values = [each.value for each in outgoing]
         self._topics += [each.topic for each in outgoing]
         self._keys += [each.key for each in outgoing]

@@ -32,12 +32,12 @@ class Markers:
         self._cluster = cluster
         self._transactions = transactions
 
-    def settle(self, places: Iterable[TopicPartition]) -> Offsets:
+    def settle(self, tps: Iterable[TopicPartition]) -> Offsets:
         """Where they stand once nobody who began before can move them any more; without those that were never set."""
-        places = list(places)
+        tps = list(tps)
         with ThreadPoolExecutor(_AT_ONCE) as threads:
-            list(threads.map(self._transactions.fence, places))
-        return self._cluster.settled(self._transactions.group, places) if places else {}
+            list(threads.map(self._transactions.fence, tps))
+        return self._cluster.settled(self._transactions.group, tps) if tps else {}
 
     def advance(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Move markers on, where no task has: past offsets that hold no record for us.
@@ -45,20 +45,20 @@ class Markers:
         Only between two batches: a task that runs meanwhile would be taken for one of the past.
         """
         there = self._cluster.committed(self._transactions.group, offsets) if offsets else {}
-        for place, offset in offsets.items():
-            if offset > there.get(place, 0):
-                self._transactions.move(place, offset)
+        for tp, offset in offsets.items():
+            if offset > there.get(tp, 0):
+                self._transactions.move(tp, offset)
 
     def begin(self, offsets: Mapping[TopicPartition, int], committed: Mapping[TopicPartition, int]) -> None:
         """Before the first batch. Where nothing was committed yet, nobody can be set back: one commit will do."""
-        fresh = {place: offset for place, offset in offsets.items() if place not in committed and offset > 0}
+        fresh = {tp: offset for tp, offset in offsets.items() if tp not in committed and offset > 0}
         self._cluster.commit(self._transactions.group, fresh)
-        self.advance({place: offset for place, offset in offsets.items() if place in committed})
+        self.advance({tp: offset for tp, offset in offsets.items() if tp in committed})
 
     def reset(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Set markers, backwards too: where a log was made anew, what they say is of the old one."""
-        for place, offset in offsets.items():
-            self._transactions.move(place, offset, back=True)
+        for tp, offset in offsets.items():
+            self._transactions.move(tp, offset, back=True)
 
 
 class ExactlyOnceSink(Markers):

@@ -35,10 +35,10 @@ def read_maps(
 def above(finished: Finished, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, list[Range]]:
     """What of it lies at these offsets or above."""
     cut = {
-        place: [(max(start, offsets.get(place, 0)), end) for start, end in ranges if end > offsets.get(place, 0)]
-        for place, ranges in finished.items()
+        tp: [(max(start, offsets.get(tp, 0)), end) for start, end in ranges if end > offsets.get(tp, 0)]
+        for tp, ranges in finished.items()
     }
-    return {place: ranges for place, ranges in cut.items() if ranges}
+    return {tp: ranges for tp, ranges in cut.items() if ranges}
 
 
 def count(finished: Finished) -> int:
@@ -49,7 +49,7 @@ def without(source: DataFrame, finished: Finished) -> DataFrame:
     """The records that are not finished, in their order and their partitions."""
     if not finished:
         return source
-    rows = [(*place, *each) for place, ranges in finished.items() for each in ranges]
+    rows = [(*tp, *each) for tp, ranges in finished.items() for each in ranges]
     topics, partitions, starts, ends = zip(*rows, strict=True)
     table = pa.table(
         {

@@ -68,16 +68,16 @@ class GroupOffsets:
             self._emit(Committed(group=self._group, member=MEMBER, topic=topic, partition=partition, offset=offset))
 
     def _moved(self, finished: Mapping[TopicPartition, int]) -> Offsets:
-        points = {place: self._point(place, offset) for place, offset in finished.items()}
-        return {place: point for place, point in points.items() if point > self._known.get(place, -1)}
+        points = {tp: self._point(tp, offset) for tp, offset in finished.items()}
+        return {tp: point for tp, point in points.items() if point > self._known.get(tp, -1)}
 
-    def _point(self, place: TopicPartition, offset: int) -> int:
+    def _point(self, tp: TopicPartition, offset: int) -> int:
         """The lowest unfinished offset: a batch may end amid what was finished ahead."""
-        return next((end for start, end in self._finished.get(place, ()) if start <= offset < end), offset)
+        return next((end for start, end in self._finished.get(tp, ()) if start <= offset < end), offset)
 
     def _maps(self, points: Offsets) -> dict[TopicPartition, str]:
         ahead = above(self._finished, points)
-        return {place: encode(points[place], ranges) or "" for place, ranges in ahead.items() if place in points}
+        return {tp: encode(points[tp], ranges) or "" for tp, ranges in ahead.items() if tp in points}
 
     def _refused(self, moved: Offsets, error: PenstockError) -> None:
         if self._has_members():

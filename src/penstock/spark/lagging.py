@@ -20,7 +20,7 @@ def report_lag(group: str, reached: Offsets, ends: Offsets | None, emit: Callabl
     """One event for each partition; the sum of them all, None where the ends are not known."""
     if ends is None:
         return None
-    lags = {place: max(0, ends[place] - offset) for place, offset in reached.items() if place in ends}
+    lags = {tp: max(0, ends[tp] - offset) for tp, offset in reached.items() if tp in ends}
     for (topic, partition), lag in lags.items():
         offset = reached[topic, partition]
         emit(Lagging(group=group, topic=topic, partition=partition, offset=offset, lag=lag))

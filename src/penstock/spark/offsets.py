@@ -57,20 +57,18 @@ class Resumption:
 
     @property
     def reset(self) -> frozenset[TopicPartition]:
-        return self.forced | {each.place for each in self.moved}
+        return self.forced | {each.tp for each in self.moved}
 
     def begin(self, logs: Mapping[TopicPartition, Log]) -> Offsets:
         """The offset that each partition goes on with, as its log is now."""
-        return {place: logs[place].start if offset == EARLIEST else offset for place, offset in self.offsets.items()}
+        return {tp: logs[tp].start if offset == EARLIEST else offset for tp, offset in self.offsets.items()}
 
     def set_back(self, logs: Mapping[TopicPartition, Log], committed: Mapping[TopicPartition, int]) -> Offsets:
         """Where the group has to go back to, because a log was made anew and ends before what it has committed."""
-        return {
-            place: self._start(place, log) for place, log in logs.items() if committed.get(place, log.end) > log.end
-        }
+        return {tp: self._start(tp, log) for tp, log in logs.items() if committed.get(tp, log.end) > log.end}
 
-    def _start(self, place: TopicPartition, log: Log) -> int:
-        return log.start if self.offsets[place] == EARLIEST else self.offsets[place]
+    def _start(self, tp: TopicPartition, log: Log) -> int:
+        return log.start if self.offsets[tp] == EARLIEST else self.offsets[tp]
 
 
 def resume(
@@ -93,24 +91,24 @@ def resume(
     offsets: Offsets = {}
     moved: list[OutOfRange] = []
     forced = forced or {}
-    for place, log in logs.items():
-        known = max(finished.get(place, -1), committed.get(place, -1))
-        if place in forced:
-            offset, wanted = forced[place], starts[place]
+    for tp, log in logs.items():
+        known = max(finished.get(tp, -1), committed.get(tp, -1))
+        if tp in forced:
+            offset, wanted = forced[tp], starts[tp]
             if offset is not None and offset > log.end:
                 wanted = offset  # it is the user's own, and not one of a log that was recreated
         elif known >= 0:
-            offset, wanted = known, starts[place]
+            offset, wanted = known, starts[tp]
         else:
             # A partition that appears beside known ones was added, and nothing of it has been handled yet.
-            offset = wanted = None if finished else starts[place]
-        anew = known >= 0 and place[0] in renewed and place not in forced
+            offset = wanted = None if finished else starts[tp]
+        anew = known >= 0 and tp[0] in renewed and tp not in forced
         if offset is not None and (anew or not log.start <= offset <= log.end):
-            found = OutOfRange.found(place, offset, low=log.start, high=log.end, wanted=wanted)
+            found = OutOfRange.found(tp, offset, low=log.start, high=log.end, wanted=wanted)
             moved.append(found)
             offset = None if found.moved_to == log.start else found.moved_to
-        offsets[place] = EARLIEST if offset is None else offset
-    fits = bool(finished) and all(finished.get(place, EARLIEST) == offset for place, offset in offsets.items())
+        offsets[tp] = EARLIEST if offset is None else offset
+    fits = bool(finished) and all(finished.get(tp, EARLIEST) == offset for tp, offset in offsets.items())
     return Resumption(
         offsets,
         checkpoint_fits=fits and finished.keys() <= logs.keys(),

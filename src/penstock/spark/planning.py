@@ -8,7 +8,7 @@ from penstock.app import Handler
 from penstock.core.reports import events
 from penstock.core.scheduling.batch_size import BatchSize
 from penstock.errors import PenstockError
-from penstock.kafka import Cluster, forced_positions, positions, source_places
+from penstock.kafka import Cluster, forced_positions, positions, source_partitions
 from penstock.spark.checkpoint import Checkpoint, checkpoint_of
 from penstock.spark.exactly_once import CommittedByTasks, ExactlyOnceSink
 from penstock.spark.finished import Finished, above, count, read_maps
@@ -100,39 +100,37 @@ class Planner:
         first = self._last is None
         if first:
             refuse_members(cluster, handler.group)
-        places = source_places(handler, cluster)
-        ids = cluster.topic_ids({topic for topic, _ in places})
+        tps = source_partitions(handler, cluster)
+        ids = cluster.topic_ids({topic for topic, _ in tps})
         renewed = {topic for topic, found in ids.items() if self._topic_ids.get(topic, found) != found}
-        starts, ends = cluster.start_offsets(places), cluster.end_offsets(places)
-        logs = {place: Log(starts[place], ends[place]) for place in places}
-        commits = cluster.commits(handler.group, places)
-        committed = {place: offset for place, (offset, _) in commits.items()}
+        starts, ends = cluster.start_offsets(tps), cluster.end_offsets(tps)
+        logs = {tp: Log(starts[tp], ends[tp]) for tp in tps}
+        commits = cluster.commits(handler.group, tps)
+        committed = {tp: offset for tp, (offset, _) in commits.items()}
         resumption = resume(
             logs,
             finished=self._checkpoint.finished(),
             committed=committed,
-            starts=positions(handler.start, cluster, places),
+            starts=positions(handler.start, cluster, tps),
             # As for a member that gets its partitions a second time: that was what the start was for.
-            forced=forced_positions(handler, cluster, places) if first else {},
+            forced=forced_positions(handler, cluster, tps) if first else {},
             renewed=renewed,
         )
         self._report(resumption, committed)
         self._tidy(resumption)
         begin = resumption.begin(logs)
         finished = above(self._read_maps(commits, resumption), begin)
-        known = {place: offset for place, offset in committed.items() if place not in resumption.reset}
+        known = {tp: offset for tp, offset in committed.items() if tp not in resumption.reset}
         exactly_once = None
         if handler.is_exactly_once:
             exactly_once = ExactlyOnceSink(handler, cluster, self._checkpoint, finished)
             # The marker of a log that was made anew would hide the new records.
-            exactly_once.reset({place: begin[place] for place in resumption.reset})
-            exactly_once.begin(resumption.offsets, {**committed, **{place: begin[place] for place in resumption.reset}})
+            exactly_once.reset({tp: begin[tp] for tp in resumption.reset})
+            exactly_once.begin(resumption.offsets, {**committed, **{tp: begin[tp] for tp in resumption.reset}})
         by_whom = CommittedByTasks() if handler.is_exactly_once else cluster
         group = GroupOffsets(cluster, handler.group, known, self._emit, finished=finished, commits=by_whom)
         # What merely begins at the start of its log has nothing to say yet.
-        group.advance(
-            {place: begin[place] if place in resumption.reset else at for place, at in resumption.offsets.items()}
-        )
+        group.advance({tp: begin[tp] if tp in resumption.reset else at for tp, at in resumption.offsets.items()})
         self._topic_ids |= ids
         self._last = Plan(
             handler=handler,
@@ -142,7 +140,7 @@ class Planner:
             start=resumption.offsets,
             begin=begin,
             finished=finished,
-            lag=sum(max(0, ends[place] - offset) for place, offset in begin.items()) - count(finished),
+            lag=sum(max(0, ends[tp] - offset) for tp, offset in begin.items()) - count(finished),
             targets=self._targets(begin, ends),
             group=group,
             lookout=Lookout(cluster, ids),
@@ -165,7 +163,7 @@ class Planner:
                 )
             )
         for found in resumption.moved:
-            topic, partition = found.place
+            topic, partition = found.tp
             self._emit(
                 events.OffsetOutOfRange(
                     group=self._handler.group,
@@ -188,7 +186,7 @@ class Planner:
 
     def _read_maps(self, commits: Mapping[tuple[str, int], tuple[int, str]], resumption: Resumption) -> Finished:
         """Of partitions that go on where the group stands, or after it."""
-        counting = {place: commit for place, commit in commits.items() if place not in resumption.reset}
+        counting = {tp: commit for tp, commit in commits.items() if tp not in resumption.reset}
         return read_maps(
             counting, lambda reason: self._emit(events.Error(group=self._handler.group, reason=reason, fatal=False))
         )
@@ -198,5 +196,5 @@ class Planner:
         if not self._until_caught_up:
             return None
         wanted = ends if self._last is None or self._last.targets is None else self._last.targets
-        reachable = {place: min(end, ends[place]) for place, end in wanted.items() if place in ends}
-        return {place: end for place, end in reachable.items() if begin[place] < end}
+        reachable = {tp: min(end, ends[tp]) for tp, end in wanted.items() if tp in ends}
+        return {tp: end for tp, end in reachable.items() if begin[tp] < end}

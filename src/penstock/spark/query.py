@@ -214,7 +214,7 @@ class HandlerQuery:
 
     def _targets_reached(self) -> bool:
         targets = self._plan.targets
-        return targets is not None and all(self._reached.get(place, -1) >= end for place, end in targets.items())
+        return targets is not None and all(self._reached.get(tp, -1) >= end for tp, end in targets.items())
 
     # The end.
 

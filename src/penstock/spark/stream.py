@@ -58,7 +58,7 @@ class Stream:
     def _adapt(self, number: int, seconds: float) -> None:
         """Here, because Spark plans the next batch as soon as this one is over."""
         before, self._reached = self._reached, self._plan.checkpoint.offsets_of(number)
-        offsets = sum(max(0, end - before.get(place, 0)) for place, end in self._reached.items())
+        offsets = sum(max(0, end - before.get(tp, 0)) for tp, end in self._reached.items())
         self.size = self.size.after(offsets, seconds)
         wanted = self.size.size
         if wanted == self._limit or self._query is None:

@@ -21,7 +21,7 @@ class Stretch:
         self._batches = (batch for batch in batches if len(batch))
         first = next(self._batches, None)
         self._ahead = [] if first is None else [first]
-        self.place: TopicPartition | None = None if first is None else _places(first)[0]
+        self.tp: TopicPartition | None = None if first is None else _tps(first)[0]
         """Where they are from; None where there are none."""
         self.end = 0
         """The offset after the last record that was looked at."""
@@ -36,16 +36,16 @@ class Stretch:
                 yield batch.slice(below)
 
     def _check(self, batch: pa.RecordBatch) -> None:
-        foreign = [place for place in _places(batch) if place != self.place]
+        foreign = [tp for tp in _tps(batch) if tp != self.tp]
         if foreign:
-            raise _refused(f"records of {self.place} and of {foreign[0]}")
+            raise _refused(f"records of {self.tp} and of {foreign[0]}")
         offsets = batch.column("offset")
         first, rise = offsets[0].as_py(), pc.all(pc.greater(offsets.slice(1), offsets.slice(0, len(offsets) - 1)))
         if first < self.end or rise.as_py() is False:
-            raise _refused(f"records of {self.place} that are not in the order of their offsets")
+            raise _refused(f"records of {self.tp} that are not in the order of their offsets")
 
 
-def _places(batch: pa.RecordBatch) -> list[TopicPartition]:
+def _tps(batch: pa.RecordBatch) -> list[TopicPartition]:
     """All that these records are from."""
     distinct = pa.Table.from_batches([batch]).group_by(["topic", "partition"], use_threads=False).aggregate([])
     return [(row["topic"], row["partition"]) for row in distinct.to_pylist()]

@@ -16,11 +16,11 @@ from pyspark import cloudpickle
 
 from penstock import errors
 from penstock.app import Handler
-from penstock.app.tuned_gc import calm_collector
+from penstock.app.tuned_gc import tuned_gc
 from penstock.core.progress.tracker import Tracker
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports.record_counts import Counts
-from penstock.core.scheduling.bundle_size import Pace
+from penstock.core.scheduling.bundle_size import BundleSize
 from penstock.core.scheduling.effects import Result
 from penstock.core.scheduling.lanes import Epoch
 from penstock.core.scheduling.schedule import Schedule
@@ -88,7 +88,7 @@ def handle_task(
     """
     task = _Task(handler, make_workers(handler, sleep), clock)
     try:
-        with calm_collector(), closing(task):
+        with tuned_gc(), closing(task):
             for rows in task.rows(Intake(batches)):
                 count(task.settled.take_counts())
                 yield rows
@@ -114,7 +114,7 @@ class _Task:
             key_of=ROWS.key_of,
         )
         self._epochs: dict[TopicPartition, Epoch] = {}
-        self._pace = Pace()
+        self._bundle_size = BundleSize()
         self._works: set[Work] = set()
         self._collect_at = 0.0
         self._in_flight = 0
@@ -145,12 +145,12 @@ class _Task:
         if not self._wants_more(intake):
             return
         portion = intake.take(self._handler.max_in_flight - self._in_flight)
-        for place, rows in portion.by_place().items() if portion else ():
-            if place not in self._epochs:
+        for tp, rows in portion.by_tp().items() if portion else ():
+            if tp not in self._epochs:
                 # Its tracker is told nothing, as Spark does the committing: so there is no offset map to keep small.
-                self._epochs[place] = Epoch(place, len(self._epochs), Tracker(None), None)
+                self._epochs[tp] = Epoch(tp, len(self._epochs), Tracker(None), None)
             self._in_flight += len(rows)
-            self._schedule.deliver(self._epochs[place], rows)
+            self._schedule.deliver(self._epochs[tp], rows)
         if intake.is_empty:
             self._schedule.stop_lingering()
 
@@ -162,7 +162,7 @@ class _Task:
         return room > 0 and (enough or not self._schedule.has_ready) and not intake.is_empty
 
     def _hand_out(self) -> None:
-        clock, size = self._clock, self._pace.size
+        clock, size = self._clock, self._bundle_size.size
         self._schedule.shape(self._epochs.values(), size)
         bundles = self._schedule.take(clock(), size)
         works = [Work(runs, has_dead_letter=self._has_dead_letter, clock=clock) for runs in bundles]
@@ -182,7 +182,7 @@ class _Task:
         for work in ended:
             self._works.discard(work)
             self._schedule.release()
-            self._pace.observe(work.attempted, work.seconds)
+            self._bundle_size.observe(work.attempted, work.seconds)
             results += work.collect()
         now = self._clock()
         if self._works and now >= self._collect_at:

@@ -46,32 +46,32 @@ class Transactions:
     ends: Offsets = field(default_factory=dict)
     finished: Finished = field(default_factory=dict)
 
-    def open(self, place: TopicPartition) -> Transaction:
-        name = transactional_id(self.group, *place)
+    def open(self, tp: TopicPartition) -> Transaction:
+        name = transactional_id(self.group, *tp)
         group = _group_metadata(self.brokers, self.group, self._items)
         return Transaction(self.brokers, name, group=group, settings=self.settings)
 
-    def marker(self, place: TopicPartition) -> int:
+    def marker(self, tp: TopicPartition) -> int:
         """All that lies below it counts already."""
-        return _cluster(self.brokers, self._items).settled(self.group, [place]).get(place, 0)
+        return _cluster(self.brokers, self._items).settled(self.group, [tp]).get(tp, 0)
 
-    def fence(self, place: TopicPartition) -> None:
+    def fence(self, tp: TopicPartition) -> None:
         """End all that began before."""
-        with self.open(place) as transaction:
+        with self.open(tp) as transaction:
             transaction.fence()
 
-    def commit_at(self, place: TopicPartition, end: int) -> tuple[int, str]:
+    def commit_at(self, tp: TopicPartition, end: int) -> tuple[int, str]:
         """The lowest unfinished offset where all below this one is finished, and a map of what is finished above."""
-        ranges = self.finished.get(place, ())
+        ranges = self.finished.get(tp, ())
         point = next((stop for start, stop in ranges if start <= end < stop), end)
-        return point, encode(point, above({place: ranges}, {place: point}).get(place, [])) or ""
+        return point, encode(point, above({tp: ranges}, {tp: point}).get(tp, [])) or ""
 
-    def move(self, place: TopicPartition, offset: int, *, back: bool = False) -> None:
+    def move(self, tp: TopicPartition, offset: int, *, back: bool = False) -> None:
         """Set a marker, only forward unless told: as a task would, so that none that began before commits after it."""
-        with self.open(place) as transaction:
+        with self.open(tp) as transaction:
             transaction.fence()
-            if back or offset > self.marker(place):
-                transaction.commit({place: self.commit_at(place, offset)})
+            if back or offset > self.marker(tp):
+                transaction.commit({tp: self.commit_at(tp, offset)})
 
     @property
     def _items(self) -> _Items:
@@ -98,18 +98,18 @@ def handle_exactly_once(
 ) -> Iterator[pa.RecordBatch]:
     """The whole of a task, sink included, so no rows come of it. ``count`` hears of what did not count already."""
     stretch = Stretch(batches)
-    place = stretch.place
-    if place is None:
+    tp = stretch.tp
+    if tp is None:
         return iter(())
     try:
-        with transactions.open(place) as transaction:
+        with transactions.open(tp) as transaction:
             transaction.fence()
-            marker = transactions.marker(place)
+            marker = transactions.marker(tp)
             for made in handle_task(handler, stretch.above(marker), count=count):
                 transaction.write(to_rows(made))
-            end = max(stretch.end, transactions.ends.get(place, 0))
+            end = max(stretch.end, transactions.ends.get(tp, 0))
             if end > marker:
-                transaction.commit({place: transactions.commit_at(place, end)})
+                transaction.commit({tp: transactions.commit_at(tp, end)})
     except PenstockError as error:
         raise HaltedTaskError(_named(error, handler)) from None
     return iter(())
@@ -119,7 +119,7 @@ def handle_exactly_once(
 class TaskRange:
     """What one task has: the offsets from ``start`` up to and without ``end`` of one partition."""
 
-    place: TopicPartition
+    tp: TopicPartition
     start: int
     end: int
 
@@ -128,11 +128,11 @@ def write_exactly_once(
     rows: Iterable[pa.RecordBatch], offsets: TaskRange, *, transactions: Transactions
 ) -> Iterator[pa.RecordBatch]:
     """The rows that a task made of its range; all of them count already, or none does."""
-    place = offsets.place
+    tp = offsets.tp
     try:
-        with transactions.open(place) as transaction:
+        with transactions.open(tp) as transaction:
             transaction.fence()
-            marker = transactions.marker(place)
+            marker = transactions.marker(tp)
             if offsets.start < marker < offsets.end:
                 raise _moved(offsets, marker, transactions.group)
             for batch in rows:
@@ -140,14 +140,14 @@ def write_exactly_once(
                 if marker < offsets.end:
                     transaction.write(to_rows(batch))
             if marker < offsets.end:
-                transaction.commit({place: transactions.commit_at(place, offsets.end)})
+                transaction.commit({tp: transactions.commit_at(tp, offsets.end)})
     except PenstockError as error:
         raise HaltedTaskError(error) from None
     return iter(())
 
 
 def _moved(offsets: TaskRange, marker: int, group: str) -> StateError:
-    topic, partition = offsets.place
+    topic, partition = offsets.tp
     return StateError(
         f"Somebody moved group {group!r} to {marker} of {topic}[{partition}] while {offsets.start} to "
         f"{offsets.end - 1} were being handled.",

@@ -15,7 +15,7 @@ from functools import cache
 from queue import Empty, SimpleQueue
 from typing import Protocol
 
-from penstock.app import Attend, Handler, attend_async, end_task, is_ended, worker_error
+from penstock.app import Attend, Handler, attend_async, attending, end_task, is_ended, worker_error
 from penstock.core.progress.lease import FOREVER
 from penstock.core.scheduling.bundle_size import queued_ahead
 from penstock.core.scheduling.work import Work

@@ -22,28 +22,28 @@ class FileOffsets:
         self._path = Path(path)
         self._lock = self._path.with_name(self._path.name + ".lock")
 
-    def claim(self, group: str, places: Sequence[TopicPartition]) -> Mapping[TopicPartition, Kept]:
+    def claim(self, group: str, tps: Sequence[TopicPartition]) -> Mapping[TopicPartition, Kept]:
         with self._changing(group) as entries:
             found = {}
-            for place in places:
-                entry = entries.setdefault(_name(place), {"token": 0, "offset": None, "note": ""})
+            for tp in tps:
+                entry = entries.setdefault(_name(tp), {"token": 0, "offset": None, "note": ""})
                 entry["token"] += 1
-                found[place] = Kept(entry["token"], entry["offset"], entry["note"])
+                found[tp] = Kept(entry["token"], entry["offset"], entry["note"])
             return found
 
     def save(self, group: str, progress: Mapping[TopicPartition, Progress]) -> Collection[TopicPartition]:
         with self._changing(group) as entries:
-            claimed = [place for place, each in progress.items() if _token(entries, place) != each.token]
-            for place, each in progress.items():
-                if place not in claimed:
-                    entries[_name(place)] = {"token": each.token, "offset": each.offset, "note": each.note}
+            claimed = [tp for tp, each in progress.items() if _token(entries, tp) != each.token]
+            for tp, each in progress.items():
+                if tp not in claimed:
+                    entries[_name(tp)] = {"token": each.token, "offset": each.offset, "note": each.note}
             return claimed
 
-    def forget(self, group: str, places: Mapping[TopicPartition, int]) -> None:
+    def forget(self, group: str, tps: Mapping[TopicPartition, int]) -> None:
         with self._changing(group) as entries:
-            for place, token in places.items():
-                if _token(entries, place) == token:
-                    entries[_name(place)] |= {"offset": None, "note": ""}
+            for tp, token in tps.items():
+                if _token(entries, tp) == token:
+                    entries[_name(tp)] |= {"offset": None, "note": ""}
 
     @contextmanager
     def _changing(self, group: str) -> Iterator[_Entries]:
@@ -81,9 +81,9 @@ class FileOffsets:
         draft.replace(self._path)
 
 
-def _name(place: TopicPartition) -> str:
-    return f"{place[0]}[{place[1]}]"
+def _name(tp: TopicPartition) -> str:
+    return f"{tp[0]}[{tp[1]}]"
 
 
-def _token(entries: _Entries, place: TopicPartition) -> int:
-    return int(entries.get(_name(place), {}).get("token", 0))
+def _token(entries: _Entries, tp: TopicPartition) -> int:
+    return int(entries.get(_name(tp), {}).get("token", 0))

@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from penstock.app.offset_store import AlreadyFinished, ClaimLost, Kept, Progress
-from penstock.core.failures.outcome import Away
+from penstock.core.failures.outcome import DependencyUnavailable
 from penstock.core.records.record import TopicPartition
 from penstock.core.settings import hide_passwords
 from penstock.errors import ConfigError, PenstockError, SetupError, StoreError
@@ -74,36 +74,34 @@ class SqlOffsets:
 
     # An OffsetStore.
 
-    def claim(self, group: str, places: Sequence[TopicPartition]) -> Mapping[TopicPartition, Kept]:
+    def claim(self, group: str, tps: Sequence[TopicPartition]) -> Mapping[TopicPartition, Kept]:
         found = {}
         with self._asking("claiming partitions") as connection:
             # In one order for everybody, so that no two wait for each other.
-            for place in sorted(places):
-                here = _here(group, place)
+            for tp in sorted(tps):
+                here = _here(group, tp)
                 connection.execute(self._text(sql_statements.CLAIM), here)
                 token, point, note = connection.execute(self._text(sql_statements.READ), here).one()
                 inbox = connection.execute(self._text(sql_statements.INBOX), here).scalars()
-                found[place] = Kept(token, point, note, _ranges(inbox))
+                found[tp] = Kept(token, point, note, _ranges(inbox))
         return found
 
     def save(self, group: str, progress: Mapping[TopicPartition, Progress]) -> Collection[TopicPartition]:
         claimed = []
         with self._asking("saving progress") as connection:
-            for place, each in sorted(progress.items()):
-                values = {**_here(group, place), "point": each.offset, "note": each.note, "token": each.token}
+            for tp, each in sorted(progress.items()):
+                values = {**_here(group, tp), "point": each.offset, "note": each.note, "token": each.token}
                 if connection.execute(self._text(sql_statements.SAVE), values).rowcount:
-                    connection.execute(self._text(sql_statements.TRIM), {**_here(group, place), "point": each.offset})
+                    connection.execute(self._text(sql_statements.TRIM), {**_here(group, tp), "point": each.offset})
                 else:
-                    claimed.append(place)
+                    claimed.append(tp)
         return claimed
 
-    def forget(self, group: str, places: Mapping[TopicPartition, int]) -> None:
+    def forget(self, group: str, tps: Mapping[TopicPartition, int]) -> None:
         with self._asking("starting partitions anew") as connection:
-            for place, token in sorted(places.items()):
-                if connection.execute(
-                    self._text(sql_statements.FORGET), {**_here(group, place), "token": token}
-                ).rowcount:
-                    connection.execute(self._text(sql_statements.EMPTY), _here(group, place))
+            for tp, token in sorted(tps.items()):
+                if connection.execute(self._text(sql_statements.FORGET), {**_here(group, tp), "token": token}).rowcount:
+                    connection.execute(self._text(sql_statements.EMPTY), _here(group, tp))
 
     # And a TransactionalStore.
 
@@ -224,19 +222,19 @@ class _Open:
         self._finish = finish
         self._away = away
 
-    def finish(self, place: TopicPartition, token: int, offsets: Sequence[int]) -> None:
-        here = {**_here(self._group, place), "token": token}
+    def finish(self, tp: TopicPartition, token: int, offsets: Sequence[int]) -> None:
+        here = {**_here(self._group, tp), "token": token}
         try:
             for offset in offsets:
                 if self.tx.execute(self._finish, {**here, "offset": offset}).rowcount != 1:
-                    self._explain(place, token)
+                    self._explain(tp, token)
         except self._away as error:
             raise _away(error) from error
 
-    def _explain(self, place: TopicPartition, token: int) -> None:
-        row = self.tx.execute(_alchemy().text(sql_statements.READ), _here(self._group, place)).one_or_none()
+    def _explain(self, tp: TopicPartition, token: int) -> None:
+        row = self.tx.execute(_alchemy().text(sql_statements.READ), _here(self._group, tp)).one_or_none()
         if row is None or row.token != token:
-            raise ClaimLost(place)
+            raise ClaimLost(tp)
         raise AlreadyFinished
 
 
@@ -291,8 +289,8 @@ def _ranges(offsets: Any) -> list[tuple[int, int]]:
     return ranges
 
 
-def _here(group: str, place: TopicPartition) -> dict[str, Any]:
-    return {"group": group, "topic": place[0], "part": place[1]}
+def _here(group: str, tp: TopicPartition) -> dict[str, Any]:
+    return {"group": group, "topic": tp[0], "part": tp[1]}
 
 
 def _first_line(error: BaseException) -> str:
@@ -300,8 +298,8 @@ def _first_line(error: BaseException) -> str:
     return str(hide_passwords(text.splitlines()[0])).rstrip(".")
 
 
-def _away(error: BaseException) -> Away:
-    return Away(f"the database is away: {_first_line(error)}", seconds=_AWAY_SECONDS)
+def _away(error: BaseException) -> DependencyUnavailable:
+    return DependencyUnavailable(f"the database is away: {_first_line(error)}", seconds=_AWAY_SECONDS)
 
 
 def _unusable(url: str, error: Exception) -> PenstockError:

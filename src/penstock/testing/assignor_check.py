@@ -86,12 +86,12 @@ def _group(members: int, counts: list[int], seed: int, *, alike: bool) -> Group:
     random = Random(seed)  # noqa: S311
     topics = {name: _topic(random, count) for name, count in zip(_TOPICS, counts, strict=False)}
     names = random.sample(_IDS, members)
-    places = [(name, number) for name, topic in topics.items() for number in range(topic.partitions)]
-    owners = {place: random.choice([*names, None]) for place in places}
+    tps = [(name, number) for name, topic in topics.items() for number in range(topic.partitions)]
+    owners = {tp: random.choice([*names, None]) for tp in tps}
     racks = [None] if random.random() < _PLAIN else [*_RACKS, None]
 
     def member(name: str) -> Member:
-        owned = tuple(place for place, owner in owners.items() if owner == name)
+        owned = tuple(tp for tp, owner in owners.items() if owner == name)
         generation = random.choice([3, 4])
         return Member(
             id=name,
@@ -116,7 +116,7 @@ def _topic(random: Random, count: int) -> Topic:
 
 
 def _sets(answer: Assignment) -> dict[str, set[TopicPartition]]:
-    return {member: set(places) for member, places in answer.partitions.items()}
+    return {member: set(tps) for member, tps in answer.partitions.items()}
 
 
 def _hypothesis() -> Any:

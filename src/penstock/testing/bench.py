@@ -181,13 +181,13 @@ class Bench:
         Partitions in ``lose``, such as ``("orders", 0)``, are taken away without a chance to drain or commit.
         """
         lost = set(lose)
-        places = {place for topic in self._sources() for place in self._places(topic)}
-        if not lost <= places:
-            topic, partition = min(lost - places)
+        tps = {tp for topic in self._sources() for tp in self._tps(topic)}
+        if not lost <= tps:
+            topic, partition = min(lost - tps)
             raise ConfigError(f"The app consumes no partition {partition} of topic {topic!r}.", hint="Check the name.")
         with self._turn() as process:
             process.settle()
-            process.rebalance(lost, places - lost)
+            process.rebalance(lost, tps - lost)
 
     # Faults.
 
@@ -241,7 +241,7 @@ class Bench:
     def committed(self, topic: str, *, group: str | None = None) -> dict[int, int]:
         """The committed offset of each partition that has one; the group may be left out where there is only one."""
         name = self._consumer(topic, group).group
-        found = {place[1]: self._broker.committed(name, place) for place in self._places(topic)}
+        found = {tp[1]: self._broker.committed(name, tp) for tp in self._tps(topic)}
         return {partition: commit[0] for partition, commit in found.items() if commit is not None}
 
     def lag(self, topic: str, *, group: str | None = None) -> int:
@@ -295,8 +295,8 @@ class Bench:
         self._process = None
         self._give_back()
 
-    def _places(self, topic: str) -> list[TopicPartition]:
-        return self._broker.places(topic)
+    def _tps(self, topic: str) -> list[TopicPartition]:
+        return self._broker.topic_partitions(topic)
 
     def _targets(self) -> set[str]:
         named = {topic for handler in self._app.handlers for topic in (handler.to, handler.dead_letter)}
@@ -307,7 +307,7 @@ class Bench:
 
     def _require_source(self, topic: str, partition: int | None = None) -> None:
         self._require(topic, self._sources(), "consumes")
-        if partition is not None and (topic, partition) not in self._places(topic):
+        if partition is not None and (topic, partition) not in self._tps(topic):
             raise ConfigError(
                 f"Topic {topic!r} has no partition {partition}.", hint="Say how many with Bench(app, partitions=...)."
             )

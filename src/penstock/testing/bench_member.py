@@ -9,7 +9,7 @@ from penstock.core.progress.lease import FOREVER
 from penstock.core.records.record import TopicPartition
 from penstock.engine.dispatch.dispatcher import Dispatcher
 from penstock.engine.dispatch.manual_ack import acking
-from penstock.engine.dispatch.thread_messages import AckedBelow, Inbox, Owned, Stop
+from penstock.engine.dispatch.thread_messages import AckedBelow, Inbox, PartitionState, Stop
 from penstock.engine.observe.reporter import Reporter
 from penstock.errors import PenstockError
 from penstock.testing.bench_workers import OneByOne, make_workers
@@ -34,22 +34,22 @@ class Member:
         self._inbox: Inbox = SimpleQueue()
         self._commit_every = handler.commit_every
         self._quiet = False  # the last commit had nothing to say, and nothing has happened since
-        reading = acking(READING, self._inbox) if handler.commit == "manual" else READING
-        self._reporter = Reporter(handler, world.emit, member=f"{handler.name}-bench", reading=reading, per_record=True)
+        adapter = acking(READING, self._inbox) if handler.commit == "manual" else READING
+        self._reporter = Reporter(handler, world.emit, member=f"{handler.name}-bench", adapter=adapter, per_record=True)
         self._dispatcher = Dispatcher(
             handler,
             self._inbox,
             self._reporter,
-            reading=reading,
+            adapter=adapter,
             lease=FOREVER,
             until=None,
             clock=self._clock,
             wall_clock=world.clock.time,
             jitter=_no_jitter,
-            pace=OneByOne(),
+            bundle_size=OneByOne(),
         )
         self.fetcher = MemoryFetcher(handler, self._inbox, world, in_flight_room=self._dispatcher.in_flight_room)
-        self._workers = make_workers(handler, self._inbox, reading, world.loop)
+        self._workers = make_workers(handler, self._inbox, adapter, world.loop)
         self._dispatcher.attach(self.fetcher, self._workers, MemoryOutbox(self._inbox, world))
         self._reporter.started(self.fetcher.lag(), handler.topics)
 
@@ -64,7 +64,7 @@ class Member:
     def stop(self, reason: str) -> None:
         self._inbox.put(Stop(reason))
 
-    def survey(self) -> dict[TopicPartition, Owned]:
+    def survey(self) -> dict[TopicPartition, PartitionState]:
         """What it owns now. Handlers run between the dispatcher's turns, so they may ask too."""
         return {} if self.has_left else self._dispatcher.survey()
 

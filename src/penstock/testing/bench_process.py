@@ -24,7 +24,7 @@ class Process:
         self._clock = world.clock
         self._loop = world.loop
         self._members = [Member(handler, world) for handler in app.handlers]
-        self.control = RunningApp(self._members, lambda places: {each: world.broker.log(each).end for each in places})
+        self.control = RunningApp(self._members, lambda tps: {each: world.broker.log(each).end for each in tps})
         """What ``app.progress()`` and ``app.commit()`` ask."""
 
     @property

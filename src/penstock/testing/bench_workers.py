@@ -5,9 +5,9 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Protocol
 
-from penstock.app import Handler, Reading, attend_async, end_task
+from penstock.app import Handler, RecordAdapter, attend_async, attending, end_task
 from penstock.core.progress.lease import FOREVER
-from penstock.core.scheduling.bundle_size import Pace
+from penstock.core.scheduling.bundle_size import BundleSize
 from penstock.core.scheduling.work import Work
 from penstock.engine.dispatch.thread_messages import Inbox, Worked
 from penstock.testing.hand_driven_loop import HandDrivenLoop
@@ -23,7 +23,7 @@ class BenchWorkers(Protocol):
         """Do what can be done now; whether there was anything."""
 
 
-class OneByOne(Pace):
+class OneByOne(BundleSize):
     """Each record travels alone, so that none waits behind another that it merely travelled with."""
 
     @property
@@ -31,19 +31,19 @@ class OneByOne(Pace):
         return 1
 
 
-def make_workers(handler: Handler, inbox: Inbox, reading: Reading, loop: HandDrivenLoop) -> BenchWorkers:
+def make_workers(handler: Handler, inbox: Inbox, adapter: RecordAdapter, loop: HandDrivenLoop) -> BenchWorkers:
     if handler.signature.is_async:
-        return LoopWorkers(handler, inbox, reading, loop)
-    return InlineWorkers(handler, inbox, reading)
+        return LoopWorkers(handler, inbox, adapter, loop)
+    return InlineWorkers(handler, inbox, adapter)
 
 
 class InlineWorkers:
     """For ``def``, processes or not: one after the other, each to its end, in the order they were dispatched."""
 
-    def __init__(self, handler: Handler, inbox: Inbox, reading: Reading) -> None:
+    def __init__(self, handler: Handler, inbox: Inbox, adapter: RecordAdapter) -> None:
         self._inbox = inbox
         self._works: deque[Work] = deque()
-        self._attend = attending(handler, reading, FOREVER)
+        self._attend = attending(handler, adapter, FOREVER)
 
     def submit(self, works: Sequence[Work]) -> None:
         self._works.extend(works)
@@ -64,11 +64,11 @@ class InlineWorkers:
 class LoopWorkers:
     """For ``async def``: up to the handler's concurrency side by side, each as far as it gets without waiting."""
 
-    def __init__(self, handler: Handler, inbox: Inbox, reading: Reading, loop: HandDrivenLoop) -> None:
+    def __init__(self, handler: Handler, inbox: Inbox, adapter: RecordAdapter, loop: HandDrivenLoop) -> None:
         self._concurrency = handler.concurrency
         self._inbox = inbox
         self._loop = loop
-        self._attend = attend_async(handler, reading, FOREVER)
+        self._attend = attend_async(handler, adapter, FOREVER)
         self._waiting: deque[Work] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
 

@@ -7,7 +7,7 @@ from itertools import count
 from operator import attrgetter
 from typing import Any
 
-from penstock.app import Reading
+from penstock.app import RecordAdapter
 from penstock.codecs import codec_of
 from penstock.core.records.partitioner import partition_for
 from penstock.core.records.record import Header, Record, TopicPartition
@@ -66,11 +66,11 @@ class Broker:
             self._topics[name] = Topic(name, wanted)
         return self._topics[name]
 
-    def places(self, name: str) -> list[TopicPartition]:
+    def topic_partitions(self, name: str) -> list[TopicPartition]:
         return [(name, partition) for partition in range(len(self.topic(name).logs))]
 
-    def log(self, place: TopicPartition) -> Log:
-        return self.topic(place[0]).logs[place[1]]
+    def log(self, tp: TopicPartition) -> Log:
+        return self.topic(tp[0]).logs[tp[1]]
 
     def append(
         self,
@@ -90,16 +90,16 @@ class Broker:
         topic.written.append(record)
         return record
 
-    def commit(self, group: str, place: TopicPartition, commit: Commit) -> None:
-        self._commits[group, place] = commit
+    def commit(self, group: str, tp: TopicPartition, commit: Commit) -> None:
+        self._commits[group, tp] = commit
 
-    def committed(self, group: str, place: TopicPartition) -> Commit | None:
-        return self._commits.get((group, place))
+    def committed(self, group: str, tp: TopicPartition) -> Commit | None:
+        return self._commits.get((group, tp))
 
 
 def copy(record: Record, attempt: int = 1) -> Record:
-    place = (record.topic, record.partition, record.offset)
-    return Record(*place, record.key, record.value, record.headers, record.timestamp_ms, attempt)
+    tp = (record.topic, record.partition, record.offset)
+    return Record(*tp, record.key, record.value, record.headers, record.timestamp_ms, attempt)
 
 
 async def at_once(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -112,4 +112,4 @@ def is_for_the_test(error: BaseException) -> bool:
     return not isinstance(error, Exception | SystemExit | asyncio.CancelledError | GeneratorExit)
 
 
-READING = Reading(to_record=copy, codec_of=codec_of, aside=at_once, passes=is_for_the_test)
+READING = RecordAdapter(to_record=copy, codec_of=codec_of, aside=at_once, passes=is_for_the_test)

@@ -49,7 +49,7 @@ class MemoryFetcher:
         self._clock = world.clock.elapsed
         self._in_flight_room = in_flight_room
         self._commands: deque[ToFetcher] = deque()
-        self._places = [place for topic in handler.consumed_topics for place in world.broker.places(topic)]
+        self._tps = [tp for topic in handler.consumed_topics for tp in world.broker.topic_partitions(topic)]
         self._positions: dict[TopicPartition, int] = {}  # where to read on, of each partition that is owned
         self._ends: dict[TopicPartition, int] = {}  # the end that the dispatcher was told last
         self._slow: set[TopicPartition] = set()
@@ -80,17 +80,17 @@ class MemoryFetcher:
         return self._revoke is not None
 
     def lag(self) -> int:
-        return sum(self._broker.log(place).end - self._start(place) for place in self._places)
+        return sum(self._broker.log(tp).end - self._start(tp) for tp in self._tps)
 
-    def revoke(self, places: Collection[TopicPartition]) -> None:
+    def revoke(self, tps: Collection[TopicPartition]) -> None:
         """Give these back in good order, and get them again after that."""
-        mine = [place for place in places if place in self._positions]
+        mine = [tp for tp in tps if tp in self._positions]
         if mine:
             self._revoke = Revoking(mine, SimpleQueue())
             self._inbox.put(self._revoke)
 
-    def lose(self, places: Collection[TopicPartition]) -> None:
-        mine = [place for place in places if place in self._positions]
+    def lose(self, tps: Collection[TopicPartition]) -> None:
+        mine = [tp for tp in tps if tp in self._positions]
         if mine:
             self._inbox.put(Lost(mine))
             self._disown(mine)
@@ -119,40 +119,40 @@ class MemoryFetcher:
             self._inbox.put(Left())
 
     def _assign(self) -> bool:
-        missing = [place for place in self._places if place not in self._positions]
+        missing = [tp for tp in self._tps if tp not in self._positions]
         if missing:
-            self._inbox.put(Assigned({place: self._broker.committed(self._handler.group, place) for place in missing}))
-            self._positions.update({place: self._start(place) for place in missing})
+            self._inbox.put(Assigned({tp: self._broker.committed(self._handler.group, tp) for tp in missing}))
+            self._positions.update({tp: self._start(tp) for tp in missing})
         return bool(missing)
 
-    def _start(self, place: TopicPartition) -> int:
-        committed = self._broker.committed(self._handler.group, place)
+    def _start(self, tp: TopicPartition) -> int:
+        committed = self._broker.committed(self._handler.group, tp)
         if committed is not None:
             return committed[0]
-        return 0 if self._handler.start == "earliest" else self._broker.log(place).end
+        return 0 if self._handler.start == "earliest" else self._broker.log(tp).end
 
     def _fetch(self) -> bool:
         # One place is kept back, as the real fetcher does.
         room = min(_FETCH_LIMIT, self._in_flight_room(self._delivered) - 1)
         records: dict[TopicPartition, list[Record]] = {}
         ends: dict[TopicPartition, int] = {}
-        for place in [place for place in self._positions if place not in self._slow]:
-            log = self._broker.log(place)
-            found = self._first_of(log.read(self._positions[place], room)) if room > 0 else []
+        for tp in [tp for tp in self._positions if tp not in self._slow]:
+            log = self._broker.log(tp)
+            found = self._first_of(log.read(self._positions[tp], room)) if room > 0 else []
             if found:
-                records[place] = found
+                records[tp] = found
                 room -= len(found)
                 # Whoever was read goes to the end of the queue, so that none waits for ever behind another.
-                del self._positions[place]
-                self._positions[place] = found[-1].offset + 1
-            if not log.count_from(self._positions[place]) and self._ends.get(place) != log.end:
-                ends[place] = self._ends[place] = self._positions[place] = log.end
+                del self._positions[tp]
+                self._positions[tp] = found[-1].offset + 1
+            if not log.count_from(self._positions[tp]) and self._ends.get(tp) != log.end:
+                ends[tp] = self._ends[tp] = self._positions[tp] = log.end
         if room > 0:
             self._full_since = None
         elif self._full_since is None:
             self._full_since = self._clock()
         if records or ends:
-            excesses = {place: self._excesses(found) for place, found in records.items()}
+            excesses = {tp: self._excesses(found) for tp, found in records.items()}
             excess = chain.from_iterable(each.values() for each in excesses.values())
             self._delivered.add(sum(map(len, records.values())), excess)
             self._inbox.put(Fetched(records, ends, excesses))
@@ -174,26 +174,26 @@ class MemoryFetcher:
         if isinstance(command, Commit):
             self._commit(command.commits)
         elif isinstance(command, Pause):
-            self._pause(command.places)
+            self._pause(command.tps)
         elif isinstance(command, Resume):
-            self._slow.difference_update(command.places)
+            self._slow.difference_update(command.tps)
 
-    def _pause(self, places: Mapping[TopicPartition, int | None]) -> None:
-        self._slow.update(place for place in places if place in self._positions)
-        rewinds = {place: to for place, to in places.items() if to is not None and place in self._positions}
+    def _pause(self, tps: Mapping[TopicPartition, int | None]) -> None:
+        self._slow.update(tp for tp in tps if tp in self._positions)
+        rewinds = {tp: to for tp, to in tps.items() if to is not None and tp in self._positions}
         self._positions.update(rewinds)
-        for place in rewinds:
-            self._ends.pop(place, None)
+        for tp in rewinds:
+            self._ends.pop(tp, None)
         self._inbox.put(Rewound(list(rewinds)))
 
     def _commit(self, commits: Commits) -> None:
         # A commit that was asked for before its partition was given back is older than the last one of its epoch.
         # Commands come before assignments, so it cannot meet a new epoch either.
-        ours = {place: commit for place, commit in commits.items() if place in self._positions}
+        ours = {tp: commit for tp, commit in commits.items() if tp in self._positions}
         refused = {} if self._faults.commits is None else dict.fromkeys(ours, self._faults.commits.str())
-        for place, commit in ours.items():
-            if place not in refused:
-                self._broker.commit(self._handler.group, place, commit)
+        for tp, commit in ours.items():
+            if tp not in refused:
+                self._broker.commit(self._handler.group, tp, commit)
         self._inbox.put(CommitAnswer(ours, refused))
 
     def _finish_revoke(self, revoke: Revoking) -> bool:
@@ -202,15 +202,15 @@ class MemoryFetcher:
         commits = revoke.answer.get_nowait()
         if commits:
             self._commit(commits)
-        self._disown(list(revoke.places))
+        self._disown(list(revoke.tps))
         self._revoke = None
         return True
 
-    def _disown(self, places: Collection[TopicPartition]) -> None:
-        for place in places:
-            self._positions.pop(place, None)
-            self._ends.pop(place, None)
-            self._slow.discard(place)
+    def _disown(self, tps: Collection[TopicPartition]) -> None:
+        for tp in tps:
+            self._positions.pop(tp, None)
+            self._ends.pop(tp, None)
+            self._slow.discard(tp)
 
 
 def _size(record: Record) -> int:

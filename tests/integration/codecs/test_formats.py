@@ -22,7 +22,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from messages import Item, NewerOrder, Order
 from penstock import Avro, JsonSchema, Protobuf, Reference, Registry
 from penstock.codecs import codec_of
-from penstock.core.failures.outcome import Away, Undecodable
+from penstock.core.failures.outcome import DependencyUnavailable, Undecodable
 from penstock.serde import Format
 
 STRATEGIES = {
@@ -184,7 +184,7 @@ def test_a_schema_is_not_registered_unasked_and_is_found_once_somebody_has(
     registry: str, client: SchemaRegistryClient, topic: str
 ) -> None:
     codec = codec_of(Avro(CUSTOMER), registry=Registry(url=registry), field="value", topic=topic)
-    with pytest.raises(Away, match=f"does not have the schema under the subject {topic}-value"):
+    with pytest.raises(DependencyUnavailable, match=f"does not have the schema under the subject {topic}-value"):
         codec.get_ready()
     assert f"{topic}-value" not in client.get_subjects()
     client.register_schema(f"{topic}-value", Schema(json.dumps(CUSTOMER), "AVRO"))
@@ -204,5 +204,5 @@ def test_an_id_that_the_registry_does_not_have_is_the_record_s_fault(registry: s
 
 def test_another_address_of_the_same_server_is_waited_for_and_not_believed(registry: str) -> None:
     wrong = registry.replace("/ccompat/v7", "/nothing/here")
-    with pytest.raises(Away, match="answered"):
+    with pytest.raises(DependencyUnavailable, match="answered"):
         codec_of(Avro(), registry=Registry(url=wrong), field="value").decode(b"\x00\x00\x00\x00\x01x", None)

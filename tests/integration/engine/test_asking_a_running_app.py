@@ -20,10 +20,10 @@ def test_callbacks_come_before_the_first_record_and_after_the_last_commit(
     moments: list[tuple[Any, ...]] = []
     app = App(group)
 
-    def on_revoked(places: list[tuple[str, int]]) -> None:
-        moments.append(("revoked", sorted(places), committed(cluster, group, source)))
+    def on_revoked(tps: list[tuple[str, int]]) -> None:
+        moments.append(("revoked", sorted(tps), committed(cluster, group, source)))
 
-    @app.consume(source, on_assigned=lambda places: moments.append(("assigned", sorted(places))), on_revoked=on_revoked)
+    @app.consume(source, on_assigned=lambda tps: moments.append(("assigned", sorted(tps))), on_revoked=on_revoked)
     def handle(value: bytes) -> None:
         moments.append(("record",))
 
@@ -48,7 +48,7 @@ def test_a_callback_that_raises_stops_the_app_and_loses_nothing(
 
         return made
 
-    def bad(places: list[tuple[str, int]]) -> None:
+    def bad(tps: list[tuple[str, int]]) -> None:
         raise LookupError("no cache")
 
     produce(brokers, source, range(10))

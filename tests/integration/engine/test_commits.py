@@ -10,7 +10,7 @@ from penstock.core.reports import events
 from penstock.kafka import Cluster
 from penstock.kafka.admin.consumer_groups import GroupDescription, Groups
 from penstock.kafka.client.kafka_python_settings import open_settings
-from penstock.kafka.group.coordinator import Identity, Line, Network
+from penstock.kafka.group.coordinator import CoordinatorConnection, Identity, Network
 from penstock.kafka.group.subscription_format import Ballot, write_subscription
 
 
@@ -48,7 +48,7 @@ def test_with_commit_record_each_one_is_committed_as_it_is_finished(
 class BareMember:
     """A member that joins when the test says so, and sends no heartbeats: until its session ends it holds up others."""
 
-    def __init__(self, line: Line, group: str, topic: str) -> None:
+    def __init__(self, line: CoordinatorConnection, group: str, topic: str) -> None:
         self._line = line
         self._identity = Identity(group, "", -1, None)
         subscription = write_subscription(

@@ -10,7 +10,7 @@ from bed import WAIT_SECONDS, MakeTopic, Running, catch_up, committed, of_kind, 
 from penstock import App, Reject, Skip
 from penstock.assign import CooperativeSticky
 from penstock.core.reports import events
-from penstock.engine.membership.self_managed_membership import OpenMembership
+from penstock.engine.membership.self_managed_membership import SelfManagedMembership
 from penstock.engine.produce.transactor import Transactor
 from penstock.errors import ServerError
 from penstock.kafka import Cluster, make_producer
@@ -18,7 +18,7 @@ from penstock.kafka.client import transactions
 from penstock.kafka.client.kafka_python_settings import open_settings
 from penstock.kafka.client.transactions import Transaction
 from penstock.kafka.group.coordinator import Identity, Network
-from penstock.kafka.group.self_managed_member import GroupMember
+from penstock.kafka.group.self_managed_member import SelfManagedMember
 
 
 def numbers(brokers: str, topic: str) -> list[int]:
@@ -254,8 +254,8 @@ def test_what_an_open_member_did_before_it_was_given_up_does_not_count(
     # Its transaction waits at its border, and later it sends no heartbeats, as if its process were frozen.
     held = {"authorize"}
     _hold_first(monkeypatch, Transactor, "authorize", held)
-    _hold_first(monkeypatch, GroupMember, "_beat", held)
-    _hold_first(monkeypatch, OpenMembership, "attend", held)
+    _hold_first(monkeypatch, SelfManagedMember, "_beat", held)
+    _hold_first(monkeypatch, SelfManagedMembership, "attend", held)
 
     def make() -> App:
         app = App(group)

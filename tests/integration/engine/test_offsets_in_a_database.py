@@ -179,22 +179,22 @@ class Notebook:
     def __init__(self) -> None:
         self.pages: dict[tuple[str, tuple[str, int]], Kept] = {}
 
-    def claim(self, group: str, places: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], Kept]:
-        for place in places:
-            old = self.pages.get((group, place), Kept(0))
-            self.pages[group, place] = Kept(old.token + 1, old.offset, old.note)
-        return {place: self.pages[group, place] for place in places}
+    def claim(self, group: str, tps: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], Kept]:
+        for tp in tps:
+            old = self.pages.get((group, tp), Kept(0))
+            self.pages[group, tp] = Kept(old.token + 1, old.offset, old.note)
+        return {tp: self.pages[group, tp] for tp in tps}
 
     def save(self, group: str, progress: Mapping[tuple[str, int], Progress]) -> list[tuple[str, int]]:
-        claimed = [place for place, each in progress.items() if self.pages[group, place].token != each.token]
-        for place, each in progress.items():
-            if place not in claimed:
-                self.pages[group, place] = Kept(each.token, each.offset, each.note)
+        claimed = [tp for tp, each in progress.items() if self.pages[group, tp].token != each.token]
+        for tp, each in progress.items():
+            if tp not in claimed:
+                self.pages[group, tp] = Kept(each.token, each.offset, each.note)
         return claimed
 
-    def forget(self, group: str, places: Mapping[tuple[str, int], int]) -> None:
-        for place, token in places.items():
-            self.pages[group, place] = Kept(token)
+    def forget(self, group: str, tps: Mapping[tuple[str, int], int]) -> None:
+        for tp, token in tps.items():
+            self.pages[group, tp] = Kept(token)
 
 
 @pytest.mark.parametrize("kind", ["file", "own"])

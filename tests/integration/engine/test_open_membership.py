@@ -42,13 +42,13 @@ def rebalances(member: Running) -> list[Rebalance]:
 
 
 def owned(member: Running) -> set[TopicPartition]:
-    places: set[TopicPartition] = set()
+    tps: set[TopicPartition] = set()
     for event in list(member.events):
         if isinstance(event, events.Assigned):
-            places.add((event.topic, event.partition))
+            tps.add((event.topic, event.partition))
         elif isinstance(event, events.Revoked | events.Lost):
-            places.discard((event.topic, event.partition))
-    return places
+            tps.discard((event.topic, event.partition))
+    return tps
 
 
 class FastFirst:
@@ -70,8 +70,8 @@ class FastFirst:
         self.lags.append([topic.lag for topic in group.topics.values()])
         fast = [member for member in group.members if member.user_data == b"fast"] or list(group.members)
         shares: dict[str, list[TopicPartition]] = {member.id: [] for member in group.members}
-        for number, place in enumerate(group.places()):
-            shares[fast[number % len(fast)].id].append(place)
+        for number, tp in enumerate(group.topic_partitions()):
+            shares[fast[number % len(fast)].id].append(tp)
         return Assignment(shares)
 
 
@@ -193,7 +193,7 @@ def test_the_history_of_a_group_is_put_together_from_what_its_members_tell(
     assert {found["partition"]} == commit_log_partitions(brokers)[group]
     (mine,) = [one for one in leader["told"] if one["membership"] == "open"]
     assert [phase["name"] for phase in mine["phases"]] == ["joined", "assigned", "synced", "taken over", "given up"]
-    moved = {place for _, place in mine["given_up"]}
+    moved = {tp for _, tp in mine["given_up"]}
     assert len(moved) == 2
     native = [one for each in told for one in each["told"] if one["membership"] == "native"]
     assert {one["reason"] for one in native} >= {JOINED, LEFT}

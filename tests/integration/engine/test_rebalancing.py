@@ -108,7 +108,7 @@ def test_what_stays_goes_on_while_a_slow_record_of_what_moves_is_awaited(
     def app(*, stuck: bool) -> App:
         made = App(group)
 
-        @made.consume(source, settings=QUICK, on_revoked=lambda places: moving.update(p for _, p in places))
+        @made.consume(source, settings=QUICK, on_revoked=lambda tps: moving.update(p for _, p in tps))
         def handle(value: int, record: Record) -> None:
             threading.Event().wait(0.005)
             if stuck and value == 200 and record.partition == 0:
@@ -174,7 +174,7 @@ def test_what_is_written_while_a_revoke_drains_is_handled_at_once_where_it_stays
 
     def behind() -> set[int]:
         """Where something that was written is not handled yet, but for what waits at the gate."""
-        return {p for p in range(2) if sum(place == p for place, _ in seen) < written[p]}
+        return {p for p in range(2) if sum(tp == p for tp, _ in seen) < written[p]}
 
     def one_drains_while_the_other_goes_on() -> bool:
         write(0, 1)

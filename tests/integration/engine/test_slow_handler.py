@@ -9,7 +9,7 @@ from bed import MakeTopic, committed, of_kind, produce, running, wait_for
 from penstock import App
 from penstock.core.reports import events
 from penstock.engine.fetch import record_poller
-from penstock.engine.fetch.fetch_positions import Flow
+from penstock.engine.fetch.fetch_positions import FetchPositions
 from penstock.kafka import Cluster
 
 # The least that the broker and the client allow.
@@ -42,14 +42,14 @@ def test_a_commit_while_there_is_no_room_does_not_pause_the_partitions(
 ) -> None:
     """Pausing throws away what the client has fetched, and costs about a second of nothing."""
     source, held = make_topic(), list[bool]()
-    hold = Flow.hold
+    hold = FetchPositions.hold
 
-    def watch(flow: Flow, *, everything: bool) -> None:
-        if flow.owned:
+    def watch(positions: FetchPositions, *, everything: bool) -> None:
+        if positions.owned:
             held.append(everything)
-        hold(flow, everything=everything)
+        hold(positions, everything=everything)
 
-    monkeypatch.setattr(Flow, "hold", watch)
+    monkeypatch.setattr(FetchPositions, "hold", watch)
     # The machine may be too busy for handlers to make room in the moment that they get, which is no matter here.
     monkeypatch.setattr(record_poller, "_PATIENCE_SECONDS", 60)
     app = App(group)

@@ -74,8 +74,8 @@ def test_named_partitions_are_consumed_without_the_group_s_assignment_and_commit
     app, seen = make_app(
         group,
         partitions=[(source, 0), (source, 2)],
-        on_assigned=lambda places: moments.append(("assigned", sorted(places))),
-        on_revoked=lambda places: moments.append(("revoked", sorted(places))),
+        on_assigned=lambda tps: moments.append(("assigned", sorted(tps))),
+        on_revoked=lambda tps: moments.append(("revoked", sorted(tps))),
     )
     told = catch_up(app, brokers)
     assert {(partition, offset) for _, partition, offset in seen} == {(p, n) for p in (0, 2) for n in range(10)}

@@ -130,7 +130,7 @@ def check_scraped(text: str, group: str, source: str) -> None:
         return found[0]
 
     who = {"group": group, "handler": "double"}
-    place = {"group": group, "topic": source, "partition": "0"}
+    tp = {"group": group, "topic": source, "partition": "0"}
     assert value("penstock_outputs_total", **who) == 4
     assert value("penstock_dead_letters_total", **who) == 1
     assert value("penstock_retries_total", group=group, topic=source) == 2
@@ -142,9 +142,9 @@ def check_scraped(text: str, group: str, source: str) -> None:
     assert value("penstock_owned_partitions", group=group, topic=source) == 1
     assert value("penstock_longest_record_seconds", **who) > 0
     assert value("kafka_partition_latest_offset", topic=source, partition="0") == 6
-    assert value("kafka_consumergroup_group_lag", **place) == value("kafka_consumergroup_group_sum_lag", group=group)
-    assert value("kafka_consumergroup_group_lag_seconds", **place) == pytest.approx(3600, abs=90)
-    assert value("penstock_offset_map_bytes", **place) > 0
+    assert value("kafka_consumergroup_group_lag", **tp) == value("kafka_consumergroup_group_sum_lag", group=group)
+    assert value("kafka_consumergroup_group_lag_seconds", **tp) == pytest.approx(3600, abs=90)
+    assert value("penstock_offset_map_bytes", **tp) > 0
 
 
 def test_a_trace_goes_from_a_producer_through_handlers_to_their_outputs(

@@ -37,7 +37,7 @@ def joined(
     def settled() -> bool:
         for consumer in consumers:
             consumer.poll(0.05)
-        held = [place for consumer in consumers for place in consumer.assignment()]
+        held = [tp for consumer in consumers for tp in consumer.assignment()]
         return all(consumer.assignment() for consumer in consumers) and len(held) == partitions
 
     try:

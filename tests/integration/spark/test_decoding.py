@@ -56,9 +56,9 @@ def test_customers_by_a_decoder_of_one_s_own_and_as_avro_are_decoded_in_tasks(
     catch_up(app)
 
     outputs = [record.value or b"" for record in read_records(brokers, out)]
-    reading = codec_of(Avro(), registry=settings, field="value")
+    adapter = codec_of(Avro(), registry=settings, field="value")
     assert [value for value in outputs if not value.startswith(b"\x00")] == [b"k 7 Ann DE"] * 2
-    assert [reading.decode(value, None) for value in outputs if value.startswith(b"\x00")] == [
+    assert [adapter.decode(value, None) for value in outputs if value.startswith(b"\x00")] == [
         {"id": 8, "name": "Bob", "country": "DE"}
     ] * 2
     letters = {reason_of(letter) for letter in read_records(brokers, dlq)}

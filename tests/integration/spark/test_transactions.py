@@ -177,17 +177,17 @@ def test_a_zombie_cannot_commit_and_what_began_last_counts(tasks: Tasks, cluster
 
 
 def test_a_marker_that_is_set_back_stays_there_whoever_was_about_to_commit(tasks: Tasks, cluster: Cluster) -> None:
-    place = (tasks.source, 0)
+    tp = (tasks.source, 0)
     tasks.run(echo, rows(tasks.source, range(10)))
 
     def set_back(value: int) -> int:
         if value == 15:
-            tasks.transactions.move(place, 3, back=True)
+            tasks.transactions.move(tp, 3, back=True)
         return value
 
     with pytest.raises(HaltedTaskError, match="took over"):
         tasks.run(set_back, rows(tasks.source, range(10, 20)))
-    assert cluster.settled(tasks.group, [place]) == {place: 3}
+    assert cluster.settled(tasks.group, [tp]) == {tp: 3}
     tasks.run(echo, rows(tasks.source, range(20)))
     assert tasks.outputs() == [*range(10), *range(3, 20)]
 
@@ -200,9 +200,9 @@ def test_a_transaction_that_takes_too_long_says_what_to_do_and_leaves_nothing(
     admin = AdminClient({"bootstrap.servers": tasks.brokers})
 
     def end(isolation: IsolationLevel) -> int:
-        place = TopicPartition(tasks.out, 0)
-        asked = admin.list_offsets({place: OffsetSpec.latest()}, isolation_level=isolation)
-        return int(asked[place].result().offset)
+        tp = TopicPartition(tasks.out, 0)
+        asked = admin.list_offsets({tp: OffsetSpec.latest()}, isolation_level=isolation)
+        return int(asked[tp].result().offset)
 
     def slow(value: int) -> int:
         if value == 10:
@@ -258,16 +258,16 @@ def test_records_out_of_order_are_refused_and_nothing_is_committed(tasks: Tasks,
 
 
 def test_a_marker_moves_to_the_end_of_the_batch_past_offsets_without_records(tasks: Tasks, cluster: Cluster) -> None:
-    place = (tasks.source, 0)
-    tasks.ends = {place: 13}
+    tp = (tasks.source, 0)
+    tasks.ends = {tp: 13}
     tasks.run(echo, rows(tasks.source, range(10)))
-    assert cluster.settled(tasks.group, [place]) == {place: 13}
-    tasks.ends = {place: 15}
+    assert cluster.settled(tasks.group, [tp]) == {tp: 13}
+    tasks.ends = {tp: 15}
     tasks.run(echo, rows(tasks.source, range(10)))  # of which all count already
-    assert cluster.settled(tasks.group, [place]) == {place: 15}
-    tasks.ends = {place: 14}
+    assert cluster.settled(tasks.group, [tp]) == {tp: 15}
+    tasks.ends = {tp: 14}
     tasks.run(echo, rows(tasks.source, range(10)))
-    assert cluster.settled(tasks.group, [place]) == {place: 15}
+    assert cluster.settled(tasks.group, [tp]) == {tp: 15}
     assert tasks.outputs() == list(range(10))
 
 
@@ -296,25 +296,25 @@ def test_a_run_that_begins_leaves_alone_what_others_have_committed(
 
 
 def test_an_offset_in_an_open_transaction_is_waited_for(cluster: Cluster, group: str, make_topic: MakeTopic) -> None:
-    place = (make_topic(), 0)
+    tp = (make_topic(), 0)
     metadata = group_metadata(cluster.brokers, group, settings={})
     asked, read = threading.Event(), list[dict[tuple[str, int], int]]()
 
     def ask() -> None:
         asked.set()
-        read.append(cluster.settled(group, [place]))
+        read.append(cluster.settled(group, [tp]))
 
     with Transaction(cluster.brokers, group, group=metadata, settings={}) as transaction:
         transaction.fence()
-        transaction.write([(place[0], None, b"1", None)])
-        transaction._send_offsets({place: 7})  # halfway, as at the moment of a death
-        assert cluster.committed(group, [place]) == {}
+        transaction.write([(tp[0], None, b"1", None)])
+        transaction._send_offsets({tp: 7})  # halfway, as at the moment of a death
+        assert cluster.committed(group, [tp]) == {}
         thread = threading.Thread(target=ask)
         thread.start()
         assert asked.wait(WAIT_SECONDS)
         transaction._finish()
     thread.join(WAIT_SECONDS)
-    assert read == [{place: 7}]
+    assert read == [{tp: 7}]
 
 
 def test_a_broker_that_is_gone_is_said_in_one_sentence(group: str) -> None:

@@ -6,7 +6,7 @@ from prometheus_client import generate_latest
 from bed import WAIT_SECONDS, CatchUp, MakeTopic, read_records
 from penstock import App
 from penstock.kafka import Cluster
-from penstock.ops.metrics import LagWatch, Tally
+from penstock.ops.metrics import EventCounters, LagPoller
 from penstock.ops.metrics.exporter import make_registry
 from prometheus_text import problems_of
 from spans import Spans, carried, ids
@@ -16,7 +16,7 @@ def test_the_driver_counts_batches_and_a_trace_passes_through(
     brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, catch_up: CatchUp
 ) -> None:
     orders = make_topic(1)
-    app, spans, tally = App(group), Spans(), Tally()
+    app, spans, event_counters = App(group), Spans(), EventCounters()
 
     @app.consume(orders, to=f"{group}.out", dead_letter=f"{group}.dlq", tracing=True)
     def bill(value: int) -> int:
@@ -27,11 +27,11 @@ def test_the_driver_counts_batches_and_a_trace_passes_through(
         spans.produce(lambda carrier, value=value: producer.produce(orders, value, headers=dict(carrier)))  # type: ignore[misc]
     assert producer.flush(WAIT_SECONDS) == 0
     for event in catch_up(app):
-        tally(event)
-    watch = LagWatch(lambda: cluster, tally.positions)
+        event_counters(event)
+    watch = LagPoller(lambda: cluster, event_counters.positions)
     watch.cluster_name = "c"
-    watch._look(cluster, tally.positions())
-    text = generate_latest(make_registry(tally, watch, list)).decode()
+    watch._look(cluster, event_counters.positions())
+    text = generate_latest(make_registry(event_counters, watch, list)).decode()
     assert problems_of(text) == []
     who = f'{{group="{group}",handler="bill"}}'
     for line in (

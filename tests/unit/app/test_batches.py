@@ -8,7 +8,7 @@ import pytest
 
 from penstock import App, Record, Reject, Skip
 from penstock.app import batch_attempts, batch_attempts_async
-from penstock.core.failures.outcome import DONE, HELD, Done, Failed, Outcome, Outgoing, Skipped
+from penstock.core.failures.outcome import DONE, HELD, Done, Failed, Outcome, ProducerRecord, Skipped
 from penstock.errors import ConfigError
 
 
@@ -39,7 +39,7 @@ def test_a_list_has_one_result_for_each_record() -> None:
     outcomes = attempt(handle, *[b"7"] * 6, to="out")
     assert outcomes[:5] == [
         DONE,
-        Done(Outgoing("out", b"k", b'{"n":7}')),
+        Done(ProducerRecord("out", b"k", b'{"n":7}')),
         Skipped("seen"),
         Failed("Reject", "never", final=True),
         Failed("OSError", "away"),

@@ -10,9 +10,9 @@ import pytest
 
 from messages import Note
 from penstock import App, Avro, JsonSchema, Protobuf, Record, Reject, Retry, Skip
-from penstock.app import Reading, attempts, attempts_async, batch_attempts, batch_attempts_async
+from penstock.app import RecordAdapter, attempts, attempts_async, batch_attempts, batch_attempts_async
 from penstock.codecs import RECORDS
-from penstock.core.failures.outcome import DONE, Away, Done, Failed, Outcome, Outgoing, Skipped
+from penstock.core.failures.outcome import DONE, DependencyUnavailable, Done, Failed, Outcome, ProducerRecord, Skipped
 from penstock.errors import ConfigError
 
 
@@ -140,7 +140,7 @@ def test_an_object_or_any_function_to_bytes_encodes(how: Any) -> None:
         return customer
 
     done = attempt(handle, value=CustomerFormat(), to="out", to_value=how)
-    assert done == Done(Outgoing("out", b"42", ANN))
+    assert done == Done(ProducerRecord("out", b"42", ANN))
 
 
 def test_an_encoder_that_makes_no_bytes_rejects() -> None:
@@ -202,8 +202,8 @@ def test_formats_decode_and_encode_in_a_batch_and_a_bad_record_fails_alone() -> 
         Record("t", 0, 3, None, AVRO_ANN),
     ]
     outcomes = batch_attempts(app.handlers[0], RECORDS)(records, [1] * 4)
-    assert outcomes[0] == Done(Outgoing("out", b"a", AVRO_ANN))
-    assert outcomes[2] == Done(Outgoing("out", b"b", AVRO_ANN))
+    assert outcomes[0] == Done(ProducerRecord("out", b"a", AVRO_ANN))
+    assert outcomes[2] == Done(ProducerRecord("out", b"b", AVRO_ANN))
     assert [each.message for each in outcomes if isinstance(each, Failed)] == [
         "expected string, but the value ends there (2 of 3 bytes) - at `$.name`",
         "the key is null; a handler that takes those has `| None` in its hint",
@@ -238,13 +238,13 @@ class Shy:
     def _ask(self, what: str) -> None:
         self.away -= 1
         if self.away >= 0:
-            raise Away("the registry is away", 3.0)
+            raise DependencyUnavailable("the registry is away", 3.0)
         self.asked.append(what)
 
 
-def shy_reading(codec: Shy, aside: Callable[..., Any]) -> Reading:
+def shy_reading(codec: Shy, aside: Callable[..., Any]) -> RecordAdapter:
     make: Any = lambda _format, **_: codec  # noqa: E731
-    return Reading(codec_of=make, aside=aside)
+    return RecordAdapter(codec_of=make, aside=aside)
 
 
 def test_while_the_registry_is_away_the_handler_is_not_called_and_no_attempt_is_counted() -> None:
@@ -263,7 +263,7 @@ def test_while_the_registry_is_away_the_handler_is_not_called_and_no_attempt_is_
         assert isinstance(outcome, Failed)
         assert (outcome.wait, outcome.final, outcome.message) == (3.0, False, "the registry is away")
     assert not calls
-    assert tried(Record("t", 0, 0, None, b"x"), 1) == Done(Outgoing("out", None, b"x", (("h", b"1"),)))
+    assert tried(Record("t", 0, 0, None, b"x"), 1) == Done(ProducerRecord("out", None, b"x", (("h", b"1"),)))
     assert calls == [b"x"]
 
 
@@ -281,13 +281,13 @@ def test_an_async_handler_asks_the_registry_aside_and_only_for_what_it_does_not_
 
     app = App("shop")
     record = Record("t", 0, 0, None, b"x")
-    reading = shy_reading(Shy(), aside)
+    adapter = shy_reading(Shy(), aside)
     if batch:
 
         async def handle_all(values: list[Any]) -> None: ...
 
         app.consume("t", value=BARE, batch=batch)(handle_all)
-        of_batch = batch_attempts_async(app.handlers[0], reading)
+        of_batch = batch_attempts_async(app.handlers[0], adapter)
         for _ in range(2):
             assert asyncio.run(run(of_batch([record], [1]))) == [DONE]
     else:
@@ -295,7 +295,7 @@ def test_an_async_handler_asks_the_registry_aside_and_only_for_what_it_does_not_
         async def handle(value: Any) -> None: ...
 
         app.consume("t", value=BARE)(handle)
-        of_one = attempts_async(app.handlers[0], reading)
+        of_one = attempts_async(app.handlers[0], adapter)
         for _ in range(2):
             assert asyncio.run(run(of_one(record, 1))) is DONE
     assert len(aside_calls) == 1

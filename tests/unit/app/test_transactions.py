@@ -8,9 +8,9 @@ import pytest
 import sqlalchemy as sa
 
 from penstock import App, Record, Skip
-from penstock.app import Handler, Reading, attempts, batch_attempts
+from penstock.app import Handler, RecordAdapter, attempts, batch_attempts
 from penstock.core.failures.outcome import DONE, Failed, Skipped
-from penstock.engine.fetch.store_session import Keeper
+from penstock.engine.fetch.store_session import StoreSession
 from penstock.errors import ConfigError
 from penstock.stores import SqlOffsets
 
@@ -21,28 +21,30 @@ WRITE = sa.text("INSERT INTO sold VALUES (:id)")
 class Shop:
     """A handler's table, and attempts at records with it."""
 
-    def __init__(self, store: SqlOffsets, keeper: Keeper) -> None:
-        self.store, self.keeper = store, keeper
-        begin = keeper.transactions(lambda record: (record.topic, record.partition), lambda record: record.offset)
-        self.reading = Reading(begin=begin)
+    def __init__(self, store: SqlOffsets, store_session: StoreSession) -> None:
+        self.store, self.store_session = store, store_session
+        begin = store_session.transactions(
+            lambda record: (record.topic, record.partition), lambda record: record.offset
+        )
+        self.adapter = RecordAdapter(begin=begin)
 
     def rows(self) -> list[int]:
         with self.store.transaction("shop") as opened:
             return sorted(opened.tx.execute(sa.text("SELECT id FROM sold")).scalars())
 
     def finished(self) -> list[tuple[int, int]]:
-        return list(self.keeper.claim([PLACE])[PLACE].finished)
+        return list(self.store_session.claim([PLACE])[PLACE].finished)
 
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Iterator[Shop]:
     store = SqlOffsets(f"sqlite:///{tmp_path}/shop.db")
-    keeper = Keeper(store, "shop", store.close)
-    keeper.claim([PLACE])
+    store_session = StoreSession(store, "shop", store.close)
+    store_session.claim([PLACE])
     with store.transaction("shop") as opened:
         opened.tx.execute(sa.text("CREATE TABLE sold (id INTEGER)"))
-    yield Shop(store, keeper)
-    keeper.close()
+    yield Shop(store, store_session)
+    store_session.close()
 
 
 def declared(function: Any, **options: Any) -> Handler:
@@ -64,7 +66,7 @@ def sell(value: int, tx: sa.Connection) -> None:
 
 
 def test_an_attempt_writes_and_finishes_or_does_neither(shop: Shop) -> None:
-    attempt = attempts(declared(sell), shop.reading)
+    attempt = attempts(declared(sell), shop.adapter)
     assert attempt(record(0, 10), 1) is DONE
     assert isinstance(attempt(record(1, 13), 1), Failed)
     assert isinstance(attempt(record(2, 7), 1), Skipped)
@@ -73,19 +75,19 @@ def test_an_attempt_writes_and_finishes_or_does_neither(shop: Shop) -> None:
 
 
 def test_an_attempt_at_what_is_finished_is_done_and_writes_nothing(shop: Shop) -> None:
-    attempt = attempts(declared(sell), shop.reading)
+    attempt = attempts(declared(sell), shop.adapter)
     assert attempt(record(0, 10), 1) is DONE
     assert attempt(record(0, 10), 1) is DONE
     assert shop.rows() == [10]
 
 
 def test_an_attempt_of_one_who_lost_the_partition_waits_and_is_not_counted(shop: Shop) -> None:
-    attempt = attempts(declared(sell), shop.reading)
+    attempt = attempts(declared(sell), shop.adapter)
     shop.store.claim("shop", [PLACE])
     outcome = attempt(record(0, 10), 1)
     assert isinstance(outcome, Failed)
     assert outcome.wait is not None
-    shop.keeper.gone([PLACE])
+    shop.store_session.gone([PLACE])
     assert isinstance(attempt(record(0, 10), 1), Failed)
     assert shop.rows() == []
 
@@ -96,7 +98,7 @@ def test_of_a_batch_only_those_that_are_done_are_finished(shop: Shop) -> None:
         tx.execute(WRITE, [{"id": value} for value in values if value != 13])
         return [OSError("no") if each else None for each in wrong]
 
-    attempt = batch_attempts(declared(sell_all, batch=4), shop.reading)
+    attempt = batch_attempts(declared(sell_all, batch=4), shop.adapter)
     outcomes = attempt([record(0, 10), record(1, 13), record(2, 12)], [1, 1, 1])
     assert [each is DONE for each in outcomes] == [True, False, True]
     assert (shop.rows(), shop.finished()) == ([10, 12], [(0, 1), (2, 3)])
@@ -106,7 +108,7 @@ def test_a_batch_with_a_record_that_is_finished_already_is_taken_apart(shop: Sho
     def sell_all(values: list[int], tx: sa.Connection) -> None:
         tx.execute(WRITE, [{"id": value} for value in values])
 
-    attempt = batch_attempts(declared(sell_all, batch=4), shop.reading)
+    attempt = batch_attempts(declared(sell_all, batch=4), shop.adapter)
     assert attempt([record(0, 10), record(1, 11)], [1, 1]) == [DONE, DONE]
     assert attempt([record(1, 11), record(2, 12)], [1, 1]) == [DONE, DONE]
     assert shop.rows() == [10, 11, 12]
@@ -114,4 +116,4 @@ def test_a_batch_with_a_record_that_is_finished_already_is_taken_apart(shop: Sho
 
 def test_where_nothing_gives_transactions_it_is_said_at_once() -> None:
     with pytest.raises(ConfigError, match="nothing here gives it a transaction"):
-        attempts(declared(sell), Reading())
+        attempts(declared(sell), RecordAdapter())

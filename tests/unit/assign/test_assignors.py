@@ -49,12 +49,12 @@ def test_a_sticky_assignor_moves_nothing_where_nothing_has_changed_and_subscript
 
 
 def sizes(answer: Assignment) -> list[int]:
-    return [len(places) for places in answer.settled().partitions.values()]
+    return [len(tps) for tps in answer.settled().partitions.values()]
 
 
 def by_topic(answer: Assignment, topic: str, group: Group) -> list[int]:
     readers = [member.id for member in group.members if topic in member.topics]
-    return [sum(place[0] == topic for place in answer.partitions[reader]) for reader in readers]
+    return [sum(tp[0] == topic for tp in answer.partitions[reader]) for reader in readers]
 
 
 @given(groups())
@@ -82,25 +82,25 @@ def test_rack_near_is_even_first(group: Group) -> None:
 
 def far(group: Group, answer: Assignment) -> list[tuple[Member, tuple[str, int]]]:
     return [
-        (member, place)
+        (member, tp)
         for member in group.members
-        for place in answer.partitions[member.id]
-        if not is_near(member, _racks(group, place))
+        for tp in answer.partitions[member.id]
+        if not is_near(member, _racks(group, tp))
     ]
 
 
-def _racks(group: Group, place: tuple[str, int]) -> frozenset[str]:
-    racks = group.topics[place[0]].racks
-    return racks[place[1]] if racks else frozenset()
+def _racks(group: Group, tp: tuple[str, int]) -> frozenset[str]:
+    racks = group.topics[tp[0]].racks
+    return racks[tp[1]] if racks else frozenset()
 
 
 @given(groups())
 @quickly
 def test_no_exchange_of_two_partitions_would_bring_rack_near_nearer(group: Group) -> None:
     answer = RackNear().assign(group)
-    for member, place in far(group, answer):
+    for member, tp in far(group, answer):
         for other in group.members:
-            if place[0] in other.topics and is_near(other, _racks(group, place)):
+            if tp[0] in other.topics and is_near(other, _racks(group, tp)):
                 assert not any(
                     theirs[0] in member.topics
                     and (is_near(member, _racks(group, theirs)) or not is_near(other, _racks(group, theirs)))
@@ -111,9 +111,9 @@ def test_no_exchange_of_two_partitions_would_bring_rack_near_nearer(group: Group
 @given(groups())
 @quickly
 def test_with_nearness_first_only_what_nobody_is_near_to_is_far(group: Group) -> None:
-    for _, place in far(group, RackNear(first="near").assign(group)):
-        readers = [member for member in group.members if place[0] in member.topics]
-        assert not any(is_near(reader, _racks(group, place)) for reader in readers)
+    for _, tp in far(group, RackNear(first="near").assign(group)):
+        readers = [member for member in group.members if tp[0] in member.topics]
+        assert not any(is_near(reader, _racks(group, tp)) for reader in readers)
 
 
 def test_rack_near_finds_the_even_assignment_in_which_all_are_near() -> None:
@@ -131,7 +131,7 @@ def test_rack_near_finds_the_even_assignment_in_which_all_are_near() -> None:
 def test_lag_balanced_ends_where_no_move_from_the_most_loaded_helps(group: Group) -> None:
     group = Group(tuple(replace(member, weight=1.0) for member in group.members), group.topics)
     answer = LagBalanced(tolerance=0.1).assign(group).partitions
-    work = {member: [max(1, _lag(group, place)) for place in places] for member, places in answer.items()}
+    work = {member: [max(1, _lag(group, tp)) for tp in tps] for member, tps in answer.items()}
     loads = {member: sum(figures) for member, figures in work.items()}
     most = max(loads, key=loads.__getitem__)
     mean = sum(loads.values()) / len(loads)
@@ -139,9 +139,9 @@ def test_lag_balanced_ends_where_no_move_from_the_most_loaded_helps(group: Group
         assert loads[most] - min(loads.values()) <= min(work[most])
 
 
-def _lag(group: Group, place: tuple[str, int]) -> int:
-    lag = group.topics[place[0]].lag
-    return lag[place[1]] if lag else 1
+def _lag(group: Group, tp: tuple[str, int]) -> int:
+    lag = group.topics[tp[0]].lag
+    return lag[tp[1]] if lag else 1
 
 
 def test_lag_balanced_evens_out_work_instead_of_partitions() -> None:
@@ -168,7 +168,7 @@ def test_when_a_member_leaves_the_others_keep_most_of_what_they_had(assignor: As
     grown = grown_old(group, assignor.assign(group), 1)
     before = assignor.assign(grown).owners()
     after = assignor.assign(Group(grown.members[1:], grown.topics)).settled().owners()
-    moved = Counter(after[place] != owner for place, owner in before.items() if owner != "c0")[True]
+    moved = Counter(after[tp] != owner for tp, owner in before.items() if owner != "c0")[True]
     assert moved <= len(before) // 10
 
 
@@ -177,7 +177,7 @@ def test_round_robin_does_not_keep_what_members_had() -> None:
     group = Group.of([Member(id=f"c{number}", topics=("orders",)) for number in range(8)], {"orders": 84})
     before = RoundRobin().assign(group).owners()
     after = RoundRobin().assign(Group(group.members[1:], group.topics)).owners()
-    assert sum(after[place] != owner for place, owner in before.items() if owner != "c0") > len(before) // 2
+    assert sum(after[tp] != owner for tp, owner in before.items() if owner != "c0") > len(before) // 2
 
 
 def test_a_wrong_assignor_is_found_out() -> None:
@@ -186,7 +186,7 @@ def test_a_wrong_assignor_is_found_out() -> None:
 
         def assign(self, group: Group) -> Assignment:
             answer = RoundRobin().assign(group)
-            return Assignment({member: places[:3] for member, places in answer.partitions.items()})
+            return Assignment({member: tps[:3] for member, tps in answer.partitions.items()})
 
     with pytest.raises(AssertionError, match="is given to nobody"):
         check_assignor(Forgetful())
@@ -198,8 +198,8 @@ def test_an_assignor_that_looks_at_the_order_of_members_is_found_out() -> None:
 
         def assign(self, group: Group) -> Assignment:
             answer: dict[str, list[tuple[str, int]]] = {member.id: [] for member in group.members}
-            for place in group.places():
-                answer[next(member.id for member in group.members if place[0] in member.topics)].append(place)
+            for tp in group.topic_partitions():
+                answer[next(member.id for member in group.members if tp[0] in member.topics)].append(tp)
             return Assignment(answer)
 
     with pytest.raises(AssertionError, match="in another order"):

@@ -30,7 +30,7 @@ def test_one_more_of_a_hundred_members_moves_about_its_share_on_average(bound: f
         before = assignor.assign(group(names)).owners()
         for _ in range(NEWCOMERS):
             after = assignor.assign(group([*names, f"consumer-{random.getrandbits(64):x}"])).owners()
-            moved += sum(after[place] != owner for place, owner in before.items())
+            moved += sum(after[tp] != owner for tp, owner in before.items())
             tries += 1
     # Not much less either: the newcomer gets its share.
     assert 0.8 * PARTITIONS / 101 <= moved / tries <= limit * PARTITIONS / 101
@@ -40,7 +40,7 @@ def test_without_a_bound_nothing_moves_between_those_that_stay() -> None:
     names = [f"consumer-{number}" for number in range(20)]
     before = ConsistentHash(bound=None).assign(group(names)).owners()
     after = ConsistentHash(bound=None).assign(group(names[1:])).owners()
-    assert all(after[place] == owner for place, owner in before.items() if owner != names[0])
+    assert all(after[tp] == owner for tp, owner in before.items() if owner != names[0])
 
 
 def test_without_a_bound_shares_are_about_even_all_the_same() -> None:
@@ -53,7 +53,7 @@ def test_without_a_bound_shares_are_about_even_all_the_same() -> None:
 @given(groups(alike=True))
 @settings(max_examples=50)
 def test_nobody_gets_more_than_the_bound(group: Group) -> None:
-    total = len(group.places())
+    total = len(group.topic_partitions())
     weights = sum(member.weight for member in group.members)
     answer = ConsistentHash(bound=1.25).assign(group).partitions
     for member in group.members:

@@ -13,14 +13,14 @@ PARTITIONS = 12
 def groups(draw: st.DrawFn) -> tuple[Group, Assignment]:
     """Members with disjoint partitions, and any assignment of all of them."""
     names = [f"m{number}" for number in range(draw(st.integers(1, 5)))]
-    places = [("t", number) for number in range(PARTITIONS)]
-    owners = [draw(st.sampled_from([*names, None])) for _ in places]
-    targets = [draw(st.sampled_from(names)) for _ in places]
+    tps = [("t", number) for number in range(PARTITIONS)]
+    owners = [draw(st.sampled_from([*names, None])) for _ in tps]
+    targets = [draw(st.sampled_from(names)) for _ in tps]
     members = [
-        Member(id=name, topics=("t",), owned=tuple(p for p, owner in zip(places, owners, strict=True) if owner == name))
+        Member(id=name, topics=("t",), owned=tuple(p for p, owner in zip(tps, owners, strict=True) if owner == name))
         for name in names
     ]
-    wanted = {name: [p for p, target in zip(places, targets, strict=True) if target == name] for name in names}
+    wanted = {name: [p for p, target in zip(tps, targets, strict=True) if target == name] for name in names}
     return Group.of(members, {"t": PARTITIONS}), Assignment(wanted)
 
 
@@ -29,10 +29,10 @@ def test_nobody_gets_what_another_still_has_and_everybody_gets_it_in_the_end(cas
     group, wanted = case
     answer = withhold(group, wanted)
     for member in group.members:
-        others = {place for other in group.members if other is not member for place in other.owned}
+        others = {tp for other in group.members if other is not member for tp in other.owned}
         assert not others & set(answer.partitions[member.id])
     settled = answer.settled().partitions
-    assert {name: sorted(places) for name, places in settled.items()} == wanted.partitions
+    assert {name: sorted(tps) for name, tps in settled.items()} == wanted.partitions
     moved = Group.of(
         [Member(id=member.id, topics=("t",), owned=tuple(answer.partitions[member.id])) for member in group.members],
         {"t": PARTITIONS},

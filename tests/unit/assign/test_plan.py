@@ -9,15 +9,15 @@ from penstock.assign.what_if import with_members, with_partitions, with_topics
 from penstock.errors import ConfigError
 
 
-def places(topic: str, *numbers: int) -> tuple[tuple[str, int], ...]:
+def tps(topic: str, *numbers: int) -> tuple[tuple[str, int], ...]:
     return tuple((topic, number) for number in numbers)
 
 
 @pytest.fixture
 def group() -> Group:
     members = [
-        Member(id="a", topics=("orders",), owned=places("orders", 0, 1, 2), generation=3),
-        Member(id="b", topics=("orders",), owned=places("orders", 3, 4, 5), generation=3),
+        Member(id="a", topics=("orders",), owned=tps("orders", 0, 1, 2), generation=3),
+        Member(id="b", topics=("orders",), owned=tps("orders", 3, 4, 5), generation=3),
     ]
     return Group.of(members, {"orders": Topic(6, lag=(10, 0, 0, 0, 0, 20))})
 
@@ -41,14 +41,14 @@ def test_a_new_member_takes_over_a_third(group: Group, assignor: Sticky | Cooper
 
 def test_what_a_member_had_that_left_moves_in_one_rebalance(group: Group) -> None:
     made = plan(group, CooperativeSticky(), changed=with_members(group, "-a"))
-    assert made.moves == tuple(Move(place, "a", "b", "owner left") for place in places("orders", 0, 1, 2))
+    assert made.moves == tuple(Move(tp, "a", "b", "owner left") for tp in tps("orders", 0, 1, 2))
     assert made.cooperative == Pause(3, 1, 3.0)
     assert made.eager == Pause(6, 1, 3.0)
 
 
 def test_new_partitions_have_no_earlier_owner(group: Group) -> None:
     made = plan(group, CooperativeSticky(), changed=with_partitions(group, {"orders": 8}))
-    assert [(move.place[1], move.source, move.reason) for move in made.moves] == [(6, None, "new"), (7, None, "new")]
+    assert [(move.tp[1], move.source, move.reason) for move in made.moves] == [(6, None, "new"), (7, None, "new")]
     assert made.cooperative == Pause(0, 1)
 
 
@@ -65,7 +65,7 @@ def test_the_spread_of_lag_and_of_rate_is_told(group: Group) -> None:
 def test_a_pause_costs_what_comes_in_until_all_have_heard_of_it(group: Group) -> None:
     busy = Group(group.members, {"orders": Topic(6, rate=(1, 1, 10, 1, 1, 100))})
     made = plan(busy, CooperativeSticky(), changed=with_members(busy, "+1"), heartbeat=5.0)
-    moved = {move.place[1] for move in made.moves}
+    moved = {move.tp[1] for move in made.moves}
     assert made.eager == Pause(6, 1, 5.0, 5.0 * 114)
     assert made.cooperative == Pause(2, 2, 5.0, 5.0 * sum((1, 1, 10, 1, 1, 100)[number] for number in moved))
 
@@ -94,8 +94,8 @@ def test_a_member_is_taken_out_by_whatever_name_it_is_shown() -> None:
 def test_partitions_that_are_read_across_racks_are_counted() -> None:
     racks = (frozenset({"x"}), frozenset({"y"}))
     members = [
-        Member(id="a", topics=("t",), rack="x", owned=places("t", 1)),
-        Member(id="b", topics=("t",), rack="y", owned=places("t", 0)),
+        Member(id="a", topics=("t",), rack="x", owned=tps("t", 1)),
+        Member(id="b", topics=("t",), rack="y", owned=tps("t", 0)),
     ]
     made = plan(Group.of(members, {"t": Topic(2, racks=racks)}), RackNear())
     assert (made.before.far, made.after.far) == (2, 0)
@@ -104,7 +104,7 @@ def test_partitions_that_are_read_across_racks_are_counted() -> None:
 
 def test_a_topic_that_is_dropped_leaves_and_one_that_is_added_comes(group: Group) -> None:
     made = plan(group, CooperativeSticky(), changed=with_topics(group, ["-orders", "+returns"]))
-    assert [(move.place, move.reason) for move in made.moves] == [(("returns", 0), "new")]
+    assert [(move.tp, move.reason) for move in made.moves] == [(("returns", 0), "new")]
 
 
 def test_a_number_of_members_is_reached_from_both_sides(group: Group) -> None:

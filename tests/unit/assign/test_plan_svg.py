@@ -42,9 +42,9 @@ def test_every_cell_says_what_becomes_of_a_partition_and_none_is_out_of_sight(gr
         found = boxes(root)
         assert all(x >= 0 and y >= 0 and x + w <= wide and y + h <= tall for _, x, y, w, h in found)
         kinds = Counter(kind for kind, *_ in found)
-        before = {place for had in made.before.partitions.values() for place in had}
-        after = {place for has in made.after.partitions.values() for place in has}
-        moved = {move.place for move in made.moves}
+        before = {tp for had in made.before.partitions.values() for tp in had}
+        after = {tp for has in made.after.partitions.values() for tp in has}
+        moved = {move.tp for move in made.moves}
         # One of each is the legend's.
         assert kinds["gets"] - 1 == len(moved)
         assert kinds["gives"] - 1 == len((moved & before) | (before - after))

@@ -13,15 +13,15 @@ STICKIES = pytest.mark.parametrize("sticky", [Sticky(), CooperativeSticky()], id
 
 
 def member(name: str, *owned: int, generation: int | None = 1, topics: str = "t", rack: str | None = None) -> Member:
-    places = tuple(("t", number) for number in owned)
-    data = write_sticky(places, -1 if generation is None else generation)
-    return Member(id=name, topics=tuple(topics.split()), owned=places, generation=generation, rack=rack, user_data=data)
+    tps = tuple(("t", number) for number in owned)
+    data = write_sticky(tps, -1 if generation is None else generation)
+    return Member(id=name, topics=tuple(topics.split()), owned=tps, generation=generation, rack=rack, user_data=data)
 
 
 def numbers(assignor: Assignor, members: list[Member], topics: dict[str, Topic | int]) -> dict[str, str]:
     """The numbers that each member gets of the topic t."""
     answer = assignor.assign(Group.of(members, topics))
-    return {name: " ".join(str(number) for _, number in places) for name, places in answer.partitions.items()}
+    return {name: " ".join(str(number) for _, number in tps) for name, tps in answer.partitions.items()}
 
 
 @STICKIES
@@ -109,8 +109,8 @@ def test_range_keeps_equal_keys_together_before_it_looks_at_racks() -> None:
     near_a = tuple(frozenset({rack}) for rack in "xyyx")
     members = [member("a", rack="x", topics="t u"), member("b", rack="y", topics="t u")]
     group = Group.of(members, {"t": Topic(4, racks=near_b), "u": Topic(4, racks=near_a)})
-    for places in Range().assign(group).partitions.values():
-        assert {number for topic, number in places if topic == "t"} == {n for topic, n in places if topic == "u"}
+    for tps in Range().assign(group).partitions.values():
+        assert {number for topic, number in tps if topic == "t"} == {n for topic, n in tps if topic == "u"}
 
 
 def test_static_members_come_first_and_by_their_static_ids() -> None:

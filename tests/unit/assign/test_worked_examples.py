@@ -25,7 +25,7 @@ def group(members: dict[str, str], **topics: int) -> Group:
 def answer(assignor: Assignor, asked: Group) -> dict[str, str]:
     """Written as the notes do: topic, p, number."""
     partitions = assignor.assign(asked).partitions
-    return {member: " ".join(f"{topic}p{number}" for topic, number in places) for member, places in partitions.items()}
+    return {member: " ".join(f"{topic}p{number}" for topic, number in tps) for member, tps in partitions.items()}
 
 
 def later(assignor: Assignor, asked: Group, *gone: str) -> Group:
@@ -69,30 +69,28 @@ def test_range_overloads_the_first_member_the_more_topics_there_are() -> None:
 
 def test_a_fourth_topic_overloads_it_by_as_much_again() -> None:
     four = Range().assign(group(dict.fromkeys(("c0", "c1", "c2"), "A B C D"), A=7, B=7, C=7, D=7)).partitions
-    assert {name: len(places) for name, places in four.items()} == {"c0": 12, "c1": 8, "c2": 8}
+    assert {name: len(tps) for name, tps in four.items()} == {"c0": 12, "c1": 8, "c2": 8}
 
 
 @pytest.mark.parametrize("assignor", ASSIGNORS.values(), ids=lambda assignor: assignor.name)
 def test_a_partition_has_one_member_of_a_group_and_members_beyond_their_number_are_idle(assignor: Assignor) -> None:
     for members, partitions in ((6, 4), (4, 4), (2, 4)):
         shares = assignor.assign(group({f"c{number}": "A" for number in range(members)}, A=partitions)).partitions
-        assert sorted(place for places in shares.values() for place in places) == [
-            ("A", at) for at in range(partitions)
-        ]
+        assert sorted(tp for tps in shares.values() for tp in tps) == [("A", at) for at in range(partitions)]
         if assignor.name != "consistent-hash":
-            assert sum(not places for places in shares.values()) == max(0, members - partitions)
-            assert max(len(places) for places in shares.values()) == max(1, partitions // members)
+            assert sum(not tps for tps in shares.values()) == max(0, members - partitions)
+            assert max(len(tps) for tps in shares.values()) == max(1, partitions // members)
 
 
 def test_several_groups_get_the_whole_topic_each() -> None:
     for names in ("ab", "cde"):
         shares = Range().assign(group(dict.fromkeys(names, "A"), A=4)).partitions
-        assert sum(len(places) for places in shares.values()) == 4
+        assert sum(len(tps) for tps in shares.values()) == 4
 
 
 def test_round_robin_over_three_topics_differs_by_one_at_most() -> None:
     shares = RoundRobin().assign(group(dict.fromkeys(("1", "2", "3"), "tp0 tp1 tp2"), tp0=3, tp1=2, tp2=3)).partitions
-    assert [len(places) for places in shares.values()] == [3, 3, 2]
+    assert [len(tps) for tps in shares.values()] == [3, 3, 2]
 
 
 def test_round_robin_deals_on_where_the_first_topic_ended() -> None:
@@ -162,9 +160,9 @@ def test_twelve_rows_are_shared_by_two_then_four_then_three_then_two(sticky: Ass
 
 def test_topics_are_spread_over_the_members() -> None:
     spread = TopicSpread().assign(group(dict.fromkeys(("1", "2", "3"), "tp0 tp1 tp2"), tp0=3, tp1=2, tp2=3))
-    assert sorted(len(places) for places in spread.partitions.values()) == [2, 3, 3]
-    for places in spread.partitions.values():
-        topics = [topic for topic, _ in places]
+    assert sorted(len(tps) for tps in spread.partitions.values()) == [2, 3, 3]
+    for tps in spread.partitions.values():
+        topics = [topic for topic, _ in tps]
         assert len(topics) == len(set(topics))
 
 
@@ -177,12 +175,12 @@ def test_what_a_dead_member_had_is_halved_between_the_others(sticky: Assignor) -
     topics = ("tp0", "tp1", "tp2")
     members = [Member(id=name, topics=topics) for name in had]
     before = Group.of(members, {"tp0": 3, "tp1": 2, "tp2": 3})
-    remembered = grown_old(before, Assignment({name: list(places) for name, places in had.items()}), 1)
+    remembered = grown_old(before, Assignment({name: list(tps) for name, tps in had.items()}), 1)
     after = sticky.assign(remembered).partitions
-    for name, places in had.items():
-        assert set(places) < set(after[name])
+    for name, tps in had.items():
+        assert set(tps) < set(after[name])
         assert len(after[name]) == 4
 
 
 def _sizes(assignor: Assignor, asked: Group) -> list[int]:
-    return [len(places) for places in assignor.assign(asked).settled().partitions.values()]
+    return [len(tps) for tps in assignor.assign(asked).settled().partitions.values()]

@@ -25,7 +25,7 @@ class Teller:
         self.now = self.now + 0.1 if at is None else at
         key = KEYS.get(offset) if kind in {"dispatched", "finished"} else None
         entry = Entry(
-            kind=kind, ts=self.now, process=self.process, index=len(self.entries), member=self.process, place=PLACE,
+            kind=kind, ts=self.now, process=self.process, index=len(self.entries), member=self.process, tp=PLACE,
             offset=offset, epoch=epoch, key=key, attempt=attempt,
         )  # fmt: skip
         self.entries.append(entry)
@@ -232,7 +232,7 @@ def test_half_a_line_at_the_end_is_not_read() -> None:
     where = '"group":"g","member":"m","topic":"orders","partition":0,"epoch":null'
     whole = f'{{"event":"committed","ts":1.5,{where},"offset":7}}\n'
     (entry,) = read_events("p1", ['{"event":"started","ts":1}\n', whole, whole[:40]])
-    assert (entry.kind, entry.ts, entry.place, entry.offset, entry.epoch) == ("committed", 1.5, PLACE, 7, -1)
+    assert (entry.kind, entry.ts, entry.tp, entry.offset, entry.epoch) == ("committed", 1.5, PLACE, 7, -1)
     assert (entry.member, entry.index) == ("m", 0)
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from penstock import Avro, Reference, Registry
 from penstock.codecs import codec_of
 from penstock.codecs.avro_schemas import is_recursive
-from penstock.core.failures.outcome import Away, Undecodable
+from penstock.core.failures.outcome import DependencyUnavailable, Undecodable
 from penstock.errors import ConfigError
 
 
@@ -297,5 +297,5 @@ def test_references_that_the_registry_does_not_have_are_waited_for_as_no_record_
     declared = Avro(
         record(field("home", "shop.Address"), name="Person"), references=(Reference("nothing", "nobody", 1),)
     )
-    with pytest.raises(Away, match="the schema of Avro cannot be used with its references"):
+    with pytest.raises(DependencyUnavailable, match="the schema of Avro cannot be used with its references"):
         codec_of(declared, registry=registry, field="value").decode(data, None)

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from penstock import JsonSchema, Reference, Registry
 from penstock.codecs import codec_of
-from penstock.core.failures.outcome import Away, Undecodable
+from penstock.core.failures.outcome import DependencyUnavailable, Undecodable
 from penstock.errors import ConfigError
 
 ORDER = {
@@ -139,5 +139,5 @@ def test_references_that_the_registry_does_not_have_are_waited_for_as_no_record_
     registry = make_registry()
     data, _ = codec_of(JsonSchema(ORDER, register=True), registry=registry, field="value", topic="t").encode({"id": 7})
     declared = JsonSchema({"$ref": "address.json"}, references=(Reference("nothing", "nobody", 1),))
-    with pytest.raises(Away, match="the schema of JsonSchema cannot be used with its references"):
+    with pytest.raises(DependencyUnavailable, match="the schema of JsonSchema cannot be used with its references"):
         codec_of(declared, registry=registry, field="value").decode(data, None)

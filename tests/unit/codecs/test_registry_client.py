@@ -11,8 +11,8 @@ import pytest
 
 from penstock import Avro, Registry
 from penstock.codecs import codec_of
-from penstock.codecs.registry_client import RegistryDesk
-from penstock.core.failures.outcome import Away, Undecodable
+from penstock.codecs.registry_client import RegistryClient
+from penstock.core.failures.outcome import DependencyUnavailable, Undecodable
 from penstock.errors import ConfigError
 
 SCHEMA = '{"type":"record","name":"Customer","fields":[{"name":"id","type":"int"}]}'
@@ -68,21 +68,21 @@ def server() -> Iterator[Server]:
     thread.join()
 
 
-MakeDesk = Callable[[Registry], RegistryDesk]
+MakeDesk = Callable[[Registry], RegistryClient]
 
 
 @pytest.fixture
 def make_desk() -> Iterator[MakeDesk]:
     """Desks whose connections are closed again."""
-    made: list[RegistryDesk] = []
+    made: list[RegistryClient] = []
 
-    def make(registry: Registry) -> RegistryDesk:
-        made.append(RegistryDesk(registry))
+    def make(registry: Registry) -> RegistryClient:
+        made.append(RegistryClient(registry))
         return made[-1]
 
     yield make
-    for desk in made:
-        desk._client.close()
+    for client in made:
+        client._client.close()
 
 
 @pytest.mark.parametrize(
@@ -99,15 +99,15 @@ def make_desk() -> Iterator[MakeDesk]:
     ],
 )
 def test_what_is_not_about_the_schema_is_waited_for(server: Server, make_desk: MakeDesk, answer: Any) -> None:
-    desk = make_desk(Registry(url=server.url, basic_auth_user_info="ann:hush", ssl_key_password=None))
+    client = make_desk(Registry(url=server.url, basic_auth_user_info="ann:hush", ssl_key_password=None))
     server.answer = answer
-    with pytest.raises(Away) as caught:
-        desk.schema(1)
+    with pytest.raises(DependencyUnavailable) as caught:
+        client.schema(1)
     assert server.url in str(caught.value)
     assert "ann:hush" not in str(caught.value)
     asked = len(server.asked)
-    with pytest.raises(Away):
-        desk.schema(2)
+    with pytest.raises(DependencyUnavailable):
+        client.schema(2)
     assert len(server.asked) == asked, "it is not asked while it rests"
 
 
@@ -123,14 +123,14 @@ def test_what_is_not_about_the_schema_is_waited_for(server: Server, make_desk: M
 def test_a_schema_that_it_does_not_have_is_the_record_s_fault_and_not_asked_for_again(
     server: Server, make_desk: MakeDesk, schema_id: Any, answer: Any
 ) -> None:
-    desk = make_desk(Registry(url=server.url))
+    client = make_desk(Registry(url=server.url))
     server.answer = answer
     for _ in range(3):
         with pytest.raises(Undecodable, match=f"{schema_id} is not in the registry at {server.url}"):
-            desk.schema(schema_id)
+            client.schema(schema_id)
     assert len(server.asked) <= 1
     server.answer = (200, {"schema": SCHEMA})
-    assert desk.schema(8).schema_str == SCHEMA, "others are not held up"
+    assert client.schema(8).schema_str == SCHEMA, "others are not held up"
 
 
 def test_it_is_asked_again_when_it_has_rested_and_each_rest_is_longer(
@@ -138,32 +138,32 @@ def test_it_is_asked_again_when_it_has_rested_and_each_rest_is_longer(
 ) -> None:
     now = 100.0
     monkeypatch.setattr("penstock.codecs.registry_client.time.monotonic", lambda: now)
-    desk = make_desk(Registry(url=server.url))
+    client = make_desk(Registry(url=server.url))
     server.answer = (500, {})
     rests = []
     for _ in range(7):
-        with pytest.raises(Away) as caught:
-            desk.schema(1)
+        with pytest.raises(DependencyUnavailable) as caught:
+            client.schema(1)
         rests.append(caught.value.seconds)
         now += caught.value.seconds
     assert rests == [0.5, 1, 2, 4, 8, 10, 10]
     assert len(server.asked) == 7
     server.answer = (200, {"schema": SCHEMA})
-    assert desk.schema(1).schema_str == SCHEMA
+    assert client.schema(1).schema_str == SCHEMA
     server.answer = (500, {})
-    with pytest.raises(Away) as caught:
-        desk.schema(2)
+    with pytest.raises(DependencyUnavailable) as caught:
+        client.schema(2)
     assert caught.value.seconds == 0.5
 
 
 def test_while_one_waits_for_a_silent_registry_the_others_are_told_with_it(server: Server, make_desk: MakeDesk) -> None:
     server.delay = 30.0
-    desk = make_desk(Registry(url=server.url, timeout=0.5))
+    client = make_desk(Registry(url=server.url, timeout=0.5))
     told: list[str] = []
 
     def ask() -> None:
-        with pytest.raises(Away) as caught:
-            desk.schema(1)
+        with pytest.raises(DependencyUnavailable) as caught:
+            client.schema(1)
         told.append(str(caught.value))
 
     threads = [threading.Thread(target=ask) for _ in range(20)]
@@ -176,9 +176,9 @@ def test_while_one_waits_for_a_silent_registry_the_others_are_told_with_it(serve
 
 
 def test_a_port_where_nobody_listens_is_away(make_desk: MakeDesk) -> None:
-    desk = make_desk(Registry(url="http://127.0.0.1:1"))
-    with pytest.raises(Away, match=r"cannot be asked: .*refused"):
-        desk.schema(1)
+    client = make_desk(Registry(url="http://127.0.0.1:1"))
+    with pytest.raises(DependencyUnavailable, match=r"cannot be asked: .*refused"):
+        client.schema(1)
 
 
 def test_each_schema_is_asked_for_once_with_the_login_that_was_given(server: Server) -> None:
@@ -198,14 +198,16 @@ def test_what_is_remembered_has_a_bound(server: Server) -> None:
     for number in range(200, 300):
         with pytest.raises(Undecodable):
             codec.decode(b"\x00" + number.to_bytes(4, "big") + b"\x0e", None)
-    assert len(codec._desk._unknown) <= 10
+    assert len(codec._client._unknown) <= 10
 
 
 def test_writing_waits_until_the_schema_is_registered_and_does_not_register_it(server: Server) -> None:
     codec = codec_of(Avro(SCHEMA), registry=Registry(url=server.url, proxy=None), field="value", topic="out")
     server.answer = MISSING
     for _ in range(3):
-        with pytest.raises(Away, match="does not have the schema under the subject out-value: register it there"):
+        with pytest.raises(
+            DependencyUnavailable, match="does not have the schema under the subject out-value: register it there"
+        ):
             codec.get_ready()
     assert server.asked == ["/subjects/out-value?normalize=False&deleted=False"]
 
@@ -213,13 +215,15 @@ def test_writing_waits_until_the_schema_is_registered_and_does_not_register_it(s
 def test_a_schema_that_the_registry_refuses_is_told(server: Server) -> None:
     codec = codec_of(Avro(SCHEMA, register=True), registry=Registry(url=server.url), field="value", topic="out")
     server.answer = (409, {"error_code": 409, "message": "Schema being registered is incompatible"})
-    with pytest.raises(Away, match="refuses the schema under the subject out-value: Schema being registered is incomp"):
+    with pytest.raises(
+        DependencyUnavailable, match="refuses the schema under the subject out-value: Schema being registered is incomp"
+    ):
         codec.get_ready()
 
 
 def test_settings_that_the_client_refuses_are_one_clear_error() -> None:
     with pytest.raises(ConfigError, match=r"The registry's client refuses its settings: .*certificate"):
-        RegistryDesk(Registry(url="https://r", ssl_key_location="/nowhere"))
+        RegistryClient(Registry(url="https://r", ssl_key_location="/nowhere"))
 
 
 def test_each_setting_is_one_of_the_client_s(make_desk: MakeDesk) -> None:

@@ -57,75 +57,75 @@ class DispatchMachine(RuleBasedStateMachine):
 
     # Ownership.
 
-    @rule(place=st.sampled_from(PLACES))
-    def assign(self, place: TopicPartition) -> None:
-        if place not in self.fetch_at:
-            offset, metadata = self.committed[place]
+    @rule(tp=st.sampled_from(PLACES))
+    def assign(self, tp: TopicPartition) -> None:
+        if tp not in self.fetch_at:
+            offset, metadata = self.committed[tp]
             finished = decode(offset, metadata)
             assert {o for start, end in finished for o in range(start, end)} == {
-                o for o in self.known[place] if o > offset
+                o for o in self.known[tp] if o > offset
             }, "the map says just what was finished at that commit"
-            self.dispatch.assign(place, offset, metadata, finished)
-            self.fetch_at[place] = offset
-            self.unfinished[place] = set()
-            self.finished[place] = set(self.known[place])
-            self.restored[place] = set(self.known[place])
+            self.dispatch.assign(tp, offset, metadata, finished)
+            self.fetch_at[tp] = offset
+            self.unfinished[tp] = set()
+            self.finished[tp] = set(self.known[tp])
+            self.restored[tp] = set(self.known[tp])
 
     @precondition(lambda self: self.fetch_at)
     @rule(data=st.data())
     def revoke_begins(self, data: st.DataObject) -> None:
-        place = data.draw(st.sampled_from(sorted(self.fetch_at)))
-        self.dispatch.stop_dispatching([place])
-        self.draining.add(place)
+        tp = data.draw(st.sampled_from(sorted(self.fetch_at)))
+        self.dispatch.stop_dispatching([tp])
+        self.draining.add(tp)
 
     @precondition(lambda self: self.fetch_at)
     @rule(data=st.data())
     def revoke_ends(self, data: st.DataObject) -> None:
         """Drained or not: what is still out there belongs to a closed epoch from now on."""
-        place = data.draw(st.sampled_from(sorted(self.fetch_at)))
-        commit = self.dispatch.commits().get(place)
+        tp = data.draw(st.sampled_from(sorted(self.fetch_at)))
+        commit = self.dispatch.commits().get(tp)
         if commit is not None:
-            self.accept(place, commit)
-        self.dispatch.close([place])
-        del self.fetch_at[place]
-        self.draining.discard(place)
+            self.accept(tp, commit)
+        self.dispatch.close([tp])
+        del self.fetch_at[tp]
+        self.draining.discard(tp)
 
     # Records.
 
     @precondition(lambda self: self.fetch_at)
     @rule(data=st.data(), count=st.integers(1, 30))
     def fetch(self, data: st.DataObject, count: int) -> None:
-        place = data.draw(st.sampled_from(sorted(self.fetch_at)))
-        epoch = next(e for e in self.dispatch.epochs if e.place == place)
+        tp = data.draw(st.sampled_from(sorted(self.fetch_at)))
+        epoch = next(e for e in self.dispatch.epochs if e.tp == tp)
         count = min(count, 40 - (self.delivered - self.dispatch.settled))
         asleep = epoch.wake_at is not None and not epoch.rewinding  # until the fetcher is told, some still come
         if epoch.paused or asleep or count < 1:
             return
-        batch = records(place, self.fetch_at[place], count)
+        batch = records(tp, self.fetch_at[tp], count)
         self.delivered += count
-        if place == RETRY_PLACE:
+        if tp == RETRY_PLACE:
             self.fetch_returned(batch, listening=epoch.dispatching and not epoch.rewinding)
             return
-        self.dispatch.deliver(place, batch, excesses(each.offset for each in batch))
-        self.fetch_at[place] += count
+        self.dispatch.deliver(tp, batch, excesses(each.offset for each in batch))
+        self.fetch_at[tp] += count
         if epoch.dispatching:
-            self.unfinished[place].update({record.offset for record in batch} - self.finished[place])
+            self.unfinished[tp].update({record.offset for record in batch} - self.finished[tp])
 
     def fetch_returned(self, batch: list[Record], *, listening: bool) -> None:
-        place = RETRY_PLACE
+        tp = RETRY_PLACE
         while len(self.due) <= batch[-1].offset:  # every few of them fall due later than what was written before
             self.due.append(self.now + 0.5 * (len(self.due) % 4 == 0))
         ours = {each.offset for each in batch if each.offset % 7 != 0}  # the others are another group's
         waits = {o: max(0.0, self.due[o] - self.now) if o in ours else 0.0 for o in (each.offset for each in batch)}
         said = [Returned(each, Return(2, waits[each.offset], ours=each.offset in ours)) for each in batch]
         large = excesses(each.offset for each in batch)
-        begun = {each.record.offset for each in self.dispatch.deliver_returned(place, said, self.now, large)}
-        self.fetch_at[place] = batch[-1].offset + 1
-        end = min((offset for offset, wait in waits.items() if wait > 0), default=self.fetch_at[place])
+        begun = {each.record.offset for each in self.dispatch.deliver_returned(tp, said, self.now, large)}
+        self.fetch_at[tp] = batch[-1].offset + 1
+        end = min((offset for offset, wait in waits.items() if wait > 0), default=self.fetch_at[tp])
         due = {offset for offset in waits if offset < end} if listening else set()
         assert begun == due & ours, "what is due begins, and nothing behind the first that is not"
-        self.unfinished[place].update(begun - self.finished[place])
-        self.finished[place].update(due - ours)
+        self.unfinished[tp].update(begun - self.finished[tp])
+        self.finished[tp].update(due - ours)
 
     @rule(seconds=st.sampled_from([0.0, 0.3, 1.0, 4.0]))
     def time_passes(self, seconds: float) -> None:
@@ -133,14 +133,12 @@ class DispatchMachine(RuleBasedStateMachine):
         pauses, _ = self.dispatch.balance(self.now)
         for pause in pauses:
             if pause.rewind_to is not None:
-                place = pause.epoch.place
-                self.fetch_at[place] = pause.rewind_to
-                self.unfinished[place] = {o for o in self.unfinished[place] if o < pause.rewind_to}
+                tp = pause.epoch.tp
+                self.fetch_at[tp] = pause.rewind_to
+                self.unfinished[tp] = {o for o in self.unfinished[tp] if o < pause.rewind_to}
                 # What was passed over as another group's comes by again too.
-                self.finished[place] = {
-                    o for o in self.finished[place] if o < pause.rewind_to or o in self.restored[place]
-                }
-                self.dispatch.rewound(place)
+                self.finished[tp] = {o for o in self.finished[tp] if o < pause.rewind_to or o in self.restored[tp]}
+                self.dispatch.rewound(tp)
 
     @rule(size=st.sampled_from([1, 3, 100, QUICK]))
     def take(self, size: int) -> None:
@@ -151,11 +149,11 @@ class DispatchMachine(RuleBasedStateMachine):
             self.works.append(bundle)
 
     def check_run(self, run: Run) -> None:
-        assert run.epoch.place not in self.draining
+        assert run.epoch.tp not in self.draining
         assert run.epoch in self.dispatch.epochs
         offsets = [record.offset for record in run.records]
         assert offsets == sorted(offsets) or not run.lane.ordered
-        assert not self.finished[run.epoch.place] & set(offsets), "what is finished does not run again"
+        assert not self.finished[run.epoch.tp] & set(offsets), "what is finished does not run again"
         others = [other for work in self.works for other in work if other is not run and not other.done]
         running = {(o.epoch, r.offset) for o in others for r in o.records[o.taken :]}
         assert not running & {(run.epoch, offset) for offset in offsets}, "a record is with one worker"
@@ -169,7 +167,7 @@ class DispatchMachine(RuleBasedStateMachine):
         for record in run.records:
             if self.order != "none" and not (self.order == "key" and record.key is None):
                 assert not [
-                    o for o in self.unfinished[run.epoch.place]
+                    o for o in self.unfinished[run.epoch.tp]
                     if o < record.offset and o not in known and self.lane_of_offset(o) == self.lane_of(record)
                 ]  # fmt: skip
 
@@ -205,17 +203,17 @@ class DispatchMachine(RuleBasedStateMachine):
             self.dispatch.release()
 
     def note(self, run: Run, outcomes: list[Outcome], *, last: bool) -> None:
-        done, place = run.records[run.taken : run.taken + len(outcomes)], run.epoch.place
+        done, tp = run.records[run.taken : run.taken + len(outcomes)], run.epoch.tp
         current = run.epoch in self.dispatch.epochs
-        consequences = self.dispatch.report([(run, outcomes, last)], now=self.now)
+        effects = self.dispatch.report([(run, outcomes, last)], now=self.now)
         if not current:
-            assert not consequences.sends
-            assert not consequences.finished
+            assert not effects.sends
+            assert not effects.finished
             return
         for record, outcome in zip(done, outcomes, strict=True):
             if outcome in (DONE, Skipped()):
-                self.finish(place, record.offset)
-        self.sends.extend(consequences.sends)
+                self.finish(tp, record.offset)
+        self.sends.extend(effects.sends)
 
     @precondition(lambda self: self.works)
     @rule(data=st.data())
@@ -233,9 +231,9 @@ class DispatchMachine(RuleBasedStateMachine):
             if begun < len(run.records) or run.lane.mixed:
                 self.dispatch.report([(run.split(run.records[begun:]), (), True)], now=self.now)
 
-    def finish(self, place: TopicPartition, offset: int) -> None:
-        self.unfinished[place].remove(offset)
-        self.finished[place].add(offset)
+    def finish(self, tp: TopicPartition, offset: int) -> None:
+        self.unfinished[tp].remove(offset)
+        self.finished[tp].add(offset)
 
     @precondition(lambda self: self.sends)
     @rule(data=st.data())
@@ -244,40 +242,40 @@ class DispatchMachine(RuleBasedStateMachine):
         current = send.tried.epoch in self.dispatch.epochs
         assert self.dispatch.acknowledge(send) == current
         if current:
-            self.finish(send.tried.epoch.place, send.tried.offset)
+            self.finish(send.tried.epoch.tp, send.tried.offset)
 
     @rule()
     def commit(self) -> None:
-        for place, commit in self.dispatch.commits().items():
-            self.accept(place, commit)
-            self.dispatch.committed(place, commit)
+        for tp, commit in self.dispatch.commits().items():
+            self.accept(tp, commit)
+            self.dispatch.committed(tp, commit)
 
-    def accept(self, place: TopicPartition, commit: tuple[int, str]) -> None:
-        assert commit[0] >= self.committed[place][0], "a group's offset never goes back"
-        self.committed[place] = commit
-        self.known[place] = set(self.finished[place])
+    def accept(self, tp: TopicPartition, commit: tuple[int, str]) -> None:
+        assert commit[0] >= self.committed[tp][0], "a group's offset never goes back"
+        self.committed[tp] = commit
+        self.known[tp] = set(self.finished[tp])
 
     # What always holds.
 
     @invariant()
     def commit_points_never_pass_unfinished_records(self) -> None:
         for epoch in self.dispatch.epochs:
-            expected = min(self.unfinished[epoch.place], default=None)
+            expected = min(self.unfinished[epoch.tp], default=None)
             if expected is not None:
                 assert epoch.tracker.commit_point == expected
-            assert epoch.tracker.unfinished == len(self.unfinished[epoch.place])
+            assert epoch.tracker.unfinished == len(self.unfinished[epoch.tp])
 
     @invariant()
     def bounds_hold(self) -> None:
         assert len(self.works) <= 2
-        in_flight = sum(len(self.unfinished[epoch.place]) for epoch in self.dispatch.epochs)
+        in_flight = sum(len(self.unfinished[epoch.tp]) for epoch in self.dispatch.epochs)
         assert self.delivered - self.dispatch.settled == in_flight
         assert in_flight <= 40
 
     @invariant()
     def bytes_in_flight_are_those_of_unfinished_records(self) -> None:
         for epoch in self.dispatch.epochs:
-            assert epoch.excesses == excesses(self.unfinished[epoch.place])
+            assert epoch.excesses == excesses(self.unfinished[epoch.tp])
             assert epoch.excess == sum(epoch.excesses.values())
         assert self.dispatch._excess == sum(epoch.excess for epoch in self.dispatch.epochs)
 
@@ -303,7 +301,7 @@ class DispatchMachine(RuleBasedStateMachine):
         for epoch in self.dispatch.epochs:
             assert epoch.drained
             assert epoch.in_progress == 0
-            if epoch.place not in self.draining:
+            if epoch.tp not in self.draining:
                 assert epoch.tracker.unfinished == 0
                 assert not epoch.lanes, "idle lanes are forgotten"
 

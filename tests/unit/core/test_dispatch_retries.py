@@ -15,10 +15,10 @@ def test_a_record_that_leaves_for_a_retry_topic_holds_nobody_up_and_counts_once_
     epoch = dispatch.assign(SOURCE, 0)
     dispatch.deliver(SOURCE, records(SOURCE, 0, 3))
     (run,) = take(dispatch)
-    consequences = dispatch.report([(run, [SLOW_FAILURE], True)], now=0.0)
-    (send,) = consequences.sends
+    effects = dispatch.report([(run, [SLOW_FAILURE], True)], now=0.0)
+    (send,) = effects.sends
     assert (send.outgoing.topic, send.failure, send.delay) == ("t.retry.60s", SLOW_FAILURE, 60.0)
-    assert not consequences.retried
+    assert not effects.retried
     (rest,) = take(dispatch)
     assert [record.offset for record in rest.records] == [1, 2]
     dispatch.report([(rest, [DONE, DONE], True)], now=0.0)
@@ -36,12 +36,12 @@ def test_a_record_that_is_blocked_holds_its_lane_and_spends_no_attempt() -> None
     now = 0.0
     for _ in range(50):
         (run,) = (run for run in take(dispatch, now) if run.records[0].offset == 0)
-        consequences = dispatch.report([(run, [BLOCKED], True)], now=now)
-        ((tried, failure, delay),) = consequences.blocked
+        effects = dispatch.report([(run, [BLOCKED], True)], now=now)
+        ((tried, failure, delay),) = effects.blocked
         assert (tried.offset, tried.attempt, failure) == (0, 1, BLOCKED)
-        assert not consequences.retried
-        assert not consequences.sends
-        assert consequences.halted is None
+        assert not effects.retried
+        assert not effects.sends
+        assert effects.halted is None
         now += delay
         assert all(run.records[0].key != b"a" for run in take(dispatch, now - 0.01))
     (run,) = take(dispatch, now)
@@ -55,9 +55,9 @@ def test_a_short_wait_is_still_spent_in_memory() -> None:
     dispatch.assign(SOURCE, 0)
     dispatch.deliver(SOURCE, records(SOURCE, 0, 1))
     (run,) = take(dispatch)
-    consequences = dispatch.report([(run, [FAILURE], True)], now=0.0)
-    assert not consequences.sends
-    assert [delay for _, _, delay in consequences.retried] == [1.0]
+    effects = dispatch.report([(run, [FAILURE], True)], now=0.0)
+    assert not effects.sends
+    assert [delay for _, _, delay in effects.retried] == [1.0]
 
 
 def test_what_the_retry_topic_refuses_is_dead_lettered() -> None:
@@ -234,6 +234,6 @@ def test_without_a_breaker_a_flood_of_poison_goes_to_the_dead_letters() -> None:
     dispatch.assign(SOURCE, 0)
     dispatch.deliver(SOURCE, records(SOURCE, 0, 2_000))
     (run, *_) = take(dispatch)
-    consequences = dispatch.report([(run, [POISON] * len(run.records), True)], now=0.0)
-    assert consequences.halted is None
-    assert len(consequences.sends) == len(run.records)
+    effects = dispatch.report([(run, [POISON] * len(run.records), True)], now=0.0)
+    assert effects.halted is None
+    assert len(effects.sends) == len(run.records)

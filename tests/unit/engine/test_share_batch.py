@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import AcknowledgeType
 
 from penstock import App, Record
-from penstock.app import Reading, attempts
+from penstock.app import RecordAdapter, attempts
 from penstock.core.scheduling.effects import Send
 from penstock.engine.dispatch.thread_messages import Delivered
 from penstock.engine.observe.reporter import Reporter
@@ -34,7 +34,9 @@ class Message:
         return 1
 
 
-READING = Reading(to_record=lambda message, attempt: Record("orders", 0, message.offset(), None, b"1", attempt=attempt))
+READING = RecordAdapter(
+    to_record=lambda message, attempt: Record("orders", 0, message.offset(), None, b"1", attempt=attempt)
+)
 
 
 class Outbox:
@@ -61,8 +63,8 @@ def settled(function: Any) -> tuple[Batch, list[Send], list[AcknowledgeType]]:
         handler,
         inbox,
         outbox,  # type: ignore[arg-type]
-        Reporter(handler, print, member="m", reading=READING, per_record=False),
-        reading=READING,
+        Reporter(handler, print, member="m", adapter=READING, per_record=False),
+        adapter=READING,
         acknowledge=lambda _message, how: acknowledged.append(how),
         deliveries=1,
     )

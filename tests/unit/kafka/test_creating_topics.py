@@ -29,8 +29,8 @@ class Answering:
     def create_topics(self, topics: list[Any]) -> dict[str, Future[None]]:
         return {topic.topic: self._answer(None) for topic in topics}
 
-    def list_offsets(self, places: dict[Any, Any], **_: Any) -> dict[Any, Future[Any]]:
-        return {place: self._answer(SimpleNamespace(offset=7)) for place in places}
+    def list_offsets(self, tps: dict[Any, Any], **_: Any) -> dict[Any, Future[Any]]:
+        return {tp: self._answer(SimpleNamespace(offset=7)) for tp in tps}
 
     def _answer(self, result: Any) -> Future[Any]:
         future: Future[Any] = Future()
@@ -67,8 +67,8 @@ def test_what_does_not_pass_is_an_error_at_once_and_one_that_is_there_is_none(mo
 
 def test_a_partition_without_a_leader_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     kafka = cluster_that_says(monkeypatch, NO_LEADER_YET, None, None, None)
-    places = [("orders", 0), ("orders", 1)]
-    assert kafka.end_offsets(places) == dict.fromkeys(places, 7)
+    tps = [("orders", 0), ("orders", 1)]
+    assert kafka.end_offsets(tps) == dict.fromkeys(tps, 7)
 
 
 def test_a_partition_that_stays_without_a_leader_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,10 +15,10 @@ from penstock.core.progress import group_metadata
 from penstock.errors import ConfigError
 from penstock.kafka.client.kafka_python import ConsumerProtocolSubscription
 from penstock.kafka.client.kafka_python_settings import open_settings
-from penstock.kafka.group.coordinator import Joined, Seat
+from penstock.kafka.group.coordinator import GroupMemberInfo, Joined
 from penstock.kafka.group.leader import Leader, wanted_topics
-from penstock.kafka.group.membership_events import Lose
-from penstock.kafka.group.self_managed_member import GroupMember
+from penstock.kafka.group.membership_events import PartitionsLost
+from penstock.kafka.group.self_managed_member import SelfManagedMember
 from penstock.kafka.group.subscription_format import (
     Ballot,
     read_assignment,
@@ -32,10 +32,10 @@ NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
 PLACES = st.frozensets(st.tuples(NAMES, st.integers(0, 100)), max_size=8)
 
 
-def seat(name: str = "m", *, topics: str = "t", user_data: bytes | None = None, **options: object) -> Seat:
+def seat(name: str = "m", *, topics: str = "t", user_data: bytes | None = None, **options: object) -> GroupMemberInfo:
     known = {"owned": (), "generation": -1, "rack": None, **options}
     written = write_subscription(topics.split(), user_data=user_data, ballot=BALLOT, **known)  # type: ignore[arg-type]
-    return Seat(name, None, written)
+    return GroupMemberInfo(name, None, written)
 
 
 @given(NAMES, PLACES, st.integers(-1, 2**31 - 1), st.none() | NAMES, st.none() | st.binary(max_size=40))
@@ -45,7 +45,7 @@ def test_a_subscription_is_read_as_it_was_written(
     written = write_subscription(
         [topic], owned=tuple(owned), generation=generation, rack=rack, user_data=user_data, ballot=BALLOT
     )
-    member, ballot = read_subscription(Seat("m", "s", written))
+    member, ballot = read_subscription(GroupMemberInfo("m", "s", written))
     assert (member.topics, member.rack, frozenset(member.owned)) == ((topic,), rack, owned)
     assert (member.generation, member.static_id) == (None if generation < 0 else generation, "s")
     assert (member.user_data or b"", ballot) == (user_data or b"", BALLOT)
@@ -55,8 +55,8 @@ def test_a_subscription_is_read_as_it_was_written(
 
 
 @given(PLACES)
-def test_an_assignment_is_read_as_it_was_written(places: frozenset[tuple[str, int]]) -> None:
-    assert read_assignment(write_assignment(tuple(places))) == places
+def test_an_assignment_is_read_as_it_was_written(tps: frozenset[tuple[str, int]]) -> None:
+    assert read_assignment(write_assignment(tuple(tps))) == tps
 
 
 def test_no_bytes_are_no_partitions() -> None:
@@ -77,7 +77,7 @@ def test_what_others_write_is_theirs(data: bytes) -> None:
         written = ConsumerProtocolSubscription(
             topics=["t"], user_data=data + tail, owned_partitions=[], generation_id=-1, rack_id=None, version=3
         )
-        member, ballot = read_subscription(Seat("m", None, bytes(written.encode())))
+        member, ballot = read_subscription(GroupMemberInfo("m", None, bytes(written.encode())))
         if ballot is None:
             assert member.user_data == data + tail
 
@@ -94,7 +94,7 @@ class Mistaken:
         return Assignment(self._shares)
 
 
-def joined(*seats: Seat) -> Joined:
+def joined(*seats: GroupMemberInfo) -> Joined:
     return Joined("m", 1, "m", "mistaken", seats, skip_assignment=False)
 
 
@@ -177,12 +177,12 @@ def test_nothing_is_committed_by_one_who_has_not_heard_of_the_last_loss() -> Non
     @app.consume("t", assignor="topic-spread")
     def handle(value: bytes) -> None: ...
 
-    member = GroupMember(app.handlers[0], number=0, brokers="127.0.0.1:1", tell=lambda _: None)
+    member = SelfManagedMember(app.handlers[0], number=0, brokers="127.0.0.1:1", tell=lambda _: None)
     try:
         member._owned = frozenset({("t", 0)})
         member._lose("a test", keep_id=True)
         lost = member.notices.get_nowait()
-        assert lost == Lose((("t", 0),), 1)
+        assert lost == PartitionsLost((("t", 0),), 1)
         with pytest.raises(KafkaException, match="UNKNOWN_MEMBER_ID"):
             member.commit({("t", 0): (5, "")}, losses=0)
         with pytest.raises(KafkaException, match="UNKNOWN_MEMBER_ID"):

@@ -10,16 +10,16 @@ from prometheus_client import generate_latest
 
 from penstock.cli.runtime.metrics_server import serve_metrics
 from penstock.core.progress.end_history import EndHistory
-from penstock.core.records.record import TopicPartition as Place
+from penstock.core.records.record import TopicPartition
 from penstock.core.reports import events
 from penstock.core.reports.histogram import Histogram
 from penstock.engine import HealthBoard
-from penstock.engine.observe.member_metrics import Stopwatches, Vitals
+from penstock.engine.observe.member_metrics import MemberMetrics, Stopwatches
 from penstock.errors import ConfigError, PenstockError, ServerError, SetupError
 from penstock.kafka import Cluster
 from penstock.kafka.admin.log_bounds import Bounds
 from penstock.ops.group_lag import PartitionLag
-from penstock.ops.metrics import METRICS, LagWatch, Tally
+from penstock.ops.metrics import METRICS, EventCounters, LagPoller
 from penstock.ops.metrics.exporter import make_registry
 from prometheus_text import problems_of, read_metrics
 
@@ -32,8 +32,8 @@ def no_cluster() -> Cluster:
     raise AssertionError("nobody should ask a cluster")
 
 
-def scrape(tally: Tally, *vitals: Vitals, watch: LagWatch | None = None) -> str:
-    registry = make_registry(tally, watch or LagWatch(no_cluster, dict), lambda: list(vitals))
+def scrape(event_counters: EventCounters, *member_metrics: MemberMetrics, watch: LagPoller | None = None) -> str:
+    registry = make_registry(event_counters, watch or LagPoller(no_cluster, dict), lambda: list(member_metrics))
     return generate_latest(registry).decode()
 
 
@@ -47,9 +47,9 @@ def value_of(text: str, name: str, **labels: str) -> float:
     return found
 
 
-def vitals(watches: Stopwatches, **changes: int) -> Vitals:
+def member_metrics(watches: Stopwatches, **changes: int) -> MemberMetrics:
     numbers = {"in_flight": 7, "lanes": 3, "works": 2, "concurrency": 32, **changes}
-    return Vitals(
+    return MemberMetrics(
         handler="ship",
         group="g",
         polled_seconds_ago=0.1,
@@ -68,7 +68,7 @@ def test_the_page_lists_each_metric_with_its_kind_and_labels_and_no_other() -> N
 
 
 def test_every_metric_is_there_before_anything_has_happened() -> None:
-    text = scrape(Tally())
+    text = scrape(EventCounters())
     assert problems_of(text) == []
     types = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
     ours = {name: kind for name, kind in types.items() if not name.startswith("process_")}
@@ -76,20 +76,20 @@ def test_every_metric_is_there_before_anything_has_happened() -> None:
 
 
 def test_counts_are_those_of_the_last_report() -> None:
-    tally = Tally()
+    event_counters = EventCounters()
     counts = {"read": 5, "written": 4, "dead_lettered": 1, "skipped": 2}
-    tally(events.Started(engine="local", group="g", handler="ship", topics=("t",), lag=3))
-    assert value_of(scrape(tally), "penstock_dead_letters_total", group="g", handler="ship") == 0
-    tally(events.Progressed(group="g", handler="ship", **counts))
-    tally(events.Progressed(group="g", handler="ship", **{**counts, "read": 9}))
-    text = scrape(tally)
+    event_counters(events.Started(engine="local", group="g", handler="ship", topics=("t",), lag=3))
+    assert value_of(scrape(event_counters), "penstock_dead_letters_total", group="g", handler="ship") == 0
+    event_counters(events.Progressed(group="g", handler="ship", **counts))
+    event_counters(events.Progressed(group="g", handler="ship", **{**counts, "read": 9}))
+    text = scrape(event_counters)
     assert value_of(text, "penstock_finished_records_total", group="g", handler="ship") == 9
     assert value_of(text, "penstock_outputs_total", group="g", handler="ship") == 4
     assert value_of(text, "penstock_dead_letters_total", group="g", handler="ship") == 1
     assert value_of(text, "penstock_skipped_records_total", group="g", handler="ship") == 2
     assert value_of(text, "penstock_running_handlers", group="g", engine="local") == 1
-    tally(events.Stopped(group="g", handler="ship", seconds=1.0, **{**counts, "read": 10}))
-    text = scrape(tally)
+    event_counters(events.Stopped(group="g", handler="ship", seconds=1.0, **{**counts, "read": 10}))
+    text = scrape(event_counters)
     assert value_of(text, "penstock_finished_records_total", group="g", handler="ship") == 10
     assert value_of(text, "penstock_running_handlers", group="g", engine="local") == 0
 
@@ -112,57 +112,59 @@ ZEROS = {
 
 
 def test_every_counter_is_0_before_its_first_event_so_that_increase_sees_that() -> None:
-    tally = Tally()
-    tally.expect("g", "ship", ["t"])
-    found = counters(scrape(tally))
+    event_counters = EventCounters()
+    event_counters.expect("g", "ship", ["t"])
+    found = counters(scrape(event_counters))
     assert found.keys() == {*ZEROS, ("penstock_errors_total", ("g", "true"))}
     assert set(found.values()) == {0}
-    tally(events.Retried(**WHO, offset=1, epoch=1, attempt=1, reason="r", seconds=1.0))
-    assert counters(scrape(tally))["penstock_retries_total", ("g", "t")] == 1
+    event_counters(events.Retried(**WHO, offset=1, epoch=1, attempt=1, reason="r", seconds=1.0))
+    assert counters(scrape(event_counters))["penstock_retries_total", ("g", "t")] == 1
 
 
 def test_counters_of_what_is_known_only_later_are_0_from_then_on() -> None:
-    started = Tally()
+    started = EventCounters()
     started(events.Started(engine="spark", group="g", handler="ship", topics=("t",), lag=3))
     assert counters(scrape(started)).keys() > ZEROS
     assert value_of(scrape(started), "penstock_batch_seconds_count", group="g", handler="ship") == 0
-    found_by_pattern = Tally()
+    found_by_pattern = EventCounters()
     found_by_pattern(events.Assigned(**WHO, epoch=1, offset=None))
     assert ("penstock_lost_offsets_total", ("g", "t")) in counters(scrape(found_by_pattern))
 
 
 def test_a_partition_that_goes_is_neither_owned_nor_paused_nor_has_a_position() -> None:
-    tally = Tally()
-    tally(events.Assigned(**WHO, epoch=1, offset=None))
-    tally(events.Assigned(**{**WHO, "partition": 1}, epoch=1, offset=5))
-    tally(events.Paused(**WHERE))
-    assert tally.positions() == {("g", "t", 1): 5}
-    tally(events.Committed(**WHO, offset=8))
-    assert tally.positions() == {("g", "t", 0): 8, ("g", "t", 1): 5}
-    text = scrape(tally)
+    event_counters = EventCounters()
+    event_counters(events.Assigned(**WHO, epoch=1, offset=None))
+    event_counters(events.Assigned(**{**WHO, "partition": 1}, epoch=1, offset=5))
+    event_counters(events.Paused(**WHERE))
+    assert event_counters.positions() == {("g", "t", 1): 5}
+    event_counters(events.Committed(**WHO, offset=8))
+    assert event_counters.positions() == {("g", "t", 0): 8, ("g", "t", 1): 5}
+    text = scrape(event_counters)
     assert value_of(text, "penstock_owned_partitions", group="g", topic="t") == 2
     assert value_of(text, "penstock_paused_partitions", group="g", topic="t") == 1
-    tally(events.Revoked(**WHO, epoch=1, unfinished=0))
-    tally(events.Lost(**{**WHO, "partition": 1}, epoch=1))
-    tally(events.Committed(**WHO, offset=9))
-    text = scrape(tally)
-    assert tally.positions() == {}
+    event_counters(events.Revoked(**WHO, epoch=1, unfinished=0))
+    event_counters(events.Lost(**{**WHO, "partition": 1}, epoch=1))
+    event_counters(events.Committed(**WHO, offset=9))
+    text = scrape(event_counters)
+    assert event_counters.positions() == {}
     assert value_of(text, "penstock_owned_partitions", group="g", topic="t") == 0
     assert value_of(text, "penstock_paused_partitions", group="g", topic="t") == 0
     assert value_of(text, "penstock_lost_partitions_total", group="g", topic="t") == 1
 
 
 def test_batches_of_spark_are_counted_and_its_partitions_are_known_by_their_lag() -> None:
-    tally = Tally()
+    event_counters = EventCounters()
     counts = {"read": 5, "written": 4, "dead_lettered": 1, "skipped": 2}
     for seconds in (0.2, 2.0):
-        tally(events.BatchFinished(group="g", handler="ship", batch=1, seconds=seconds, lag=3, next_size=100, **counts))
-    tally(events.Lagging(**WHERE, offset=5, lag=3))
-    tally(events.Committed(**{**WHO, "partition": 9}, offset=5))
-    tally(events.Restarting(group="g", handler="ship", attempt=1, reason="r", seconds=1.0))
-    text = scrape(tally)
+        event_counters(
+            events.BatchFinished(group="g", handler="ship", batch=1, seconds=seconds, lag=3, next_size=100, **counts)
+        )
+    event_counters(events.Lagging(**WHERE, offset=5, lag=3))
+    event_counters(events.Committed(**{**WHO, "partition": 9}, offset=5))
+    event_counters(events.Restarting(group="g", handler="ship", attempt=1, reason="r", seconds=1.0))
+    text = scrape(event_counters)
     assert problems_of(text) == []
-    assert tally.positions() == {("g", "t", 0): 5}
+    assert event_counters.positions() == {("g", "t", 0): 5}
     assert value_of(text, "penstock_batch_seconds_bucket", group="g", handler="ship", le="0.25") == 1
     assert value_of(text, "penstock_batch_seconds_sum", group="g", handler="ship") == 2.2
     assert value_of(text, "penstock_next_batch_records", group="g", handler="ship") == 100
@@ -184,7 +186,7 @@ def test_the_members_of_a_handler_are_told_as_one() -> None:
     now = 1.3
     watches.rebalance_began()
     watches.rebalance_ended()
-    text = scrape(Tally(), vitals(watches), vitals(Stopwatches(lambda: 0.0), in_flight=1))
+    text = scrape(EventCounters(), member_metrics(watches), member_metrics(Stopwatches(lambda: 0.0), in_flight=1))
     assert problems_of(text) == []
     assert value_of(text, "penstock_in_flight", group="g", handler="ship") == 8
     assert value_of(text, "penstock_concurrency", group="g", handler="ship") == 64
@@ -197,9 +199,9 @@ def test_the_members_of_a_handler_are_told_as_one() -> None:
 
 
 def test_lag_is_told_by_partition_and_summed_up() -> None:
-    tally, watch = Tally(), LagWatch(no_cluster, dict)
+    event_counters, watch = EventCounters(), LagPoller(no_cluster, dict)
     for topic, partition in (("t", 0), ("t", 1), ("u", 0)):
-        tally(events.Lagging(group="g", topic=topic, partition=partition, offset=0, lag=0))
+        event_counters(events.Lagging(group="g", topic=topic, partition=partition, offset=0, lag=0))
     watch.cluster_name = "c"
     watch.lags = {
         ("g", "moved", 0): PartitionLag("moved", 0, committed=0, start=0, end=1_000),
@@ -207,7 +209,7 @@ def test_lag_is_told_by_partition_and_summed_up() -> None:
         ("g", "t", 1): PartitionLag("t", 1, committed=0, start=3, end=5, lag_seconds=9.0),
         ("g", "u", 0): PartitionLag("u", 0, committed=7, start=0, end=7),
     }
-    text = scrape(tally, watch=watch)
+    text = scrape(event_counters, watch=watch)
     assert problems_of(text) == []
     group = {"cluster_name": "c", "group": "g"}
     assert value_of(text, "kafka_consumergroup_group_lag", **group, topic="t", partition="1") == 2
@@ -219,13 +221,13 @@ def test_lag_is_told_by_partition_and_summed_up() -> None:
 
 
 def test_what_brokers_do_not_tell_stays_as_it_was_and_ages(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers: list[dict[Place, Bounds | PenstockError]] = [
+    answers: list[dict[TopicPartition, Bounds | PenstockError]] = [
         {("t", 0): Bounds(0, 10), ("t", 1): Bounds(0, 20)},
         {("t", 0): Bounds(0, 12), ("t", 1): ServerError("away")},
     ]
     monkeypatch.setattr("penstock.ops.metrics.lag_poller.Logs.bounds", lambda *_: answers.pop(0))
     monkeypatch.setattr("penstock.ops.metrics.lag_poller.times_at", lambda *_: {})
-    watch, cluster = LagWatch(no_cluster, dict), cast("Cluster", None)
+    watch, cluster = LagPoller(no_cluster, dict), cast("Cluster", None)
     watch._look(cluster, {("g", "t", 0): 10, ("g", "t", 1): 15})
     looked = watch._looked
     watch._look(cluster, {("g", "t", 0): 11, ("g", "t", 1): 16})
@@ -259,7 +261,7 @@ def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     with (
         pytest.raises(SetupError, match=r"penstock\[metrics\]"),
-        serve_metrics("0", Tally(), HealthBoard(), make_cluster=no_cluster),
+        serve_metrics("0", EventCounters(), HealthBoard(), make_cluster=no_cluster),
     ):
         pass
 
@@ -267,13 +269,13 @@ def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyP
 def test_a_port_that_is_none_or_taken_is_refused() -> None:
     with (
         pytest.raises(ConfigError, match="--metrics 'x' is not a port"),
-        serve_metrics("x", Tally(), HealthBoard(), make_cluster=no_cluster),
+        serve_metrics("x", EventCounters(), HealthBoard(), make_cluster=no_cluster),
     ):
         pass
     with (
-        serve_metrics("0", Tally(), HealthBoard(), make_cluster=no_cluster) as port,
+        serve_metrics("0", EventCounters(), HealthBoard(), make_cluster=no_cluster) as port,
         pytest.raises(SetupError, match="cannot be served"),
-        serve_metrics(str(port), Tally(), HealthBoard(), make_cluster=no_cluster),
+        serve_metrics(str(port), EventCounters(), HealthBoard(), make_cluster=no_cluster),
     ):
         pass
 

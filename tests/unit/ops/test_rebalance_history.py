@@ -53,11 +53,11 @@ def test_members_tell_of_one_round_together_and_the_leader_knows_most(tmp_path: 
     write(tmp_path, "2", told("b", 19.9, generation=2, leader="A", taken=(PLACE,), taken_at=21.0))
     write(tmp_path, "3", told("c", 19.0, member_id="C", reason=LEFT))
     first, leaving, second, anew = rounds(read_history(tmp_path, "g"))
-    assert [each.member for each in first.told] == ["a"]
-    assert [each.member for each in leaving.told] == ["c"]
-    assert [each.member for each in second.told] == ["b", "a"]
+    assert [each.member for each in first.reported] == ["a"]
+    assert [each.member for each in leaving.reported] == ["c"]
+    assert [each.member for each in second.reported] == ["b", "a"]
     assert (second.first.member, second.reason, second.began) == ("a", "left: C", 19.9)
-    assert [(each.place, each.owner, each.seconds) for each in second.handovers] == [(PLACE, "b", 0.5)]
+    assert [(each.tp, each.owner, each.seconds) for each in second.handovers] == [(PLACE, "b", 0.5)]
     assert [each.seconds for each in first.handovers] == [None], "who had it before is not known"
     assert anew.began == 90.0, "a group that was made anew has the same generations"
 
@@ -87,7 +87,7 @@ def test_a_rebalance_of_native_members_is_one_until_what_was_given_up_has_new_ow
     )
     first, joining, leaving = rounds(read_history(tmp_path, "g"))
     assert (first.reason, first.generations) == (JOINED, (1,))
-    assert (joining.reason, joining.generations, len(joining.told)) == ("joined: rdkafka-b", (2, 3), 4)
+    assert (joining.reason, joining.generations, len(joining.reported)) == ("joined: rdkafka-b", (2, 3), 4)
     assert [(each.owner, round(each.seconds or 0, 1)) for each in joining.handovers] == [("b", 3.0)]
     assert (leaving.reason, leaving.generations) == ("left: rdkafka-b", (4,))
     assert [(each.owner, each.seconds) for each in leaving.handovers] == [("a", 2.0)]

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.core.records.record import Record
-from penstock.core.records.record import TopicPartition as Place
+from penstock.core.records.record import Record, TopicPartition
 from penstock.kafka.admin.log_bounds import Bounds
 from penstock.ops.tail_topic import last_records
 
@@ -18,7 +17,7 @@ class Log:
         self._partitions = partitions
         self.reads = 0
 
-    def __call__(self, starts: Mapping[Place, int], ends: Mapping[Place, int]) -> Iterator[Record]:
+    def __call__(self, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> Iterator[Record]:
         self.reads += 1
         for (topic, number), start in starts.items():
             for offset in sorted(self._partitions[number]):

@@ -34,8 +34,8 @@ class FakeCluster:
         self.commits.append(dict(offsets))
         self.metadata.append(dict(metadata))
 
-    def committed(self, _group: str, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        return {place: self.by_others[place] for place in places if place in self.by_others}
+    def committed(self, _group: str, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return {tp: self.by_others[tp] for tp in tps if tp in self.by_others}
 
     def members(self, _group: str) -> int:
         return self.count

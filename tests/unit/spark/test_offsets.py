@@ -48,7 +48,7 @@ def test_a_new_group_starts_where_it_is_told_to() -> None:
 def test_a_start_that_the_log_does_not_have_is_reported_and_becomes_the_nearest_that_it_has() -> None:
     found = resumed(starts={A: 4, B: 51})
     assert found.offsets == {A: EARLIEST, B: 50}
-    assert [(each.place, each.offset, each.moved_to, each.skipped) for each in found.moved] == [
+    assert [(each.tp, each.offset, each.moved_to, each.skipped) for each in found.moved] == [
         (A, 4, 10, 6),
         (B, 51, 50, 50),
     ]
@@ -128,8 +128,8 @@ def test_what_is_forced_comes_before_everything_that_is_known() -> None:
     assert resumed(finished={A: 40, B: 20}, forced={A: None}).offsets == {A: EARLIEST, B: 20}
 
 
-places = st.sampled_from([A, B, ("returns", 0)])
-known = st.dictionaries(places, st.integers(0, 120))
+tps = st.sampled_from([A, B, ("returns", 0)])
+known = st.dictionaries(tps, st.integers(0, 120))
 
 
 @given(finished=known, committed=known, starts=st.tuples(*[st.none() | st.integers(0, 120)] * 2))
@@ -139,12 +139,12 @@ def test_every_partition_goes_on_inside_its_log_and_nothing_finished_there_is_re
     found = resume(LOGS, finished=finished, committed=committed, starts=dict(zip(LOGS, starts, strict=True)))
     begin = found.begin(LOGS)
     assert begin.keys() == LOGS.keys()
-    for place, log in LOGS.items():
-        assert log.start <= begin[place] <= log.end
-        furthest = max(finished.get(place, -1), committed.get(place, -1))
+    for tp, log in LOGS.items():
+        assert log.start <= begin[tp] <= log.end
+        furthest = max(finished.get(tp, -1), committed.get(tp, -1))
         if log.start <= furthest <= log.end:
-            assert begin[place] == furthest
+            assert begin[tp] == furthest
         elif furthest >= 0:
-            assert place in found.reset
+            assert tp in found.reset
     if found.checkpoint_fits:
-        assert {place: begin[place] for place in finished} == finished
+        assert {tp: begin[tp] for tp in finished} == finished

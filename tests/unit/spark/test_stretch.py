@@ -29,14 +29,14 @@ def offsets(batches: list[pa.RecordBatch]) -> list[int]:
 def test_a_task_without_records_is_of_no_place() -> None:
     for batches in ([], [rows()], [rows(), rows()]):
         stretch = Stretch(batches)
-        assert stretch.place is None
+        assert stretch.tp is None
         assert list(stretch.above(0)) == []
         assert stretch.end == 0
 
 
 def test_it_names_its_place_before_anything_is_read_and_its_end_after() -> None:
     stretch = Stretch([rows(), rows(3, 5), rows(9)])
-    assert stretch.place == ("orders", 2)
+    assert stretch.tp == ("orders", 2)
     assert offsets(list(stretch.above(0))) == [3, 5, 9]
     assert stretch.end == 10
 

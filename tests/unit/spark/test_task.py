@@ -12,7 +12,7 @@ from pyspark import cloudpickle
 
 from penstock import NO_RETRY, App, Avro, Breaker, Record, Reject, Retry, Skip
 from penstock.core.failures.dead_letter import PREFIX
-from penstock.core.failures.outcome import Away
+from penstock.core.failures.outcome import DependencyUnavailable
 from penstock.core.reports.record_counts import Counts
 from penstock.errors import ConfigError, ServerError, StateError
 from penstock.spark import run
@@ -223,7 +223,7 @@ def test_while_a_registry_is_away_a_task_waits_and_spends_no_attempt(monkeypatch
         def decode(self, data: bytes, _headers: Any) -> bytes:
             self.left -= 1
             if self.left >= 0:
-                raise Away("the registry is away", 3.0)
+                raise DependencyUnavailable("the registry is away", 3.0)
             return data
 
         def reader(self, raw_of: Any, headers_of: Any, **_options: Any) -> Any:

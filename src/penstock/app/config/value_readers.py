@@ -68,8 +68,8 @@ def list_reader(inner: Sequence[Any], *, fixed: bool = False) -> Reader | None:
         parts = [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
         if not isinstance(parts, list) or (fixed and len(parts) != len(readers)):
             raise ValueError(f"a list of {len(readers)}" if fixed else "a list")
-        by_place = readers if fixed else readers[:1] * len(parts)
-        return tuple(each(part) for each, part in zip(by_place, parts, strict=True))
+        by_tp = readers if fixed else readers[:1] * len(parts)
+        return tuple(each(part) for each, part in zip(by_tp, parts, strict=True))
 
     return read
 

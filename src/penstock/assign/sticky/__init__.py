@@ -41,8 +41,8 @@ class CooperativeSticky:
             pending = claimed_by_others(group, partitions)
         losing = set(pending.values())
         kept = {
-            member: [place for place in places if pending.get(place) != member] if member in losing else places
-            for member, places in partitions.items()
+            member: [tp for tp in tps if pending.get(tp) != member] if member in losing else tps
+            for member, tps in partitions.items()
         }
         return Assignment(kept, pending)
 

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from penstock.assign.partition_index import Layout
 from penstock.assign.sticky.movements import Movements
-from penstock.assign.sticky.ownership import Fewest, Hands
+from penstock.assign.sticky.ownership import Fewest, Ownership
 
 
-class Evening:
+class Balancing:
     """Works on topics with two subscribers or more; a partition goes to the subscriber that has the fewest.
 
     One that was claimed by a member of an older generation goes back there instead, where that helps too.
@@ -16,13 +16,13 @@ class Evening:
 
     def __init__(
         self,
-        hands: Hands,
+        ownership: Ownership,
         layout: Layout,
         topic_of: Sequence[str],
         readers: Mapping[str, tuple[int, ...]],
         stale: Mapping[int, int],
     ) -> None:
-        self._hands = hands
+        self._hands = ownership
         self._topic_of = topic_of
         self._movements = Movements(layout)
         self._fewest: dict[str, Fewest] = {}
@@ -30,7 +30,7 @@ class Evening:
         shared: dict[tuple[int, ...], Fewest] = {}
         for topic, seats in readers.items():
             if seats not in shared:
-                shared[seats] = Fewest(seats, hands)
+                shared[seats] = Fewest(seats, ownership)
                 for seat in seats:
                     self._of_seat[seat].append(shared[seats])
             self._fewest[topic] = shared[seats]

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from penstock.assign.model import Group, Member
 from penstock.assign.partition_index import Layout, assignable, subscribers
-from penstock.assign.sticky.balancing import Evening
-from penstock.assign.sticky.ownership import Fewest, Hands
+from penstock.assign.sticky.balancing import Balancing
+from penstock.assign.sticky.ownership import Fewest, Ownership
 from penstock.assign.sticky.previous_owners import Claims
 from penstock.assign.sticky.racks import Racks
 from penstock.core.records.java_hash import utf16
@@ -29,7 +29,7 @@ class MixedShares:
         self._racks = racks
         self._readers = subscribers(members, layout.topics)
         self._topic_of = [topic for topic in layout.topics for _ in range(layout.counts[topic])]
-        self._hands = Hands(len(members), layout.total)
+        self._hands = Ownership(len(members), layout.total)
         must_give_up = self._keep(claims)
         fresh = not any(self._hands.sizes)
         free = [number for number, owner in enumerate(self._hands.owner) if owner < 0]
@@ -86,7 +86,7 @@ class MixedShares:
         before = self._hands.copy()
         if _range(before, involved) <= 1:
             return
-        evening = Evening(self._hands, self._layout, self._topic_of, choices, claims.stale)
+        evening = Balancing(self._hands, self._layout, self._topic_of, choices, claims.stale)
         if not must_give_up:
             evening.even_out(free)
         moved = evening.even_out(range(self._layout.total))
@@ -94,12 +94,12 @@ class MixedShares:
             self._hands = before
 
 
-def _range(hands: Hands, seats: Sequence[int]) -> int:
-    sizes = [hands.sizes[seat] for seat in seats]
+def _range(ownership: Ownership, seats: Sequence[int]) -> int:
+    sizes = [ownership.sizes[seat] for seat in seats]
     return max(sizes, default=0) - min(sizes, default=0)
 
 
-def _unevenness(hands: Hands, seats: Sequence[int]) -> int:
+def _unevenness(ownership: Ownership, seats: Sequence[int]) -> int:
     """The sum of the differences between every two members."""
-    sizes = sorted(hands.sizes[seat] for seat in seats)
+    sizes = sorted(ownership.sizes[seat] for seat in seats)
     return sum((2 * at - len(sizes) + 1) * size for at, size in enumerate(sizes))

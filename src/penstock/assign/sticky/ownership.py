@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from heapq import heapify, heappush, heapreplace
 
 
-class Hands:
+class Ownership:
     """The owner of each partition, by number, and how many each member has."""
 
     def __init__(self, members: int, partitions: int) -> None:
@@ -19,8 +19,8 @@ class Hands:
         self.sizes[self.owner[number]] -= 1
         self.take(number, seat)
 
-    def copy(self) -> "Hands":
-        copy = Hands(0, 0)
+    def copy(self) -> "Ownership":
+        copy = Ownership(0, 0)
         copy.owner, copy.sizes = list(self.owner), list(self.sizes)
         return copy
 
@@ -32,10 +32,10 @@ class Fewest:
     it comes to the top. Nobody has only entries that are too high, as long as whoever loses a partition is renewed.
     """
 
-    def __init__(self, seats: Iterable[int], hands: Hands) -> None:
-        self._hands = hands
-        self._base = len(hands.sizes)
-        self._heap = [hands.sizes[seat] * self._base + seat for seat in seats]
+    def __init__(self, seats: Iterable[int], ownership: Ownership) -> None:
+        self._hands = ownership
+        self._base = len(ownership.sizes)
+        self._heap = [ownership.sizes[seat] * self._base + seat for seat in seats]
         heapify(self._heap)
 
     def __bool__(self) -> bool:

@@ -60,18 +60,18 @@ def _share_equally(group: Group, members: list[Member], remembered: list[Memory]
     layout = Layout(group)
     claims = sort_out(members, remembered, heard, layout)
     equal = EqualShares(heard, layout, claims, Racks(group, members, layout))
-    places = layout.places()
+    tps = layout.topic_partitions()
     partitions = {}
     for member, share in zip(members, equal.shares, strict=True):
-        partitions[member.id] = _at(places, share)
-    return Sharing(partitions, {places[number]: members[seat].id for number, seat in equal.moving.items()})
+        partitions[member.id] = _at(tps, share)
+    return Sharing(partitions, {tps[number]: members[seat].id for number, seat in equal.moving.items()})
 
 
-def _at(places: list[TopicPartition], parts: list[Sequence[int]]) -> list[TopicPartition]:
+def _at(tps: list[TopicPartition], parts: list[Sequence[int]]) -> list[TopicPartition]:
     """The places with these numbers, in order."""
-    slices = [places[part.start : part.stop : part.step] for part in parts if isinstance(part, range)]
+    slices = [tps[part.start : part.stop : part.step] for part in parts if isinstance(part, range)]
     if len(slices) < len(parts):
-        return list(map(places.__getitem__, sorted(chain.from_iterable(parts))))
+        return list(map(tps.__getitem__, sorted(chain.from_iterable(parts))))
     # Dealt out one after the other, so they are in order already.
     return slices[0] if len(slices) == 1 else list(chain.from_iterable(slices))
 
@@ -80,8 +80,6 @@ def _share_mixed(group: Group, members: list[Member], remembered: list[Memory], 
     layout = mixed_layout(group, members)
     claims = sort_out(members, remembered, heard, layout)
     shares = MixedShares(members, layout, claims, Racks(group, members, layout)).shares()
-    places = layout.places()
-    partitions = {
-        member.id: sorted(map(places.__getitem__, share)) for member, share in zip(members, shares, strict=True)
-    }
+    tps = layout.topic_partitions()
+    partitions = {member.id: sorted(map(tps.__getitem__, share)) for member, share in zip(members, shares, strict=True)}
     return Sharing(partitions, None)

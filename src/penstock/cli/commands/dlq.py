@@ -20,7 +20,7 @@ from penstock.cli.console.completion import OptionalTopicName, TopicName
 from penstock.cli.console.confirm import confirm
 from penstock.cli.console.connect import ClientSettings, ConfigFile, connect
 from penstock.cli.console.dead_letter_tables import Noted, say_no_topics, show_piles, show_topics
-from penstock.cli.console.decode_flags import KeyAs, OfApp, RegistryUrl, ValueAs, lens_for
+from penstock.cli.console.decode_flags import KeyAs, OfApp, RegistryUrl, ValueAs, record_decoder_for
 from penstock.cli.console.edit_dead_letter import edit_letter
 from penstock.cli.console.screen import block, err, out, print_json
 from penstock.cli.console.shared_options import Brokers, Json
@@ -35,8 +35,8 @@ from penstock.core.text.readable_bytes import as_plain, readable
 from penstock.core.text.timestamps import moment_or_ago
 from penstock.errors import ConfigError, TopicError
 from penstock.ops.dead_letters import Choice, Letter, chosen_letters, dead_letter_topics, piles
-from penstock.ops.record_view import LensFor, Seen
-from penstock.ops.replay import PARKED, Replay, ReplayPlan, Sent, Wish
+from penstock.ops.record_view import LensFor, RecordView
+from penstock.ops.replay import PARKED, Replay, ReplayPlan, ReplayRequest, Sent
 from penstock.ops.replay_audit import Audit
 
 _LS_EXAMPLES = """
@@ -153,18 +153,18 @@ def show(
 ) -> None:
     """Dead letters one by one: the record, and beside it why it is here."""
     choice = _choice(reason=reason, source=source, group=group, since=since, until=until, key=key, where=where, at=at)
-    lens = lens_for(value_as=value_as, key_as=key_as, app=app, registry=registry, config=config)
-    choice = replace(choice, values=lambda letter: letter.values(_seen(letter, lens)))
+    record_decoder = record_decoder_for(value_as=value_as, key_as=key_as, app=app, registry=registry, config=config)
+    choice = replace(choice, values=lambda letter: letter.values(_seen(letter, record_decoder)))
     cluster = connect(brokers, config, settings)
     noted = Noted()
     letters = list(noted(islice(chosen_letters(cluster, topic, choice), limit)))
     _tell_misses(choice)
     noted.warn(topic)
     if as_json:
-        print_json({"topic": topic, "letters": [_letter_json(each, _seen(each, lens)) for each in letters]})
+        print_json({"topic": topic, "letters": [_letter_json(each, _seen(each, record_decoder)) for each in letters]})
         return
     for each in letters:
-        out.print(Columns([_record_panel(each, _seen(each, lens)), _note_panel(each)], expand=True))
+        out.print(Columns([_record_panel(each, _seen(each, record_decoder)), _note_panel(each)], expand=True))
         if each.note.traceback:
             out.print(block(each.note.traceback, indent="  "), soft_wrap=True)
     if not letters:
@@ -206,7 +206,7 @@ def replay(
         )
     choice = _choice(reason=reason, source=source, group=group, since=since, until=until, key=key, where=where, at=at)
     cluster = connect(brokers, config, settings)
-    job = Replay(cluster, Wish(topic, choice, to=to, returns=returns, rate=rate, again=again))
+    job = Replay(cluster, ReplayRequest(topic, choice, to=to, returns=returns, rate=rate, again=again))
     plan = job.plan()
     _tell_misses(choice)
     if not as_json:
@@ -330,12 +330,12 @@ def _plan_json(plan: ReplayPlan, *, sent: Sent, executed: bool) -> dict[str, Any
     }
 
 
-def _seen(letter: Letter, lens: LensFor) -> Seen:
+def _seen(letter: Letter, record_decoder: LensFor) -> RecordView:
     """As whoever failed on it would have seen it."""
-    return lens(letter.note.topic, letter.note.group).see(letter.record)
+    return record_decoder(letter.note.topic, letter.note.group).see(letter.record)
 
 
-def _letter_json(letter: Letter, seen: Seen) -> dict[str, Any]:
+def _letter_json(letter: Letter, seen: RecordView) -> dict[str, Any]:
     record, note = letter.record, letter.note
     return {
         "partition": record.partition,
@@ -359,7 +359,7 @@ def _letter_json(letter: Letter, seen: Seen) -> dict[str, Any]:
     }
 
 
-def _record_panel(letter: Letter, seen: Seen) -> Panel:
+def _record_panel(letter: Letter, seen: RecordView) -> Panel:
     record, value = letter.record, seen.value
     is_whole = isinstance(value, dict | list) and seen.value_problem is None and not _is_hex(value)
     whole = json.dumps(value, indent=2, ensure_ascii=False) if is_whole else None

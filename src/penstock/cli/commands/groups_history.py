@@ -11,13 +11,13 @@ from penstock.cli.console.connect import ClientSettings, ConfigFile, connect
 from penstock.cli.console.screen import print_json, print_line
 from penstock.cli.console.shared_options import Brokers, Json
 from penstock.cli.console.tables import moment, print_table
-from penstock.core.records.record import TopicPartition as Place
+from penstock.core.records.record import TopicPartition
 from penstock.core.reports.rebalance import UNKNOWN, Handover, Rebalance, Voter
 from penstock.errors import PenstockError, StateError
 from penstock.kafka.admin.cluster import Cluster
 from penstock.ops.groups_of_any_kind import describe as describe_any
 from penstock.ops.groups_of_any_kind import no_group
-from penstock.ops.rebalance_history import GroupRound, Told, read_history, rounds
+from penstock.ops.rebalance_history import GroupRound, ReportedRebalance, read_history, rounds
 from penstock.ops.runs import runs_folder
 
 EXAMPLES = """
@@ -84,21 +84,21 @@ def _show(each: GroupRound) -> None:
     if its.members is not None:
         columns = ("  MEMBER", "INSTANCE-ID", "RACK", "VOTES", "HAD", "GETS")
         print_table(columns, [_voter_row(voter) for voter in its.members], right=columns[4:])
-    rows = [_told_row(told.member, told.rebalance) for told in _who_did_something(each.told)]
+    rows = [_told_row(reported.member, reported.rebalance) for reported in _who_did_something(each.reported)]
     print_table(("  TOLD BY", "PHASES", "GAVE UP", "TOOK", "LOST"), rows)
     gaps = _gaps(each.handovers)
     if gaps:
         print_line(f"  without an owner: {gaps}")
 
 
-def _who_did_something(told: Sequence[Told]) -> list[Told]:
+def _who_did_something(reported: Sequence[ReportedRebalance]) -> list[ReportedRebalance]:
     """Without the generations in which nothing changed for a member that has another line."""
-    changed = {each.member for each in told if _changes(each.rebalance)}
-    quiet: dict[str, Told] = {}
-    for each in told:
+    changed = {each.member for each in reported if _changes(each.rebalance)}
+    quiet: dict[str, ReportedRebalance] = {}
+    for each in reported:
         if each.member not in changed:
             quiet.setdefault(each.member, each)
-    return [each for each in told if _changes(each.rebalance) or quiet.get(each.member) is each]
+    return [each for each in reported if _changes(each.rebalance) or quiet.get(each.member) is each]
 
 
 def _changes(its: Rebalance) -> bool:
@@ -112,18 +112,18 @@ def _voter_row(voter: Voter) -> tuple[object, ...]:
 
 def _told_row(member: str, its: Rebalance) -> tuple[object, ...]:
     phases = ", ".join(f"{phase.name} {_seconds(phase.seconds)}" for phase in its.phases)
-    return f"  {member} ({its.membership})", phases, _places(its.given_up), _places(its.taken), _places(its.lost)
+    return f"  {member} ({its.membership})", phases, _tps(its.given_up), _tps(its.taken), _tps(its.lost)
 
 
-def _places(places: Iterable[Place]) -> str:
+def _tps(tps: Iterable[TopicPartition]) -> str:
     by_topic: dict[str, list[str]] = {}
-    for topic, partition in places:
+    for topic, partition in tps:
         by_topic.setdefault(topic, []).append(str(partition))
     return ";".join(f"{topic}:{','.join(numbers)}" for topic, numbers in by_topic.items())
 
 
 def _gaps(handovers: Sequence[Handover]) -> str:
-    known = [(each.seconds, each.place) for each in handovers if each.seconds is not None]
+    known = [(each.seconds, each.tp) for each in handovers if each.seconds is not None]
     longest = [f"{topic}[{number}] {_seconds(seconds)}" for seconds, (topic, number) in sorted(known, reverse=True)]
     parts = longest[:_SEVERAL]
     parts += [f"{len(longest) - _SEVERAL} more for less"] * (len(longest) > _SEVERAL)
@@ -145,9 +145,9 @@ def _as_json(each: GroupRound) -> dict[str, Any]:
         "coordinator": None if its.coordinator is None else asdict(its.coordinator),
         "leader": its.leader,
         "members": None if its.members is None else [asdict(voter) for voter in its.members],
-        "told": [{"member": told.member, **asdict(told.rebalance)} for told in each.told],
+        "told": [{"member": reported.member, **asdict(reported.rebalance)} for reported in each.reported],
         "without_owner": [
-            {"topic": one.place[0], "partition": one.place[1], "owner": one.owner, "seconds": one.seconds}
+            {"topic": one.tp[0], "partition": one.tp[1], "owner": one.owner, "seconds": one.seconds}
             for one in each.handovers
         ],
     }

@@ -126,8 +126,8 @@ class _View:
         rows = [(*_row(name, each), *([sparkline(self._past[name])] if history else [])) for name, each in good.items()]
         lines = table_lines(columns, rows, right=_NUMBERS) if rows else ["No groups."]
         if self._partitions:
-            places = [_partition_row(name, each) for name, group in good.items() for each in group.partitions]
-            lines += ["", *table_lines(_PARTITION_COLUMNS, places, right=_NUMBERS)]
+            tps = [_partition_row(name, each) for name, group in good.items() for each in group.partitions]
+            lines += ["", *table_lines(_PARTITION_COLUMNS, tps, right=_NUMBERS)]
         return lines + [shown_line(each) for each in self._problems(good)]
 
     def _problems(self, good: Mapping[str, GroupLag]) -> list[str]:

@@ -22,7 +22,7 @@ from penstock.core.text.timestamps import moment, span
 from penstock.errors import ConfigError, StateError
 from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.admin.consumer_groups import Groups
-from penstock.ops.offset_backups import Save
+from penstock.ops.offset_backups import OffsetBackup
 from penstock.ops.offset_reset import Move, Offsets, ResetPlan, parse_scope
 
 _RESET_EXAMPLES = """
@@ -167,9 +167,9 @@ def export(
     names = _names(cluster, groups, all_groups=all_groups)
     found: Plan = {
         name: {
-            place: commit.offset
-            for place, commit in commits.items()
-            if scope is None or (place[0] in scope and (scope[place[0]] is None or place[1] in (scope[place[0]] or ())))
+            tp: commit.offset
+            for tp, commit in commits.items()
+            if scope is None or (tp[0] in scope and (scope[tp[0]] is None or tp[1] in (scope[tp[0]] or ())))
         }
         for name, commits in Offsets(cluster).committed(names).items()
     }
@@ -262,12 +262,12 @@ def _from_file(file: Path, names: Sequence[str]) -> Plan:
 
 
 def _act(
-    offsets: Offsets, plan: ResetPlan, *, execute: bool, yes: bool, as_json: bool, undoing: Save | None = None
+    offsets: Offsets, plan: ResetPlan, *, execute: bool, yes: bool, as_json: bool, undoing: OffsetBackup | None = None
 ) -> None:
     """Show the plan, and carry it out if that is wanted."""
     if not as_json:
         _show(plan)
-    saves: list[Save] = []
+    saves: list[OffsetBackup] = []
     if execute:
         confirm(f"Set {counted(len(plan.moves), 'offset')} of {', '.join(plan.groups)}?", yes=yes)
         saves = offsets.carry_out(plan, undoing=undoing)
@@ -298,7 +298,7 @@ def _row(move: Move) -> tuple[object, ...]:
     first, last = move.span or (None, None)
     return (
         move.group,
-        *move.place,
+        *move.tp,
         None if move.old is None else move.old.offset,
         None if move.new is None else move.new.offset,
         move.effect.repeated,
@@ -309,14 +309,14 @@ def _row(move: Move) -> tuple[object, ...]:
     )
 
 
-def _as_json(plan: ResetPlan, saves: Sequence[Save], *, executed: bool) -> dict[str, Any]:
+def _as_json(plan: ResetPlan, saves: Sequence[OffsetBackup], *, executed: bool) -> dict[str, Any]:
     return {
         "executed": executed,
         "moves": [
             {
                 "group": move.group,
-                "topic": move.place[0],
-                "partition": move.place[1],
+                "topic": move.tp[0],
+                "partition": move.tp[1],
                 "old": None if move.old is None else move.old.offset,
                 "new": None if move.new is None else move.new.offset,
                 "repeated": move.effect.repeated,

@@ -18,7 +18,7 @@ from penstock.cli.console.progress_bars import Meter, Steps
 from penstock.cli.console.screen import err, out, print_json
 from penstock.cli.console.shared_options import Brokers, Json, choose_brokers
 from penstock.cli.runtime.app_config import configure, print_config
-from penstock.cli.runtime.event_listeners import EventsFile, Fanout, Listener, Narrator, Totals
+from penstock.cli.runtime.event_listeners import EventsFile, Fanout, Listener, TerminalListener, Totals
 from penstock.cli.runtime.health_server import serve_health
 from penstock.cli.runtime.json_logs import JsonLog, LogKind, logging_as_json
 from penstock.cli.runtime.metrics_server import serve_metrics
@@ -28,7 +28,7 @@ from penstock.core.text.durations import seconds
 from penstock.engine import HealthBoard
 from penstock.errors import ConfigError
 from penstock.kafka import Cluster
-from penstock.ops.metrics import Tally
+from penstock.ops.metrics import EventCounters
 from penstock.ops.runs import registered
 
 _EXAMPLES = """
@@ -170,12 +170,12 @@ def run(
         listeners.append(stack.enter_context(registered(app.name, engine=engine.value, groups=groups, warn=warn)))
         board = HealthBoard()
         if metrics is not None:
-            tally = Tally()
+            event_counters = EventCounters()
             for handler in app.handlers:
-                tally.expect(handler.group, handler.name, handler.consumed_topics)
-            listeners.append(tally)
+                event_counters.expect(handler.group, handler.name, handler.consumed_topics)
+            listeners.append(event_counters)
             port = stack.enter_context(
-                serve_metrics(metrics, tally, board, make_cluster=lambda: Cluster(chosen, app.settings))
+                serve_metrics(metrics, event_counters, board, make_cluster=lambda: Cluster(chosen, app.settings))
             )
             say(f"Prometheus is answered on port {port}.")
         emit = Fanout(listeners)
@@ -216,7 +216,7 @@ def _narrators(stack: ExitStack, log: LogKind, *, quiet: bool) -> tuple[list[Lis
         lines = JsonLog(sys.stderr)
         stack.enter_context(logging_as_json(lines))
         return [lines], lines.say, lines.caution
-    return [] if quiet else [Narrator(err), stack.enter_context(Meter(err))], _say, _warn
+    return [] if quiet else [TerminalListener(err), stack.enter_context(Meter(err))], _say, _warn
 
 
 def _say(line: str) -> None:

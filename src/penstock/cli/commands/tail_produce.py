@@ -16,13 +16,21 @@ from rich.progress import Progress
 from penstock.cli.commands.lag import PANEL
 from penstock.cli.console.completion import TopicName
 from penstock.cli.console.connect import ClientSettings, ConfigFile, connect
-from penstock.cli.console.decode_flags import KeyAs, OfApp, RegistryUrl, ValueAs, choose_registry, format_of, lens_for
+from penstock.cli.console.decode_flags import (
+    KeyAs,
+    OfApp,
+    RegistryUrl,
+    ValueAs,
+    choose_registry,
+    format_of,
+    record_decoder_for,
+)
 from penstock.cli.console.screen import err, print_json, print_json_data, print_line
 from penstock.cli.console.shared_options import Brokers, Json
 from penstock.cli.console.tables import moment
 from penstock.cli.runtime.stop_signals import stop_on_signals
 from penstock.codecs.json_text import json_encoder
-from penstock.core.failures.outcome import Outgoing
+from penstock.core.failures.outcome import ProducerRecord
 from penstock.core.filters.expression import Expression
 from penstock.core.records.record import Record
 from penstock.core.text.plurals import counted
@@ -39,8 +47,8 @@ from penstock.ops.produce_records import (
     produce,
     with_schema,
 )
-from penstock.ops.record_view import Seen
-from penstock.ops.tail_topic import Sieve, Start, Tail
+from penstock.ops.record_view import RecordView
+from penstock.ops.tail_topic import RecordFilter, Start, Tail
 
 _TAIL_EXAMPLES = """
 [bold]Examples[/]
@@ -121,13 +129,15 @@ def tail(
         since=None if since is None else moment_or_ago(since, now=time.time(), name="--since"),
         beginning=beginning,
     )
-    sieve = Sieve(
+    record_filter = RecordFilter(
         key=None if key is None else key.encode(),
         headers=dict(_header(each) for each in headers or ()),
         where=None if where is None else Expression(where),
-        values=lambda record: record_values(record, lens.see(record)),
+        values=lambda record: record_values(record, record_decoder.see(record)),
     )
-    lens = lens_for(value_as=value_as, key_as=key_as, app=app, registry=registry, config=config)(topic, "")
+    record_decoder = record_decoder_for(value_as=value_as, key_as=key_as, app=app, registry=registry, config=config)(
+        topic, ""
+    )
     source = Tail(connect(brokers, config, settings), topic, partitions or ())
     stop = threading.Event()
     with stop_on_signals(stop, lambda _line: None):
@@ -138,13 +148,16 @@ def tail(
         for record in records:
             if stop.is_set() or shown == limit:
                 break
-            if sieve.fits(record):
-                _print(record, lens.see(record), as_json=as_json)
+            if record_filter.fits(record):
+                _print(record, record_decoder.see(record), as_json=as_json)
                 shown += 1
                 if shown == limit:
                     break
-    if sieve.where is not None and sieve.where.misses:
-        err.print(f"--where failed for {counted(sieve.where.misses, 'record')}: {sieve.where.example}", markup=False)
+    if record_filter.where is not None and record_filter.where.misses:
+        err.print(
+            f"--where failed for {counted(record_filter.where.misses, 'record')}: {record_filter.where.example}",
+            markup=False,
+        )
 
 
 def produce_(
@@ -234,7 +247,7 @@ def _read_all(
     separator: str | None,
     json_lines: bool,
     as_bytes: Callable[[Any], bytes | None],
-) -> Iterator[Outgoing]:
+) -> Iterator[ProducerRecord]:
     sources: list[tuple[str, TextIO]] = [
         (str(file), stack.enter_context(file.open(encoding="utf-8"))) for file in files
     ]
@@ -258,7 +271,7 @@ def _header(text: str) -> tuple[str, bytes | None]:
     return name, value.encode() if equals else None
 
 
-def _print(record: Record, seen: Seen, *, as_json: bool) -> None:
+def _print(record: Record, seen: RecordView, *, as_json: bool) -> None:
     if as_json:
         print_json_data(_as_json(record, seen))
         return
@@ -268,7 +281,7 @@ def _print(record: Record, seen: Seen, *, as_json: bool) -> None:
     print_line(f"{line} [{notes}]" if notes else line)
 
 
-def _as_json(record: Record, seen: Seen) -> dict[str, Any]:
+def _as_json(record: Record, seen: RecordView) -> dict[str, Any]:
     return {
         "topic": record.topic,
         "partition": record.partition,

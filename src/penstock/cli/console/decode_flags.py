@@ -13,7 +13,7 @@ from penstock.codecs import codec_of
 from penstock.core.settings import Registry
 from penstock.devkit import embedded_registry
 from penstock.errors import ConfigError
-from penstock.ops.record_view import Lens, LensFor, by_app
+from penstock.ops.record_view import LensFor, RecordDecoder, by_app
 from penstock.serde import Avro, Format, JsonSchema, Protobuf
 
 ValueAs = Annotated[
@@ -40,7 +40,7 @@ _FORMATS: dict[str, Any] = {"avro": Avro(), "json-schema": JsonSchema(), "json":
 _PROTOBUF = "protobuf:"
 
 
-def lens_for(
+def record_decoder_for(
     *, value_as: str | None, key_as: str | None, app: str | None, registry: str | None, config: Path | None
 ) -> LensFor:
     """By an app, by formats, or by what bytes look like where neither is named."""
@@ -53,8 +53,8 @@ def lens_for(
     chosen = choose_registry(registry, config) if needed else None
     for each in needed:
         codec_of(each, registry=chosen, field="value")  # what is missing is told before a record is read
-    lens = Lens(key=key, value=value, registry=chosen)
-    return lambda _topic, _group: lens
+    record_decoder = RecordDecoder(key=key, value=value, registry=chosen)
+    return lambda _topic, _group: record_decoder
 
 
 def choose_registry(given: str | None, config: Path | None) -> Registry | None:

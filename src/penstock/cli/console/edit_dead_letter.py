@@ -8,14 +8,14 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from penstock.core.failures.outcome import Outgoing
+from penstock.core.failures.outcome import ProducerRecord
 from penstock.core.text.readable_bytes import as_plain, readable
 from penstock.errors import ConfigError
 from penstock.ops.dead_letters import Letter
 from penstock.ops.produce_records import encoded
 
 
-def edit_letter(letter: Letter, outgoing: Outgoing) -> Outgoing:
+def edit_letter(letter: Letter, outgoing: ProducerRecord) -> ProducerRecord:
     """The same with the key and value that come back; an editor that changes nothing ends it."""
     before = {"key": as_plain(readable(outgoing.key)), "value": as_plain(readable(outgoing.value))}
     shown = json.dumps(before, indent=2, ensure_ascii=False) + "\n"
@@ -30,7 +30,7 @@ def edit_letter(letter: Letter, outgoing: Outgoing) -> Outgoing:
         raise ConfigError("What came back is not a key and a value.", hint="Nothing was replayed; keep both names.")
     key = outgoing.key if after["key"] == before["key"] else _bytes(after["key"])
     value = outgoing.value if after["value"] == before["value"] else _bytes(after["value"])
-    return Outgoing(outgoing.topic, key, value, outgoing.headers)
+    return ProducerRecord(outgoing.topic, key, value, outgoing.headers)
 
 
 def _edited(text: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 from penstock.cli.commands.lag import status_text
 from penstock.cli.console.screen import err, print_json
 from penstock.cli.console.tables import duration, print_table, rate
-from penstock.core.records.record import TopicPartition as Place
+from penstock.core.records.record import TopicPartition
 from penstock.errors import PenstockError
 from penstock.kafka.admin.consumer_groups import GroupDescription
 from penstock.ops.group_lag import GroupLag, PartitionLag
@@ -124,8 +124,8 @@ def _members_json(each: GroupDescription, racks: Mapping[str, str | None]) -> di
                 "client": member.client,
                 "instance": member.static_id,
                 "rack": racks.get(member.id),
-                "assignment": [list(place) for place in member.partitions],
-                "target": [list(place) for place in member.target],
+                "assignment": [list(tp) for tp in member.partitions],
+                "target": [list(tp) for tp in member.target],
             }
             for member in each.members
         ],
@@ -149,9 +149,9 @@ def _say_empty(name: str) -> None:
     err.print(f"Group {name!r} has no active members.", style="dim", markup=False)
 
 
-def _assignment(places: tuple[Place, ...]) -> str:
+def _assignment(tps: tuple[TopicPartition, ...]) -> str:
     """As in Kafka's tool: orders:0,1;payments:2."""
     by_topic: dict[str, list[str]] = {}
-    for topic, partition in places:
+    for topic, partition in tps:
         by_topic.setdefault(topic, []).append(str(partition))
     return ";".join(f"{topic}:{','.join(numbers)}" for topic, numbers in by_topic.items())

@@ -34,9 +34,9 @@ _REASONS = {
 def show_plan(made: Plan, names: Mapping[str, str]) -> None:
     """``names`` says what members are called."""
     members = list(dict.fromkeys([*made.before.partitions, *made.after.partitions]))
-    places = sorted({*_owners(made.before), *_owners(made.after)})
-    if len(members) * len(places) <= _MOST_CELLS:
-        for line in matrix(made, members, places, names):
+    tps = sorted({*_owners(made.before), *_owners(made.after)})
+    if len(members) * len(tps) <= _MOST_CELLS:
+        for line in matrix(made, members, tps, names):
             out.print(line, soft_wrap=True)
         _print_loads(made, members, names)
     else:
@@ -46,13 +46,13 @@ def show_plan(made: Plan, names: Mapping[str, str]) -> None:
 
 
 def matrix(
-    made: Plan, members: Sequence[str], places: Sequence[TopicPartition], names: Mapping[str, str]
+    made: Plan, members: Sequence[str], tps: Sequence[TopicPartition], names: Mapping[str, str]
 ) -> Iterator[Text]:
     """Members below each other, partitions beside each other, in as many bands as the width asks for."""
     before, after = _owners(made.before), _owners(made.after)
-    heads = [*(_called(name, names) for name in members), *(topic for topic, _ in places)]
+    heads = [*(_called(name, names) for name in members), *(topic for topic, _ in tps)]
     left = min(_LONGEST_NAME, max(map(len, heads), default=0)) + 2
-    for topic, of_topic in groupby(places, key=lambda place: place[0]):
+    for topic, of_topic in groupby(tps, key=lambda tp: tp[0]):
         numbers = [number for _, number in of_topic]
         wide = len(str(numbers[-1])) + 1
         fit = max(8, (out.width - left) // wide)
@@ -106,10 +106,10 @@ def _cell(side: Side, member: str) -> str | Text:
     return shortened(side.partitions[member]) or Text("nothing", style="dim")
 
 
-def shortened(places: Sequence[TopicPartition]) -> str:
+def shortened(tps: Sequence[TopicPartition]) -> str:
     """``orders 0-3 7, returns 1``: neighbouring numbers in one."""
     by_topic: dict[str, list[list[int]]] = {}
-    for topic, number in sorted(places):
+    for topic, number in sorted(tps):
         runs = by_topic.setdefault(topic, [])
         if runs and runs[-1][1] == number - 1:
             runs[-1][1] = number
@@ -124,7 +124,7 @@ def shortened(places: Sequence[TopicPartition]) -> str:
 def _print_moves(moves: Sequence[Move], names: Mapping[str, str]) -> None:
     for move in moves[:_MOVES_SHOWN]:
         source = "nobody" if move.source is None else _called(move.source, names)
-        words = f"{move.place[0]} {move.place[1]}: {source} → {_called(move.target, names)} ({_REASONS[move.reason]})"
+        words = f"{move.tp[0]} {move.tp[1]}: {source} → {_called(move.target, names)} ({_REASONS[move.reason]})"
         out.print(words, markup=False, soft_wrap=True)
     if len(moves) > _MOVES_SHOWN:
         out.print(f"… and {len(moves) - _MOVES_SHOWN} more; --json shows all.")
@@ -158,7 +158,7 @@ def _pause(pause: Pause) -> str:
 
 
 def _owners(side: Side) -> dict[TopicPartition, str]:
-    return {place: member for member, places in side.partitions.items() for place in places}
+    return {tp: member for member, tps in side.partitions.items() for tp in tps}
 
 
 def _called(member: str, names: Mapping[str, str]) -> str:

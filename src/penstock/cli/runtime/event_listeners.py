@@ -61,7 +61,7 @@ class Totals:
             self.stopped.append(event)
 
 
-class Narrator:
+class TerminalListener:
     """Tells a person what happens, in few lines."""
 
     def __init__(self, console: Screen) -> None:
@@ -85,15 +85,15 @@ class Narrator:
             case events.Retried() | events.Postponed():
                 self._retries += 1
                 self._show_traceback(event)
-                self._sample(self._retries, f"{_place(event)}: retry in {event.seconds:g} s: {event.reason}", "retries")
+                self._sample(self._retries, f"{_tp(event)}: retry in {event.seconds:g} s: {event.reason}", "retries")
             case events.Blocked():
                 self._blocked += 1
-                self._sample(self._blocked, f"{_place(event)}: waiting {event.seconds:.1f} s: {event.reason}", "waits")
+                self._sample(self._blocked, f"{_tp(event)}: waiting {event.seconds:.1f} s: {event.reason}", "waits")
             case events.DeadLettered():
                 self._dead_letters += 1
                 self._show_traceback(event)
                 self._sample(
-                    self._dead_letters, f"{_place(event)}: dead letter to {event.to}: {event.reason}", "dead letters"
+                    self._dead_letters, f"{_tp(event)}: dead letter to {event.to}: {event.reason}", "dead letters"
                 )
             case events.Stopping(handler=handler, reason=reason):
                 self._say(f"{handler}: stopping ({reason}): finishing what is in progress")
@@ -115,7 +115,7 @@ class Narrator:
         """What a person may have to look after."""
         match event:
             case events.CommitFailed():
-                self._say(f"{_place(event)}: the broker refused a commit: {event.reason}", style="yellow")
+                self._say(f"{_tp(event)}: the broker refused a commit: {event.reason}", style="yellow")
             case events.Joining(reason=reason):
                 self._say(reason, style="yellow")
             case events.Lost(topic=topic, partition=partition):
@@ -129,7 +129,7 @@ class Narrator:
                     style="yellow",
                 )
             case events.OffsetOutOfRange():
-                self._say(f"{_place(event)}: {_why_moved(event)}", style="yellow")
+                self._say(f"{_tp(event)}: {_why_moved(event)}", style="yellow")
             case events.Restarting():
                 self._say(f"{event.handler} starts again in {event.seconds:g} s: {event.reason}", style="yellow")
             case events.Error(reason=reason, fatal=False):
@@ -160,7 +160,7 @@ def _start(event: events.Started) -> str:
     return f"{event.handler}: consuming {topics} as group {event.group} on the {event.engine} engine, {lag} behind"
 
 
-def _place(
+def _tp(
     event: events.Retried
     | events.Postponed
     | events.Blocked

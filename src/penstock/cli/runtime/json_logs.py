@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import Any, TextIO
 
 from penstock.cli.console.screen import Screen
-from penstock.cli.runtime.event_listeners import Narrator
+from penstock.cli.runtime.event_listeners import TerminalListener
 from penstock.core.reports import events
 from penstock.core.settings import redacted, redacted_values
 from penstock.core.text.foreign_text import printable_json
@@ -37,7 +37,7 @@ def wants_json(arguments: Sequence[str]) -> bool:
     return "--log=json" in arguments or ("--log", "json") in pairwise(arguments)
 
 
-class JsonLog(Narrator):
+class JsonLog(TerminalListener):
     """A listener to events. Their messages are in the words of the terminal, but for that none is left out."""
 
     def __init__(self, stream: TextIO) -> None:

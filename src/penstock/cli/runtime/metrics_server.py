@@ -7,12 +7,12 @@ from penstock.cli.runtime.health_server import parse_address
 from penstock.engine import HealthBoard
 from penstock.errors import SetupError
 from penstock.kafka import Cluster
-from penstock.ops.metrics import LagWatch, Tally
+from penstock.ops.metrics import EventCounters, LagPoller
 
 
 @contextmanager
 def serve_metrics(
-    address: str, tally: Tally, board: HealthBoard, *, make_cluster: Callable[[], Cluster]
+    address: str, event_counters: EventCounters, board: HealthBoard, *, make_cluster: Callable[[], Cluster]
 ) -> Iterator[int]:
     """Answer scrapes as long as the block runs; gives the port."""
     host, port = parse_address(address, flag="--metrics")
@@ -25,9 +25,11 @@ def serve_metrics(
         raise SetupError(
             "--metrics needs the package prometheus-client.", hint="Install it: pip install 'penstock[metrics]'."
         ) from error
-    with LagWatch(make_cluster, tally.positions) as watch:
+    with LagPoller(make_cluster, event_counters.positions) as watch:
         try:
-            server, thread = start_http_server(port, addr=host, registry=make_registry(tally, watch, board.vitals))
+            server, thread = start_http_server(
+                port, addr=host, registry=make_registry(event_counters, watch, board.member_metrics)
+            )
         except OSError as error:
             raise SetupError(
                 f"--metrics {address} cannot be served: {error.strerror}.",

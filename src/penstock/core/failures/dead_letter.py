@@ -1,6 +1,6 @@
 """What a dead letter carries besides the record itself."""
 
-from penstock.core.failures.outcome import Failed, Outgoing
+from penstock.core.failures.outcome import Failed, ProducerRecord
 from penstock.core.records import origin
 from penstock.core.records.record import Header, Record
 from penstock.core.settings import redacted
@@ -19,7 +19,9 @@ _SPARE = frozenset(
 ) | frozenset(origin.PREFIX + name for name in ("timestamp", "error-type", "error-message"))
 
 
-def dead_letter(record: Record, failure: Failed, *, topic: str, group: str, attempts: int, now: float) -> Outgoing:
+def dead_letter(
+    record: Record, failure: Failed, *, topic: str, group: str, attempts: int, now: float
+) -> ProducerRecord:
     """The record, untouched, with headers that say where it came from and why it is here.
 
     A record that was dead-lettered before has those headers replaced, so they do not pile up. One that waited in retry
@@ -41,7 +43,7 @@ def dead_letter(record: Record, failure: Failed, *, topic: str, group: str, atte
         reasons["traceback"] = bounded(redacted(failure.traceback), MAX_TRACEBACK_BYTES)
     kept = kept_headers(record, failure, without=(PREFIX, origin.PREFIX))
     added: tuple[Header, ...] = tuple((PREFIX + name, value.encode()) for name, value in reasons.items())
-    return Outgoing(topic, record.key, record.value, kept + added)
+    return ProducerRecord(topic, record.key, record.value, kept + added)
 
 
 def kept_headers(record: Record, failure: Failed, *, without: tuple[str, ...]) -> tuple[Header, ...]:
@@ -51,10 +53,10 @@ def kept_headers(record: Record, failure: Failed, *, without: tuple[str, ...]) -
     return (*own, *failure.headers)
 
 
-def shortened(outgoing: Outgoing) -> Outgoing:
+def shortened(outgoing: ProducerRecord) -> ProducerRecord:
     """The same with as little added to it as will do, for a record that leaves hardly any room."""
     kept = tuple(header for header in outgoing.headers if header[0] not in _SPARE)
-    return Outgoing(outgoing.topic, outgoing.key, outgoing.value, kept)
+    return ProducerRecord(outgoing.topic, outgoing.key, outgoing.value, kept)
 
 
 def bounded(text: str, limit: int) -> str:

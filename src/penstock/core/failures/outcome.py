@@ -28,7 +28,7 @@ class Undecodable(Exception):  # noqa: N818 - an outcome of decoding, always tur
     """The record's bytes are not what the handler's type hint asks for; another attempt cannot help."""
 
 
-class Away(Exception):  # noqa: N818 - what holds up an attempt, not something that is wrong with it
+class DependencyUnavailable(Exception):  # noqa: N818 - what holds up an attempt, not something that is wrong with it
     """Something that every attempt needs, such as a schema registry, cannot be reached; no record is to blame for it.
 
     ``seconds`` is how long it is useless to ask again.
@@ -49,7 +49,7 @@ _UNNAMED = ("builtins", __name__, HandlerBug.__module__)
 
 
 @dataclass(slots=True)
-class Outgoing:
+class ProducerRecord:
     """A record on its way to Kafka: an output, a dead letter, or one that waits in a retry topic.
 
     Like a Record, it is not frozen only because one is built for nearly every record that flows; so is ``Done``.
@@ -65,7 +65,7 @@ class Outgoing:
 class Done:
     """The handler returned; ``output`` is what it returned, encoded, or None."""
 
-    output: Outgoing | None = None
+    output: ProducerRecord | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def failed(
     """What an error means for its record; ``message`` where there is more to say than the error's own."""
     kind = type(error)
     retry = retry_for(policy, kind)
-    wait = error.seconds if isinstance(error, Away) else None
+    wait = error.seconds if isinstance(error, DependencyUnavailable) else None
     halts = _halts(error, policy)
     return Failed(
         error_name(kind),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.core.failures.dead_letter import MAX_MESSAGE_BYTES, MAX_NAME_BYTES, bounded, kept_headers
-from penstock.core.failures.outcome import Failed, Outgoing
+from penstock.core.failures.outcome import Failed, ProducerRecord
 from penstock.core.records.origin import INFIX, PREFIX, number
 from penstock.core.records.record import Header, Record
 from penstock.core.settings import redacted
@@ -56,7 +56,9 @@ def _label(duration: Duration) -> str:
     return f"{duration:.3f}".rstrip("0").rstrip(".") + "s"
 
 
-def retry_record(record: Record, failure: Failed, *, topic: str, group: str, attempt: int, due: float) -> Outgoing:
+def retry_record(
+    record: Record, failure: Failed, *, topic: str, group: str, attempt: int, due: float
+) -> ProducerRecord:
     """The record, untouched, with headers that say where it was first, and when and as which attempt it comes back.
 
     ``due`` is in seconds since 1970. Headers of an earlier wait are replaced, so they do not pile up.
@@ -75,7 +77,7 @@ def retry_record(record: Record, failure: Failed, *, topic: str, group: str, att
     }
     kept = kept_headers(record, failure, without=(PREFIX,))
     added: tuple[Header, ...] = tuple((PREFIX + name, value.encode()) for name, value in notes.items())
-    return Outgoing(topic, record.key, record.value, kept + added)
+    return ProducerRecord(topic, record.key, record.value, kept + added)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from itertools import takewhile
 from typing import Any
 
 
-class Gate:
+class CommitGate:
     """Of one epoch. Once ``shut`` it takes nothing in, and keeps only what a commit under way may let through.
 
     What was let through is handled by this epoch or by nobody; what was not is still the group's to deliver.

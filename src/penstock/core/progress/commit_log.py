@@ -22,7 +22,7 @@ _SIGN = 1 << 31
 @dataclass(frozen=True, slots=True)
 class CommitKey:
     group: str
-    place: TopicPartition
+    tp: TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

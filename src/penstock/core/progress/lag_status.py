@@ -23,7 +23,7 @@ class Status(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class CommitSeen:
     """One commit: when, up to where, the lag at that time (None where unknown), and what was finished above it."""
 
     at: float
@@ -52,7 +52,7 @@ class Verdict:
 
 
 def evaluate(  # noqa: PLR0911 - one return for each of the rules, in their order
-    commits: Sequence[Seen],
+    commits: Sequence[CommitSeen],
     *,
     lag: int,
     now: float,
@@ -85,7 +85,7 @@ def worst(statuses: Iterable[Status]) -> Status:
     return max(statuses, default=Status.OK)
 
 
-def thinned(commits: Sequence[Seen], most: int) -> list[Seen]:
+def thinned(commits: Sequence[CommitSeen], most: int) -> list[CommitSeen]:
     """At most so many of them, spread evenly; the first and the last always, and each that went back with its eve."""
     if len(commits) <= most:
         return list(commits)
@@ -97,6 +97,6 @@ def thinned(commits: Sequence[Seen], most: int) -> list[Seen]:
     return [commits[index] for index in sorted(chosen)]
 
 
-def _stopped(commits: Sequence[Seen], now: float) -> bool:
+def _stopped(commits: Sequence[CommitSeen], now: float) -> bool:
     """Silent for longer than the commits before it took."""
     return now - commits[-1].at > commits[-1].at - commits[0].at

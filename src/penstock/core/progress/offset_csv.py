@@ -38,10 +38,10 @@ def read_offsets(text: str, *, groups: Sequence[str], name: str) -> Plan:
         where = f"{name} line {number}"
         group, rest = _split(row, groups, where)
         topic, partition, offset = rest
-        place = (topic, _number(partition, _MAX_INT32, where))
-        if place in plan.get(group, {}):
+        tp = (topic, _number(partition, _MAX_INT32, where))
+        if tp in plan.get(group, {}):
             raise ConfigError(f"{where}: {topic}-{partition} is named twice.", hint="Keep one line for each partition.")
-        plan.setdefault(group, {})[place] = _number(offset, _MAX_INT64, where)
+        plan.setdefault(group, {})[tp] = _number(offset, _MAX_INT64, where)
     if not plan:
         raise ConfigError(f"{name} names no offsets.", hint=_FORM)
     return plan

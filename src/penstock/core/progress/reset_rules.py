@@ -42,8 +42,8 @@ class Target:
     note: str = ""
 
 
-def target(scenario: Scenario, log: Log, committed: int | None, *, place: str) -> Target:
-    """The offset a partition is set to, within its log; ``place`` names the partition in errors."""
+def target(scenario: Scenario, log: Log, committed: int | None, *, tp: str) -> Target:
+    """The offset a partition is set to, within its log; ``tp`` names the partition in errors."""
     match scenario.to:
         case To.EARLIEST:
             return Target(log.start)
@@ -59,7 +59,7 @@ def target(scenario: Scenario, log: Log, committed: int | None, *, place: str) -
         case To.SHIFT:
             if committed is None:
                 raise ConfigError(
-                    f"{place} cannot be shifted: the group has committed nothing there.",
+                    f"{tp} cannot be shifted: the group has committed nothing there.",
                     hint="Leave this partition out with --topic TOPIC:PARTITIONS, or use --to-offset.",
                 )
             return within(log, committed + scenario.number)

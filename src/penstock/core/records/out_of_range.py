@@ -9,17 +9,17 @@ from penstock.core.records.record import TopicPartition
 class OutOfRange:
     """The log, from ``low`` to ``high``, does not have ``offset``, which was to come next."""
 
-    place: TopicPartition
+    tp: TopicPartition
     offset: int
     low: int
     high: int
     moved_to: int
 
     @classmethod
-    def found(cls, place: TopicPartition, offset: int, *, low: int, high: int, wanted: int | None) -> "OutOfRange":
+    def found(cls, tp: TopicPartition, offset: int, *, low: int, high: int, wanted: int | None) -> "OutOfRange":
         """Go on at ``wanted`` (None: where the log starts), or at the end of the log that is nearest to it."""
         # Who names an offset above the end does not want what is below: nothing is replayed.
-        return cls(place, offset, low, high, low if wanted is None else max(low, min(wanted, high)))
+        return cls(tp, offset, low, high, low if wanted is None else max(low, min(wanted, high)))
 
     @property
     def skipped(self) -> int:

@@ -119,14 +119,14 @@ class Round:
         self._phases.append(Phase(name=name, seconds=round(now - self._last, 6)))
         self._last = now
 
-    def gave_up(self, places: Iterable[TopicPartition], *, now: float) -> None:
-        self.known.update(given_up=tuple(sorted(places)), given_up_at=self.at(now))
+    def gave_up(self, tps: Iterable[TopicPartition], *, now: float) -> None:
+        self.known.update(given_up=tuple(sorted(tps)), given_up_at=self.at(now))
 
-    def took(self, places: Iterable[TopicPartition], *, now: float) -> None:
-        self.known.update(taken=tuple(sorted(places)), taken_at=self.at(now))
+    def took(self, tps: Iterable[TopicPartition], *, now: float) -> None:
+        self.known.update(taken=tuple(sorted(tps)), taken_at=self.at(now))
 
-    def lost(self, places: Iterable[TopicPartition], *, now: float) -> None:
-        self.known.update(lost=tuple(sorted(places)), lost_at=self.at(now))
+    def lost(self, tps: Iterable[TopicPartition], *, now: float) -> None:
+        self.known.update(lost=tuple(sorted(tps)), lost_at=self.at(now))
 
     def at(self, now: float) -> float:
         return round(self._moment + now - self._began, 6)
@@ -193,7 +193,7 @@ def named(what: str, members: Collection[str]) -> list[str]:
 class Handover:
     """A partition changed hands: at ``at`` (None: nobody known had it before) its ``owner`` began."""
 
-    place: TopicPartition
+    tp: TopicPartition
     owner: str
     at: float
     seconds: float | None
@@ -206,10 +206,10 @@ def without_owner(moves: Iterable[tuple[float, str, str, TopicPartition]]) -> li
     """
     free_since: dict[TopicPartition, float] = {}
     found = []
-    for at, what, member, place in sorted(moves):
+    for at, what, member, tp in sorted(moves):
         if what == "given up":
-            free_since[place] = at
+            free_since[tp] = at
         else:
-            since = free_since.pop(place, None)
-            found.append(Handover(place=place, owner=member, at=at, seconds=None if since is None else at - since))
+            since = free_since.pop(tp, None)
+            found.append(Handover(tp=tp, owner=member, at=at, seconds=None if since is None else at - since))
     return found

@@ -27,7 +27,7 @@ class Balanced:
     freed: int = 0
 
 
-class Balance:
+class Backpressure:
     """The places of ``max_in_flight`` among partitions, and the bytes of ``max_in_flight_bytes``."""
 
     def __init__(self, bounds: InFlight, offset_of: Callable[[AnyRecord], int]) -> None:

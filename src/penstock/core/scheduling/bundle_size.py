@@ -15,7 +15,7 @@ QUICK = 1_000
 NOT_QUICK = 500
 
 
-class Pace:
+class BundleSize:
     """Learns how long a record takes. Until it knows, records go one by one."""
 
     def __init__(self) -> None:

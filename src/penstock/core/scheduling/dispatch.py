@@ -15,19 +15,19 @@ from penstock.core.failures.outcome import (
     Failed,
     Held,
     Outcome,
-    Outgoing,
     Postpone,
+    ProducerRecord,
     Skipped,
     ToDeadLetter,
     TryAgain,
     decide,
 )
-from penstock.core.progress.commit_gate import Gate
+from penstock.core.progress.commit_gate import CommitGate
 from penstock.core.progress.offset_map import Range, encode
 from penstock.core.progress.tracker import Tracker
 from penstock.core.records.record import TopicPartition
-from penstock.core.scheduling.backpressure import Balance
-from penstock.core.scheduling.effects import Consequences, Pause, Result, Returned, Send, Tried
+from penstock.core.scheduling.backpressure import Backpressure
+from penstock.core.scheduling.effects import Attempt, Effects, Pause, Result, Returned, Send
 from penstock.core.scheduling.in_flight import HandedOver, InFlight
 from penstock.core.scheduling.lanes import AnyRecord, Epoch, Order, Run
 from penstock.core.scheduling.schedule import Later, Schedule
@@ -37,8 +37,8 @@ _LONG = 32
 
 NOTHING: Mapping[int, int] = MappingProxyType({})
 
-DeadLetterOf = Callable[[Tried, Failed], Outgoing]
-RetryRecordOf = Callable[[Tried, Failed, float], Outgoing]
+DeadLetterOf = Callable[[Attempt, Failed], ProducerRecord]
+RetryRecordOf = Callable[[Attempt, Failed, float], ProducerRecord]
 
 
 class Dispatch:
@@ -92,7 +92,7 @@ class Dispatch:
         self._epochs: dict[TopicPartition, Epoch] = {}
         self._numbers = count(1)
         self._in_flight = in_flight
-        self._balance = Balance(in_flight, offset_of)
+        self._backpressure = Backpressure(in_flight, offset_of)
         self.settled = 0
         """Records that were delivered and hold no place in flight any more; the fetcher reads it."""
         self._excess = self._excess_taken = 0  # bytes of large values: in flight here; and of all that came in
@@ -104,31 +104,31 @@ class Dispatch:
     # Partitions come and go.
 
     def assign(
-        self, place: TopicPartition, committed: int | None, metadata: str = "", finished: Sequence[Range] = ()
+        self, tp: TopicPartition, committed: int | None, metadata: str = "", finished: Sequence[Range] = ()
     ) -> Epoch:
         """A new epoch, from what the group has committed; ``finished`` is what the metadata's offset map says."""
         known = None if committed is None else (committed, metadata)
-        epoch = Epoch(place, next(self._numbers), Tracker(committed, finished), known)
-        epoch.gate = Gate(self._offset_of) if self._ahead else None
+        epoch = Epoch(tp, next(self._numbers), Tracker(committed, finished), known)
+        epoch.gate = CommitGate(self._offset_of) if self._ahead else None
         if finished:
             epoch.restored_up_to = epoch.highest_taken = finished[-1][1] - 1
             epoch.ranges = len(finished)
-        self._epochs[place] = epoch
+        self._epochs[tp] = epoch
         return epoch
 
-    def stop_dispatching(self, places: Iterable[TopicPartition]) -> list[Epoch]:
+    def stop_dispatching(self, tps: Iterable[TopicPartition]) -> list[Epoch]:
         """No further record of these starts; what is with workers still counts when it comes back."""
-        stopped = [self._epochs[place] for place in places if place in self._epochs]
+        stopped = [self._epochs[tp] for tp in tps if tp in self._epochs]
         for epoch in stopped:
             epoch.stop()
         return stopped
 
-    def close(self, places: Iterable[TopicPartition]) -> list[Epoch]:
+    def close(self, tps: Iterable[TopicPartition]) -> list[Epoch]:
         """These epochs are over; whatever still comes back from them is dropped."""
-        closed = self.stop_dispatching(places)
+        closed = self.stop_dispatching(tps)
         for epoch in closed:
             epoch.end()
-            del self._epochs[epoch.place]
+            del self._epochs[epoch.tp]
             self.settled += epoch.tracker.unfinished
             self._excess -= epoch.lighten([*epoch.excesses])
         return closed
@@ -153,14 +153,12 @@ class Dispatch:
 
     # Records come in and go to workers.
 
-    def deliver(
-        self, place: TopicPartition, records: Sequence[AnyRecord], excesses: Mapping[int, int] = NOTHING
-    ) -> None:
+    def deliver(self, tp: TopicPartition, records: Sequence[AnyRecord], excesses: Mapping[int, int] = NOTHING) -> None:
         """Put records of one partition on their lanes; if it is not ours any more they are dropped.
 
         ``excesses`` are those of large values, as ``InFlight`` has them.
         """
-        epoch = self._open_epoch(place)
+        epoch = self._open_epoch(tp)
         if epoch is None:
             self.settled += len(records)
             return
@@ -180,7 +178,7 @@ class Dispatch:
 
     def deliver_returned(
         self,
-        place: TopicPartition,
+        tp: TopicPartition,
         records: Sequence[Returned],
         now: float,
         excesses: Mapping[int, int] = NOTHING,
@@ -189,7 +187,7 @@ class Dispatch:
 
         Records of other groups are passed over, as if they were not there. Returns what was put on lanes.
         """
-        epoch = self._open_epoch(place)
+        epoch = self._open_epoch(tp)
         if epoch is None:
             self.settled += len(records)
             return []
@@ -203,22 +201,22 @@ class Dispatch:
         if excesses:
             kept = {self._offset_of(each.record) for each in ours}
             excesses = {offset: excess for offset, excess in excesses.items() if offset in kept}
-        self.deliver(place, [each.record for each in ours], excesses)
+        self.deliver(tp, [each.record for each in ours], excesses)
         if len(due) < len(records):
             waits = records[len(due)]
-            self._balance.sleep(epoch, self._offset_of(waits.record), now=now, wait=waits.said.wait)
+            self._backpressure.sleep(epoch, self._offset_of(waits.record), now=now, wait=waits.said.wait)
         elif due:
             epoch.tracker.reach(self._offset_of(due[-1].record) + 1)
         return ours
 
-    def _open_epoch(self, place: TopicPartition) -> Epoch | None:
+    def _open_epoch(self, tp: TopicPartition) -> Epoch | None:
         """The epoch that records of this partition belong to, unless what comes of it is to be dropped."""
-        epoch = self._epochs.get(place)
+        epoch = self._epochs.get(tp)
         return epoch if epoch is not None and epoch.is_open else None
 
-    def reach(self, place: TopicPartition, offset: int) -> None:
+    def reach(self, tp: TopicPartition, offset: int) -> None:
         """The partition was read up to its end, which is this offset."""
-        epoch = self._open_epoch(place)
+        epoch = self._open_epoch(tp)
         # Where what is delivered is dropped, the end is not reached.
         if epoch is not None:
             epoch.tracker.reach(offset)
@@ -246,9 +244,9 @@ class Dispatch:
 
     # Outcomes come back.
 
-    def report(self, results: Iterable[Result], now: float) -> Consequences:
+    def report(self, results: Iterable[Result], now: float) -> Effects:
         """Outcomes of runs, as workers got to them."""
-        consequences = Consequences()
+        effects = Effects()
         finished: dict[Epoch, list[AnyRecord]] = {}
         schedule, circuit = self._schedule, self._circuit
         for run, outcomes, last in results:
@@ -257,8 +255,8 @@ class Dispatch:
             if whole and (epoch in finished or self.is_current(epoch)):
                 # Nearly always: all of a run is done, and its partition is still ours.
                 if count >= _LONG and (offsets := self._stretch(run)):
-                    self._finish(epoch, offsets, consequences)
-                    consequences.finished.append((epoch, run.records))
+                    self._finish(epoch, offsets, effects)
+                    effects.finished.append((epoch, run.records))
                 else:
                     finished.setdefault(epoch, []).extend(run.records)
                 schedule.complete(run)
@@ -273,12 +271,12 @@ class Dispatch:
                     here.extend(done)
                     self._count_finished(len(done))
                 else:
-                    retries = self._settle(epoch, done, outcomes, finished=here, consequences=consequences, now=now)
+                    retries = self._settle(epoch, done, outcomes, finished=here, effects=effects, now=now)
             schedule.put_back(run, retries, last=last)
         for epoch, records in finished.items():
-            self._finish(epoch, list(map(self._offset_of, records)), consequences)
-        consequences.finished.extend(finished.items())
-        return consequences
+            self._finish(epoch, list(map(self._offset_of, records)), effects)
+        effects.finished.extend(finished.items())
+        return effects
 
     def _stretch(self, run: Run) -> range | None:
         """The offsets of this run, if none is missing between them: then they are known without a look at each."""
@@ -286,7 +284,7 @@ class Dispatch:
         # Only where lanes have an order do the offsets of a run ascend.
         return range(first, last + 1) if run.lane.ordered and last - first == len(run.records) - 1 else None
 
-    def _finish(self, epoch: Epoch, offsets: Sequence[int], consequences: Consequences) -> None:
+    def _finish(self, epoch: Epoch, offsets: Sequence[int], effects: Effects) -> None:
         epoch.tracker.finish_all(offsets)
         epoch.ranges += len(offsets)
         epoch.ranges_counted = False
@@ -300,33 +298,33 @@ class Dispatch:
             for offset in offsets:
                 failures = epoch.failures.pop(offset, 0)
                 if failures:
-                    consequences.again[epoch, offset] = failures + 1
+                    effects.again[epoch, offset] = failures + 1
         self._schedule.wake(epoch.unpark())
 
-    def ack(self, place: TopicPartition, offset: int, record: AnyRecord) -> Consequences:
+    def ack(self, tp: TopicPartition, offset: int, record: AnyRecord) -> Effects:
         """The user says that this very record is finished; what was read in another epoch does not count."""
-        consequences = Consequences()
-        epoch = self._epochs.get(place)
+        effects = Effects()
+        epoch = self._epochs.get(tp)
         if epoch is None:
-            return consequences
+            return effects
         if epoch.held.get(offset) is record:
-            self._release_held(epoch, [offset], consequences)
+            self._release_held(epoch, [offset], effects)
         elif epoch.tracker.is_unfinished(offset):  # its handler is still at it, or its outcome on the way
             epoch.acked[offset] = record
-        return consequences
+        return effects
 
-    def ack_below(self, place: TopicPartition, offset: int) -> Consequences:
+    def ack_below(self, tp: TopicPartition, offset: int) -> Effects:
         """The user says that all records below this offset that wait for it are finished."""
-        consequences = Consequences()
-        epoch = self._epochs.get(place)
+        effects = Effects()
+        epoch = self._epochs.get(tp)
         if epoch is not None:
-            self._release_held(epoch, [held for held in epoch.held if held < offset], consequences)
-        return consequences
+            self._release_held(epoch, [held for held in epoch.held if held < offset], effects)
+        return effects
 
-    def _release_held(self, epoch: Epoch, offsets: Sequence[int], consequences: Consequences) -> None:
-        consequences.finished.append((epoch, [epoch.held.pop(offset) for offset in offsets]))
+    def _release_held(self, epoch: Epoch, offsets: Sequence[int], effects: Effects) -> None:
+        effects.finished.append((epoch, [epoch.held.pop(offset) for offset in offsets]))
         self._count_finished(len(offsets))
-        self._finish(epoch, offsets, consequences)
+        self._finish(epoch, offsets, effects)
 
     def acknowledge(self, send: Send) -> bool:
         """The broker has what became of a record; False if that came too late to count."""
@@ -350,21 +348,21 @@ class Dispatch:
         """What became of a record cannot be written now; the record stays unfinished and will be delivered again."""
         send.tried.epoch.sending -= 1
 
-    def refuse(self, send: Send, failure: Failed) -> Consequences:
+    def refuse(self, send: Send, failure: Failed) -> Effects:
         """The broker will never take this, so its record has failed for good after all."""
         tried = send.tried
         tried.epoch.sending -= 1
-        consequences = Consequences()
+        effects = Effects()
         if self.is_current(tried.epoch):
-            self._fail(tried, failure, consequences)
-        return consequences
+            self._fail(tried, failure, effects)
+        return effects
 
     # Commits and back-pressure.
 
     def commits(self, *, known_too: bool = False) -> dict[TopicPartition, tuple[int, str]]:
         """Commit points with their offset maps, each pair of one moment, where the broker has another (or any)."""
         snapshots = ((epoch, self._snapshot(epoch)) for epoch in self._epochs.values())
-        return {e.place: now for e, now in snapshots if now is not None and (known_too or now != e.committed)}
+        return {e.tp: now for e, now in snapshots if now is not None and (known_too or now != e.committed)}
 
     def _snapshot(self, epoch: Epoch) -> tuple[int, str] | None:
         if epoch.gate is not None:
@@ -376,9 +374,9 @@ class Dispatch:
         # Without a map nothing is lost: what is finished above the commit point would be repeated.
         return point, encode(point, epoch.tracker.finished_ranges()) or ""
 
-    def committed(self, place: TopicPartition, commit: tuple[int, str]) -> None:
+    def committed(self, tp: TopicPartition, commit: tuple[int, str]) -> None:
         """The broker accepted this commit."""
-        epoch = self._epochs.get(place)
+        epoch = self._epochs.get(tp)
         if epoch is None:
             return
         epoch.committed = commit
@@ -388,12 +386,12 @@ class Dispatch:
     def committing(self, commits: Mapping[TopicPartition, tuple[int, str]]) -> None:
         """These commits are on their way; ``committed`` or ``refused`` follows for each."""
         for epoch in self._epochs.values():
-            if epoch.gate is not None and epoch.place in commits:
-                epoch.gate.ask(commits[epoch.place][0])
+            if epoch.gate is not None and epoch.tp in commits:
+                epoch.gate.ask(commits[epoch.tp][0])
 
-    def refused(self, place: TopicPartition) -> None:
+    def refused(self, tp: TopicPartition) -> None:
         """The broker did not accept a commit of this partition, as far as is known."""
-        epoch = self._epochs.get(place)
+        epoch = self._epochs.get(tp)
         if epoch is not None and epoch.gate is not None:
             epoch.gate.refuse()
 
@@ -407,25 +405,25 @@ class Dispatch:
 
         What is not due in a retry topic is left to wait there, but what was due before it has to be finished.
         """
-        return all(_has_reached(epoch, ends.get(epoch.place, 0)) for epoch in self._epochs.values())
+        return all(_has_reached(epoch, ends.get(epoch.tp, 0)) for epoch in self._epochs.values())
 
     def balance(self, now: float) -> tuple[list[Pause], list[Epoch]]:
         """Which partitions to pause and which to resume."""
-        balanced = self._balance.turn(self._epochs.values(), now)
+        balanced = self._backpressure.turn(self._epochs.values(), now)
         self.settled += balanced.given_back
         self._excess -= balanced.freed
         return balanced.pause, balanced.resume
 
-    def rewound(self, place: TopicPartition) -> None:
+    def rewound(self, tp: TopicPartition) -> None:
         """The fetcher went back, so what comes from now on is new."""
-        epoch = self._epochs.get(place)
+        epoch = self._epochs.get(tp)
         if epoch is not None:
             epoch.rewinding = False
 
     def is_current(self, epoch: Epoch) -> bool:
         """Whether what comes of this epoch still counts."""
         # By identity: the partition may be ours again, but in a new epoch that knows nothing of this one.
-        return self._epochs.get(epoch.place) is epoch
+        return self._epochs.get(epoch.tp) is epoch
 
     def _settle(
         self,
@@ -434,7 +432,7 @@ class Dispatch:
         outcomes: Sequence[Outcome],
         *,
         finished: list[AnyRecord],
-        consequences: Consequences,
+        effects: Effects,
         now: float,
     ) -> list[Later]:
         """Sort outcomes into consequences; returns the records that are to be tried again, each with its time."""
@@ -445,13 +443,13 @@ class Dispatch:
                 self._count_finished(1)
                 continue
             offset = self._offset_of(record)
-            tried = Tried(epoch, record, offset, epoch.attempt_at(offset))
+            tried = Attempt(epoch, record, offset, epoch.attempt_at(offset))
             if isinstance(outcome, Done):
                 if outcome.output is None:
                     finished.append(record)
                     self._count_finished(1)
                 else:
-                    self._send(Send(tried, outcome.output), consequences)
+                    self._send(Send(tried, outcome.output), effects)
             elif isinstance(outcome, Held):
                 if epoch.acked.pop(offset, None) is record:
                     finished.append(record)
@@ -461,14 +459,14 @@ class Dispatch:
             elif isinstance(outcome, Skipped):
                 finished.append(record)
                 self._count_finished(1)
-                consequences.skipped.append((tried, outcome.reason))
+                effects.skipped.append((tried, outcome.reason))
             else:
-                delay = self._fail(tried, outcome, consequences)
+                delay = self._fail(tried, outcome, effects)
                 if delay is not None:
                     retries.append((record, now + delay))
         return retries
 
-    def _fail(self, tried: Tried, failure: Failed, consequences: Consequences) -> float | None:
+    def _fail(self, tried: Attempt, failure: Failed, effects: Effects) -> float | None:
         decision = decide(
             failure,
             attempt=tried.attempt,
@@ -479,21 +477,21 @@ class Dispatch:
         if isinstance(decision, TryAgain):
             if failure.wait is None:
                 tried.epoch.failures[tried.offset] = tried.attempt
-                consequences.retried.append((tried, failure, decision.delay))
+                effects.retried.append((tried, failure, decision.delay))
             else:  # no attempt was made, so none is counted
-                consequences.blocked.append((tried, failure, decision.delay))
+                effects.blocked.append((tried, failure, decision.delay))
             return decision.delay
         if isinstance(decision, Postpone) and self._retry_record_of is not None:
             outgoing = self._retry_record_of(tried, failure, decision.delay)
-            self._send(Send(tried, outgoing, failure, decision.delay), consequences)
+            self._send(Send(tried, outgoing, failure, decision.delay), effects)
         elif (
             isinstance(decision, ToDeadLetter)
             and self._dead_letter_of is not None
             and (self._circuit is None or self._circuit.lets_through())
         ):
-            self._send(Send(tried, self._dead_letter_of(tried, failure), failure), consequences)
+            self._send(Send(tried, self._dead_letter_of(tried, failure), failure), effects)
         else:
-            consequences.halted = consequences.halted or (tried, failure)
+            effects.halted = effects.halted or (tried, failure)
         return None
 
     def _count_finished(self, count: int) -> None:
@@ -501,9 +499,9 @@ class Dispatch:
             self._circuit.finished(count)
 
     @staticmethod
-    def _send(send: Send, consequences: Consequences) -> None:
+    def _send(send: Send, effects: Effects) -> None:
         send.tried.epoch.sending += 1
-        consequences.sends.append(send)
+        effects.sends.append(send)
 
 
 def _has_reached(epoch: Epoch, end: int) -> bool:

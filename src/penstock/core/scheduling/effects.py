@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from penstock.core.failures.outcome import Failed, Outcome, Outgoing
+from penstock.core.failures.outcome import Failed, Outcome, ProducerRecord
 from penstock.core.failures.retry_topic import Return
 from penstock.core.scheduling.lanes import AnyRecord, Epoch, Run
 
 
 @dataclass(eq=False, slots=True)
-class Tried:
+class Attempt:
     """A record and the attempt at it that is meant."""
 
     epoch: Epoch
@@ -25,8 +25,8 @@ class Send:
     Its record is finished once the broker has it.
     """
 
-    tried: Tried
-    outgoing: Outgoing
+    tried: Attempt
+    outgoing: ProducerRecord
     failure: Failed | None = None
     delay: float | None = None
 
@@ -48,18 +48,18 @@ class Pause:
 
 
 @dataclass(slots=True)
-class Consequences:
+class Effects:
     """What follows from outcomes, for the dispatcher to carry out. What is skipped is finished too."""
 
     finished: list[tuple[Epoch, list[AnyRecord]]] = field(default_factory=list)
     again: dict[tuple[Epoch, int], int] = field(default_factory=dict)
     """Of what is finished, the attempt that did it, where that was not the first."""
-    skipped: list[tuple[Tried, str]] = field(default_factory=list)
+    skipped: list[tuple[Attempt, str]] = field(default_factory=list)
     sends: list[Send] = field(default_factory=list)
-    retried: list[tuple[Tried, Failed, float]] = field(default_factory=list)
-    blocked: list[tuple[Tried, Failed, float]] = field(default_factory=list)
+    retried: list[tuple[Attempt, Failed, float]] = field(default_factory=list)
+    blocked: list[tuple[Attempt, Failed, float]] = field(default_factory=list)
     """What waits for something that is away; its next attempt has the same number."""
-    halted: tuple[Tried, Failed] | None = None
+    halted: tuple[Attempt, Failed] | None = None
     """What the app must stop at: it has nowhere to go, or the breaker is open."""
 
 

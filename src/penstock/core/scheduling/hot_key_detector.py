@@ -12,7 +12,7 @@ _MANY = 100
 
 
 @dataclass(frozen=True, slots=True)
-class HotLane:
+class BlockingKey:
     """``waiting`` of the ``of`` records that wait at all are in this lane."""
 
     lane: Lane
@@ -21,7 +21,7 @@ class HotLane:
     seconds: float
 
 
-class HotLaneWatch:
+class HotKeyDetector:
     """Only one lane can have more than half; it is told once, and again if it was not so meanwhile."""
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class HotLaneWatch:
         self._since = 0.0
         self._told = False
 
-    def look(self, epochs: Iterable[Epoch], *, has_idle: bool, now: float) -> HotLane | None:
+    def look(self, epochs: Iterable[Epoch], *, has_idle: bool, now: float) -> BlockingKey | None:
         """``has_idle``: whether a worker has nothing to do."""
         if now < self._next_look:
             return None
@@ -44,7 +44,7 @@ class HotLaneWatch:
         if self._told or now - self._since < _SECONDS:
             return None
         self._told = True
-        return HotLane(lane, len(lane.waiting), of, now - self._since)
+        return BlockingKey(lane, len(lane.waiting), of, now - self._since)
 
 
 def _longest(epochs: Iterable[Epoch]) -> tuple[Lane | None, int]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from penstock.core.failures.outcome import Outcome
-from penstock.core.progress.commit_gate import Gate
+from penstock.core.progress.commit_gate import CommitGate
 from penstock.core.progress.offset_map import MAX_BODY_BYTES
 from penstock.core.progress.tracker import Tracker
 from penstock.core.records.record import TopicPartition
@@ -77,7 +77,7 @@ class Epoch:
     ``rewinding``, records still come from before the fetcher went back, and are dropped: they will come again.
     """
 
-    place: TopicPartition
+    tp: TopicPartition
     number: int
     tracker: Tracker
     committed: tuple[int, str] | None  # offset and metadata, as the broker has them
@@ -102,7 +102,7 @@ class Epoch:
     ranges_counted: bool = False  # just so many, since nothing was finished after they were counted
     parked: list[Lane] = field(default_factory=list)  # lanes that wait because the offset map might not fit
     parked_at: int | None = None  # the commit point when the first of them was parked
-    gate: Gate | None = None  # at most once: where records wait until they are committed
+    gate: CommitGate | None = None  # at most once: where records wait until they are committed
     excesses: dict[int, int] = field(default_factory=dict)  # of large values that are unfinished, by offset, in bytes
     excess: int = 0  # of all of these
 

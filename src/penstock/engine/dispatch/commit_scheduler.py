@@ -13,7 +13,7 @@ from penstock.engine.observe.reporter import Reporter
 _SOON_SECONDS = 0.1
 
 
-class DueCommits:
+class CommitScheduler:
     """One commit at a time, so that an older one can never overtake a newer one.
 
     A commit is also how a member that was asleep asks whether it still counts: the broker takes none from others.
@@ -96,14 +96,14 @@ class DueCommits:
         self._watches.commit_answered()
         if not answer.refused and answer.commits == self._confirming:
             self.trust_again()
-        for place, commit in answer.commits.items():
-            reason = answer.refused.get(place)
+        for tp, commit in answer.commits.items():
+            reason = answer.refused.get(tp)
             if reason is None:
-                self._dispatch.committed(place, commit)
-                self._tell.committed(place, commit[0])
+                self._dispatch.committed(tp, commit)
+                self._tell.committed(tp, commit[0])
             else:
-                self._dispatch.refused(place)
-                self._tell.commit_failed(place, commit[0], reason)
+                self._dispatch.refused(tp)
+                self._tell.commit_failed(tp, commit[0], reason)
         if answer.refused:
             self._not_before = self._clock() + _SOON_SECONDS
             if self._after is not None:

@@ -6,23 +6,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
 from queue import Empty
 
-from penstock.app import Handler, Reading, breaker_error, halt_error
+from penstock.app import Handler, RecordAdapter, breaker_error, halt_error
 from penstock.core.failures.breaker import Circuit
 from penstock.core.progress.lease import Lease
 from penstock.core.records.out_of_range import OutOfRange
 from penstock.core.records.record import TopicPartition
-from penstock.core.scheduling.bundle_size import Pace, queued_ahead
+from penstock.core.scheduling.bundle_size import BundleSize, queued_ahead
 from penstock.core.scheduling.dispatch import NOTHING, Dispatch
-from penstock.core.scheduling.effects import Consequences, Result, Send
-from penstock.core.scheduling.hot_key_detector import HotLaneWatch
+from penstock.core.scheduling.effects import Effects, Result, Send
+from penstock.core.scheduling.hot_key_detector import HotKeyDetector
 from penstock.core.scheduling.in_flight import HandedOver, InFlight
 from penstock.core.scheduling.lanes import AnyRecord, Epoch
 from penstock.core.scheduling.work import Work
-from penstock.engine.dispatch.commit_scheduler import DueCommits
-from penstock.engine.dispatch.failed_records import Letters
-from penstock.engine.dispatch.partition_lifecycle import Partitions
+from penstock.engine.dispatch.commit_scheduler import CommitScheduler
+from penstock.engine.dispatch.failed_records import FailedRecords
+from penstock.engine.dispatch.partition_lifecycle import PartitionLifecycle
 from penstock.engine.dispatch.protocols import FetcherSide, OutboxSide, TransactorSide
-from penstock.engine.dispatch.stall_detector import Watch
+from penstock.engine.dispatch.stall_detector import StallDetector
 from penstock.engine.dispatch.thread_messages import (
     Acked,
     AckedBelow,
@@ -32,11 +32,13 @@ from penstock.engine.dispatch.thread_messages import (
     CommitAnswer,
     Commits,
     Delivered,
+    EngineError,
     Fetched,
+    GetProgress,
     Inbox,
     Left,
     Lost,
-    Owned,
+    PartitionState,
     Pause,
     Refused,
     Resume,
@@ -44,15 +46,13 @@ from penstock.engine.dispatch.thread_messages import (
     Rewound,
     StartOver,
     Stop,
-    Survey,
     Suspended,
     ToDispatcher,
-    Trouble,
+    TransactionFailed,
     Undeliverable,
-    Undone,
     Worked,
 )
-from penstock.engine.membership.catch_up import Siblings
+from penstock.engine.membership.catch_up import CatchUp
 from penstock.engine.observe.health import InProgress
 from penstock.engine.observe.member_metrics import Stopwatches
 from penstock.engine.observe.reporter import Reporter
@@ -86,37 +86,37 @@ class Dispatcher:
         inbox: Inbox,
         reporter: Reporter,
         *,
-        reading: Reading,
+        adapter: RecordAdapter,
         lease: Lease,
         until: Mapping[TopicPartition, int] | None,
-        siblings: Siblings | None = None,
+        catch_up: CatchUp | None = None,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
         jitter: Callable[[], float] = random.random,
-        pace: Pace | None = None,
+        bundle_size: BundleSize | None = None,
     ) -> None:
         self._handler = handler
         self._clock = clock
         self._lease = lease
-        self._to_record, self._offset_of = reading.to_record, reading.offset_of
-        self._letters = Letters(handler, reading, wall_clock)
+        self._to_record, self._offset_of = adapter.to_record, adapter.offset_of
+        self._failed_records = FailedRecords(handler, adapter, wall_clock)
         self._circuit = None if handler.breaker is None else Circuit(handler.breaker)
         self._inbox = inbox
         self._tell = reporter
         self._transactor: TransactorSide | None = None
         self._until = None if until is None else dict(until)
-        self._siblings = siblings or Siblings()
+        self._catch_up = catch_up or CatchUp()
         self._dispatch = Dispatch(
             order=handler.order,
             null_keys_in_order=handler.null_keys_in_order,
             concurrency=handler.concurrency + queued_ahead(handler.concurrency),
             batch=handler.batch,
             linger=handler.linger,
-            offset_of=reading.offset_of,
-            key_of=reading.key_of,
+            offset_of=adapter.offset_of,
+            key_of=adapter.key_of,
             in_flight=InFlight(handler.max_in_flight, handler.max_in_flight_bytes),
-            dead_letter_of=self._letters.dead_letter if handler.dead_letter else None,
-            retry_record_of=self._letters.retry_record,
+            dead_letter_of=self._failed_records.dead_letter if handler.dead_letter else None,
+            retry_record_of=self._failed_records.retry_record,
             retry_topics=sorted({topic.seconds for topic in handler.delayed.values()}),
             circuit=self._circuit,
             ahead=handler.is_at_most_once,
@@ -126,16 +126,16 @@ class Dispatcher:
         self._next_progress = clock() + _PROGRESS_SECONDS
         self._next_collection = clock() + _COLLECT_SECONDS
         self._works: set[Work] = set()
-        self._watch = Watch(reading.offset_of, clock())
-        self._hot_lanes = HotLaneWatch()
+        self._stall_detector = StallDetector(adapter.offset_of, clock())
+        self._hot_lanes = HotKeyDetector()
         self.watches = Stopwatches(clock)
         self._results: list[Result] = []
-        self._pace = pace or Pace()
-        self._commits = DueCommits(
+        self._bundle_size = bundle_size or BundleSize()
+        self._commits = CommitScheduler(
             handler, self._dispatch, reporter,
             lease=lease, watches=self.watches, clock=clock, carry=self._carry_commits,
         )  # fmt: skip
-        self._partitions = Partitions(self._dispatch, self._commits, reporter)
+        self._lifecycle = PartitionLifecycle(self._dispatch, self._commits, reporter)
         self._stopping = False
         self._leaving = False
         self._leave_by = inf
@@ -149,35 +149,39 @@ class Dispatcher:
     def health(self) -> tuple[float | None, int, tuple[InProgress, ...]]:
         """Seconds since something was finished, records in flight, what takes longest; read from other threads."""
         in_flight = sum(epoch.tracker.unfinished for epoch in self._dispatch.epochs)
-        return (self._clock() - self._watch.finished_at if in_flight else None), in_flight, self._watch.longest
+        return (
+            (self._clock() - self._stall_detector.finished_at if in_flight else None),
+            in_flight,
+            self._stall_detector.longest,
+        )
 
     @property
     def has_joined(self) -> bool:
         """Whether the group has answered once, be it with nothing; read from other threads."""
-        return self._partitions.assignments > 0
+        return self._lifecycle.assignments > 0
 
     def load(self) -> tuple[int, int, dict[TopicPartition, int]]:
         """Lanes with records, works that workers have or will have, bytes of offset maps; read from other threads."""
         epochs = self._dispatch.epochs
-        maps = {epoch.place: len(known[1]) for epoch in epochs if (known := epoch.committed) is not None}
+        maps = {epoch.tp: len(known[1]) for epoch in epochs if (known := epoch.committed) is not None}
         return sum(len(epoch.lanes) for epoch in epochs), self._dispatch.busy, maps
 
-    def survey(self) -> dict[TopicPartition, Owned]:
+    def survey(self) -> dict[TopicPartition, PartitionState]:
         """What the member owns, and how far that is; from the dispatcher's own thread."""
-        return {epoch.place: _survey(epoch) for epoch in self._dispatch.epochs}
+        return {epoch.tp: _survey(epoch) for epoch in self._dispatch.epochs}
 
     def attach(
         self, fetcher: FetcherSide, workers: Workers, outbox: OutboxSide, transactor: TransactorSide | None = None
     ) -> None:
         """Whom it talks to, from its first turn on; with a ``transactor``, which is the outbox then, exactly-once."""
         self._fetcher, self._workers, self._outbox, self._transactor = fetcher, workers, outbox, transactor
-        self._partitions.attach(fetcher.ask, transactor)
+        self._lifecycle.attach(fetcher.ask, transactor)
 
     def _carry_commits(self, commits: Commits) -> None:
         if self._transactor is None:
-            self._fetcher.ask(Commit(commits, self._partitions.assignments))
+            self._fetcher.ask(Commit(commits, self._lifecycle.assignments))
         else:
-            self._transactor.commit(commits, self._partitions.losses)
+            self._transactor.commit(commits, self._lifecycle.losses)
 
     def run(self) -> None:
         """Until the member has left its group."""
@@ -216,26 +220,26 @@ class Dispatcher:
     def next_due(self) -> float:
         """When else there is something to do without a message: a retry, a batch, the last moment of a revoke."""
         work = self._dispatch.next_due()
-        return min(inf if work is None else work, self._partitions.next_due())
+        return min(inf if work is None else work, self._lifecycle.next_due())
 
     def _take(self, message: ToDispatcher) -> None:  # noqa: C901, PLR0912, PLR0915 - some lines for each kind of message
         match message:
             case Fetched(records, ends, excesses):
-                self._partitions.unheard.difference_update(records, ends)
-                for place, batch in records.items():
-                    if place[0] in self._handler.delayed:
-                        self._deliver_returned(place, batch, excesses.get(place, NOTHING))
+                self._lifecycle.unheard.difference_update(records, ends)
+                for tp, batch in records.items():
+                    if tp[0] in self._handler.delayed:
+                        self._deliver_returned(tp, batch, excesses.get(tp, NOTHING))
                     else:
-                        self._dispatch.deliver(place, batch, excesses.get(place, NOTHING))
+                        self._dispatch.deliver(tp, batch, excesses.get(tp, NOTHING))
                 if excesses:
                     self._dispatch.took(sum(sum(each.values()) for each in excesses.values()))
-                for place, offset in ends.items():
-                    self._dispatch.reach(place, offset)
+                for tp, offset in ends.items():
+                    self._dispatch.reach(tp, offset)
             case Worked(work):
                 self._works.discard(work)
                 self._dispatch.release()
                 attempted = work.attempted
-                self._pace.observe(attempted, work.seconds)
+                self._bundle_size.observe(attempted, work.seconds)
                 self.watches.worked(attempted, work.seconds)
                 self._results.extend(work.collect())
             case Delivered(sends):
@@ -250,26 +254,26 @@ class Dispatcher:
                 self._fail(error)
             case CommitAnswer():
                 self._commits.answered(message)
-            case Assigned(places):
+            case Assigned(tps):
                 self.watches.rebalance_ended()
-                self._siblings.began(places)
-                self._partitions.assigned(message)
+                self._catch_up.began(tps)
+                self._lifecycle.assigned(message)
                 if self._stopping:
-                    self._dispatch.stop_dispatching(places)
+                    self._dispatch.stop_dispatching(tps)
             case OutOfRange():
-                self._partitions.out_of_range(message)
+                self._lifecycle.out_of_range(message)
             case Revoking():
                 self.watches.rebalance_began()
                 deadline = min(self._clock() + self._handler.drain_timeout, self._leave_by)
-                self._partitions.revoking(message, deadline)
+                self._lifecycle.revoking(message, deadline)
                 self._commits.trust_again()
-            case Lost(places):
+            case Lost(tps):
                 self.watches.rebalance_began()
-                self._partitions.lost(places)
+                self._lifecycle.lost(tps)
                 self._commits.trust_again()
-            case Undone(error):
+            case TransactionFailed(error):
                 self._fetcher.ask(StartOver(error))
-            case Trouble(error, fatal):
+            case EngineError(error, fatal):
                 if fatal:
                     self._fail(error)
                 else:
@@ -277,19 +281,19 @@ class Dispatcher:
             case Suspended(seconds):
                 self._tell.suspended(seconds)
                 self._commits.confirm()
-            case Rewound(places):
-                for place in places:
-                    self._dispatch.rewound(place)
-            case Acked(place, offset, record):
-                self._carry_out(self._dispatch.ack(place, offset, record))
+            case Rewound(tps):
+                for tp in tps:
+                    self._dispatch.rewound(tp)
+            case Acked(tp, offset, record):
+                self._carry_out(self._dispatch.ack(tp, offset, record))
             case AckedBelow(offsets):
                 # A handler may ask for it while the outcomes of the records before its own are still with its worker.
                 self._results.extend(result for work in self._works for result in work.collect())
                 self._report()
-                for place, offset in offsets.items():
-                    self._carry_out(self._dispatch.ack_below(place, offset))
+                for tp, offset in offsets.items():
+                    self._carry_out(self._dispatch.ack_below(tp, offset))
                 self._commits.commit_at_once()
-            case Survey(answer):
+            case GetProgress(answer):
                 answer.put(self.survey())
             case Stop(reason):
                 self._stop(reason)
@@ -305,8 +309,8 @@ class Dispatcher:
             self._look_after_works()
         if now <= self._lease.until and not self._outbox.is_full:
             self._hand_out(now)
-        self._balance(now)
-        self._partitions.answer_revokes(now)
+        self._backpressure(now)
+        self._lifecycle.answer_revokes(now)
         if not self._stopping:
             self._begin_anew()
         self._commits.keep_up(now)
@@ -321,42 +325,42 @@ class Dispatcher:
     def _hand_out(self, now: float) -> None:
         # With a breaker nobody knows whether the next dead letter is written, so its lane waits for the decision.
         has_dead_letter, clock = self._handler.dead_letter is not None and self._circuit is None, self._clock
-        bundles = self._dispatch.take(now, self._pace.size)
+        bundles = self._dispatch.take(now, self._bundle_size.size)
         works = [Work(runs, has_dead_letter=has_dead_letter, clock=clock) for runs in bundles]
         if works:
             self._works.update(works)
             self._tell.dispatched(works)
             self._workers.submit(works)
 
-    def _balance(self, now: float) -> None:
+    def _backpressure(self, now: float) -> None:
         paused, resumed = self._dispatch.balance(now)
         if paused:
-            self._fetcher.ask(Pause({pause.epoch.place: pause.rewind_to for pause in paused}))
+            self._fetcher.ask(Pause({pause.epoch.tp: pause.rewind_to for pause in paused}))
         if resumed:
-            self._fetcher.ask(Resume([epoch.place for epoch in resumed]))
+            self._fetcher.ask(Resume([epoch.tp for epoch in resumed]))
         for pause in paused:
             self._tell.paused(pause.epoch)
         for epoch in resumed:
             self._tell.resumed(epoch)
 
     def _begin_anew(self) -> None:
-        for found in self._partitions.begin_anew():
+        for found in self._lifecycle.begin_anew():
             if self._until is not None:
-                self._until[found.place] = min(self._until.get(found.place, 0), found.high)
+                self._until[found.tp] = min(self._until.get(found.tp, 0), found.high)
 
     def _has_caught_up(self, until: Mapping[TopicPartition, int]) -> bool:
-        if not self._partitions.assignments:
+        if not self._lifecycle.assignments:
             # Others of this process may be through with everything before this one gets anything.
-            return bool(until) and self._siblings.have_finished(until)
+            return bool(until) and self._catch_up.have_finished(until)
         # A commit past the end of its log looks like one that has caught up, until the broker says otherwise.
-        if self._partitions.unheard or not self._dispatch.caught_up(until):
+        if self._lifecycle.unheard or not self._dispatch.caught_up(until):
             return False
         # What a transaction holds is not done before it is committed: it may be lost, and done again.
         if self._transactor is not None and (self._commits.is_under_way or self._dispatch.commits()):
             return False
         # A member with nothing to do may still get what another one of this process gives back.
-        self._siblings.finished(epoch.place for epoch in self._dispatch.epochs)
-        return not self._siblings.unfinished
+        self._catch_up.finished(epoch.tp for epoch in self._dispatch.epochs)
+        return not self._catch_up.unfinished
 
     # What workers and the broker report.
 
@@ -368,7 +372,7 @@ class Dispatcher:
                 self._results.extend((run, (), True) for run in work.take_back())
         self._report()
         now, has_idle = self._clock(), self._dispatch.busy < self._handler.concurrency
-        for epoch, record, seconds in self._watch.look(self._works, self._dispatch.settled, now):
+        for epoch, record, seconds in self._stall_detector.look(self._works, self._dispatch.settled, now):
             self._tell.stalled(epoch, record, seconds)
         hot = self._hot_lanes.look(self._dispatch.epochs, has_idle=has_idle, now=now)
         if hot is not None:
@@ -379,11 +383,11 @@ class Dispatcher:
             results, self._results = self._results, []
             self._carry_out(self._dispatch.report(results, self._clock()))
 
-    def _carry_out(self, consequences: Consequences) -> None:
-        self._tell.settled(consequences)
-        self._acknowledge(self._outbox.send(consequences.sends))
-        if consequences.halted is not None:
-            tried, failure = consequences.halted
+    def _carry_out(self, effects: Effects) -> None:
+        self._tell.settled(effects)
+        self._acknowledge(self._outbox.send(effects.sends))
+        if effects.halted is not None:
+            tried, failure = effects.halted
             name, record = self._handler.name, self._to_record(tried.record, tried.attempt)
             if self._circuit is not None and self._circuit.is_open:
                 self._fail(breaker_error(name, record, failure, self._circuit))
@@ -395,14 +399,14 @@ class Dispatcher:
             if self._dispatch.acknowledge(send):
                 self._tell.delivered(send)
 
-    def _deliver_returned(self, place: TopicPartition, batch: Sequence[AnyRecord], excesses: Mapping[int, int]) -> None:
+    def _deliver_returned(self, tp: TopicPartition, batch: Sequence[AnyRecord], excesses: Mapping[int, int]) -> None:
         """Records of a retry topic: their headers say when they are due."""
-        returned = self._letters.read_returned(place, batch)
-        begun = self._dispatch.deliver_returned(place, returned, self._clock(), excesses)
+        returned = self._failed_records.read_returned(tp, batch)
+        begun = self._dispatch.deliver_returned(tp, returned, self._clock(), excesses)
         damaged = [each for each in begun if each.said.problem]
         if damaged:
             offset = self._offset_of(damaged[0].record)
-            self._tell.damaged_headers(place, offset, len(damaged), damaged[0].said.problem)
+            self._tell.damaged_headers(tp, offset, len(damaged), damaged[0].said.problem)
 
     # The end.
 
@@ -416,9 +420,9 @@ class Dispatcher:
             return
         self._stopping = True
         self._tell.stopping(reason)
-        places = [epoch.place for epoch in self._dispatch.epochs]
-        self._dispatch.stop_dispatching(places)
-        self._fetcher.ask(Pause(dict.fromkeys(places)))
+        tps = [epoch.tp for epoch in self._dispatch.epochs]
+        self._dispatch.stop_dispatching(tps)
+        self._fetcher.ask(Pause(dict.fromkeys(tps)))
         self._leave_by = self._clock() + self._handler.drain_timeout
         self._commits.hurry()
 
@@ -436,6 +440,6 @@ class Dispatcher:
             self._fetcher.leave()
 
 
-def _survey(epoch: Epoch) -> Owned:
+def _survey(epoch: Epoch) -> PartitionState:
     committed = None if epoch.committed is None else epoch.committed[0]
-    return Owned(epoch.number, epoch.tracker.position, committed, epoch.tracker.unfinished)
+    return PartitionState(epoch.number, epoch.tracker.position, committed, epoch.tracker.unfinished)

@@ -2,24 +2,24 @@
 
 from collections.abc import Callable, Sequence
 
-from penstock.app import Handler, Reading
+from penstock.app import Handler, RecordAdapter
 from penstock.core.failures.dead_letter import dead_letter
-from penstock.core.failures.outcome import Failed, Outgoing
+from penstock.core.failures.outcome import Failed, ProducerRecord
 from penstock.core.failures.retry_topic import read_return, retry_record
 from penstock.core.records.record import TopicPartition
-from penstock.core.scheduling.effects import Returned, Tried
+from penstock.core.scheduling.effects import Attempt, Returned
 from penstock.core.scheduling.lanes import AnyRecord
 
 
-class Letters:
+class FailedRecords:
     """``clock`` is the wall's: failures are dated for people, and due times must hold in other processes."""
 
-    def __init__(self, handler: Handler, reading: Reading, clock: Callable[[], float]) -> None:
+    def __init__(self, handler: Handler, adapter: RecordAdapter, clock: Callable[[], float]) -> None:
         self._handler = handler
-        self._to_record = reading.to_record
+        self._to_record = adapter.to_record
         self._clock = clock
 
-    def dead_letter(self, tried: Tried, failure: Failed) -> Outgoing:
+    def dead_letter(self, tried: Attempt, failure: Failed) -> ProducerRecord:
         return dead_letter(
             self._to_record(tried.record, tried.attempt),
             failure,
@@ -29,8 +29,8 @@ class Letters:
             now=self._clock(),
         )
 
-    def retry_record(self, tried: Tried, failure: Failed, delay: float) -> Outgoing:
-        here, delayed = tried.epoch.place[0], self._handler.delayed
+    def retry_record(self, tried: Attempt, failure: Failed, delay: float) -> ProducerRecord:
+        here, delayed = tried.epoch.tp[0], self._handler.delayed
         source = delayed[here].source if here in delayed else here
         (topic,) = (each.name for each in delayed.values() if (each.source, each.seconds) == (source, delay))
         return retry_record(
@@ -42,9 +42,9 @@ class Letters:
             due=self._clock() + delay,
         )
 
-    def read_returned(self, place: TopicPartition, batch: Sequence[AnyRecord]) -> list[Returned]:
+    def read_returned(self, tp: TopicPartition, batch: Sequence[AnyRecord]) -> list[Returned]:
         """Records of a retry topic, each with what its headers say about when it is due."""
-        group, longest, now = self._handler.group, self._handler.delayed[place[0]].seconds, self._clock()
+        group, longest, now = self._handler.group, self._handler.delayed[tp[0]].seconds, self._clock()
         return [
             Returned(each, read_return(self._to_record(each, 1).headers, group=group, longest=longest, now=now))
             for each in batch

@@ -9,7 +9,7 @@ from penstock.core.records.out_of_range import OutOfRange
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.dispatch import Dispatch
 from penstock.core.scheduling.lanes import Epoch
-from penstock.engine.dispatch.commit_scheduler import DueCommits
+from penstock.engine.dispatch.commit_scheduler import CommitScheduler
 from penstock.engine.dispatch.protocols import TransactorSide
 from penstock.engine.dispatch.thread_messages import Assigned, Revoking, Seek, ToFetcher
 from penstock.engine.observe.reporter import Reporter
@@ -21,10 +21,10 @@ class _Revoke:
     deadline: float
 
 
-class Partitions:
+class PartitionLifecycle:
     """The epochs of a member, from the first message about one to the last."""
 
-    def __init__(self, dispatch: Dispatch, commits: DueCommits, reporter: Reporter) -> None:
+    def __init__(self, dispatch: Dispatch, commits: CommitScheduler, reporter: Reporter) -> None:
         self._dispatch = dispatch
         self._commits = commits
         self._tell = reporter
@@ -45,38 +45,38 @@ class Partitions:
         self._begin_transactions()
         self.assignments += 1
         self.unheard.update(assigned.committed)
-        for place, commit in assigned.committed.items():
-            known = assigned.finished.get(place, ())
-            if place in assigned.starts or commit is None:
-                offset = assigned.starts.get(place)
-                epoch = self._begin(place, offset, known)
+        for tp, commit in assigned.committed.items():
+            known = assigned.finished.get(tp, ())
+            if tp in assigned.starts or commit is None:
+                offset = assigned.starts.get(tp)
+                epoch = self._begin(tp, offset, known)
             else:
                 offset, metadata = commit
-                finished = joined(self._read_map(place, offset, metadata), known)
-                epoch = self._dispatch.assign(place, offset, metadata, finished)
-                if place in assigned.behind:
+                finished = joined(self._read_map(tp, offset, metadata), known)
+                epoch = self._dispatch.assign(tp, offset, metadata, finished)
+                if tp in assigned.behind:
                     epoch.committed = None  # so that it is committed even if nothing new comes
-            if place in assigned.forced:
+            if tp in assigned.forced:
                 self._tell.forced(epoch, offset, None if commit is None else commit[0])
             self._tell.assigned(epoch, offset)
 
-    def lost(self, places: Iterable[TopicPartition]) -> None:
+    def lost(self, tps: Iterable[TopicPartition]) -> None:
         """They are somebody else's already, so nothing of them counts any more."""
         self.losses += 1
-        for epoch in self._close(places):
+        for epoch in self._close(tps):
             self._tell.lost(epoch)
         self._begin_transactions()
 
     def revoking(self, request: Revoking, deadline: float) -> None:
         """Asked for; answered when what is in progress is through, or at the deadline."""
-        self._dispatch.stop_dispatching(request.places)
+        self._dispatch.stop_dispatching(request.tps)
         self._revokes.append(_Revoke(request, deadline))
 
     def answer_revokes(self, now: float) -> None:
         """A revoke that is drained, or has waited long enough, gets its last commit points and ends its epochs."""
         for revoke in [*self._revokes]:
-            places = set(revoke.request.places)
-            ours = [epoch for epoch in self._dispatch.epochs if epoch.place in places]
+            tps = set(revoke.request.tps)
+            ours = [epoch for epoch in self._dispatch.epochs if epoch.tp in tps]
             if now < revoke.deadline and not all(epoch.drained for epoch in ours):
                 continue
             if self._transactor is not None and self._commits.is_under_way:
@@ -85,22 +85,22 @@ class Partitions:
             if self._transactor is not None:
                 # A transaction holds what came of all partitions, so the commits of all go with it.
                 self._commits.send(commits)
-            for epoch in self._close(places):
+            for epoch in self._close(tps):
                 self._tell.revoked(epoch)
             self._revokes.remove(revoke)
-            revoke.request.answer.put({place: commit for place, commit in commits.items() if place in places})
+            revoke.request.answer.put({tp: commit for tp, commit in commits.items() if tp in tps})
 
     def out_of_range(self, found: OutOfRange) -> None:
-        epoch = next((epoch for epoch in self._dispatch.epochs if epoch.place == found.place), None)
+        epoch = next((epoch for epoch in self._dispatch.epochs if epoch.tp == found.tp), None)
         # One that is on its way back meets the same end of the log there, and reports again.
         if epoch is None or epoch.rewinding:
             return
         if found.moved_to < found.offset:
-            self._set_back[found.place] = found
+            self._set_back[found.tp] = found
             return
         self._tell.out_of_range(found)
-        self._dispatch.reach(found.place, found.moved_to)
-        self._ask(Seek({found.place: found.moved_to}))
+        self._dispatch.reach(found.tp, found.moved_to)
+        self._ask(Seek({found.tp: found.moved_to}))
 
     def begin_anew(self) -> list[OutOfRange]:
         """Offsets start again in a log that was made anew, so the old epoch ends; first, what it delivered finishes.
@@ -109,19 +109,19 @@ class Partitions:
         """
         if not self._set_back:
             return []
-        through = {epoch.place for epoch in self._dispatch.epochs if not epoch.tracker.unfinished and epoch.drained}
-        begun = [found for place, found in self._set_back.items() if place in through]
+        through = {epoch.tp for epoch in self._dispatch.epochs if not epoch.tracker.unfinished and epoch.drained}
+        begun = [found for tp, found in self._set_back.items() if tp in through]
         for found in begun:
-            for epoch in self._close([found.place]):
+            for epoch in self._close([found.tp]):
                 self._tell.revoked(epoch)
             self._tell.out_of_range(found)
-            self._tell.assigned(self._begin(found.place, found.moved_to), found.moved_to)
-            self._ask(Seek({found.place: found.moved_to}, anew=True))
+            self._tell.assigned(self._begin(found.tp, found.moved_to), found.moved_to)
+            self._ask(Seek({found.tp: found.moved_to}, anew=True))
         return begun
 
-    def _begin(self, place: TopicPartition, offset: int | None, finished: Sequence[Range] = ()) -> Epoch:
+    def _begin(self, tp: TopicPartition, offset: int | None, finished: Sequence[Range] = ()) -> Epoch:
         """An epoch of which nothing is committed, or nothing that counts: its first commit says where it stands."""
-        epoch = self._dispatch.assign(place, offset, "", joined(finished))
+        epoch = self._dispatch.assign(tp, offset, "", joined(finished))
         epoch.committed = None
         return epoch
 
@@ -130,16 +130,16 @@ class Partitions:
         if self._transactor is not None and not self._dispatch.epochs:
             self._transactor.reset()
 
-    def _close(self, places: Iterable[TopicPartition]) -> list[Epoch]:
-        places = list(places)
-        self.unheard.difference_update(places)
-        for place in places:
-            self._set_back.pop(place, None)
-        return self._dispatch.close(places)
+    def _close(self, tps: Iterable[TopicPartition]) -> list[Epoch]:
+        tps = list(tps)
+        self.unheard.difference_update(tps)
+        for tp in tps:
+            self._set_back.pop(tp, None)
+        return self._dispatch.close(tps)
 
-    def _read_map(self, place: TopicPartition, offset: int, metadata: str) -> list[Range]:
+    def _read_map(self, tp: TopicPartition, offset: int, metadata: str) -> list[Range]:
         try:
             return decode(offset, metadata)
         except UnreadableMapError as error:
-            self._tell.ignored_metadata(place, offset, str(error))
+            self._tell.ignored_metadata(tp, offset, str(error))
             return []

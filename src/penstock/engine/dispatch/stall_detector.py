@@ -11,7 +11,7 @@ _STALLED_SECONDS = 60.0
 _LONGEST_SHOWN = 5
 
 
-class Watch:
+class StallDetector:
     """The dispatcher looks now and then; ``finished_at`` and ``longest`` are read from other threads."""
 
     def __init__(self, offset_of: Callable[[AnyRecord], int], now: float) -> None:
@@ -27,7 +27,7 @@ class Watch:
         at = [(work, current) for work in works if (current := work.current(now)) is not None]
         at.sort(key=lambda each: -each[1][2])
         self.longest = tuple(
-            InProgress(*run.epoch.place, self._offset_of(record), round(seconds, 3))
+            InProgress(*run.epoch.tp, self._offset_of(record), round(seconds, 3))
             for _, (run, record, seconds) in at[:_LONGEST_SHOWN]
         )
         stalled = []

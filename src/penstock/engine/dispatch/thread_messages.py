@@ -49,7 +49,7 @@ class Assigned:
 class Revoking:
     """Partitions to give back. The answer, once their work is drained, is what to commit for them."""
 
-    places: Sequence[TopicPartition]
+    tps: Sequence[TopicPartition]
     answer: "SimpleQueue[Commits]"
 
 
@@ -57,7 +57,7 @@ class Revoking:
 class Lost:
     """Partitions that somebody else may own already."""
 
-    places: Sequence[TopicPartition]
+    tps: Sequence[TopicPartition]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +106,14 @@ class CommitAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Undone:
+class TransactionFailed:
     """A transaction is lost, so what was done since the one before does not count."""
 
     error: PenstockError
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class EngineError:
     """A problem outside of handlers; a fatal one stops the member."""
 
     error: PenstockError
@@ -124,7 +124,7 @@ class Trouble:
 class Rewound:
     """What is fetched of these partitions from now on comes from where they were sent back to."""
 
-    places: Sequence[TopicPartition]
+    tps: Sequence[TopicPartition]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class Suspended:
 class Acked:
     """The user says that this record is finished."""
 
-    place: TopicPartition
+    tp: TopicPartition
     offset: int
     record: AnyRecord
 
@@ -151,7 +151,7 @@ class AckedBelow:
 
 
 @dataclass(frozen=True, slots=True)
-class Owned:
+class PartitionState:
     """How far an owned partition is; see ``PartitionProgress``."""
 
     epoch: int
@@ -161,10 +161,10 @@ class Owned:
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class GetProgress:
     """Somebody asks what is owned, and how far it is."""
 
-    answer: "SimpleQueue[dict[TopicPartition, Owned]]"
+    answer: "SimpleQueue[dict[TopicPartition, PartitionState]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,13 +191,13 @@ ToDispatcher = (
     | Refused
     | Undeliverable
     | CommitAnswer
-    | Undone
-    | Trouble
+    | TransactionFailed
+    | EngineError
     | Rewound
     | Suspended
     | Acked
     | AckedBelow
-    | Survey
+    | GetProgress
     | Left
     | Stop
 )
@@ -218,12 +218,12 @@ class Commit:
 class Pause:
     """Stop fetching these, and go back to the offset where one is given, which is answered with Rewound."""
 
-    places: Mapping[TopicPartition, int | None]
+    tps: Mapping[TopicPartition, int | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    places: Sequence[TopicPartition]
+    tps: Sequence[TopicPartition]
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +238,7 @@ class Seek:
 class Renew:
     """The topics of these partitions were made anew, and what was fetched last belongs to logs that are gone."""
 
-    places: Sequence[TopicPartition]
+    tps: Sequence[TopicPartition]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from penstock.app import Handler
-from penstock.core.records.record import TopicPartition as Place
+from penstock.core.records.record import TopicPartition
 from penstock.engine.dispatch.thread_messages import Commits
 from penstock.errors import PenstockError
 from penstock.kafka.admin.cluster import NO_COORDINATOR_YET
@@ -54,7 +55,7 @@ class CommitConnection:
         network: Any,
         *,
         identity: Callable[[str, str, int, str | None], Any],
-        answered: Callable[[Commits, Mapping[Place, str]], None],
+        answered: Callable[[Commits, Mapping[TopicPartition, str]], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._consumer = consumer
@@ -80,7 +81,7 @@ class CommitConnection:
         """To a commit that the client made in the background."""
         self._client_owes = max(0, self._client_owes - 1)
 
-    def commit(self, *, offsets: Sequence[TopicPartition], asynchronous: bool) -> Sequence[TopicPartition]:
+    def commit(self, *, offsets: Sequence[KafkaTopicPartition], asynchronous: bool) -> Sequence[KafkaTopicPartition]:
         """As the client's own."""
         if self._client_owes or self._clock() < self._failed + _CLIENT_SECONDS:
             return self._commit_by_client(offsets, asynchronous=asynchronous)
@@ -106,32 +107,34 @@ class CommitConnection:
             raise KafkaException(KafkaError(code))
         return offsets
 
-    def _commit_by_client(self, offsets: Sequence[TopicPartition], *, asynchronous: bool) -> Sequence[TopicPartition]:
+    def _commit_by_client(
+        self, offsets: Sequence[KafkaTopicPartition], *, asynchronous: bool
+    ) -> Sequence[KafkaTopicPartition]:
         done = self._consumer.commit(offsets=offsets, asynchronous=asynchronous)
         self._client_owes += asynchronous
         return done or offsets
 
-    def _has_no_coordinator(self, refused: Mapping[Place, int]) -> bool:
+    def _has_no_coordinator(self, refused: Mapping[TopicPartition, int]) -> bool:
         """Whether the coordinator has moved. Then the Kafka client commits: it finds the new coordinator itself."""
         if NO_COORDINATOR_YET.isdisjoint(refused.values()):
             return False
         self._failed = self._clock()
         return True
 
-    def _on_answer(self, commits: Commits, answer: dict[Place, int] | KafkaException) -> None:
+    def _on_answer(self, commits: Commits, answer: dict[TopicPartition, int] | KafkaException) -> None:
         """On the connection's thread."""
         if isinstance(answer, KafkaException):
             self._failed = self._clock()
             refused = dict.fromkeys(commits, answer.args[0].str())
         else:
             self._has_no_coordinator(answer)
-            refused = {place: commit_refusal(KafkaError(code), is_member=True) for place, code in answer.items()}
+            refused = {tp: commit_refusal(KafkaError(code), is_member=True) for tp, code in answer.items()}
         self._idle.set()
         self._answered(commits, refused)
 
 
 def open_commit_connection(
-    handler: Handler, consumer: Any, brokers: str, *, answered: Callable[[Commits, Mapping[Place, str]], None]
+    handler: Handler, consumer: Any, brokers: str, *, answered: Callable[[Commits, Mapping[TopicPartition, str]], None]
 ) -> CommitConnection | None:
     """None where the member's commits wait for nobody, or kafka-python is missing or cannot connect."""
     waits_for_joins = handler.protocol == "classic" and handler.cooperates and not handler.is_open

@@ -6,11 +6,12 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import TopicPartition as KafkaTopicPartition
 
-from penstock.core.records.record import TopicPartition as Place
+from penstock.core.records.record import TopicPartition
 from penstock.engine.dispatch.thread_messages import Commit, CommitAnswer, Commits, Inbox
-from penstock.engine.fetch.store_session import Keeper
+from penstock.engine.fetch.store_session import StoreSession
 from penstock.engine.produce.transactor import Transactor
 from penstock.kafka.errors import commit_refusal
 
@@ -28,10 +29,10 @@ class _Saving:
 
     commits: Commits
     assignments: int
-    refused: Future[dict[Place, str]]
+    refused: Future[dict[TopicPartition, str]]
 
 
-class Committer:
+class CommitSender:
     """The dispatcher asks for one commit at a time, and gets an answer to each, come what may.
 
     With a ``transactor`` the commits are its own, and it only has to be told as whom. Commits ``ahead`` of the records
@@ -47,36 +48,36 @@ class Committer:
         transactor: Transactor | None = None,
         *,
         ahead: bool = False,
-        keeper: Keeper | None = None,
+        store_session: StoreSession | None = None,
         is_member: bool = True,
     ) -> None:
         self._inbox = inbox
         self._is_member = is_member
-        self._keeper = keeper
+        self._store_session = store_session
         self._saving: _Saving | None = None
-        self._not_kept: dict[Place, tuple[tuple[int, str], str]] = {}
+        self._not_kept: dict[TopicPartition, tuple[tuple[int, str], str]] = {}
         self.ahead = ahead
         self._transactor = transactor
         self._under_way: Commits = {}
         self._assignments = 0
-        self._since: dict[Place, int] = {}  # which assignment each owned partition came with
+        self._since: dict[TopicPartition, int] = {}  # which assignment each owned partition came with
 
-    def assigned(self, places: Iterable[Place]) -> None:
+    def assigned(self, tps: Iterable[TopicPartition]) -> None:
         """These are ours, by an Assigned that is on its way to the dispatcher."""
         self._assignments += 1
-        self._since.update(dict.fromkeys(places, self._assignments))
+        self._since.update(dict.fromkeys(tps, self._assignments))
 
     def lost(self) -> None:
         """As told by a Lost that is on its way to the dispatcher."""
         if self._transactor is not None:
             self._transactor.lost()
 
-    def gone(self, places: Iterable[Place]) -> None:
-        places = [*places]
-        for place in places:
-            self._since.pop(place, None)
-        if self._keeper is not None:
-            self._keeper.gone(places)
+    def gone(self, tps: Iterable[TopicPartition]) -> None:
+        tps = [*tps]
+        for tp in tps:
+            self._since.pop(tp, None)
+        if self._store_session is not None:
+            self._store_session.gone(tps)
 
     def attend(self, member: Any) -> None:
         """Between two polls: carry on with what the transactor or the keeper has got to."""
@@ -99,14 +100,14 @@ class Committer:
             self._inbox.put(CommitAnswer({}, {}))
             return
         self._under_way = commits
-        if self._keeper is None:
+        if self._store_session is None:
             self._send(consumer, commits, wait=wait)
         else:
-            self._saving = _Saving(commits, asked.assignments, self._keeper.start_saving(commits))
+            self._saving = _Saving(commits, asked.assignments, self._store_session.start_saving(commits))
 
     def _still_ours(self, commits: Commits, assignments: int) -> Commits:
         never = self._assignments + 1
-        return {place: at for place, at in commits.items() if self._since.get(place, never) <= assignments}
+        return {tp: at for tp, at in commits.items() if self._since.get(tp, never) <= assignments}
 
     def _finish_saving(self, consumer: Any) -> None:
         """What was saved goes on to Kafka; waits for the save, where that goes on."""
@@ -128,7 +129,7 @@ class Committer:
         except KafkaException as error:
             self.abandon(self._why(error.args[0]))
 
-    def on_commit(self, error: KafkaError | None, partitions: Sequence[TopicPartition]) -> None:
+    def on_commit(self, error: KafkaError | None, partitions: Sequence[KafkaTopicPartition]) -> None:
         """The client's callback."""
         refused = {}
         for each in partitions:
@@ -138,21 +139,21 @@ class Committer:
         commits = {(each.topic, each.partition): (each.offset, each.metadata or "") for each in partitions}
         self.answered(commits, refused)
 
-    def answered(self, commits: Commits, refused: Mapping[Place, str]) -> None:
+    def answered(self, commits: Commits, refused: Mapping[TopicPartition, str]) -> None:
         """With the reasons for what was refused.
 
         On the fetcher's thread, or on that of a CommitConnection: the dispatcher asks for no other commit before this.
         """
         commits, refused = dict(commits), dict(refused)
-        for place, (commit, why) in self._not_kept.items():
-            commits[place], refused[place] = commit, why
+        for tp, (commit, why) in self._not_kept.items():
+            commits[tp], refused[tp] = commit, why
         self._under_way, self._not_kept = {}, {}
         self._inbox.put(CommitAnswer(commits, refused))
 
-    def _note_refusals(self, commits: Commits, refused: Mapping[Place, str]) -> Commits:
+    def _note_refusals(self, commits: Commits, refused: Mapping[TopicPartition, str]) -> Commits:
         """Those that may go on to Kafka; why the others may not is a part of the next answer."""
-        self._not_kept = {place: (commits[place], reason) for place, reason in refused.items()}
-        return {place: commit for place, commit in commits.items() if place not in refused}
+        self._not_kept = {tp: (commits[tp], reason) for tp, reason in refused.items()}
+        return {tp: commit for tp, commit in commits.items() if tp not in refused}
 
     def abandon(self, reason: str) -> None:
         """No answer will come to what is under way."""
@@ -175,8 +176,8 @@ class Committer:
         self._finish_saving(consumer)
         if not commits:
             return
-        if self._keeper is not None:
-            commits = self._note_refusals(commits, self._keeper.start_saving(commits).result())
+        if self._store_session is not None:
+            commits = self._note_refusals(commits, self._store_session.start_saving(commits).result())
         if not commits:
             self.on_commit(None, [])
             return
@@ -204,5 +205,5 @@ class Committer:
             time.sleep(_TRANSACTION_CHECK_SECONDS)
 
 
-def _to_commit(commits: Commits) -> list[TopicPartition]:
-    return [TopicPartition(*place, offset, metadata) for place, (offset, metadata) in commits.items()]
+def _to_commit(commits: Commits) -> list[KafkaTopicPartition]:
+    return [KafkaTopicPartition(*tp, offset, metadata) for tp, (offset, metadata) in commits.items()]

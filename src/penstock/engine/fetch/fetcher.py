@@ -7,14 +7,16 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from penstock.app import Handler
 from penstock.core.progress.lease import Lease
-from penstock.core.records.record import TopicPartition as Place
+from penstock.core.records.record import TopicPartition
 from penstock.core.reports.rebalance import Rebalance
 from penstock.engine.dispatch.thread_messages import (
     Commit,
+    EngineError,
     Inbox,
     Left,
     Pause,
@@ -25,15 +27,14 @@ from penstock.engine.dispatch.thread_messages import (
     StartOver,
     Suspended,
     ToFetcher,
-    Trouble,
 )
 from penstock.engine.fetch.commit_connection import CommitConnection, open_commit_connection
-from penstock.engine.fetch.commit_sender import Committer
-from penstock.engine.fetch.drain_fetcher import Relief
+from penstock.engine.fetch.commit_sender import CommitSender
+from penstock.engine.fetch.drain_fetcher import DrainFetcher
 from penstock.engine.fetch.owned_consumer import OwnedConsumer
-from penstock.engine.fetch.record_poller import InFlightRoom, Intake, place_of
+from penstock.engine.fetch.record_poller import InFlightRoom, RecordPoller, tp_of
 from penstock.engine.fetch.start_positions import FirstTimes, find_new_position
-from penstock.engine.fetch.store_session import Keeper
+from penstock.engine.fetch.store_session import StoreSession
 from penstock.engine.membership.native_membership import Membership
 from penstock.engine.produce.transactor import Transactor
 from penstock.errors import PenstockError, ServerError, StoreError, TopicError
@@ -79,7 +80,7 @@ class Fetcher:
         first_times: FirstTimes | None = None,
         number: int = 0,
         transactor: Transactor | None = None,
-        keeper: Keeper | None = None,
+        store_session: StoreSession | None = None,
         tell: Callable[[Rebalance], None] | None = None,
     ) -> None:
         self._handler = handler
@@ -96,12 +97,16 @@ class Fetcher:
         self._ended = False  # in a way that the dispatcher knows of
         self._member_id: str | None = None
         self._commit_connection: CommitConnection | None = None
-        self._intake = Intake(handler, inbox, in_flight_room=in_flight_room, meanwhile=self._meanwhile)
+        self._poller = RecordPoller(handler, inbox, in_flight_room=in_flight_room, meanwhile=self._meanwhile)
         self._rebuild_seconds = _FIRST_REBUILD_SECONDS
-        self._committer = Committer(
-            inbox, transactor, ahead=handler.is_at_most_once, keeper=keeper, is_member=not handler.partitions
+        self._commit_sender = CommitSender(
+            inbox,
+            transactor,
+            ahead=handler.is_at_most_once,
+            store_session=store_session,
+            is_member=not handler.partitions,
         )
-        self._keeper = keeper
+        self._store_session = store_session
         # Made here, so that a setting that the client refuses is known before anything starts.
         self._consumer = self._make_consumer()
         self._thread = threading.Thread(target=self._run, name=f"{handler.name}-fetcher", daemon=True)
@@ -154,18 +159,18 @@ class Fetcher:
             if not self._ended:
                 # The client raises things that are no exceptions; an end by one of them must not look like a clean one.
                 problem = f"The thread that fetches for handler {self._handler.name} broke down."
-                self._inbox.put(Trouble(ServerError(problem, hint="Nothing was lost: start again."), fatal=True))
+                self._inbox.put(EngineError(ServerError(problem, hint="Nothing was lost: start again."), fatal=True))
             self._inbox.put(Left())
 
     def _consume(self) -> None:
         """With one consumer, until it is to leave; raises where that consumer is of no more use."""
         self._consumer.adopt()
         self._commit_connection = open_commit_connection(
-            self._handler, self._consumer, self._brokers, answered=self._committer.answered
+            self._handler, self._consumer, self._brokers, answered=self._commit_sender.answered
         )
         self._membership = self._make_membership()
-        self._flow = self._membership.flow
-        self._intake.begin(self._consumer, self._flow, Relief(self._make_relief))
+        self._positions = self._membership.positions
+        self._poller.begin(self._consumer, self._positions, DrainFetcher(self._make_relief))
         try:
             self._membership.join()
             if self._handler.protocol == "consumer":
@@ -173,7 +178,7 @@ class Fetcher:
             while not self._closing.is_set():
                 self._carry_out_commands()
                 self._membership.attend()
-                self._flow.unstick()
+                self._positions.unstick()
                 self._fetch()
             self._membership.leave()
         except (KafkaException, StartOverError, StoreError):
@@ -182,15 +187,15 @@ class Fetcher:
             self._membership.break_off()
             raise
         finally:
-            self._intake.end()
+            self._poller.end()
             if self._commit_connection is not None:
                 self._commit_connection.close()
 
     def _make_membership(self) -> Membership:
         parts: dict[str, Any] = {
-            "committer": self._committer,
+            "committer": self._commit_sender,
             "first_times": self._first_times,
-            "keeper": self._keeper,
+            "keeper": self._store_session,
             "stay_awake": self._stay_awake,
             "tell": self._tell,
         }
@@ -200,28 +205,28 @@ class Fetcher:
                 membership.commits_as = self._commit_connection
             return membership
         # Imported here because it needs a library that nobody else does.
-        from penstock.engine.membership.self_managed_membership import OpenMembership  # noqa: PLC0415
+        from penstock.engine.membership.self_managed_membership import SelfManagedMembership  # noqa: PLC0415
 
-        return OpenMembership(
+        return SelfManagedMembership(
             self._handler, self._inbox, self._consumer, number=self._number, brokers=self._brokers, **parts
         )
 
-    def _stay_awake(self, going: Sequence[Place]) -> None:
+    def _stay_awake(self, going: Sequence[TopicPartition]) -> None:
         """While a revoke of these drains."""
         self._renew_lease()
-        self._intake.relieve(going)
-        self._committer.authorize(self._membership.commits_as)
+        self._poller.relieve(going)
+        self._commit_sender.authorize(self._membership.commits_as)
         # What is finished meanwhile would be repeated after a kill, and what is committed ahead waits for its commit.
         self._carry_out_commits()
 
     def _break_off(self, error: KafkaException | StartOverError | StoreError) -> None:
         """Let go of the consumer and all that it owned; raises where a new one would fare no better."""
         self._membership.break_off()
-        self._committer.abandon("the consumer broke before the broker answered")
+        self._commit_sender.abandon("the consumer broke before the broker answered")
         while not self._commands.empty():
             command = self._commands.get_nowait()
             if isinstance(command, Commit):
-                self._committer.refuse(command.commits, "the consumer broke before it was sent")
+                self._commit_sender.refuse(command.commits, "the consumer broke before it was sent")
         inner = kafka_error(error)
         if inner is not None and _FENCED in inner.str():
             raise ServerError(
@@ -261,11 +266,11 @@ class Fetcher:
         settings = {**buffer_settings(handler), **handler.named_settings}
         return make_consumer(self._brokers, handler.group, settings=settings, member=member, reset="error")
 
-    def _on_commit(self, error: KafkaError | None, partitions: Sequence[TopicPartition]) -> None:
+    def _on_commit(self, error: KafkaError | None, partitions: Sequence[KafkaTopicPartition]) -> None:
         """The client's callback."""
         if self._commit_connection is not None:
             self._commit_connection.client_answered()
-        self._committer.on_commit(error, partitions)
+        self._commit_sender.on_commit(error, partitions)
 
     def _on_statistics(self, text: str) -> None:
         """The client's callback."""
@@ -274,9 +279,9 @@ class Fetcher:
     # Fetching.
 
     def _fetch(self) -> None:
-        messages = self._intake.poll()
+        messages = self._poller.poll()
         self._renew_lease()
-        troubles = self._intake.take(messages)
+        troubles = self._poller.take(messages)
         if len(troubles) < len(messages):
             self._rebuild_seconds = _FIRST_REBUILD_SECONDS
         # Told last: what came before a trouble counts before it.
@@ -301,7 +306,7 @@ class Fetcher:
     # Commands.
 
     def _carry_out_commands(self) -> None:
-        self._committer.attend(self._membership.commits_as)
+        self._commit_sender.attend(self._membership.commits_as)
         while True:
             try:
                 command = self._commands.get_nowait()
@@ -309,15 +314,15 @@ class Fetcher:
                 return
             match command:
                 case Commit():
-                    self._committer.commit(self._membership.commits_as, command)
+                    self._commit_sender.commit(self._membership.commits_as, command)
                 case Pause():
                     self._pause(command)
-                case Resume(places):
-                    self._flow.speed_up(places)
+                case Resume(tps):
+                    self._positions.speed_up(tps)
                 case Seek():
                     self._seek(command)
-                case Renew(places):
-                    self._renew(places)
+                case Renew(tps):
+                    self._renew(tps)
                 case StartOver(error):
                     self._start_over(error)
 
@@ -334,36 +339,36 @@ class Fetcher:
             while True:
                 command = self._commands.get_nowait()
                 if isinstance(command, Commit):
-                    self._committer.commit(self._membership.commits_as, command, wait=True)
+                    self._commit_sender.commit(self._membership.commits_as, command, wait=True)
                 else:
                     others.append(command)
         for command in others:
             self._commands.put(command)
 
     def _seek(self, command: Seek) -> None:
-        if command.anew and self._keeper is not None:
-            self._keeper.forget(command.offsets)
-        self._flow.speed_up(command.offsets)
-        for place, offset in command.offsets.items():
-            self._flow.go_on(place, offset)
+        if command.anew and self._store_session is not None:
+            self._store_session.forget(command.offsets)
+        self._positions.speed_up(command.offsets)
+        for tp, offset in command.offsets.items():
+            self._positions.go_on(tp, offset)
 
     def _pause(self, command: Pause) -> None:
-        self._flow.slow_down(command.places)
+        self._positions.slow_down(command.tps)
         # A partition may have been revoked since the dispatcher asked.
-        owned = self._flow.owned
-        rewinds = {p: offset for p, offset in command.places.items() if offset is not None and p in owned}
-        for place, offset in rewinds.items():
-            self._flow.go_back(place, offset)
+        owned = self._positions.owned
+        rewinds = {p: offset for p, offset in command.tps.items() if offset is not None and p in owned}
+        for tp, offset in rewinds.items():
+            self._positions.go_back(tp, offset)
         self._inbox.put(Rewound(list(rewinds)))
 
-    def _renew(self, places: Sequence[Place]) -> None:
+    def _renew(self, tps: Sequence[TopicPartition]) -> None:
         """What the client would only notice where the new log is still shorter than the old one was."""
-        for place in self._flow.owned.intersection(places):
-            position = self._flow.position(place)
+        for tp in self._positions.owned.intersection(tps):
+            position = self._positions.position(tp)
             if position > 0:
                 # Nothing more may come until the dispatcher is through with the old log, and says Seek.
-                self._flow.slow_down([place])
-                self._inbox.put(find_new_position(self._consumer, self._handler, place, position))
+                self._positions.slow_down([tp])
+                self._inbox.put(find_new_position(self._consumer, self._handler, tp, position))
 
     # Trouble.
 
@@ -373,12 +378,12 @@ class Fetcher:
 
     def _on_trouble(self, message: Message) -> None:
         """Trouble in place of a record."""
-        error, place = message.error(), place_of(message)
+        error, tp = message.error(), tp_of(message)
         if error is None:
             return
         if error.code() in _OUT_OF_RANGE_CODES:
-            if place in self._flow.owned:
-                self._inbox.put(find_new_position(self._consumer, self._handler, place, message.offset() or 0))
+            if tp in self._positions.owned:
+                self._inbox.put(find_new_position(self._consumer, self._handler, tp, message.offset() or 0))
         elif error.fatal() or error.code() == KafkaError._FATAL:  # noqa: SLF001
             raise KafkaException(error)
         else:
@@ -396,7 +401,7 @@ class Fetcher:
                 f"A topic that the app consumes is gone, most likely deleted: {error.problem}",
                 hint="Once it is recreated, its new records are consumed from where start= says.",
             )
-        self._inbox.put(Trouble(error, fatal=fatal))
+        self._inbox.put(EngineError(error, fatal=fatal))
 
 
 def _is_final(error: KafkaError) -> bool:

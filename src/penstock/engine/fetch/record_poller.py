@@ -8,11 +8,11 @@ from typing import Any, Protocol
 from confluent_kafka import KafkaError, Message
 
 from penstock.app import Handler
-from penstock.core.records.record import TopicPartition as Place
+from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.in_flight import HandedOver, InFlight
 from penstock.engine.dispatch.thread_messages import Fetched, Inbox
-from penstock.engine.fetch.drain_fetcher import Relief
-from penstock.engine.fetch.fetch_positions import Flow
+from penstock.engine.fetch.drain_fetcher import DrainFetcher
+from penstock.engine.fetch.fetch_positions import FetchPositions
 
 # How long a poll waits for a first record; commands to the fetcher wait as long.
 _POLL_SECONDS = 0.05
@@ -27,7 +27,7 @@ class InFlightRoom(Protocol):
     def __call__(self, delivered: HandedOver, *, much: bool = False) -> int: ...
 
 
-class Intake:
+class RecordPoller:
     """Of one consumer after the other, on the fetcher's thread.
 
     ``in_flight_room`` tells how many more records may be delivered now, given what was. A poll asks for no more, so the
@@ -54,43 +54,43 @@ class Intake:
         topics = {topic for topic, _ in handler.partitions} if handler.partitions else {*handler.consumed_topics}
         self._only_topic = topics.pop() if len(topics) == 1 else None
 
-    def begin(self, consumer: Any, flow: Flow, relief: Relief) -> None:
+    def begin(self, consumer: Any, positions: FetchPositions, drain_fetcher: DrainFetcher) -> None:
         """With this consumer from now on."""
         self._consumer = consumer
-        self._flow = flow
-        self._relief = relief
+        self._positions = positions
+        self._drain_fetcher = drain_fetcher
 
     def end(self) -> None:
-        self._relief.end()
+        self._drain_fetcher.end()
 
     def poll(self) -> list[Message]:
         room = self._room()
-        self._flow.hold(everything=room == 0)
+        self._positions.hold(everything=room == 0)
         # What is there already first; a call that asks for many waits until it has them all.
         messages = self._ask(room, 0) if room else []
         return messages or self._ask(1, _POLL_SECONDS)
 
     def take(self, messages: list[Message]) -> list[Message]:
         """Hand over what a poll brought; returns what came in place of records, but for ends of logs."""
-        self._relief.end()
-        ends: dict[Place, int] = {}
+        self._drain_fetcher.end()
+        ends: dict[TopicPartition, int] = {}
         troubles: list[Message] = []
-        if self._relief.overtaken:
+        if self._drain_fetcher.overtaken:
             messages = [message for message in messages if not self._is_known(message)]
         if any(map(Message.error, messages)):
             messages = _without_errors(messages, ends, troubles)
         self._hand_over(messages, ends)
         return troubles
 
-    def relieve(self, going: Sequence[Place]) -> None:
+    def relieve(self, going: Sequence[TopicPartition]) -> None:
         """Hand over more of what stays, while a drain of these keeps the consumer itself from fetching.
 
         What it has in its hands already finds room, too.
         """
-        staying = {place: self._flow.position(place) for place in self._flow.flowing.difference(going)}
+        staying = {tp: self._positions.position(tp) for tp in self._positions.flowing.difference(going)}
         room = self._in_flight_room(self._delivered) - self._asked - 1
-        ends: dict[Place, int] = {}
-        messages = _without_errors(self._relief.fetch(staying, min(_FETCH_LIMIT, room)), ends, [])
+        ends: dict[TopicPartition, int] = {}
+        messages = _without_errors(self._drain_fetcher.fetch(staying, min(_FETCH_LIMIT, room)), ends, [])
         self._hand_over(messages, ends)
 
     def _room(self) -> int:
@@ -103,7 +103,7 @@ class Intake:
         # One place is kept back: with no room, a partition that is assigned in this very poll is not paused yet.
         while (room := self._in_flight_room(self._delivered, much=self._wants_much) - 1) < 1:
             self._wants_much = True
-            if self._flow.is_paused or time.monotonic() >= deadline or not self._meanwhile():
+            if self._positions.is_paused or time.monotonic() >= deadline or not self._meanwhile():
                 return 0
             time.sleep(_ROOM_CHECK_SECONDS)
         self._wants_much = False
@@ -119,28 +119,28 @@ class Intake:
 
     def _is_known(self, message: Message) -> bool:
         """Whether relief has fetched it before."""
-        place, error = place_of(message), message.error()
-        if place not in self._relief.overtaken or (error is not None and error.code() != KafkaError._PARTITION_EOF):  # noqa: SLF001
+        tp, error = tp_of(message), message.error()
+        if tp not in self._drain_fetcher.overtaken or (error is not None and error.code() != KafkaError._PARTITION_EOF):  # noqa: SLF001
             return False
-        if place in self._flow.owned and (message.offset() or 0) < self._flow.position(place):
+        if tp in self._positions.owned and (message.offset() or 0) < self._positions.position(tp):
             return True
-        self._relief.overtaken.discard(place)  # the client is where relief was
+        self._drain_fetcher.overtaken.discard(tp)  # the client is where relief was
         return False
 
-    def _hand_over(self, messages: list[Message], ends: dict[Place, int]) -> None:
-        records: dict[Place, list[Message]] = {}
+    def _hand_over(self, messages: list[Message], ends: dict[TopicPartition, int]) -> None:
+        records: dict[TopicPartition, list[Message]] = {}
         # Messages of one partition come in stretches, so they are sorted a stretch at a time.
         for partition, stretch in groupby(messages, Message.partition):
             for topic, same in self._by_topic(stretch):
                 records.setdefault((topic or "", partition or 0), []).extend(same)
         if records or ends:
-            excesses = {place: found for place, batch in records.items() if (found := self._excesses(batch))}
+            excesses = {tp: found for tp, batch in records.items() if (found := self._excesses(batch))}
             self._delivered.add(len(messages), chain.from_iterable(found.values() for found in excesses.values()))
             self._inbox.put(Fetched(records, ends, excesses))
-            for place, batch in records.items():
-                self._flow.passed(place, (batch[-1].offset() or 0) + 1)
-            for place, offset in ends.items():
-                self._flow.passed(place, offset)
+            for tp, batch in records.items():
+                self._positions.passed(tp, (batch[-1].offset() or 0) + 1)
+            for tp, offset in ends.items():
+                self._positions.passed(tp, offset)
 
     def _excesses(self, batch: list[Message]) -> dict[int, int]:
         # The length of a message is that of its value.
@@ -154,18 +154,18 @@ def _offset_of(message: Message) -> int:
     return message.offset() or 0
 
 
-def place_of(message: Message) -> Place:
+def tp_of(message: Message) -> TopicPartition:
     return message.topic() or "", message.partition() or 0
 
 
-def _without_errors(messages: list[Message], ends: dict[Place, int], troubles: list[Message]) -> list[Message]:
+def _without_errors(messages: list[Message], ends: dict[TopicPartition, int], troubles: list[Message]) -> list[Message]:
     good = []
     for message in messages:
         error = message.error()
         if error is None:
             good.append(message)
         elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
-            ends[place_of(message)] = message.offset() or 0
+            ends[tp_of(message)] = message.offset() or 0
         else:
             troubles.append(message)
     return good

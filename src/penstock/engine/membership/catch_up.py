@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from penstock.core.records.record import TopicPartition
 
 
-class Siblings:
+class CatchUp:
     """What any of them ever owned in this run, and what of it is finished up to where it was to be.
 
     A member with nothing left must not leave before the others: what they give back in a rebalance may be its next.
@@ -17,18 +17,18 @@ class Siblings:
         self._finished: set[TopicPartition] = set()
         self._lock = threading.Lock()
 
-    def began(self, places: Iterable[TopicPartition]) -> None:
+    def began(self, tps: Iterable[TopicPartition]) -> None:
         with self._lock:
-            self._unfinished.update(set(places) - self._finished)
+            self._unfinished.update(set(tps) - self._finished)
 
-    def finished(self, places: Iterable[TopicPartition]) -> None:
+    def finished(self, tps: Iterable[TopicPartition]) -> None:
         with self._lock:
-            self._finished.update(places)
+            self._finished.update(tps)
             self._unfinished -= self._finished
 
-    def have_finished(self, places: Iterable[TopicPartition]) -> bool:
+    def have_finished(self, tps: Iterable[TopicPartition]) -> bool:
         with self._lock:
-            return self._finished.issuperset(places)
+            return self._finished.issuperset(tps)
 
     @property
     def unfinished(self) -> set[TopicPartition]:

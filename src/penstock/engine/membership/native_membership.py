@@ -6,17 +6,18 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import KafkaException
+from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from penstock.app import Handler
-from penstock.core.records.record import TopicPartition as Place
+from penstock.core.records.record import TopicPartition
 from penstock.core.reports.rebalance import Rebalance
-from penstock.engine.dispatch.thread_messages import Assigned, Commits, Inbox, Lost, Revoking, Trouble
-from penstock.engine.fetch.commit_sender import Committer
-from penstock.engine.fetch.fetch_positions import Flow
+from penstock.engine.dispatch.thread_messages import Assigned, Commits, EngineError, Inbox, Lost, Revoking
+from penstock.engine.fetch.commit_sender import CommitSender
+from penstock.engine.fetch.fetch_positions import FetchPositions
 from penstock.engine.fetch.start_positions import FirstTimes, find_positions
-from penstock.engine.fetch.store_session import Keeper
-from penstock.engine.observe.rebalance_recorder import Chronicle
+from penstock.engine.fetch.store_session import StoreSession
+from penstock.engine.observe.rebalance_recorder import RebalanceRecorder
 from penstock.errors import CallbackError
 
 # How much longer than the drain timeout the dispatcher may take to answer a revoke.
@@ -38,23 +39,23 @@ class Membership:
         inbox: Inbox,
         consumer: Any,
         *,
-        committer: Committer,
+        commit_sender: CommitSender,
         first_times: FirstTimes,
-        keeper: Keeper | None,
-        stay_awake: Callable[[Sequence[Place]], None],
+        store_session: StoreSession | None,
+        stay_awake: Callable[[Sequence[TopicPartition]], None],
         tell: Callable[[Rebalance], None],
     ) -> None:
         self._handler = handler
         self._inbox = inbox
         self._consumer = consumer
-        self._committer = committer
+        self._commit_sender = commit_sender
         self._first_times = first_times
-        self._keeper = keeper
+        self._store_session = store_session
         self._stay_awake = stay_awake
         self._tell = tell
-        self._chronicle = Chronicle(handler, consumer, tell)
+        self._recorder = RebalanceRecorder(handler, consumer, tell)
         self._over = False
-        self.flow = Flow(consumer, cooperates=handler.cooperates, only_fetches=handler.is_open)
+        self.positions = FetchPositions(consumer, cooperates=handler.cooperates, only_fetches=handler.is_open)
         self.commits_as = consumer
         """Commits are made by whoever is the member."""
 
@@ -79,124 +80,124 @@ class Membership:
     def leave(self) -> None:
         """Give everything back, which drains and commits it."""
         if self._handler.partitions:
-            self._revoke([*self.flow.owned])
-        self._chronicle.leaving()
+            self._revoke([*self.positions.owned])
+        self._recorder.leaving()
         self._consumer.close()
-        self._chronicle.left()
+        self._recorder.left()
 
     def start_over(self, *, seconds: float) -> bool:  # noqa: ARG002 - this one cannot
         """Let everything go, and take it as it is committed after so long; False where that takes a new consumer."""
         return False
 
     def on_statistics(self, text: str) -> None:
-        self._chronicle.on_statistics(text)
+        self._recorder.on_statistics(text)
 
     def break_off(self) -> None:
         """The consumer is not to be used any more: all is lost, and what it still calls back means nothing."""
-        owned = [*self.flow.owned]
+        owned = [*self.positions.owned]
         self._lose(owned)
-        self._chronicle.broke_off(owned)
+        self._recorder.broke_off(owned)
         self._over = True
         with suppress(RuntimeError):  # it broke while it was closing
             self._consumer.close()
 
     # The client's callbacks.
 
-    def _on_assign(self, places: Sequence[Place]) -> None:
-        self._chronicle.begin()
-        self._assign(places)
-        self._chronicle.took(places)
+    def _on_assign(self, tps: Sequence[TopicPartition]) -> None:
+        self._recorder.begin()
+        self._assign(tps)
+        self._recorder.took(tps)
 
-    def _on_revoke(self, places: Sequence[Place]) -> None:
-        self._chronicle.begin()
-        self._revoke(places)
-        self._chronicle.gave_up(places)
+    def _on_revoke(self, tps: Sequence[TopicPartition]) -> None:
+        self._recorder.begin()
+        self._revoke(tps)
+        self._recorder.gave_up(tps)
 
-    def _on_lost(self, places: Sequence[Place]) -> None:
-        self._lose(places)
-        self._chronicle.lost(places)
+    def _on_lost(self, tps: Sequence[TopicPartition]) -> None:
+        self._lose(tps)
+        self._recorder.lost(tps)
 
-    def _get_to_know(self, places: Sequence[Place]) -> None:
+    def _get_to_know(self, tps: Sequence[TopicPartition]) -> None:
         """A client that is no member learns of a topic when it fetches, and then takes a second to find its leader."""
-        for topic in {topic for topic, _ in places}:
+        for topic in {topic for topic, _ in tps}:
             self._consumer.list_topics(topic, timeout=_ANSWER_SECONDS)
 
     # What they mean.
 
-    def _assign(self, places: Sequence[Place]) -> None:
+    def _assign(self, tps: Sequence[TopicPartition]) -> None:
         if self._over:
             return
-        assigned = find_positions(self._consumer, self._handler, places, self._first_times, self._keeper)
+        assigned = find_positions(self._consumer, self._handler, tps, self._first_times, self._store_session)
         # Where the user's function fails, these partitions stay unknown: what comes of them is dropped, uncommitted.
-        if not self._call("on_assigned", places):
+        if not self._call("on_assigned", tps):
             return
-        self._committer.assigned(places)
+        self._commit_sender.assigned(tps)
         self._inbox.put(assigned)
-        if places:
-            self.flow.add({place: _start(assigned, place) for place in places})
+        if tps:
+            self.positions.add({tp: _start(assigned, tp) for tp in tps})
 
-    def _revoke(self, places: Sequence[Place]) -> None:
-        places = [place for place in places if place in self.flow.owned]
-        if self._over or not places:
+    def _revoke(self, tps: Sequence[TopicPartition]) -> None:
+        tps = [tp for tp in tps if tp in self.positions.owned]
+        if self._over or not tps:
             return
         answer: SimpleQueue[Commits] = SimpleQueue()
-        self._inbox.put(Revoking(places, answer))
-        self._committer.commit_at_last(self.commits_as, self._await(answer, places))
-        self._disown(places)
-        self._call("on_revoked", places)
+        self._inbox.put(Revoking(tps, answer))
+        self._commit_sender.commit_at_last(self.commits_as, self._await(answer, tps))
+        self._disown(tps)
+        self._call("on_revoked", tps)
 
-    def _await(self, answer: "SimpleQueue[Commits]", places: Sequence[Place]) -> Commits:
+    def _await(self, answer: "SimpleQueue[Commits]", tps: Sequence[TopicPartition]) -> Commits:
         """The dispatcher's answer to a revoke. The partitions that stay are worked on meanwhile."""
         deadline = time.monotonic() + self._handler.drain_timeout + _ANSWER_GRACE_SECONDS
         while time.monotonic() < deadline:
             with suppress(Empty):
                 return answer.get(timeout=_AWAKE_SECONDS)
-            self._stay_awake(places)
+            self._stay_awake(tps)
         return {}
 
-    def _lose(self, places: Sequence[Place]) -> None:
-        places = [place for place in places if place in self.flow.owned]
-        if self._over or not places:
+    def _lose(self, tps: Sequence[TopicPartition]) -> None:
+        tps = [tp for tp in tps if tp in self.positions.owned]
+        if self._over or not tps:
             return
-        self._committer.lost()
-        self._inbox.put(Lost(places))
-        self._disown(places)
-        self._call("on_lost", places)
+        self._commit_sender.lost()
+        self._inbox.put(Lost(tps))
+        self._disown(tps)
+        self._call("on_lost", tps)
 
-    def _disown(self, places: Sequence[Place]) -> None:
-        self.flow.remove(places)
-        self._committer.gone(places)
+    def _disown(self, tps: Sequence[TopicPartition]) -> None:
+        self.positions.remove(tps)
+        self._commit_sender.gone(tps)
 
-    def _call(self, option: str, places: Sequence[Place]) -> bool:
+    def _call(self, option: str, tps: Sequence[TopicPartition]) -> bool:
         """Whether the user's function, if there is one, is content."""
         function = getattr(self._handler, option)
-        if function is None or not places:
+        if function is None or not tps:
             return True
         try:
-            function(list(places))
+            function(list(tps))
         except Exception as error:  # noqa: BLE001 - whatever it raises stops the app
             problem = f"{option} of handler {self._handler.name} raised {type(error).__name__}: {error}."
             hint = "Mend it and start again: what was not committed will be delivered again."
-            self._inbox.put(Trouble(CallbackError(problem, hint=hint), fatal=True))
+            self._inbox.put(EngineError(CallbackError(problem, hint=hint), fatal=True))
             return False
         return True
 
 
-def _start(assigned: Assigned, place: Place) -> int | None:
-    commit = assigned.committed[place]
-    return assigned.starts[place] if place in assigned.starts or commit is None else commit[0]
+def _start(assigned: Assigned, tp: TopicPartition) -> int | None:
+    commit = assigned.committed[tp]
+    return assigned.starts[tp] if tp in assigned.starts or commit is None else commit[0]
 
 
-def _calling(function: Callable[[Sequence[Place]], None], partitions: Sequence[TopicPartition]) -> None:
+def _calling(function: Callable[[Sequence[TopicPartition]], None], partitions: Sequence[KafkaTopicPartition]) -> None:
     """Inside a callback. What the client raises in there comes out of the poll as a bare KafkaError.
 
     That is no exception, so no ``except`` would name it; raised anew, it comes out as what it is.
     """
     try:
-        function(_places(partitions))
+        function(_tps(partitions))
     except KafkaException as error:
         raise KafkaException(*error.args) from error
 
 
-def _places(partitions: Sequence[TopicPartition]) -> list[Place]:
+def _tps(partitions: Sequence[KafkaTopicPartition]) -> list[TopicPartition]:
     return [(each.topic, each.partition) for each in partitions]

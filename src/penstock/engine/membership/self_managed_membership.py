@@ -10,16 +10,22 @@ from confluent_kafka import KafkaException, TopicPartition
 
 from penstock.engine.membership.native_membership import Membership
 from penstock.kafka.client.transactions import metadata_of_member
-from penstock.kafka.group.membership_events import Broke, Committed, GiveUp, Lose, Take
-from penstock.kafka.group.self_managed_member import GroupMember
+from penstock.kafka.group.membership_events import (
+    Committed,
+    MemberFailed,
+    PartitionsAssigned,
+    PartitionsLost,
+    PartitionsRevoked,
+)
+from penstock.kafka.group.self_managed_member import SelfManagedMember
 
 
-class OpenMembership(Membership):
+class SelfManagedMembership(Membership):
     """The member's thread says what is to happen; it is carried out here, between two polls."""
 
     def __init__(self, *arguments: Any, number: int, brokers: str, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._member = GroupMember(self._handler, number=number, brokers=brokers, tell=self._tell)
+        self._member = SelfManagedMember(self._handler, number=number, brokers=brokers, tell=self._tell)
         self._losses = 0
         self._anew_at = inf
         self.commits_as = self
@@ -38,36 +44,36 @@ class OpenMembership(Membership):
             except Empty:
                 return
             match notice:
-                case Take(offered, done):
-                    places = [place for place in offered if place not in self.flow.owned]
-                    self._get_to_know(places)
-                    self._assign(places)
+                case PartitionsAssigned(offered, done):
+                    tps = [tp for tp in offered if tp not in self.positions.owned]
+                    self._get_to_know(tps)
+                    self._assign(tps)
                     done()
-                case GiveUp(places, done):
-                    self._revoke(places)
+                case PartitionsRevoked(tps, done):
+                    self._revoke(tps)
                     done()
-                case Lose(places, losses):
+                case PartitionsLost(tps, losses):
                     self._losses = losses
-                    self._lose(places)
+                    self._lose(tps)
                 case Committed(commits, refused):
-                    self._committer.answered(commits, refused)
-                case Broke(error):
+                    self._commit_sender.answered(commits, refused)
+                case MemberFailed(error):
                     raise error
 
     def start_over(self, *, seconds: float) -> bool:
         """Without leaving the group, so that no other member is disturbed."""
-        self._lose([*self.flow.owned])
+        self._lose([*self.positions.owned])
         self._anew_at = time.monotonic() + seconds
         return True
 
     def leave(self) -> None:
         self._member.stop_rebalancing()
-        owned = [*self.flow.owned]
-        self._chronicle.leaving(self._member.id)
-        self._chronicle.begin()
+        owned = [*self.positions.owned]
+        self._recorder.leaving(self._member.id)
+        self._recorder.begin()
         self._revoke(owned)
-        self._chronicle.gave_up(owned)
-        self._chronicle.left()
+        self._recorder.gave_up(owned)
+        self._recorder.left()
         self._member.leave()
         self._hear_answers()
         self._consumer.close()
@@ -82,7 +88,7 @@ class OpenMembership(Membership):
         while not self._member.notices.empty():
             notice = self._member.notices.get_nowait()
             if isinstance(notice, Committed):
-                self._committer.answered(notice.commits, notice.refused)
+                self._commit_sender.answered(notice.commits, notice.refused)
 
     def consumer_group_metadata(self) -> bytes | None:
         """As the client's own, for its transactions: it is no member itself, and the broker would let it do anything.

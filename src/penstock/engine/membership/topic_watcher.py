@@ -4,17 +4,17 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 
-from penstock.engine.handler_members import Team
+from penstock.engine.handler_members import HandlerMembers
 from penstock.errors import PenstockError
 
 _LOOK_SECONDS = 1.0
 
 
-class Lookout:
+class TopicWatcher:
     """On a thread of its own, as a cluster that does not answer must not keep anybody from stopping."""
 
-    def __init__(self, teams: Sequence[Team]) -> None:
-        self._teams = teams
+    def __init__(self, all_members: Sequence[HandlerMembers]) -> None:
+        self._teams = all_members
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lookout", daemon=True)
 
@@ -26,11 +26,11 @@ class Lookout:
 
     def _run(self) -> None:
         while not self._stop.wait(_LOOK_SECONDS):
-            for team in self._teams:
+            for handler_members in self._teams:
                 # The next look may get an answer.
                 with suppress(PenstockError):
-                    team.look_after_joining()
+                    handler_members.look_after_joining()
                 with suppress(PenstockError):
-                    team.look_after_ends()
+                    handler_members.look_after_ends()
                 with suppress(PenstockError):
-                    team.look_after_topics()
+                    handler_members.look_after_topics()

@@ -11,7 +11,7 @@ from penstock.core.reports.record_counts import Counts
 Emit = Callable[[events.Event], None]
 
 
-class Voices:
+class EventMerger:
     """``of(number)`` is what a member reports to."""
 
     def __init__(self, emit: Emit, members: int) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from penstock.engine.observe.member_metrics import Vitals
+from penstock.engine.observe.member_metrics import MemberMetrics
 
 # A poll comes every moment; one that is so late hangs, or the process does.
 POLL_LIMIT_SECONDS = 60.0
@@ -50,14 +50,14 @@ class HealthBoard:
     """Where members of this process can be looked at, from any thread."""
 
     _looks: list[Callable[[], Health]] = field(default_factory=list)
-    _measures: list[Callable[[], Vitals]] = field(default_factory=list)
+    _measures: list[Callable[[], MemberMetrics]] = field(default_factory=list)
 
-    def add(self, look: Callable[[], Health], measure: Callable[[], Vitals] | None = None) -> None:
+    def add(self, look: Callable[[], Health], measure: Callable[[], MemberMetrics] | None = None) -> None:
         self._looks.append(look)
         if measure is not None:
             self._measures.append(measure)
 
-    def vitals(self) -> list[Vitals]:
+    def member_metrics(self) -> list[MemberMetrics]:
         return [measure() for measure in self._measures]
 
     def report(self, *, stuck_after: float) -> dict[str, Any]:

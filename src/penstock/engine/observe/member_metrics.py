@@ -47,7 +47,7 @@ class Stopwatches:
 
 
 @dataclass(frozen=True)
-class Vitals:
+class MemberMetrics:
     """One member at this moment."""
 
     handler: str

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from penstock.app import Handler
-from penstock.core.records.record import TopicPartition as Place
+from penstock.core.records.record import TopicPartition
 from penstock.core.reports.rebalance import (
     BROKE,
     JOINED,
@@ -31,7 +31,7 @@ _COORDINATOR = re.compile(r'"name": ?"GroupCoordinator", ?"nodeid": ?-?\d+, ?"no
 _BROKER = r'"nodeid": ?(\d+), ?"nodename": ?"%s"'
 
 
-class Chronicle:
+class RebalanceRecorder:
     """Notes the moments of each round. Why it happened is in the client's next statistics, for which a round waits."""
 
     def __init__(self, handler: Handler, consumer: Any, tell: Callable[[Rebalance], None]) -> None:
@@ -63,29 +63,29 @@ class Chronicle:
         membership = "open" if self._handler.is_open else "native"
         return Round(membership, reason, now=time.monotonic(), moment=time.time())
 
-    def gave_up(self, places: Iterable[Place]) -> None:
+    def gave_up(self, tps: Iterable[TopicPartition]) -> None:
         if self._round is not None:
-            self._round.gave_up(places, now=time.monotonic())
+            self._round.gave_up(tps, now=time.monotonic())
             self._round.phase("given up", now=time.monotonic())
         if self._handler.protocol == "consumer":  # there each step is by itself
             self._finish()
 
-    def took(self, places: Iterable[Place]) -> None:
+    def took(self, tps: Iterable[TopicPartition]) -> None:
         if self._round is not None:
             self._member_id = self._consumer.memberid() or None
             self._round.known["generation"] = self._generation()
-            self._round.took(places, now=time.monotonic())
+            self._round.took(tps, now=time.monotonic())
             self._round.phase("taken over", now=time.monotonic())
         self._finish()
 
-    def lost(self, places: Iterable[Place], reason: Reason = TIMED_OUT) -> None:
+    def lost(self, tps: Iterable[TopicPartition], reason: Reason = TIMED_OUT) -> None:
         self._reason = reason
         self._round = self._new_round()
-        self._round.lost(places, now=time.monotonic())
+        self._round.lost(tps, now=time.monotonic())
 
-    def broke_off(self, places: Iterable[Place]) -> None:
+    def broke_off(self, tps: Iterable[TopicPartition]) -> None:
         """The consumer is of no more use; the next one is a new member."""
-        self.lost(places, BROKE)
+        self.lost(tps, BROKE)
         self.left()
 
     def leaving(self, member_id: str | None = None) -> None:

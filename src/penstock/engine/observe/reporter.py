@@ -4,15 +4,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import Any
 
-from penstock.app import Handler, Reading
+from penstock.app import Handler, RecordAdapter
 from penstock.core.failures.outcome import Failed
 from penstock.core.records.out_of_range import OutOfRange
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports import events
 from penstock.core.reports.rebalance import Rebalance
 from penstock.core.reports.record_counts import Counts
-from penstock.core.scheduling.effects import Consequences, Send, Tried
-from penstock.core.scheduling.hot_key_detector import HotLane
+from penstock.core.scheduling.effects import Attempt, Effects, Send
+from penstock.core.scheduling.hot_key_detector import BlockingKey
 from penstock.core.scheduling.lanes import AnyRecord, Epoch
 from penstock.core.scheduling.work import Work
 from penstock.errors import PenstockError
@@ -27,14 +27,14 @@ class Reporter:
         emit: Callable[[events.Event], None],
         *,
         member: str,
-        reading: Reading,
+        adapter: RecordAdapter,
         per_record: bool,
     ) -> None:
         self._who: dict[str, Any] = {"group": handler.group, "member": member}
         self._group = handler.group
         self._handler = handler
         self._emit = emit
-        self._reading = reading
+        self._adapter = adapter
         self._per_record = per_record
         self._counts = Counts()
         self._told = 0
@@ -64,7 +64,7 @@ class Reporter:
         self._emit(events.Forced(**self._who, **_where(epoch), offset=offset, committed=committed))
 
     def out_of_range(self, found: OutOfRange) -> None:
-        topic, partition = found.place
+        topic, partition = found.tp
         self._emit(
             events.OffsetOutOfRange(
                 **self._who,
@@ -87,16 +87,16 @@ class Reporter:
         for work in works:
             for run in work.unstarted:
                 for record in run.records:
-                    offset = self._reading.offset_of(record)
+                    offset = self._adapter.offset_of(record)
                     attempt = run.epoch.attempt_at(offset)
                     self._emit(events.Dispatched(**self._record(run.epoch, record, offset), attempt=attempt))
 
     def stalled(self, epoch: Epoch, record: AnyRecord, seconds: float) -> None:
-        offset = self._reading.offset_of(record)
+        offset = self._adapter.offset_of(record)
         where = self._record(epoch, record, offset)
         self._emit(events.Stalled(**where, attempt=epoch.attempt_at(offset), seconds=round(seconds, 3)))
 
-    def hot_key(self, hot: HotLane) -> None:
+    def hot_key(self, hot: BlockingKey) -> None:
         epoch = hot.lane.epoch
         self._emit(
             events.HotKey(
@@ -110,13 +110,13 @@ class Reporter:
             )
         )
 
-    def settled(self, consequences: Consequences) -> None:
+    def settled(self, effects: Effects) -> None:
         """What workers reported: finished, skipped and retried records."""
-        self._counts.read += sum(len(records) for _, records in consequences.finished)
-        self._counts.skipped += len(consequences.skipped)
+        self._counts.read += sum(len(records) for _, records in effects.finished)
+        self._counts.skipped += len(effects.skipped)
         if self._per_record:
-            self._each(consequences)
-        for tried, failure, delay in consequences.retried:
+            self._each(effects)
+        for tried, failure, delay in effects.retried:
             self._emit(
                 events.Retried(
                     **self._who,
@@ -128,13 +128,13 @@ class Reporter:
                 )
             )
 
-        self._blocked(consequences)
+        self._blocked(effects)
 
-    def _blocked(self, consequences: Consequences) -> None:
+    def _blocked(self, effects: Effects) -> None:
         """One stands for all: where something is away, every lane runs into it."""
-        if consequences.blocked and not self._told_blocked:
+        if effects.blocked and not self._told_blocked:
             self._told_blocked = True
-            tried, failure, delay = consequences.blocked[0]
+            tried, failure, delay = effects.blocked[0]
             self._emit(events.Blocked(**self._who, **_tried(tried), reason=failure.message, seconds=round(delay, 3)))
 
     def delivered(self, send: Send) -> None:
@@ -182,12 +182,12 @@ class Reporter:
 
     # Commits and back-pressure.
 
-    def committed(self, place: TopicPartition, offset: int) -> None:
-        topic, partition = place
+    def committed(self, tp: TopicPartition, offset: int) -> None:
+        topic, partition = tp
         self._emit(events.Committed(**self._who, topic=topic, partition=partition, offset=offset))
 
-    def commit_failed(self, place: TopicPartition, offset: int, reason: str) -> None:
-        topic, partition = place
+    def commit_failed(self, tp: TopicPartition, offset: int, reason: str) -> None:
+        topic, partition = tp
         self._emit(events.CommitFailed(**self._who, topic=topic, partition=partition, offset=offset, reason=reason))
 
     def paused(self, epoch: Epoch) -> None:
@@ -198,8 +198,8 @@ class Reporter:
 
     # Trouble, and the end.
 
-    def ignored_metadata(self, place: TopicPartition, offset: int, why: str) -> None:
-        topic, partition = place
+    def ignored_metadata(self, tp: TopicPartition, offset: int, why: str) -> None:
+        topic, partition = tp
         self.warned(
             f"The metadata of the commit {topic}[{partition}]@{offset} is ignored: {why}. "
             "Records that it says are finished may be repeated."
@@ -211,8 +211,8 @@ class Reporter:
             "still is a member before it handles another record."
         )
 
-    def damaged_headers(self, place: TopicPartition, offset: int, count: int, why: str) -> None:
-        topic, partition = place
+    def damaged_headers(self, tp: TopicPartition, offset: int, count: int, why: str) -> None:
+        topic, partition = tp
         more = f" and {count - 1:,} more" if count > 1 else ""
         self.warned(f"{topic}[{partition}]@{offset}{more}: {why}.")
 
@@ -230,21 +230,21 @@ class Reporter:
         counts = asdict(self._counts)
         self._emit(events.Stopped(group=self._group, handler=self._handler.name, seconds=round(seconds, 3), **counts))
 
-    def _each(self, consequences: Consequences) -> None:
-        skipped = {id(tried.record) for tried, _ in consequences.skipped}
-        for epoch, records in consequences.finished:
+    def _each(self, effects: Effects) -> None:
+        skipped = {id(tried.record) for tried, _ in effects.skipped}
+        for epoch, records in effects.finished:
             for record in records:
                 if id(record) not in skipped:
-                    offset = self._reading.offset_of(record)
-                    self._finished(epoch, record, offset, consequences.again.get((epoch, offset), 1))
-        for tried, reason in consequences.skipped:
+                    offset = self._adapter.offset_of(record)
+                    self._finished(epoch, record, offset, effects.again.get((epoch, offset), 1))
+        for tried, reason in effects.skipped:
             self._emit(events.Skipped(**self._who, **_tried(tried), reason=reason))
 
     def _finished(self, epoch: Epoch, record: AnyRecord, offset: int, attempt: int) -> None:
         self._emit(events.Finished(**self._record(epoch, record, offset), attempt=attempt))
 
     def _record(self, epoch: Epoch, record: AnyRecord, offset: int) -> dict[str, Any]:
-        key = _text(self._reading.key_of(record))
+        key = _text(self._adapter.key_of(record))
         return {**self._who, **_where(epoch), "offset": offset, "key": key, "epoch": epoch.number}
 
 
@@ -253,11 +253,11 @@ def _text(key: Any) -> str | None:
 
 
 def _where(epoch: Epoch) -> dict[str, Any]:
-    topic, partition = epoch.place
+    topic, partition = epoch.tp
     return {"topic": topic, "partition": partition}
 
 
-def _tried(tried: Tried) -> dict[str, Any]:
+def _tried(tried: Attempt) -> dict[str, Any]:
     return {**_where(tried.epoch), "offset": tried.offset, "epoch": tried.epoch.number}
 
 

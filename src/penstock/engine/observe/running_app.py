@@ -5,7 +5,7 @@ from typing import Protocol
 
 from penstock.app import Handler, PartitionProgress
 from penstock.core.records.record import TopicPartition
-from penstock.engine.dispatch.thread_messages import Owned
+from penstock.engine.dispatch.thread_messages import PartitionState
 from penstock.errors import ConfigError, StateError
 
 Ends = Callable[[Collection[TopicPartition]], Mapping[TopicPartition, int]]
@@ -16,7 +16,7 @@ class AskedMember(Protocol):
 
     @property
     def handler(self) -> Handler: ...
-    def survey(self) -> dict[TopicPartition, Owned]: ...
+    def survey(self) -> dict[TopicPartition, PartitionState]: ...
     def ack_below(self, offsets: Mapping[TopicPartition, int]) -> None: ...
 
 
@@ -29,20 +29,16 @@ class RunningApp:
 
     def progress(self) -> list[PartitionProgress]:
         owned = [(member, member.survey()) for member in self._members]
-        ends = self._ends({place for _, places in owned for place in places})
-        return [
-            _progress(member, place, state, ends[place])
-            for member, places in owned
-            for place, state in sorted(places.items())
-        ]
+        ends = self._ends({tp for _, tps in owned for tp in tps})
+        return [_progress(member, tp, state, ends[tp]) for member, tps in owned for tp, state in sorted(tps.items())]
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
         owned = [(member, member.survey()) for member in self._members]
         # Another handler may consume the same topic, in a group of its own, and commit by itself there.
-        by_hand = [(member, places) for member, places in owned if member.handler.commit == "manual"]
-        asked = [(member, {each: offsets[each] for each in offsets if each in places}) for member, places in by_hand]
-        strangers = offsets.keys() - {place for _, mine in asked for place in mine}
-        automatic = [member for member, places in owned if not strangers.isdisjoint(places)]
+        by_hand = [(member, tps) for member, tps in owned if member.handler.commit == "manual"]
+        asked = [(member, {each: offsets[each] for each in offsets if each in tps}) for member, tps in by_hand]
+        strangers = offsets.keys() - {tp for _, mine in asked for tp in mine}
+        automatic = [member for member, tps in owned if not strangers.isdisjoint(tps)]
         if automatic:
             raise ConfigError(
                 f"Handler {automatic[0].handler.name} commits by itself what it has finished.",
@@ -60,8 +56,8 @@ class RunningApp:
                 member.ack_below(mine)
 
 
-def _progress(member: AskedMember, place: TopicPartition, state: Owned, end: int) -> PartitionProgress:
-    topic, partition = place
+def _progress(member: AskedMember, tp: TopicPartition, state: PartitionState, end: int) -> PartitionProgress:
+    topic, partition = tp
     done = state.position if state.committed is None else state.committed
     return PartitionProgress(
         handler=member.handler.name,

@@ -10,7 +10,7 @@ from queue import SimpleQueue
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from penstock.core.failures.dead_letter import shortened
-from penstock.core.failures.outcome import Failed, Outgoing
+from penstock.core.failures.outcome import Failed, ProducerRecord
 from penstock.core.scheduling.effects import Send
 from penstock.engine.dispatch.thread_messages import Delivered, Inbox, Refused, Undeliverable
 from penstock.kafka.errors import translate
@@ -39,7 +39,7 @@ class Outbox:
         self._brokers = brokers
         self._waiting: deque[Send] = deque()
         self._acknowledged: list[Send] = []
-        self._refused: SimpleQueue[tuple[Send, list[Outgoing]]] = SimpleQueue()
+        self._refused: SimpleQueue[tuple[Send, list[ProducerRecord]]] = SimpleQueue()
         self._alone: Producer | None = None
         self._given_up: SimpleQueue[tuple[Send, KafkaError]] = SimpleQueue()
         self._fatal: KafkaError | None = None
@@ -121,7 +121,9 @@ class Outbox:
         if self._alone is not None:
             self._poll(self._alone, 0)
 
-    def _on_delivery_alone(self, send: Send, other_forms: list[Outgoing], error: KafkaError | None, _: object) -> None:
+    def _on_delivery_alone(
+        self, send: Send, other_forms: list[ProducerRecord], error: KafkaError | None, _: object
+    ) -> None:
         if error is None:
             self._acknowledged.append(send)
         elif error.code() in OWN_FAULT and other_forms:
@@ -133,7 +135,7 @@ class Outbox:
         self._inbox.put(refusal(send, error, brokers=self._brokers))
 
 
-def _produce(producer: Producer, out: Outgoing, on_delivery: Callable[..., None]) -> None:
+def _produce(producer: Producer, out: ProducerRecord, on_delivery: Callable[..., None]) -> None:
     producer.produce(out.topic, value=out.value, key=out.key, headers=list(out.headers), on_delivery=on_delivery)
 
 
@@ -156,5 +158,5 @@ def _why(send: Send, error: KafkaError) -> Failed:
 
 
 def _name(send: Send) -> str:
-    topic, partition = send.tried.epoch.place
+    topic, partition = send.tried.epoch.tp
     return f"{topic}[{partition}]@{send.tried.offset}"

@@ -11,9 +11,16 @@ from typing import Any
 from confluent_kafka import KafkaError
 
 from penstock.core.failures.dead_letter import shortened
-from penstock.core.failures.outcome import Outgoing
+from penstock.core.failures.outcome import ProducerRecord
 from penstock.core.scheduling.effects import Send
-from penstock.engine.dispatch.thread_messages import Approved, CommitAnswer, Commits, Inbox, Trouble, Undone
+from penstock.engine.dispatch.thread_messages import (
+    Approved,
+    CommitAnswer,
+    Commits,
+    EngineError,
+    Inbox,
+    TransactionFailed,
+)
 from penstock.engine.produce.outbox import OWN_FAULT, refusal
 from penstock.errors import PenstockError, ServerError
 from penstock.kafka.client.transactions import Row, Transaction
@@ -31,7 +38,7 @@ _SMALL = 500
 
 
 @dataclass(frozen=True)
-class _Border:
+class _CommitPoint:
     """Here one transaction ends and the next begins; ``losses`` are those that the dispatcher knew of."""
 
     commits: Commits
@@ -73,7 +80,7 @@ class Transactor:
         self._read_limits = read_limits
         self._inbox = inbox
         self._brokers = brokers
-        self._queue: SimpleQueue[Sequence[Send] | _Border | _Trial | _Reset] = SimpleQueue()
+        self._queue: SimpleQueue[Sequence[Send] | _CommitPoint | _Trial | _Reset] = SimpleQueue()
         self._granted: SimpleQueue[tuple[Any, int]] = SimpleQueue()
         self._queued = self._written = 0
         self._transaction: Transaction | None = None
@@ -126,7 +133,7 @@ class Transactor:
     def commit(self, commits: Commits, losses: int) -> None:
         """All that was sent up to now, and these, in one transaction; a CommitAnswer says what became of it."""
         self._begun += 1
-        self._queue.put(_Border(commits, losses))
+        self._queue.put(_CommitPoint(commits, losses))
 
     def reset(self) -> None:
         """The dispatcher has let go of every epoch, so what comes from now on builds on what is committed."""
@@ -175,15 +182,15 @@ class Transactor:
             except BaseException as error:  # noqa: BLE001 - gone unheard, nothing would ever be committed again
                 self._broken = True
                 problem = f"Writing transactions broke down: {type(error).__name__}: {error}."
-                self._inbox.put(Trouble(ServerError(problem, hint=_SAFE), fatal=True))
+                self._inbox.put(EngineError(ServerError(problem, hint=_SAFE), fatal=True))
         self._abort()
 
-    def _carry_out(self, asked: Sequence[Send] | _Border | _Trial | _Reset) -> None:
+    def _carry_out(self, asked: Sequence[Send] | _CommitPoint | _Trial | _Reset) -> None:
         if isinstance(asked, _Reset):
             self._abort()
             self._approved.clear()
             self._broken = False
-        elif isinstance(asked, _Border):
+        elif isinstance(asked, _CommitPoint):
             self._end(asked)
         elif isinstance(asked, _Trial):
             self._try_out(asked.send)
@@ -192,21 +199,23 @@ class Transactor:
             if not self._broken:
                 self._open().write(_row(send.outgoing) for send in asked)
 
-    def _end(self, border: _Border) -> None:
+    def _end(self, commit_point: _CommitPoint) -> None:
         reason = "the transaction it belongs to is lost"
         try:
-            metadata = None if self._broken else self._await_metadata(border)
+            metadata = None if self._broken else self._await_metadata(commit_point)
             if metadata is not None:
-                self._open().commit(border.commits, group=metadata)
+                self._open().commit(commit_point.commits, group=metadata)
                 reason = ""
         except PenstockError as error:
             reason = error.problem
             raise
         finally:
             self._ended += 1
-            self._inbox.put(CommitAnswer(border.commits, dict.fromkeys(border.commits, reason) if reason else {}))
+            self._inbox.put(
+                CommitAnswer(commit_point.commits, dict.fromkeys(commit_point.commits, reason) if reason else {})
+            )
 
-    def _await_metadata(self, border: _Border) -> Any:
+    def _await_metadata(self, commit_point: _CommitPoint) -> Any:
         """As whom to commit; None, and all is lost, where this member is not the one any more that did the work."""
         while not self._granted.empty():  # of a consumer that was replaced
             self._granted.get()
@@ -214,7 +223,7 @@ class Transactor:
         while not self._closing.is_set():
             with suppress(Empty):
                 metadata, losses = self._granted.get(timeout=_IDLE_SECONDS)
-                self._broken = metadata is None or losses != border.losses
+                self._broken = metadata is None or losses != commit_point.losses
                 return None if self._broken else metadata
         return None
 
@@ -249,9 +258,9 @@ class Transactor:
         cause = kafka_error(error.__cause__) if error.__cause__ is not None else None
         self._largest = None  # perhaps they have changed
         if cause is not None and is_final(cause) and cause.code() not in OWN_FAULT:
-            self._inbox.put(Trouble(error, fatal=True))
+            self._inbox.put(EngineError(error, fatal=True))
         else:
-            self._inbox.put(Undone(error))
+            self._inbox.put(TransactionFailed(error))
 
     def _try_out(self, send: Send) -> None:
         """Whether the broker takes this, by itself or, where we added headers, with as few of them as will do."""
@@ -275,11 +284,11 @@ class Transactor:
             self._inbox.put(refusal(send, refused, brokers=self._brokers))
 
 
-def _row(out: Outgoing) -> Row:
+def _row(out: ProducerRecord) -> Row:
     return out.topic, out.key, out.value, list(out.headers)
 
 
-def _size(out: Outgoing) -> int:
+def _size(out: ProducerRecord) -> int:
     """More than it takes in a batch of its own, without compression."""
     headers = sum(len(name.encode()) + len(value or b"") + _FIELD_BYTES for name, value in out.headers)
     return len(out.key or b"") + len(out.value or b"") + headers + _BATCH_BYTES

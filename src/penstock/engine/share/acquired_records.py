@@ -8,19 +8,19 @@ from queue import Empty, SimpleQueue
 
 from confluent_kafka import AcknowledgeType, Message
 
-from penstock.app import Handler, Reading, halt_error
+from penstock.app import Handler, RecordAdapter, halt_error
 from penstock.core.failures.outcome import Done, Failed, Halt, Outcome, Skipped, TryAgain, decide
 from penstock.core.progress.tracker import Tracker
 from penstock.core.records.record import TopicPartition
-from penstock.core.scheduling.effects import Consequences, Send, Tried
+from penstock.core.scheduling.effects import Attempt, Effects, Send
 from penstock.core.scheduling.lanes import Epoch
-from penstock.engine.dispatch.failed_records import Letters
-from penstock.engine.dispatch.thread_messages import Delivered, Refused, ToDispatcher, Trouble, Undeliverable
+from penstock.engine.dispatch.failed_records import FailedRecords
+from penstock.engine.dispatch.thread_messages import Delivered, EngineError, Refused, ToDispatcher, Undeliverable
 from penstock.engine.observe.reporter import Reporter
 from penstock.engine.produce.outbox import Outbox
 from penstock.engine.share.share_workers import Attempted
 from penstock.errors import PenstockError
-from penstock.kafka.client.message_records import place_of
+from penstock.kafka.client.message_records import tp_of
 
 _LOOK_SECONDS = 0.05
 
@@ -43,20 +43,20 @@ class Batch:
         outbox: Outbox,
         tell: Reporter,
         *,
-        reading: Reading,
+        adapter: RecordAdapter,
         acknowledge: Acknowledge,
         deliveries: int,
     ) -> None:
         self._name = handler.name
-        self._to_record = reading.to_record
+        self._to_record = adapter.to_record
         self._inbox = inbox
         self._outbox = outbox
         self._tell = tell
         self._acknowledge = acknowledge
         self._deliveries = deliveries
-        self._letters = Letters(handler, reading, time.time)
+        self._failed_records = FailedRecords(handler, adapter, time.time)
         self._epochs: dict[TopicPartition, Epoch] = {}
-        self._open: dict[int, Tried] = {}
+        self._open: dict[int, Attempt] = {}
         self.error: PenstockError | None = None
 
     def settle(self, messages: Sequence[Message], *, give_up: Callable[[], bool]) -> None:
@@ -83,47 +83,47 @@ class Batch:
                     self._tell.delivered(send)
             case Refused(send, failure):
                 self._bury(send.tried, failure)
-            case Undeliverable(_, error) | Trouble(error, _):
+            case Undeliverable(_, error) | EngineError(error, _):
                 self.error = self.error or error
 
-    def _settle(self, tried: Tried, outcome: Outcome) -> None:
-        consequences = Consequences()
+    def _settle(self, tried: Attempt, outcome: Outcome) -> None:
+        effects = Effects()
         match outcome:
             case Done(output) if output is not None:
                 self._outbox.send([Send(tried, output)])
             case Failed():
-                self._fail(tried, outcome, consequences)
+                self._fail(tried, outcome, effects)
             case _:
                 if isinstance(outcome, Skipped):
-                    consequences.skipped.append((tried, outcome.reason))
-                consequences.finished.append((tried.epoch, [tried.record]))
-                consequences.again[tried.epoch, tried.offset] = tried.attempt
+                    effects.skipped.append((tried, outcome.reason))
+                effects.finished.append((tried.epoch, [tried.record]))
+                effects.again[tried.epoch, tried.offset] = tried.attempt
                 self._end(tried, AcknowledgeType.ACCEPT)
-        self._tell.settled(consequences)
+        self._tell.settled(effects)
 
-    def _fail(self, tried: Tried, failure: Failed, consequences: Consequences) -> None:
+    def _fail(self, tried: Attempt, failure: Failed, effects: Effects) -> None:
         decision = decide(failure, attempt=tried.attempt, has_dead_letter=True, random=random.random)
         if isinstance(decision, Halt):
             record = self._to_record(tried.record, tried.attempt)
             self.error = self.error or halt_error(self._name, record, failure)
         elif isinstance(decision, TryAgain) and tried.attempt < self._deliveries:
-            consequences.retried.append((tried, failure, 0.0))
+            effects.retried.append((tried, failure, 0.0))
             self._end(tried, AcknowledgeType.RELEASE)
         else:
             self._bury(tried, failure)
 
-    def _bury(self, tried: Tried, failure: Failed) -> None:
-        self._outbox.send([Send(tried, self._letters.dead_letter(tried, failure), replace(failure, final=True))])
+    def _bury(self, tried: Attempt, failure: Failed) -> None:
+        self._outbox.send([Send(tried, self._failed_records.dead_letter(tried, failure), replace(failure, final=True))])
 
     def _release_rest(self) -> None:
         for tried in [*self._open.values()]:
             self._end(tried, AcknowledgeType.RELEASE)
 
-    def _end(self, tried: Tried, how: AcknowledgeType) -> None:
+    def _end(self, tried: Attempt, how: AcknowledgeType) -> None:
         if self._open.pop(id(tried.record), None) is not None:
             self._acknowledge(tried.record, how)
 
-    def _tried(self, message: Message) -> Tried:
-        place = place_of(message)
-        epoch = self._epochs.setdefault(place, Epoch(place, 1, Tracker(), None))
-        return Tried(epoch, message, message.offset() or 0, message.delivery_count() or 1)
+    def _tried(self, message: Message) -> Attempt:
+        tp = tp_of(message)
+        epoch = self._epochs.setdefault(tp, Epoch(tp, 1, Tracker(), None))
+        return Attempt(epoch, message, message.offset() or 0, message.delivery_count() or 1)

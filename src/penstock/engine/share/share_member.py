@@ -10,14 +10,15 @@ from itertools import count
 from queue import SimpleQueue
 from typing import Any
 
-from confluent_kafka import KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaException, Message
+from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from penstock.app import Handler
-from penstock.core.records.record import TopicPartition as Place
+from penstock.core.records.record import TopicPartition
 from penstock.core.reports.events import Event
-from penstock.engine.dispatch.thread_messages import Owned
+from penstock.engine.dispatch.thread_messages import PartitionState
 from penstock.engine.observe.health import Health
-from penstock.engine.observe.member_metrics import Stopwatches, Vitals
+from penstock.engine.observe.member_metrics import MemberMetrics, Stopwatches
 from penstock.engine.observe.reporter import Reporter
 from penstock.engine.produce.outbox import Outbox
 from penstock.engine.share.acquired_records import Batch, Inbox
@@ -43,7 +44,7 @@ class ShareMember:
         self.handler = handler
         self._brokers = brokers
         self._name = f"{socket.gethostname()}-{os.getpid()}-share-{next(_NUMBERS)}"
-        self._tell = Reporter(handler, emit, member=self._name, reading=MESSAGES, per_record=per_record)
+        self._tell = Reporter(handler, emit, member=self._name, adapter=MESSAGES, per_record=per_record)
         self._stopping = threading.Event()
         self._stop_by = float("inf")
         self._polled = time.monotonic()
@@ -67,14 +68,14 @@ class ShareMember:
         self._thread.join(timeout)
         return not self._thread.is_alive()
 
-    def survey(self) -> dict[Place, Owned]:
+    def survey(self) -> dict[TopicPartition, PartitionState]:
         """Nobody owns partitions of a share group."""
         return {}
 
-    def renew(self, places: Sequence[Place]) -> None:
+    def renew(self, tps: Sequence[TopicPartition]) -> None:
         """The broker looks after positions."""
 
-    def ack_below(self, offsets: Mapping[Place, int]) -> None:
+    def ack_below(self, offsets: Mapping[TopicPartition, int]) -> None:
         """The broker looks after positions."""
 
     def health(self) -> Health:
@@ -88,10 +89,10 @@ class ShareMember:
             longest=(),
         )
 
-    def vitals(self) -> Vitals:
+    def member_metrics(self) -> MemberMetrics:
         """From any thread. There are no lanes, and no offsets to commit."""
         health = self.health()
-        return Vitals(
+        return MemberMetrics(
             handler=self.handler.name,
             group=self.handler.group,
             in_flight=self._in_flight,
@@ -153,7 +154,7 @@ class ShareMember:
             self._inbox,
             outbox,
             self._tell,
-            reading=MESSAGES,
+            adapter=MESSAGES,
             acknowledge=consumer.acknowledge,
             deliveries=limit,
         )
@@ -191,10 +192,10 @@ class ShareMember:
                 self._tell.error(problem, fatal=False)
         return good
 
-    def _on_commit(self, offsets: Mapping[TopicPartition, set[int]], error: KafkaException | None) -> None:
+    def _on_commit(self, offsets: Mapping[KafkaTopicPartition, set[int]], error: KafkaException | None) -> None:
         """An acknowledgement that comes after its lock has run out is refused, and its records come again."""
         if error is None:
             return
-        for place, refused in offsets.items():
+        for tp, refused in offsets.items():
             reason = f"{error.args[0].str()}; these records come again"
-            self._tell.commit_failed((place.topic, place.partition), min(refused, default=0), reason)
+            self._tell.commit_failed((tp.topic, tp.partition), min(refused, default=0), reason)

@@ -10,9 +10,9 @@ from typing import Protocol
 
 from confluent_kafka import Message
 
-from penstock.app import Handler, Reading, attempts, attempts_async, forget_cancellation, is_ended
+from penstock.app import Handler, RecordAdapter, attempts, attempts_async, forget_cancellation, is_ended
 from penstock.core.failures.outcome import Failed, Outcome
-from penstock.engine.dispatch.thread_messages import Trouble
+from penstock.engine.dispatch.thread_messages import EngineError
 from penstock.engine.workers.event_loop import OnEventLoop
 from penstock.engine.workers.worker_pools import breakdown
 
@@ -29,7 +29,7 @@ class Attempted:
     outcome: Outcome
 
 
-Report = Callable[[Attempted | Trouble], None]
+Report = Callable[[Attempted | EngineError], None]
 """Called on a worker's thread."""
 
 
@@ -38,16 +38,16 @@ class Workers(Protocol):
     def close(self) -> None: ...
 
 
-def make_workers(handler: Handler, reading: Reading, report: Report) -> Workers:
-    return _Tasks(handler, reading, report) if handler.signature.is_async else _Threads(handler, reading, report)
+def make_workers(handler: Handler, adapter: RecordAdapter, report: Report) -> Workers:
+    return _Tasks(handler, adapter, report) if handler.signature.is_async else _Threads(handler, adapter, report)
 
 
 class _Threads:
     """One for each record that may be in progress, as no more are fetched."""
 
-    def __init__(self, handler: Handler, reading: Reading, report: Report) -> None:
+    def __init__(self, handler: Handler, adapter: RecordAdapter, report: Report) -> None:
         self._handler = handler
-        self._attempt = attempts(handler, reading)
+        self._attempt = attempts(handler, adapter)
         self._report = report
         self._queue: SimpleQueue[tuple[Message, int] | None] = SimpleQueue()
         # A handler that never returns must not keep the process alive past its drain timeout.
@@ -80,9 +80,9 @@ class _Threads:
 class _Tasks(OnEventLoop):
     """Each record is a task."""
 
-    def __init__(self, handler: Handler, reading: Reading, report: Report) -> None:
+    def __init__(self, handler: Handler, adapter: RecordAdapter, report: Report) -> None:
         self._handler = handler
-        self._attempt = attempts_async(handler, reading)
+        self._attempt = attempts_async(handler, adapter)
         self._report = report
         super().__init__(handler.name)
 

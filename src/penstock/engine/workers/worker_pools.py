@@ -11,16 +11,17 @@ from typing import Protocol
 from penstock.app import (
     Attend,
     Handler,
-    Reading,
+    RecordAdapter,
     attend_async,
     attend_in_batches,
     attend_one_by_one,
+    attending,
     is_ended,
     worker_error,
 )
 from penstock.core.progress.lease import Lease
 from penstock.core.scheduling.work import Work
-from penstock.engine.dispatch.thread_messages import Inbox, Trouble, Worked
+from penstock.engine.dispatch.thread_messages import EngineError, Inbox, Worked
 from penstock.engine.workers.event_loop import OnEventLoop
 from penstock.engine.workers.worker_processes import Child, check_importable
 from penstock.errors import PenstockError
@@ -35,21 +36,21 @@ class Workers(Protocol):
     def close(self) -> None: ...
 
 
-def make_workers(handler: Handler, inbox: Inbox, reading: Reading, lease: Lease) -> Workers:
+def make_workers(handler: Handler, inbox: Inbox, adapter: RecordAdapter, lease: Lease) -> Workers:
     if handler.signature.is_async:
-        return EventLoopWorkers(handler, inbox, reading, lease)
+        return EventLoopWorkers(handler, inbox, adapter, lease)
     if handler.workers == "process":
         check_importable(handler)
-    return ThreadWorkers(handler, inbox, reading, lease)
+    return ThreadWorkers(handler, inbox, adapter, lease)
 
 
 class ThreadWorkers:
     """Threads that are started as work comes in, up to the concurrency; each with a process of its own where asked."""
 
-    def __init__(self, handler: Handler, inbox: Inbox, reading: Reading, lease: Lease) -> None:
+    def __init__(self, handler: Handler, inbox: Inbox, adapter: RecordAdapter, lease: Lease) -> None:
         self._handler = handler
         self._inbox = inbox
-        self._reading = reading
+        self._adapter = adapter
         self._lease = lease
         self._works: SimpleQueue[Work | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
@@ -83,16 +84,16 @@ class ThreadWorkers:
             self._inbox.put(breakdown(self._handler, error))
 
     def _attend(self) -> None:
-        handler, reading, lease = self._handler, self._reading, self._lease
+        handler, adapter, lease = self._handler, self._adapter, self._lease
         if handler.workers == "process":
-            child = Child(handler, reading)
+            child = Child(handler, adapter)
             self._children.append(child)
             self._work(
-                attend_in_batches(child, reading, lease) if handler.batch else attend_one_by_one(child, reading, lease)
+                attend_in_batches(child, adapter, lease) if handler.batch else attend_one_by_one(child, adapter, lease)
             )
             child.close()
         else:
-            self._work(attending(handler, reading, lease))
+            self._work(attending(handler, adapter, lease))
 
     def _work(self, attend: Attend) -> None:
         while (work := self._works.get()) is not None:
@@ -103,20 +104,20 @@ class ThreadWorkers:
             self._inbox.put(Worked(work))
 
 
-def breakdown(handler: Handler, error: BaseException) -> Trouble:
+def breakdown(handler: Handler, error: BaseException) -> EngineError:
     """What no outcome stands for: the app stops, and commits nothing of it."""
     if not isinstance(error, PenstockError):
         error = worker_error(handler.name, error)
-    return Trouble(error, fatal=True)
+    return EngineError(error, fatal=True)
 
 
 class EventLoopWorkers(OnEventLoop):
     """One event loop in one thread; each work is a task on it."""
 
-    def __init__(self, handler: Handler, inbox: Inbox, reading: Reading, lease: Lease) -> None:
+    def __init__(self, handler: Handler, inbox: Inbox, adapter: RecordAdapter, lease: Lease) -> None:
         self._handler = handler
         self._inbox = inbox
-        self._attend = attend_async(handler, reading, lease)
+        self._attend = attend_async(handler, adapter, lease)
         self._serving = 0  # tasks that will look for work again; one that will not may still be among the tasks
         self._waiting: deque[Work] = deque()
         super().__init__(handler.name)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any, cast
 
-from penstock.app import Handler, NoControl, Reading, attempts, batch_attempts, called, engine_is_elsewhere
+from penstock.app import Handler, NoControl, RecordAdapter, attempts, batch_attempts, called, engine_is_elsewhere
 from penstock.codecs import RECORDS
 from penstock.core.failures.outcome import Failed, Outcome, WorkerDied, failed
 from penstock.core.records.record import Record
@@ -32,10 +32,10 @@ def check_importable(handler: Handler) -> None:
 class Child:
     """Called like an attempt, by one thread. A child that dies is a failed attempt, and the next starts another."""
 
-    def __init__(self, handler: Handler, reading: Reading) -> None:
+    def __init__(self, handler: Handler, adapter: RecordAdapter) -> None:
         # A child needs no client settings, which may hold secrets and functions.
         self._handler = replace(handler, settings={})
-        self._to_record = reading.to_record
+        self._to_record = adapter.to_record
         self._is_up = False
 
     def __call__(self, records: Any, numbers: Any) -> Any:

@@ -11,11 +11,13 @@ from confluent_kafka import (
     KafkaError,
     KafkaException,
     TopicCollection,
-    TopicPartition,
+)
+from confluent_kafka import (
+    TopicPartition as KafkaTopicPartition,
 )
 from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
 
-from penstock.core.records.record import TopicPartition as Place
+from penstock.core.records.record import TopicPartition
 from penstock.errors import PenstockError, ServerError, TopicError
 from penstock.kafka.admin.diagnosis import why_silent
 from penstock.kafka.admin.group_offsets import GroupOffsets
@@ -162,22 +164,22 @@ class Cluster:
         for future in self._admin.delete_consumer_groups([group]).values():
             self._wait(future, f"deleting group {group}", ignore=KafkaError.GROUP_ID_NOT_FOUND)
 
-    def places(self, topics: Iterable[str]) -> list[Place]:
+    def topic_partitions(self, topics: Iterable[str]) -> list[TopicPartition]:
         return [(topic, n) for topic, count in self.require_topics(list(topics)).items() for n in range(count)]
 
-    def start_offsets(self, places: Iterable[Place]) -> dict[Place, int]:
-        return self._offsets(places, OffsetSpec.earliest())
+    def start_offsets(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return self._offsets(tps, OffsetSpec.earliest())
 
-    def offsets_at(self, places: Iterable[Place], moment: datetime) -> dict[Place, int]:
+    def offsets_at(self, tps: Iterable[TopicPartition], moment: datetime) -> dict[TopicPartition, int]:
         """The first offset from this moment on; the end where there is none."""
-        places = list(places)
-        found = self._offsets(places, OffsetSpec.for_timestamp(int(moment.timestamp() * 1000)))
-        missing = self.end_offsets(place for place, offset in found.items() if offset < 0)
+        tps = list(tps)
+        found = self._offsets(tps, OffsetSpec.for_timestamp(int(moment.timestamp() * 1000)))
+        missing = self.end_offsets(tp for tp, offset in found.items() if offset < 0)
         return {**found, **missing}
 
-    def end_offsets(self, places: Iterable[Place]) -> dict[Place, int]:
+    def end_offsets(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The offset that the next record of each partition will get."""
-        return self._offsets(places, OffsetSpec.latest())
+        return self._offsets(tps, OffsetSpec.latest())
 
     def members(self, group: str) -> int:
         """How many members the group has right now; none where there is no such group."""
@@ -193,28 +195,28 @@ class Cluster:
                 return 0
             raise translate(error, doing=f"describing group {group}", brokers=self.brokers) from error
 
-    def committed(self, group: str, places: Iterable[Place]) -> dict[Place, int]:
+    def committed(self, group: str, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The group's committed offsets; partitions without one are left out."""
-        return {place: offset for place, (offset, _) in self.commits(group, places).items()}
+        return {tp: offset for tp, (offset, _) in self.commits(group, tps).items()}
 
-    def commits(self, group: str, places: Iterable[Place]) -> dict[Place, tuple[int, str]]:
+    def commits(self, group: str, tps: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, str]]:
         """The group's committed offsets, each with its metadata; partitions without one are left out."""
         try:
-            found = self._committed(group, places)
+            found = self._committed(group, tps)
         except KafkaException as error:
             raise self._no_offsets(group, error) from error
-        return {place: (each.offset, each.metadata or "") for place, each in found.items() if each.offset >= 0}
+        return {tp: (each.offset, each.metadata or "") for tp, each in found.items() if each.offset >= 0}
 
-    def settled(self, group: str, places: Iterable[Place]) -> dict[Place, int]:
+    def settled(self, group: str, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The same, once no transaction that is about to end can change it any more; so this may have to wait."""
-        asked = list(places)
+        asked = list(tps)
 
-        def ask() -> dict[Place, int]:
+        def ask() -> dict[TopicPartition, int]:
             found = self._committed(group, asked, stable=True)
             error = next((each.error for each in found.values() if each.error is not None), None)
             if error is not None:
                 raise KafkaException(error)
-            return {place: each.offset for place, each in found.items() if each.offset >= 0}
+            return {tp: each.offset for tp, each in found.items() if each.offset >= 0}
 
         try:
             deadline = time.monotonic() + ANSWER_SECONDS
@@ -224,12 +226,14 @@ class Cluster:
 
     def lag(self, group: str, topics: Iterable[str], *, start: str = "earliest") -> int:
         """Records between the group's offsets and the topics' ends; ``start`` says where it begins without one."""
-        places = self.places(topics)
-        ends, starts, committed = self.end_offsets(places), self.start_offsets(places), self.committed(group, places)
+        tps = self.topic_partitions(topics)
+        ends, starts, committed = self.end_offsets(tps), self.start_offsets(tps), self.committed(group, tps)
         fresh = starts if start == "earliest" else ends
-        return sum(max(0, ends[place] - max(starts[place], committed.get(place, fresh[place]))) for place in places)
+        return sum(max(0, ends[tp] - max(starts[tp], committed.get(tp, fresh[tp]))) for tp in tps)
 
-    def commit(self, group: str, offsets: Mapping[Place, int], metadata: Mapping[Place, str] | None = None) -> None:
+    def commit(
+        self, group: str, offsets: Mapping[TopicPartition, int], metadata: Mapping[TopicPartition, str] | None = None
+    ) -> None:
         """Set offsets of a group that has no members; the broker refuses where it has some.
 
         Metadata that was committed before is gone, but for what is given here.
@@ -237,7 +241,7 @@ class Cluster:
         if not offsets:
             return
         texts = metadata or {}
-        wanted = {place: (offset, texts.get(place, "")) for place, offset in offsets.items()}
+        wanted = {tp: (offset, texts.get(tp, "")) for tp, offset in offsets.items()}
         try:
             self._offsets_of(group).write(wanted, seconds=ANSWER_SECONDS)
         except KafkaException as error:
@@ -256,23 +260,25 @@ class Cluster:
             self._groups[group, stable] = GroupOffsets(self.brokers, group, settings=self.settings, stable=stable)
         return self._groups[group, stable]
 
-    def _committed(self, group: str, places: Iterable[Place], *, stable: bool = False) -> dict[Place, TopicPartition]:
-        return self._offsets_of(group, stable=stable).read(places, seconds=ANSWER_SECONDS)
+    def _committed(
+        self, group: str, tps: Iterable[TopicPartition], *, stable: bool = False
+    ) -> dict[TopicPartition, KafkaTopicPartition]:
+        return self._offsets_of(group, stable=stable).read(tps, seconds=ANSWER_SECONDS)
 
     def _no_offsets(self, group: str, error: KafkaException) -> PenstockError:
         return translate(error, doing=f"reading the offsets of group {group}", brokers=self.brokers)
 
-    def _offsets(self, places: Iterable[Place], spec: OffsetSpec) -> dict[Place, int]:
-        asked = {TopicPartition(*place): spec for place in places}
+    def _offsets(self, tps: Iterable[TopicPartition], spec: OffsetSpec) -> dict[TopicPartition, int]:
+        asked = {KafkaTopicPartition(*tp): spec for tp in tps}
 
-        def ask() -> dict[Place, int]:
+        def ask() -> dict[TopicPartition, int]:
             futures = self._admin.list_offsets(asked, request_timeout=ANSWER_SECONDS) if asked else {}
-            return {(place.topic, place.partition): future.result().offset for place, future in futures.items()}
+            return {(tp.topic, tp.partition): future.result().offset for tp, future in futures.items()}
 
         try:
             return _patiently(ask, _NO_LEADER_YET, time.monotonic() + ANSWER_SECONDS)
         except KafkaException as error:
-            topics = ", ".join(sorted({place.topic for place in asked}))
+            topics = ", ".join(sorted({tp.topic for tp in asked}))
             raise translate(error, doing=f"reading offsets of {topics}", brokers=self.brokers) from error
 
     def _metadata(self, doing: str) -> Any:

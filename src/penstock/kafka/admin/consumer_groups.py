@@ -15,7 +15,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import ConfigResource, ConsumerGroupDescription, MemberDescription, ResourceType
 
-from penstock.core.records.record import TopicPartition as Place
+from penstock.core.records.record import TopicPartition
 from penstock.errors import PenstockError
 from penstock.kafka.admin.cluster import ANSWER_SECONDS, Cluster
 from penstock.kafka.errors import kafka_error, translate
@@ -45,8 +45,8 @@ class GroupMember:
     client: str
     host: str
     static_id: str | None
-    partitions: tuple[Place, ...]
-    target: tuple[Place, ...]
+    partitions: tuple[TopicPartition, ...]
+    target: tuple[TopicPartition, ...]
     rack: str | None = None
     """Known of members of share groups; those of consumers tell it only to each other."""
 
@@ -142,9 +142,9 @@ class Groups:
 
     def committed(
         self, names: Iterable[str], *, stable: bool = False
-    ) -> dict[str, dict[Place, Commit] | PenstockError]:
+    ) -> dict[str, dict[TopicPartition, Commit] | PenstockError]:
         """All that each group has committed; ``stable`` refuses what an open transaction may yet change."""
-        found: dict[str, dict[Place, Commit] | PenstockError] = {}
+        found: dict[str, dict[TopicPartition, Commit] | PenstockError] = {}
         for batch in batches(names):
             # The client takes one group in each call, but the calls need not wait for each other.
             asked = {
@@ -160,12 +160,12 @@ class Groups:
                     found[name] = error
         return found
 
-    def commit(self, group: str, commits: Mapping[Place, Commit]) -> None:
+    def commit(self, group: str, commits: Mapping[TopicPartition, Commit]) -> None:
         """Set offsets and metadata of a group without members; the broker refuses where it has some."""
         if not commits:
             return
-        offsets = {place: each.offset for place, each in commits.items()}
-        self._cluster.commit(group, offsets, {place: each.metadata for place, each in commits.items()})
+        offsets = {tp: each.offset for tp, each in commits.items()}
+        self._cluster.commit(group, offsets, {tp: each.metadata for tp, each in commits.items()})
 
     def delete(self, names: Sequence[str]) -> dict[str, PenstockError | None]:
         """What went wrong for each, if anything."""
@@ -210,26 +210,26 @@ def _description(found: ConsumerGroupDescription | None, name: str) -> GroupDesc
 
 
 def _member(found: MemberDescription) -> GroupMember:
-    partitions = _places(found.assignment)
+    partitions = _tps(found.assignment)
     return GroupMember(
         found.member_id,
         found.client_id,
         found.host,
         found.group_instance_id,
         partitions,
-        partitions if found.target_assignment is None else _places(found.target_assignment),
+        partitions if found.target_assignment is None else _tps(found.target_assignment),
     )
 
 
-def _places(assignment: Any) -> tuple[Place, ...]:
+def _tps(assignment: Any) -> tuple[TopicPartition, ...]:
     return tuple(sorted((each.topic, each.partition) for each in assignment.topic_partitions))
 
 
-def _commits(found: Any) -> dict[Place, Commit]:
-    places = (found.topic_partitions or []) if found is not None else []
+def _commits(found: Any) -> dict[TopicPartition, Commit]:
+    tps = (found.topic_partitions or []) if found is not None else []
     return {
         (each.topic, each.partition): Commit(each.offset, each.metadata or "")
-        for each in places
+        for each in tps
         if each.offset >= 0 and each.error is None
     }
 

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import TopicPartition as KafkaTopicPartition
 
-from penstock.core.records.record import TopicPartition as Place
+from penstock.core.records.record import TopicPartition
 from penstock.kafka.client.clients import make_consumer
 
 # The client waits that long for an answer that was lost with its connection.
@@ -24,7 +25,7 @@ class GroupOffsets:
 
     def __init__(self, brokers: str, group: str, *, settings: Mapping[str, Any], stable: bool = False) -> None:
         level = "read_committed" if stable else "read_uncommitted"
-        self._answers: list[tuple[KafkaError | None, Sequence[TopicPartition]]] = []
+        self._answers: list[tuple[KafkaError | None, Sequence[KafkaTopicPartition]]] = []
         self._consumer = make_consumer(
             brokers,
             group,
@@ -32,15 +33,15 @@ class GroupOffsets:
             on_commit=lambda error, partitions: self._answers.append((error, partitions)),
         )
 
-    def read(self, places: Iterable[Place], *, seconds: float) -> dict[Place, TopicPartition]:
-        asked = [TopicPartition(*place) for place in places]
+    def read(self, tps: Iterable[TopicPartition], *, seconds: float) -> dict[TopicPartition, KafkaTopicPartition]:
+        asked = [KafkaTopicPartition(*tp) for tp in tps]
         self._consumer.poll(0)  # or what it has to say about its connections would pile up
         found = self._consumer.committed(asked, timeout=seconds) if asked else []
         return {(each.topic, each.partition): each for each in found}
 
-    def write(self, commits: Mapping[Place, tuple[int, str]], *, seconds: float) -> None:
+    def write(self, commits: Mapping[TopicPartition, tuple[int, str]], *, seconds: float) -> None:
         """Each offset with its metadata; the broker refuses it where the group has members."""
-        wanted = [TopicPartition(*place, offset, metadata=text) for place, (offset, text) in commits.items()]
+        wanted = [KafkaTopicPartition(*tp, offset, metadata=text) for tp, (offset, text) in commits.items()]
         self._answers.clear()
         # In the background: a commit that is waited for has no time limit.
         self._consumer.commit(offsets=wanted, asynchronous=True)

@@ -7,10 +7,11 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import KafkaException
+from confluent_kafka import TopicPartition as KafkaTopicPartition
 from confluent_kafka.admin import OffsetSpec
 
-from penstock.core.records.record import TopicPartition as Place
+from penstock.core.records.record import TopicPartition
 from penstock.errors import PenstockError
 from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.errors import translate
@@ -18,9 +19,9 @@ from penstock.kafka.errors import translate
 # A partition without a leader would be waited for all this time.
 _ANSWER_SECONDS = 5.0
 
-_Futures = dict[TopicPartition, "Future[Any]"]
+_Futures = dict[KafkaTopicPartition, "Future[Any]"]
 
-Moment = tuple[Place, float]
+Moment = tuple[TopicPartition, float]
 """A partition, and a time in seconds since 1970."""
 
 
@@ -44,50 +45,50 @@ class Logs:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
-    def bounds(self, places: Iterable[Place]) -> dict[Place, Bounds | PenstockError]:
-        asked = list(dict.fromkeys(places))
+    def bounds(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, Bounds | PenstockError]:
+        asked = list(dict.fromkeys(tps))
         ends = self._ask(dict.fromkeys(asked, OffsetSpec.latest()))
-        alive = [place for place, end in ends.items() if isinstance(end, Found)]
+        alive = [tp for tp, end in ends.items() if isinstance(end, Found)]
         starts = self._ask(dict.fromkeys(alive, OffsetSpec.earliest()))
-        return {place: _bounds(starts.get(place, end), end) for place, end in ends.items()}
+        return {tp: _bounds(starts.get(tp, end), end) for tp, end in ends.items()}
 
     def at_times(self, moments: Iterable[Moment]) -> dict[Moment, Found | PenstockError]:
         """The first record of each partition from each moment on, in seconds since 1970."""
-        rounds: list[dict[Place, float]] = []
-        depth: Counter[Place] = Counter()
-        for place, moment in dict.fromkeys(moments):
-            if depth[place] == len(rounds):
+        rounds: list[dict[TopicPartition, float]] = []
+        depth: Counter[TopicPartition] = Counter()
+        for tp, moment in dict.fromkeys(moments):
+            if depth[tp] == len(rounds):
                 rounds.append({})
-            rounds[depth[place]][place] = moment
-            depth[place] += 1
+            rounds[depth[tp]][tp] = moment
+            depth[tp] += 1
         # One call takes a partition once, but the calls need not wait for each other.
-        asked = [self._send({place: _since(moment) for place, moment in each.items()}) for each in rounds]
+        asked = [self._send({tp: _since(moment) for tp, moment in each.items()}) for each in rounds]
         return {
-            (place, each[place]): answer
+            (tp, each[tp]): answer
             for each, futures in zip(rounds, asked, strict=True)
-            for place, answer in self._receive(futures).items()
+            for tp, answer in self._receive(futures).items()
         }
 
-    def newest(self, places: Iterable[Place]) -> dict[Place, Found | PenstockError]:
+    def newest(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, Found | PenstockError]:
         """The record with the latest time of each."""
-        return self._ask(dict.fromkeys(places, OffsetSpec.max_timestamp()))
+        return self._ask(dict.fromkeys(tps, OffsetSpec.max_timestamp()))
 
-    def _ask(self, specs: Mapping[Place, OffsetSpec]) -> dict[Place, Found | PenstockError]:
+    def _ask(self, specs: Mapping[TopicPartition, OffsetSpec]) -> dict[TopicPartition, Found | PenstockError]:
         return self._receive(self._send(specs))
 
-    def _send(self, specs: Mapping[Place, OffsetSpec]) -> _Futures:
-        asked = {TopicPartition(*place): spec for place, spec in specs.items()}
+    def _send(self, specs: Mapping[TopicPartition, OffsetSpec]) -> _Futures:
+        asked = {KafkaTopicPartition(*tp): spec for tp, spec in specs.items()}
         return self._cluster.admin.list_offsets(asked, request_timeout=_ANSWER_SECONDS) if asked else {}
 
-    def _receive(self, futures: _Futures) -> dict[Place, Found | PenstockError]:
-        answers: dict[Place, Found | PenstockError] = {}
+    def _receive(self, futures: _Futures) -> dict[TopicPartition, Found | PenstockError]:
+        answers: dict[TopicPartition, Found | PenstockError] = {}
         for each, future in futures.items():
-            place = (each.topic, each.partition)
+            tp = (each.topic, each.partition)
             try:
-                answers[place] = _found(future.result(timeout=_ANSWER_SECONDS * 2))
+                answers[tp] = _found(future.result(timeout=_ANSWER_SECONDS * 2))
             except (KafkaException, FutureTimeoutError) as error:
                 doing = f"reading offsets of {each.topic}-{each.partition}"
-                answers[place] = translate(
+                answers[tp] = translate(
                     error, doing=doing, brokers=self._cluster.brokers, settings=self._cluster.settings
                 )
         return answers

@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 from contextlib import suppress
 
-from penstock.core.records.record import TopicPartition as Place
+from penstock.core.records.record import TopicPartition
 from penstock.errors import ConfigError
 from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.client.kafka_python_settings import open_settings
 
 
-def partition_bytes(cluster: Cluster, topics: Iterable[str]) -> dict[Place, int]:
+def partition_bytes(cluster: Cluster, topics: Iterable[str]) -> dict[TopicPartition, int]:
     """Of one copy of each; without those of which nobody tells: the library is not there, or one may not ask."""
     topics = list(topics)
     if not topics:
@@ -20,7 +20,7 @@ def partition_bytes(cluster: Cluster, topics: Iterable[str]) -> dict[Place, int]
         config = open_settings(cluster.brokers, cluster.settings)
     except ConfigError:
         return {}
-    sizes: dict[Place, int] = {}
+    sizes: dict[TopicPartition, int] = {}
     with suppress(foreign.KafkaError):
         admin = KafkaAdminClient(**config)
         try:
@@ -30,6 +30,6 @@ def partition_bytes(cluster: Cluster, topics: Iterable[str]) -> dict[Place, int]
         for folder in (folder for answer in answers for folder in answer["log_dirs"]):
             for topic in folder["topics"]:
                 for part in topic["partitions"]:
-                    place = (topic["name"], part["partition_index"])
-                    sizes[place] = max(sizes.get(place, 0), part["partition_size"])
+                    tp = (topic["name"], part["partition_index"])
+                    sizes[tp] = max(sizes.get(tp, 0), part["partition_size"])
     return sizes

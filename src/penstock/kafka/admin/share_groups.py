@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from confluent_kafka import KafkaError, KafkaException
 
-from penstock.core.records.record import TopicPartition as Place
+from penstock.core.records.record import TopicPartition
 from penstock.errors import PenstockError
 from penstock.kafka.admin.cluster import ANSWER_SECONDS, NO_COORDINATOR_YET, Cluster
 from penstock.kafka.admin.consumer_groups import SHARE, Commit, GroupDescription, GroupListing, GroupMember, batches
@@ -102,7 +102,7 @@ class ShareGroups:
                 found[name] = _description(*told)
         return found
 
-    def starts(self, names: Iterable[str]) -> dict[str, dict[Place, Commit | None] | PenstockError]:
+    def starts(self, names: Iterable[str]) -> dict[str, dict[TopicPartition, Commit | None] | PenstockError]:
         """Where each partition of each group starts, before which all is finished, and its lag.
 
         None for one from which nothing has been read yet: where it starts is settled then.
@@ -112,7 +112,7 @@ class ShareGroups:
             group = DescribeShareGroupOffsetsRequest.RequestedGroup
             return DescribeShareGroupOffsetsRequest(groups=[group(group_id=name, topics=None) for name in some])
 
-        found: dict[str, dict[Place, Commit | None] | PenstockError] = {}
+        found: dict[str, dict[TopicPartition, Commit | None] | PenstockError] = {}
         for name, told in self._told(names, request).items():
             try:
                 if isinstance(told, KafkaException):
@@ -122,7 +122,7 @@ class ShareGroups:
                 found[name] = self._translated(error, f"reading the offsets of group {name}")
         return found
 
-    def set_starts(self, name: str, starts: Mapping[Place, int]) -> None:
+    def set_starts(self, name: str, starts: Mapping[TopicPartition, int]) -> None:
         """Where partitions of a group without members start from now on; the broker refuses where it has some."""
         topic = AlterShareGroupOffsetsRequest.AlteredTopic
         by_topic: dict[str, list[Any]] = {}
@@ -267,13 +267,13 @@ def _description(node: Any, group: Any) -> GroupDescription:
 
 
 def _member(found: Any) -> GroupMember:
-    places = tuple(
+    tps = tuple(
         sorted((topic.topic_name, number) for topic in found.assignment.topic_partitions for number in topic.partitions)
     )
-    return GroupMember(found.member_id, found.client_id, found.client_host, None, places, places, rack=found.rack_id)
+    return GroupMember(found.member_id, found.client_id, found.client_host, None, tps, tps, rack=found.rack_id)
 
 
-def _starts(group: Any) -> dict[Place, Commit | None]:
+def _starts(group: Any) -> dict[TopicPartition, Commit | None]:
     found = {}
     for topic in group.topics:
         for each in topic.partitions:

@@ -17,7 +17,7 @@ def source_topics(handler: Handler, cluster: Cluster) -> dict[str, int]:
     return cluster.require_topics(handler.topics or dict.fromkeys(topic for topic, _ in handler.partitions))
 
 
-def source_places(handler: Handler, cluster: Cluster) -> list[TopicPartition]:
+def source_partitions(handler: Handler, cluster: Cluster) -> list[TopicPartition]:
     topics = source_topics(handler, cluster)
     if not handler.partitions:
         return [(topic, number) for topic, count in topics.items() for number in range(count)]
@@ -29,41 +29,41 @@ def source_places(handler: Handler, cluster: Cluster) -> list[TopicPartition]:
     return list(handler.partitions)
 
 
-def source_lag(handler: Handler, cluster: Cluster, places: Iterable[TopicPartition]) -> int:
+def source_lag(handler: Handler, cluster: Cluster, tps: Iterable[TopicPartition]) -> int:
     """Records between where the handler will begin and the ends of these partitions."""
-    places = list(places)
-    ends, starts = cluster.end_offsets(places), cluster.start_offsets(places)
-    begin = {**positions(handler.start, cluster, places), **cluster.committed(handler.group, places)}
-    begin.update(forced_positions(handler, cluster, places))
-    return sum(max(0, ends[place] - max(starts[place], begin[place] or 0)) for place in places)
+    tps = list(tps)
+    ends, starts = cluster.end_offsets(tps), cluster.start_offsets(tps)
+    begin = {**positions(handler.start, cluster, tps), **cluster.committed(handler.group, tps)}
+    begin.update(forced_positions(handler, cluster, tps))
+    return sum(max(0, ends[tp] - max(starts[tp], begin[tp] or 0)) for tp in tps)
 
 
-def positions(start: Start, cluster: Cluster, places: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
+def positions(start: Start, cluster: Cluster, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
     """The offset that ``start`` means for each partition, or None for where its log starts, whenever it is read."""
-    places = list(places)
+    tps = list(tps)
     if start == "earliest":
-        return dict.fromkeys(places)
+        return dict.fromkeys(tps)
     if start == "latest":
-        return {**cluster.end_offsets(places)}
+        return {**cluster.end_offsets(tps)}
     if isinstance(start, datetime):
-        return {**cluster.offsets_at(places, start)}
-    return {place: start.get(place) for place in places}
+        return {**cluster.offsets_at(tps, start)}
+    return {tp: start.get(tp) for tp in tps}
 
 
 def forced_positions(
-    handler: Handler, cluster: Cluster, places: Iterable[TopicPartition]
+    handler: Handler, cluster: Cluster, tps: Iterable[TopicPartition]
 ) -> dict[TopicPartition, int | None]:
     """The same for ``from_``; partitions that it leaves alone are left out."""
     start = handler.from_
     if start is None:
         return {}
-    return positions(start, cluster, [place for place in places if not isinstance(start, Mapping) or place in start])
+    return positions(start, cluster, [tp for tp in tps if not isinstance(start, Mapping) or tp in start])
 
 
 def check_sources(app: App, cluster: Cluster) -> None:
     """What can be seen only here: partitions that do not exist, and records that two handlers would share."""
-    places = [(handler, set(source_places(handler, cluster))) for handler in app.handlers]
-    for (one, its), (other, others) in combinations(places, 2):
+    tps = [(handler, set(source_partitions(handler, cluster))) for handler in app.handlers]
+    for (one, its), (other, others) in combinations(tps, 2):
         shared = its & others
         if shared and one.group == other.group:
             topic, _ = min(shared)

@@ -43,7 +43,7 @@ def _await_topics(cluster: Cluster, topics: list[str]) -> None:
     deadline = time.monotonic() + _KNOWN_SECONDS
     while True:
         try:
-            cluster.end_offsets(cluster.places(topics))
+            cluster.end_offsets(cluster.topic_partitions(topics))
         except PenstockError:
             if time.monotonic() > deadline:
                 raise

@@ -5,7 +5,7 @@ from typing import Any
 
 from confluent_kafka import Message
 
-from penstock.app import Reading
+from penstock.app import RecordAdapter
 from penstock.codecs import codec_of
 from penstock.core.records.record import Record, TopicPartition
 
@@ -42,7 +42,7 @@ class MessageRecord(Record):
         return value
 
 
-def place_of(message: Message) -> TopicPartition:
+def tp_of(message: Message) -> TopicPartition:
     return message.topic() or "", message.partition() or 0
 
 
@@ -55,7 +55,7 @@ def to_record(message: Message, attempt: int = 1) -> Record:
 
 # Messages travel through the engine as they are. A record is built from one when its handler is called, and is gone
 # right after: thousands of them waiting would keep the garbage collector busier than the handlers.
-MESSAGES = Reading(
+MESSAGES = RecordAdapter(
     to_record=to_record,
     value_of=Message.value,
     offset_of=Message.offset,  # type: ignore[arg-type] # only of messages without an error, which have one

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 from queue import Empty, SimpleQueue
 from typing import Any, Self
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import TopicPartition as KafkaTopicPartition
 
-from penstock.core.records.record import TopicPartition as Place
+from penstock.core.records.record import TopicPartition
 from penstock.errors import ServerError, SetupError
 from penstock.kafka.client.clients import make_consumer, make_producer
 from penstock.kafka.errors import translate
@@ -181,7 +182,7 @@ class Transaction:
             self._producer.flush(self._seconds_left)
         return next(filter(None, refused), caught.error)
 
-    def commit(self, offsets: Mapping[Place, int | Commit], *, group: Any = None) -> None:
+    def commit(self, offsets: Mapping[TopicPartition, int | Commit], *, group: Any = None) -> None:
         """All that was written, and these offsets of the group, at once; ``group`` has its newest metadata."""
         self._group = self._group if group is None else group
         with _Catching() as caught:
@@ -196,10 +197,10 @@ class Transaction:
             self._producer.begin_transaction()
             self._began = time.monotonic()
 
-    def _send_offsets(self, offsets: Mapping[Place, int | Commit]) -> None:
+    def _send_offsets(self, offsets: Mapping[TopicPartition, int | Commit]) -> None:
         wanted = [
-            TopicPartition(*place, at) if isinstance(at, int) else TopicPartition(*place, *at)
-            for place, at in offsets.items()
+            KafkaTopicPartition(*tp, at) if isinstance(at, int) else KafkaTopicPartition(*tp, *at)
+            for tp, at in offsets.items()
         ]
         send, seconds = self._producer.send_offsets_to_transaction, min(_OFFSETS_SECONDS, self._seconds_left)
         self._call(lambda bound: send(wanted, self._group, bound), seconds)

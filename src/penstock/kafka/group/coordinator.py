@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from penstock.assign import Topic
 from penstock.core.progress.commit_log import COMMIT_LOG
-from penstock.core.records.record import TopicPartition as Place
+from penstock.core.records.record import TopicPartition
 from penstock.core.reports.rebalance import Coordinator
 from penstock.kafka.client.kafka_python import (
     CoordinatorType,
@@ -48,7 +48,7 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class GroupMemberInfo:
     """A member as the coordinator lists it for the leader."""
 
     id: str
@@ -64,7 +64,7 @@ class Joined:
     generation: int
     leader: str
     strategy: str
-    members: tuple[Seat, ...]
+    members: tuple[GroupMemberInfo, ...]
     skip_assignment: bool
 
     @property
@@ -79,10 +79,10 @@ class Network:
         self.config = dict(config)
         self.net = NetworkSelector(**config)
         self.net.start()
-        self._lines: list[Line] = []
+        self._lines: list[CoordinatorConnection] = []
 
-    def line(self, group: str) -> "Line":
-        line = Line(self, group)
+    def line(self, group: str) -> "CoordinatorConnection":
+        line = CoordinatorConnection(self, group)
         self._lines.append(line)
         return line
 
@@ -95,7 +95,7 @@ class Network:
         self.net.close()
 
 
-class Line:
+class CoordinatorConnection:
     """A connection of its own to the coordinator.
 
     A broker answers the requests of one connection in order. Commits must not wait behind a join that waits for other
@@ -152,7 +152,9 @@ class Line:
             answer.generation_id,
             answer.leader,
             answer.protocol_name or "",
-            tuple(Seat(each.member_id, each.group_instance_id, bytes(each.metadata)) for each in answer.members),
+            tuple(
+                GroupMemberInfo(each.member_id, each.group_instance_id, bytes(each.metadata)) for each in answer.members
+            ),
             skip_assignment=bool(answer.skip_assignment),
         )
 
@@ -191,15 +193,17 @@ class Line:
 
     # Commits.
 
-    def commit(self, identity: Identity, commits: Mapping[Place, tuple[int, str]]) -> dict[Place, int]:
+    def commit(
+        self, identity: Identity, commits: Mapping[TopicPartition, tuple[int, str]]
+    ) -> dict[TopicPartition, int]:
         """The error code of each partition that was refused."""
         return self._refused(self._ask(_commit_request(identity, commits), _ANSWER_SECONDS))
 
     def commit_later(
         self,
         identity: Identity,
-        commits: Mapping[Place, tuple[int, str]],
-        on_answer: Callable[[dict[Place, int] | KafkaException], None],
+        commits: Mapping[TopicPartition, tuple[int, str]],
+        on_answer: Callable[[dict[TopicPartition, int] | KafkaException], None],
     ) -> None:
         """``on_answer`` is called on the network's thread."""
         future = self._manager.call_soon(self._answer, _commit_request(identity, commits), _ANSWER_SECONDS)
@@ -261,7 +265,7 @@ class Line:
         self._node = self._manager.cluster.add_coordinator(found, CoordinatorType.GROUP, self._group)
         return found
 
-    def _refused(self, answer: Any) -> dict[Place, int]:
+    def _refused(self, answer: Any) -> dict[TopicPartition, int]:
         refused = {
             (topic.name, each.partition_index): each.error_code
             for topic in answer.topics
@@ -280,12 +284,12 @@ class Line:
 
 
 def _topic(found: Any, racks: Mapping[int, str]) -> Topic:
-    places = sorted(found.partitions, key=lambda each: each.partition_index)
-    known = [frozenset(racks[node] for node in each.replica_nodes if node in racks) for each in places]
-    return Topic(len(places), racks=tuple(known) if racks else ())
+    tps = sorted(found.partitions, key=lambda each: each.partition_index)
+    known = [frozenset(racks[node] for node in each.replica_nodes if node in racks) for each in tps]
+    return Topic(len(tps), racks=tuple(known) if racks else ())
 
 
-def _commit_request(identity: Identity, commits: Mapping[Place, tuple[int, str]]) -> Any:
+def _commit_request(identity: Identity, commits: Mapping[TopicPartition, tuple[int, str]]) -> Any:
     kind = OffsetCommitRequest.OffsetCommitRequestTopic
     by_topic: dict[str, list[Any]] = {}
     for (topic, partition), (offset, metadata) in commits.items():

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from penstock.assign import Assignment, Assignor, Group, Topic, faults
 from penstock.assign.cooperative import cooperates, withhold
-from penstock.core.records.record import TopicPartition as Place
+from penstock.core.records.record import TopicPartition
 from penstock.core.reports.rebalance import Groupview, Voter
 from penstock.errors import ConfigError, PenstockError
 from penstock.kafka.admin.cluster import Cluster
@@ -38,7 +38,7 @@ class Leader:
         if cooperates(assignor):
             assignment = withhold(group, assignment)
         return Division(
-            {member: write_assignment(places) for member, places in assignment.partitions.items()},
+            {member: write_assignment(tps) for member, tps in assignment.partitions.items()},
             _voters(group, [ballot for _, ballot in read], assignment),
             Groupview(
                 frozenset(member.id for member in group.members),
@@ -50,9 +50,9 @@ class Leader:
 
     def _with_lag(self, topics: Mapping[str, Topic]) -> dict[str, Topic]:
         """What cannot be read is left out: a group that balances numbers is better than one that does not go on."""
-        places = [(name, number) for name, topic in topics.items() for number in range(topic.partitions)]
+        tps = [(name, number) for name, topic in topics.items() for number in range(topic.partitions)]
         try:
-            lags = _lags(self._connect(), self._group, places)
+            lags = _lags(self._connect(), self._group, tps)
         except PenstockError:
             return dict(topics)
         return {
@@ -84,13 +84,13 @@ def _mistaken(assignor: Assignor, what: str) -> ConfigError:
     )
 
 
-def _lags(cluster: Cluster, group: str, places: Sequence[Place]) -> dict[Place, int]:
+def _lags(cluster: Cluster, group: str, tps: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
     ends, starts, committed = (
-        cluster.end_offsets(places),
-        cluster.start_offsets(places),
-        cluster.committed(group, places),
+        cluster.end_offsets(tps),
+        cluster.start_offsets(tps),
+        cluster.committed(group, tps),
     )
-    return {place: max(0, ends[place] - max(starts[place], committed.get(place, 0))) for place in places}
+    return {tp: max(0, ends[tp] - max(starts[tp], committed.get(tp, 0))) for tp in tps}
 
 
 def _voters(group: Group, ballots: Iterable[Ballot | None], assignment: Assignment) -> tuple[Voter, ...]:

@@ -3,30 +3,30 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from penstock.core.records.record import TopicPartition as Place
+from penstock.core.records.record import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
-class Take:
+class PartitionsAssigned:
     """These are ours from now on."""
 
-    places: tuple[Place, ...]
+    tps: tuple[TopicPartition, ...]
     done: Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
-class GiveUp:
+class PartitionsRevoked:
     """Finish and commit these, and let go of them."""
 
-    places: tuple[Place, ...]
+    tps: tuple[TopicPartition, ...]
     done: Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Lose:
+class PartitionsLost:
     """These may be somebody else's already. ``losses`` counts such notices."""
 
-    places: tuple[Place, ...]
+    tps: tuple[TopicPartition, ...]
     losses: int
 
 
@@ -34,15 +34,15 @@ class Lose:
 class Committed:
     """The answer to a commit, with the reasons for what was refused."""
 
-    commits: Mapping[Place, tuple[int, str]]
-    refused: Mapping[Place, str]
+    commits: Mapping[TopicPartition, tuple[int, str]]
+    refused: Mapping[TopicPartition, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Broke:
+class MemberFailed:
     """The membership is over, because of this."""
 
     error: BaseException
 
 
-Notice = Take | GiveUp | Lose | Committed | Broke
+Notice = PartitionsAssigned | PartitionsRevoked | PartitionsLost | Committed | MemberFailed

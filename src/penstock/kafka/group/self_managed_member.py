@@ -16,7 +16,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from penstock.app import Handler
 from penstock.assign import Assignor, Topic
-from penstock.core.records.record import TopicPartition as Place
+from penstock.core.records.record import TopicPartition
 from penstock.core.reports.rebalance import (
     HANDED_OVER,
     JOINED,
@@ -37,9 +37,16 @@ from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.client.clients import CONSUMER_DEFAULTS, static_id
 from penstock.kafka.client.kafka_python_settings import open_settings
 from penstock.kafka.errors import is_final, kafka_error
-from penstock.kafka.group.coordinator import Identity, Joined, Line, Network
+from penstock.kafka.group.coordinator import CoordinatorConnection, Identity, Joined, Network
 from penstock.kafka.group.leader import Leader, wanted_topics
-from penstock.kafka.group.membership_events import Broke, Committed, GiveUp, Lose, Notice, Take
+from penstock.kafka.group.membership_events import (
+    Committed,
+    MemberFailed,
+    Notice,
+    PartitionsAssigned,
+    PartitionsLost,
+    PartitionsRevoked,
+)
 from penstock.kafka.group.subscription_format import Ballot, read_assignment, write_subscription
 
 _DEFAULTS = {"session.timeout.ms": 45_000, "heartbeat.interval.ms": 3_000, "max.poll.interval.ms": 300_000}
@@ -51,7 +58,7 @@ _JOIN_THREAD_SECONDS = 5.0
 _GIVEN_UP = frozenset({KafkaError.UNKNOWN_MEMBER_ID, KafkaError.ILLEGAL_GENERATION})
 
 
-class GroupMember:
+class SelfManagedMember:
     """Start it, carry out its notices, ``tick`` while that goes well, ``leave``.
 
     Commits are sent as whoever the member is now, in the newest generation. ``losses`` says how many losses the one
@@ -71,13 +78,13 @@ class GroupMember:
         self._brokers = brokers
         self._tell = tell
         self._network = Network(open_settings(brokers, handler.named_settings))
-        self._line: Line = self._network.line(handler.group)
-        self._commits: Line = self._network.line(handler.group)
+        self._line: CoordinatorConnection = self._network.line(handler.group)
+        self._commits: CoordinatorConnection = self._network.line(handler.group)
         self._leader = Leader(handler.group, partial(Cluster, brokers, handler.settings))
         self._identity = Identity(handler.group, "", _NO_GENERATION, static_id(handler, number))
         self._losses = 0
-        self._owned: frozenset[Place] = frozenset()
-        self._had: tuple[frozenset[Place], int] = (frozenset(), _NO_GENERATION)  # by the last assignment
+        self._owned: frozenset[TopicPartition] = frozenset()
+        self._had: tuple[frozenset[TopicPartition], int] = (frozenset(), _NO_GENERATION)  # by the last assignment
         self._coordinator: Coordinator | None = None
         self._topics: frozenset[str] = frozenset()
         self._view: Groupview | None = None  # of the last round that this member led
@@ -104,22 +111,22 @@ class GroupMember:
         """The consumer is being polled."""
         self._polled = time.monotonic()
 
-    def commit(self, commits: Mapping[Place, tuple[int, str]], *, losses: int) -> None:
+    def commit(self, commits: Mapping[TopicPartition, tuple[int, str]], *, losses: int) -> None:
         """Wait for the answer; raises where anything was refused."""
         refused = self._commits.commit(self.as_of(losses), commits)
         self._look_into(refused.values())
         for code in refused.values():
             raise KafkaException(KafkaError(code))
 
-    def commit_later(self, commits: Mapping[Place, tuple[int, str]], *, losses: int) -> None:
+    def commit_later(self, commits: Mapping[TopicPartition, tuple[int, str]], *, losses: int) -> None:
         """The answer is a notice."""
 
-        def on_answer(answer: dict[Place, int] | KafkaException) -> None:
+        def on_answer(answer: dict[TopicPartition, int] | KafkaException) -> None:
             if isinstance(answer, KafkaException):
                 refused = dict.fromkeys(commits, answer.args[0].str())
             else:
                 self._look_into(answer.values())
-                refused = {place: KafkaError(code).str() for place, code in answer.items()}
+                refused = {tp: KafkaError(code).str() for tp, code in answer.items()}
             self.notices.put(Committed(commits, refused))
 
         self._commits.commit_later(self.as_of(losses), commits, on_answer)
@@ -179,7 +186,7 @@ class GroupMember:
             self._linger()
         except BaseException as error:  # noqa: BLE001 - told to whoever owns the consumer
             if not self._leaving.is_set():
-                self.notices.put(Broke(error))
+                self.notices.put(MemberFailed(error))
 
     def _face(self, error: KafkaException) -> None:
         code = error.args[0].code()
@@ -277,12 +284,12 @@ class GroupMember:
         self._mark("assigned")
         return division.assignments
 
-    def _settle(self, assigned: frozenset[Place], story: Round) -> None:
+    def _settle(self, assigned: frozenset[TopicPartition], story: Round) -> None:
         """Begin with what is new at once: nobody has it. Then give up what is another's."""
         given, taken = self._owned - assigned, assigned - self._owned
         self._had = assigned, self._identity.generation
         self._owned |= taken
-        self._carry_out(Take, taken)
+        self._carry_out(PartitionsAssigned, taken)
         story.took(taken, now=time.monotonic())
         self._mark("taken over")
         if given:
@@ -290,13 +297,15 @@ class GroupMember:
             self._next_reason = HANDED_OVER
         self._next_look = time.monotonic() + self._refresh
 
-    def _give_up(self, places: frozenset[Place], story: Round) -> None:
-        self._carry_out(GiveUp, places)
-        self._owned -= places
-        story.gave_up(places, now=time.monotonic())
+    def _give_up(self, tps: frozenset[TopicPartition], story: Round) -> None:
+        self._carry_out(PartitionsRevoked, tps)
+        self._owned -= tps
+        story.gave_up(tps, now=time.monotonic())
         self._mark("given up")
 
-    def _carry_out(self, kind: type[Take] | type[GiveUp], places: frozenset[Place]) -> None:
+    def _carry_out(
+        self, kind: type[PartitionsAssigned] | type[PartitionsRevoked], tps: frozenset[TopicPartition]
+    ) -> None:
         """The consumer's thread does it, and may take long. The member stays one meanwhile."""
         done = threading.Event()
 
@@ -304,7 +313,7 @@ class GroupMember:
             done.set()
             self._wake.set()
 
-        self.notices.put(kind(tuple(sorted(places)), on_done))
+        self.notices.put(kind(tuple(sorted(tps)), on_done))
         while not self._leaving.is_set():
             self._wake.clear()
             if done.is_set():
@@ -317,14 +326,14 @@ class GroupMember:
     def _lose(self, reason: Reason, *, keep_id: bool) -> None:
         """Nothing that was done for these partitions may be committed from now on."""
         self._losses += 1
-        places, self._owned = self._owned, frozenset()
+        tps, self._owned = self._owned, frozenset()
         self._had = frozenset(), _NO_GENERATION
         self._view = None
         member_id = self._identity.member_id if keep_id else ""
         self._identity = replace(self._identity, member_id=member_id, generation=_NO_GENERATION)
-        self.notices.put(Lose(tuple(sorted(places)), self._losses))
+        self.notices.put(PartitionsLost(tuple(sorted(tps)), self._losses))
         self._round, self._next_reason = None, reason
-        self._begin_round().lost(places, now=time.monotonic())
+        self._begin_round().lost(tps, now=time.monotonic())
 
     # Between rounds.
 
@@ -340,7 +349,7 @@ class GroupMember:
                 return
             if self._offers_anew:
                 self._offers_anew = False
-                self._carry_out(Take, self._owned)
+                self._carry_out(PartitionsAssigned, self._owned)
             if time.monotonic() - self._polled > self._patience:
                 self._stall()
             elif time.monotonic() >= self._next_look:

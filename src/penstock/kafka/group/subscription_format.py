@@ -9,9 +9,9 @@ from struct import Struct, error
 
 from penstock.assign import Member
 from penstock.core.progress.group_metadata import OPEN_MARK
-from penstock.core.records.record import TopicPartition as Place
+from penstock.core.records.record import TopicPartition
 from penstock.kafka.client.kafka_python import ConsumerProtocolAssignment, ConsumerProtocolSubscription
-from penstock.kafka.group.coordinator import Seat
+from penstock.kafka.group.coordinator import GroupMemberInfo
 
 _SUBSCRIPTION_VERSION = 3  # the first with a rack
 _ASSIGNMENT_VERSION = 0  # nothing was added to it since
@@ -28,7 +28,7 @@ class Ballot:
 def write_subscription(
     topics: Iterable[str],
     *,
-    owned: Sequence[Place],
+    owned: Sequence[TopicPartition],
     generation: int,
     rack: str | None,
     user_data: bytes | None,
@@ -47,7 +47,7 @@ def write_subscription(
     return bytes(written.encode())
 
 
-def read_subscription(seat: Seat) -> tuple[Member, Ballot | None]:
+def read_subscription(seat: GroupMemberInfo) -> tuple[Member, Ballot | None]:
     read = ConsumerProtocolSubscription.decode(seat.metadata)
     user_data, ballot = _split(bytes(read.user_data) if read.user_data is not None else None)
     owned = tuple((each.topic, number) for each in read.owned_partitions or () for number in each.partitions)
@@ -63,13 +63,13 @@ def read_subscription(seat: Seat) -> tuple[Member, Ballot | None]:
     return member, ballot
 
 
-def write_assignment(places: Sequence[Place]) -> bytes:
+def write_assignment(tps: Sequence[TopicPartition]) -> bytes:
     kind = ConsumerProtocolAssignment
-    given = [kind.TopicPartition(topic=topic, partitions=numbers) for topic, numbers in _by_topic(places)]
+    given = [kind.TopicPartition(topic=topic, partitions=numbers) for topic, numbers in _by_topic(tps)]
     return bytes(kind(assigned_partitions=given, user_data=None, version=_ASSIGNMENT_VERSION).encode())
 
 
-def read_assignment(data: bytes) -> frozenset[Place]:
+def read_assignment(data: bytes) -> frozenset[TopicPartition]:
     """A member without partitions may get no bytes at all."""
     if not data:
         return frozenset()
@@ -77,8 +77,8 @@ def read_assignment(data: bytes) -> frozenset[Place]:
     return frozenset((each.topic, number) for each in read.assigned_partitions for number in each.partitions)
 
 
-def _by_topic(places: Iterable[Place]) -> Iterable[tuple[str, list[int]]]:
-    for topic, same in groupby(sorted(places), key=itemgetter(0)):
+def _by_topic(tps: Iterable[TopicPartition]) -> Iterable[tuple[str, list[int]]]:
+    for topic, same in groupby(sorted(tps), key=itemgetter(0)):
         yield topic, [number for _, number in same]
 
 

@@ -5,10 +5,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from penstock.core.progress.commit_log import COMMIT_LOG, CommitKey, CommitValue, partition_of, read_key, read_value
-from penstock.core.records.record import TopicPartition as Place
+from penstock.core.records.record import TopicPartition
 from penstock.errors import PenstockError
 from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.admin.log_bounds import Found, Logs
@@ -37,7 +38,7 @@ def reader(cluster: Cluster, **settings: object) -> Iterator[Consumer]:
 
 def times_at(cluster: Cluster, spots: Iterable[Spot]) -> dict[Spot, float]:
     """When the record at each offset, or the next one there is, was written; what cannot be read is left out."""
-    rounds: defaultdict[Place, list[int]] = defaultdict(list)
+    rounds: defaultdict[TopicPartition, list[int]] = defaultdict(list)
     for topic, partition, offset in dict.fromkeys(spots):
         rounds[topic, partition].append(offset)
     found: dict[Spot, float] = {}
@@ -46,34 +47,34 @@ def times_at(cluster: Cluster, spots: Iterable[Spot]) -> dict[Spot, float]:
         return found
     with reader(cluster, **_SMALL) as consumer:
         while rounds and time.monotonic() < deadline:
-            now = {place: offsets.pop() for place, offsets in rounds.items()}
-            rounds = defaultdict(list, {place: offsets for place, offsets in rounds.items() if offsets})
+            now = {tp: offsets.pop() for tp, offsets in rounds.items()}
+            rounds = defaultdict(list, {tp: offsets for tp, offsets in rounds.items() if offsets})
             found |= _one_round(consumer, now, deadline)
     return found
 
 
-def _one_round(consumer: Consumer, wanted: Mapping[Place, int], deadline: float) -> dict[Spot, float]:
-    places = [TopicPartition(*place, offset) for place, offset in wanted.items()]
-    consumer.assign(places)
+def _one_round(consumer: Consumer, wanted: Mapping[TopicPartition, int], deadline: float) -> dict[Spot, float]:
+    tps = [KafkaTopicPartition(*tp, offset) for tp, offset in wanted.items()]
+    consumer.assign(tps)
     # What was paused in the round before stays so, though it is assigned anew.
-    consumer.resume(places)
-    open_places, found = set(wanted), {}
-    while open_places and time.monotonic() < deadline:
-        for message in consumer.consume(len(open_places), _POLL_SECONDS):
-            place = (message.topic() or "", message.partition() or 0)
-            if place not in open_places:
+    consumer.resume(tps)
+    open_tps, found = set(wanted), {}
+    while open_tps and time.monotonic() < deadline:
+        for message in consumer.consume(len(open_tps), _POLL_SECONDS):
+            tp = (message.topic() or "", message.partition() or 0)
+            if tp not in open_tps:
                 continue
             error = message.error()
             if error is None:
-                found[*place, wanted[place]] = message.timestamp()[1] / 1000
+                found[*tp, wanted[tp]] = message.timestamp()[1] / 1000
             elif error.code() != KafkaError._PARTITION_EOF and not is_final(error):  # noqa: SLF001 - the client's own code
                 continue
-            open_places.discard(place)
-            consumer.pause([TopicPartition(*place)])
+            open_tps.discard(tp)
+            consumer.pause([KafkaTopicPartition(*tp)])
     return found
 
 
-History = dict[str, dict[Place, list[tuple[float, CommitValue]]]]
+History = dict[str, dict[TopicPartition, list[tuple[float, CommitValue]]]]
 
 
 def commit_history(cluster: Cluster, groups: Iterable[str], *, since: float, seconds: float) -> History | None:
@@ -85,10 +86,10 @@ def commit_history(cluster: Cluster, groups: Iterable[str], *, since: float, sec
     count = cluster.topics().get(COMMIT_LOG)
     if count is None or not wanted:
         return {name: {} for name in wanted}
-    places = {(COMMIT_LOG, partition_of(name, count)) for name in wanted}
+    tps = {(COMMIT_LOG, partition_of(name, count)) for name in wanted}
     history: History = {name: {} for name in wanted}
     try:
-        starts = _starts(cluster, places, since)
+        starts = _starts(cluster, tps, since)
         for message in _to_the_end(cluster, starts, seconds):
             _note(message, history)
     except (PenstockError, TimeoutError):
@@ -96,24 +97,24 @@ def commit_history(cluster: Cluster, groups: Iterable[str], *, since: float, sec
     return history
 
 
-def _starts(cluster: Cluster, places: Iterable[Place], since: float) -> dict[Place, int]:
+def _starts(cluster: Cluster, tps: Iterable[TopicPartition], since: float) -> dict[TopicPartition, int]:
     """Where to begin; a partition with nothing since then is left out."""
-    answers = Logs(cluster).at_times((place, since) for place in places)
+    answers = Logs(cluster).at_times((tp, since) for tp in tps)
     starts = {}
-    for (place, _), answer in answers.items():
+    for (tp, _), answer in answers.items():
         if not isinstance(answer, Found):
             raise answer
         if answer.offset is not None:
-            starts[place] = answer.offset
+            starts[tp] = answer.offset
     return starts
 
 
-def _to_the_end(cluster: Cluster, starts: Mapping[Place, int], seconds: float) -> Iterator[Message]:
+def _to_the_end(cluster: Cluster, starts: Mapping[TopicPartition, int], seconds: float) -> Iterator[Message]:
     if not starts:
         return
     deadline = time.monotonic() + seconds
     with reader(cluster) as consumer:
-        consumer.assign([TopicPartition(*place, offset) for place, offset in starts.items()])
+        consumer.assign([KafkaTopicPartition(*tp, offset) for tp, offset in starts.items()])
         ended: set[int] = set()
         while len(ended) < len(starts):
             if time.monotonic() > deadline:
@@ -135,4 +136,4 @@ def _note(message: Message, history: History) -> None:
     value = message.value()
     commit = None if value is None else read_value(bytes(value))
     if commit is not None:
-        history[key.group].setdefault(key.place, []).append((message.timestamp()[1] / 1000, commit))
+        history[key.group].setdefault(key.tp, []).append((message.timestamp()[1] / 1000, commit))

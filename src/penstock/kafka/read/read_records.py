@@ -5,10 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 from math import ceil
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as KafkaTopicPartition
 
-from penstock.core.records.record import Record
-from penstock.core.records.record import TopicPartition as Place
+from penstock.core.records.record import Record, TopicPartition
 from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.client.clients import make_consumer
 from penstock.kafka.client.message_records import to_record
@@ -33,9 +33,11 @@ _SMALL_FETCHES = {
 }
 
 
-def read_span(cluster: Cluster, starts: Mapping[Place, int], ends: Mapping[Place, int]) -> Iterator[Record]:
+def read_span(
+    cluster: Cluster, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
+) -> Iterator[Record]:
     """Every record from each start up to, and without, its end; in the order in which the broker sends them."""
-    if all(start >= ends[place] for place, start in starts.items()):
+    if all(start >= ends[tp] for tp, start in starts.items()):
         return
     consumer = make_consumer(cluster.brokers, "penstock-reader", settings=cluster.settings)
     try:
@@ -44,14 +46,14 @@ def read_span(cluster: Cluster, starts: Mapping[Place, int], ends: Mapping[Place
         consumer.close()
 
 
-def read_places(cluster: Cluster, wanted: Mapping[Place, Iterable[int]]) -> Iterator[Record]:
+def read_places(cluster: Cluster, wanted: Mapping[TopicPartition, Iterable[int]]) -> Iterator[Record]:
     """The records at exactly these offsets. Those that the log no longer has are left out.
 
     A few consumers share the work. Each jumps from one offset to the next, and reads on where the next one is near. It
     reads one partition at a time: with several, it would fetch more and more of those that have arrived already.
     """
-    chosen = {place: set(offsets) for place, offsets in wanted.items()}
-    spans = [(place, *span) for place, offsets in chosen.items() for span in _spans(sorted(offsets))]
+    chosen = {tp: set(offsets) for tp, offsets in wanted.items()}
+    spans = [(tp, *span) for tp, offsets in chosen.items() for span in _spans(sorted(offsets))]
     shares = [spans[at : at + size] for size in [_share(len(spans))] for at in range(0, len(spans), size)]
     with ThreadPoolExecutor(max_workers=_READERS) as pool:
         for records in pool.map(lambda share: _read_spans(cluster, share), shares):
@@ -63,13 +65,11 @@ def _share(spans: int) -> int:
     return max(_SPANS_AT_LEAST, ceil(spans / _READERS))
 
 
-def _read_spans(cluster: Cluster, spans: Iterable[tuple[Place, int, int]]) -> list[Record]:
+def _read_spans(cluster: Cluster, spans: Iterable[tuple[TopicPartition, int, int]]) -> list[Record]:
     consumer = make_consumer(cluster.brokers, "penstock-reader", settings={**cluster.settings, **_SMALL_FETCHES})
     try:
         return [
-            record
-            for place, first, last in spans
-            for record in _read_span(consumer, cluster, {place: first}, {place: last + 1})
+            record for tp, first, last in spans for record in _read_span(consumer, cluster, {tp: first}, {tp: last + 1})
         ]
     finally:
         consumer.close()
@@ -80,7 +80,7 @@ def read_topic(brokers: str, topic: str, *, settings: Mapping[str, Any] | None =
     partitions = Cluster(brokers, settings).require_topics([topic])[topic]
     consumer = make_consumer(brokers, "penstock-reader", settings=settings or {})
     try:
-        consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in range(partitions)])
+        consumer.assign([KafkaTopicPartition(topic, number, OFFSET_BEGINNING) for number in range(partitions)])
         ended: set[int] = set()
         while len(ended) < partitions:
             for message in consumer.consume(_READ_LIMIT, _WAIT_SECONDS):
@@ -96,32 +96,32 @@ def read_topic(brokers: str, topic: str, *, settings: Mapping[str, Any] | None =
 
 
 def _read_span(
-    consumer: Consumer, cluster: Cluster, starts: Mapping[Place, int], ends: Mapping[Place, int]
+    consumer: Consumer, cluster: Cluster, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
 ) -> Iterator[Record]:
-    left = {place: ends[place] for place, start in starts.items() if start < ends[place]}
+    left = {tp: ends[tp] for tp, start in starts.items() if start < ends[tp]}
     if not left:
         return
-    consumer.assign([TopicPartition(*place, starts[place]) for place in left])
+    consumer.assign([KafkaTopicPartition(*tp, starts[tp]) for tp in left])
     reached = dict(starts)
     while left:
         # The client waits until it has as many records as we ask for, or the time is over.
-        missing = sum(end - reached[place] for place, end in left.items())
+        missing = sum(end - reached[tp] for tp, end in left.items())
         for message in consumer.consume(min(missing, _READ_LIMIT), _POLL_SECONDS):
-            place = (message.topic() or "", message.partition() or 0)
+            tp = (message.topic() or "", message.partition() or 0)
             error = message.error()
-            if place not in left:
+            if tp not in left:
                 continue
             if error is None:
                 record = to_record(message)
-                reached[place] = record.offset + 1
-                if starts[place] <= record.offset < left[place]:
+                reached[tp] = record.offset + 1
+                if starts[tp] <= record.offset < left[tp]:
                     yield record
-                if reached[place] >= left[place]:
-                    del left[place]
+                if reached[tp] >= left[tp]:
+                    del left[tp]
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the client's own code
-                del left[place]
+                del left[tp]
             elif is_final(error):
-                raise translate(KafkaException(error), doing=f"reading topic {place[0]}", brokers=cluster.brokers)
+                raise translate(KafkaException(error), doing=f"reading topic {tp[0]}", brokers=cluster.brokers)
 
 
 def _spans(offsets: list[int]) -> list[tuple[int, int]]:

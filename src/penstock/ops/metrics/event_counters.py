@@ -21,7 +21,7 @@ Spot = tuple[str, str, int]
 """Group, topic, partition."""
 
 
-class Tally:
+class EventCounters:
     """``values`` by metric and labels, ``positions`` by partition: what is committed there, or where it begins."""
 
     def __init__(self) -> None:

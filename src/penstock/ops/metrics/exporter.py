@@ -10,28 +10,32 @@ from prometheus_client.registry import Collector
 
 from penstock import __version__
 from penstock.core.reports.histogram import Histogram
-from penstock.engine.observe.member_metrics import Vitals
-from penstock.ops.metrics.event_counters import Labels, Tally
-from penstock.ops.metrics.lag_poller import LagWatch
+from penstock.engine.observe.member_metrics import MemberMetrics
+from penstock.ops.metrics.event_counters import EventCounters, Labels
+from penstock.ops.metrics.lag_poller import LagPoller
 from penstock.ops.metrics.metric_list import METRICS, Metric
 
 _Family = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily
 _Values = Mapping[Labels, float]
 
 
-def make_registry(tally: Tally, watch: LagWatch, vitals: Callable[[], list[Vitals]]) -> CollectorRegistry:
+def make_registry(
+    event_counters: EventCounters, watch: LagPoller, member_metrics: Callable[[], list[MemberMetrics]]
+) -> CollectorRegistry:
     """What a server has to answer with; also how much memory and processor the process takes."""
     registry = CollectorRegistry()
-    registry.register(Exporter(tally, watch, vitals))
+    registry.register(Exporter(event_counters, watch, member_metrics))
     ProcessCollector(registry=registry)
     return registry
 
 
 class Exporter(Collector):
-    def __init__(self, tally: Tally, watch: LagWatch, vitals: Callable[[], list[Vitals]]) -> None:
-        self._tally = tally
+    def __init__(
+        self, event_counters: EventCounters, watch: LagPoller, member_metrics: Callable[[], list[MemberMetrics]]
+    ) -> None:
+        self._tally = event_counters
         self._watch = watch
-        self._vitals = vitals
+        self._member_metrics = member_metrics
 
     def describe(self) -> Iterator[_Family]:
         """Asked once, at the start, so that nothing need be measured then."""
@@ -39,14 +43,14 @@ class Exporter(Collector):
 
     def collect(self) -> Iterator[_Family]:
         """Every metric of the catalogue, also those that have nothing to say yet."""
-        vitals = self._vitals()
+        member_metrics = self._member_metrics()
         values: dict[str, _Values] = {
             **self._tally.values(),
-            **_of_members(vitals),
+            **_of_members(member_metrics),
             **self._of_lag(),
             "penstock_build_info": {(__version__,): 1},
         }
-        histograms = {**_watches(vitals), "penstock_batch_seconds": self._tally.batches()}
+        histograms = {**_watches(member_metrics), "penstock_batch_seconds": self._tally.batches()}
         for name, metric in METRICS.items():
             family = _family(metric)
             if isinstance(family, HistogramMetricFamily):
@@ -65,19 +69,19 @@ class Exporter(Collector):
         owned = self._tally.positions()
         lags = {spot: lag for spot, lag in self._watch.lags.items() if spot in owned}
         for (group, topic, partition), each in lags.items():
-            place: Labels = (cluster, group, topic, str(partition))
+            tp: Labels = (cluster, group, topic, str(partition))
             values["kafka_partition_latest_offset"][cluster, topic, str(partition)] = each.end or 0
             values["kafka_partition_earliest_offset"][cluster, topic, str(partition)] = each.start or 0
-            values[f"{group_prefix}offset"][place] = each.committed or 0
-            lag = values[f"{group_prefix}lag"][place] = each.lag or 0
-            for total, labels in (("sum_lag", place[:2]), ("topic_sum_lag", place[:3])):
+            values[f"{group_prefix}offset"][tp] = each.committed or 0
+            lag = values[f"{group_prefix}lag"][tp] = each.lag or 0
+            for total, labels in (("sum_lag", tp[:2]), ("topic_sum_lag", tp[:3])):
                 totals[f"{group_prefix}{total}", labels] += lag
-            most = totals[f"{group_prefix}max_lag", place[:2]]
-            totals[f"{group_prefix}max_lag", place[:2]] = max(most, lag)
+            most = totals[f"{group_prefix}max_lag", tp[:2]]
+            totals[f"{group_prefix}max_lag", tp[:2]] = max(most, lag)
             if each.lag_seconds is not None:
-                values[f"{group_prefix}lag_seconds"][place] = each.lag_seconds
-                longest = totals[f"{group_prefix}max_lag_seconds", place[:2]]
-                totals[f"{group_prefix}max_lag_seconds", place[:2]] = max(longest, each.lag_seconds)
+                values[f"{group_prefix}lag_seconds"][tp] = each.lag_seconds
+                longest = totals[f"{group_prefix}max_lag_seconds", tp[:2]]
+                totals[f"{group_prefix}max_lag_seconds", tp[:2]] = max(longest, each.lag_seconds)
         for (name, labels), value in totals.items():
             values[name][labels] = value
         age = self._watch.age
@@ -92,10 +96,10 @@ def _family(metric: Metric) -> _Family:
     return HistogramMetricFamily(metric.name, metric.help, labels=metric.labels)
 
 
-def _of_members(vitals: list[Vitals]) -> dict[str, _Values]:
+def _of_members(member_metrics: list[MemberMetrics]) -> dict[str, _Values]:
     """The members of one handler in one sum, or as the worst of them."""
     values: defaultdict[str, defaultdict[Labels, float]] = defaultdict(lambda: defaultdict(float))
-    for each in vitals:
+    for each in member_metrics:
         who = (each.group, each.handler)
         values["penstock_in_flight"][who] += each.in_flight
         values["penstock_lanes"][who] += each.lanes
@@ -111,9 +115,9 @@ def _of_members(vitals: list[Vitals]) -> dict[str, _Values]:
     return {name: dict(each) for name, each in values.items()}
 
 
-def _watches(vitals: list[Vitals]) -> dict[str, dict[Labels, Histogram]]:
+def _watches(member_metrics: list[MemberMetrics]) -> dict[str, dict[Labels, Histogram]]:
     found: defaultdict[str, dict[Labels, Histogram]] = defaultdict(dict)
-    for each in vitals:
+    for each in member_metrics:
         who = (each.group, each.handler)
         for name, histogram in (
             ("penstock_handler_seconds", each.watches.handler),

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from penstock.core.progress.end_history import EndHistory
-from penstock.core.records.record import TopicPartition as Place
+from penstock.core.records.record import TopicPartition
 from penstock.errors import PenstockError
 from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.admin.log_bounds import Bounds, Logs
@@ -26,13 +26,13 @@ _MOST_READ = 100
 Lags = dict[Spot, PartitionLag]
 
 
-class LagWatch:
+class LagPoller:
     """``positions`` says what is committed now. Where brokers do not answer, ``lags`` stays as it was, and ages."""
 
     def __init__(self, make_cluster: Callable[[], Cluster], positions: Callable[[], dict[Spot, int]]) -> None:
         self._make_cluster = make_cluster
         self._positions = positions
-        self._histories: dict[Place, EndHistory] = {}
+        self._histories: dict[TopicPartition, EndHistory] = {}
         self._read: dict[tuple[str, int, int], float] = {}
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="lag", daemon=True)
@@ -69,12 +69,12 @@ class LagWatch:
             self._closing.wait(LOOK_SECONDS if positions else _IDLE_SECONDS)
 
     def _look(self, cluster: Cluster, positions: dict[Spot, int]) -> None:
-        places = {(topic, partition) for _, topic, partition in positions}
-        bounds = {place: each for place, each in Logs(cluster).bounds(places).items() if isinstance(each, Bounds)}
+        tps = {(topic, partition) for _, topic, partition in positions}
+        bounds = {tp: each for tp, each in Logs(cluster).bounds(tps).items() if isinstance(each, Bounds)}
         now = time.time()
-        self._histories = {place: self._histories.get(place, EndHistory()) for place in places}
-        for place, each in bounds.items():
-            self._histories[place].note(now, each.end)
+        self._histories = {tp: self._histories.get(tp, EndHistory()) for tp in tps}
+        for tp, each in bounds.items():
+            self._histories[tp].note(now, each.end)
         lags = {
             spot: PartitionLag(*spot[1:], committed=offset, start=bounds[spot[1:]].start, end=bounds[spot[1:]].end)
             for spot, offset in positions.items()
@@ -83,7 +83,7 @@ class LagWatch:
         self._read_times(cluster, lags)
         before = {spot: lag for spot, lag in self.lags.items() if spot in positions}
         self.lags = before | {spot: self._timed(lag, now) for spot, lag in lags.items()}
-        if len(bounds) == len(places):
+        if len(bounds) == len(tps):
             self._looked = time.monotonic()
 
     def _read_times(self, cluster: Cluster, lags: Lags) -> None:
@@ -93,7 +93,7 @@ class LagWatch:
         self._read = {spot: at for spot, at in self._read.items() if spot in older} | times_at(cluster, unread)
 
     def _seen(self, lag: PartitionLag) -> float | None:
-        return self._histories[lag.place].written_at(_next(lag)[2])
+        return self._histories[lag.tp].written_at(_next(lag)[2])
 
     def _timed(self, lag: PartitionLag, now: float) -> PartitionLag:
         if not lag.lag:

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from penstock.app import Pipeline, Start
 from penstock.app.pipelines import Span
-from penstock.core.failures.outcome import Away
+from penstock.core.failures.outcome import DependencyUnavailable
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports import events
 from penstock.core.reports.record_counts import Counts
@@ -46,7 +46,7 @@ class Backfill:
 
     @property
     def length(self) -> int:
-        return sum(end - self.start[place] for place, end in self.end.items())
+        return sum(end - self.start[tp] for tp, end in self.end.items())
 
     def run(self, session: SparkSession, emit: Callable[[events.Event], None], stop: threading.Event) -> None:
         """Each output in turn; a wish to stop cancels what is running."""
@@ -87,7 +87,7 @@ class Backfill:
                     try:
                         learn_all(self.schemas, new.stamps)
                         break
-                    except Away as away:
+                    except DependencyUnavailable as away:
                         reason = f"The backfill of {outlet.name} waits: {away}."
                         emit(events.Error(group=self.pipeline.group, reason=reason, fatal=False))
                         stop.wait(away.seconds)
@@ -150,16 +150,16 @@ class Backfill:
 
 
 def plan_backfill(pipeline: Pipeline, cluster: Cluster, span: Span) -> Backfill:
-    places = [place for place in cluster.places(pipeline.topics) if span.names(place)]
-    if not places:
+    tps = [tp for tp in cluster.topic_partitions(pipeline.topics) if span.names(tp)]
+    if not tps:
         raise TopicError(
             f"The range names no partition that pipeline {pipeline.name} reads.",
             hint=f"It reads {', '.join(pipeline.topics)}.",
         )
-    starts, ends = cluster.start_offsets(places), cluster.end_offsets(places)
-    logs = {place: Log(starts[place], ends[place]) for place in places}
+    starts, ends = cluster.start_offsets(tps), cluster.end_offsets(tps)
+    logs = {tp: Log(starts[tp], ends[tp]) for tp in tps}
     start, end = (
-        _offsets(each, logs, lambda moment: cluster.offsets_at(places, moment)) for each in (span.start, span.end)
+        _offsets(each, logs, lambda moment: cluster.offsets_at(tps, moment)) for each in (span.start, span.end)
     )
     _check(pipeline, logs, start, end)
     clients = client_options(cluster.brokers, pipeline.settings)
@@ -172,8 +172,8 @@ def _offsets(
     if isinstance(place_in_log, datetime):
         return dict(at(place_in_log))
     if isinstance(place_in_log, Mapping):
-        return {place: place_in_log[place] for place in logs}
-    return {place: log.start if place_in_log == "earliest" else log.end for place, log in logs.items()}
+        return {tp: place_in_log[tp] for tp in logs}
+    return {tp: log.start if place_in_log == "earliest" else log.end for tp, log in logs.items()}
 
 
 def _check(pipeline: Pipeline, logs: Mapping[TopicPartition, Log], start: Offsets, end: Offsets) -> None:

@@ -31,14 +31,10 @@ class CommitNote:
     def moved(self, committed: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """The partitions whose committed offset is not the pipeline's own, with the offset that it had committed."""
         noted = self._read()
-        return {
-            place: noted[place][1]
-            for place, offset in committed.items()
-            if place in noted and offset not in noted[place]
-        }
+        return {tp: noted[tp][1] for tp, offset in committed.items() if tp in noted and offset not in noted[tp]}
 
     def write(self, pairs: Mapping[TopicPartition, tuple[int, int]]) -> None:
-        lines = [[*place, *pair] for place, pair in sorted(pairs.items())]
+        lines = [[*tp, *pair] for tp, pair in sorted(pairs.items())]
         self._path.parent.mkdir(parents=True, exist_ok=True)
         draft = self._path.with_name(f"{self._path.name}.{os.getpid()}")
         draft.write_text(json.dumps(lines), "utf-8")
@@ -69,7 +65,7 @@ class NotedCommits:
     def commit(self, group: str, offsets: Mapping[TopicPartition, int], metadata: Mapping[TopicPartition, str]) -> None:
         if not offsets:
             return
-        pairs = {place: (made, made) for place, made in self._made.items()}
-        self._note.write(pairs | {place: (self._made.get(place, new), new) for place, new in offsets.items()})
+        pairs = {tp: (made, made) for tp, made in self._made.items()}
+        self._note.write(pairs | {tp: (self._made.get(tp, new), new) for tp, new in offsets.items()})
         self._commits.commit(group, offsets, metadata)
         self._made.update(offsets)

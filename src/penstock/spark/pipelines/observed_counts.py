@@ -57,7 +57,7 @@ _READ_ALL = frozenset(
 
 
 @dataclass(frozen=True)
-class Seen:
+class Observed:
     """``read`` and ``unreadable`` records by source; sources that were not looked at are left out.
 
     ``places`` are topic, partition and offset of the first unreadable ones.
@@ -66,10 +66,10 @@ class Seen:
     read: dict[str, int]
     unreadable: dict[str, int]
     rows: int
-    places: dict[str, list[tuple[str, int, int]]] = field(default_factory=dict)
+    tps: dict[str, list[tuple[str, int, int]]] = field(default_factory=dict)
 
     def knows_places(self, source: str) -> bool:
-        return len(self.places.get(source, ())) >= self.unreadable.get(source, 0)
+        return len(self.tps.get(source, ())) >= self.unreadable.get(source, 0)
 
 
 def counted(rows: DataFrame, name: str = _ROWS) -> DataFrame:
@@ -77,21 +77,21 @@ def counted(rows: DataFrame, name: str = _ROWS) -> DataFrame:
     return rows.observe(name, F.count(F.lit(1)).alias("rows"))
 
 
-def seen_by(execution: Any, sources: Mapping[str, Sequence[str]]) -> Seen:
+def seen_by(execution: Any, sources: Mapping[str, Sequence[str]]) -> Observed:
     """The counts of a JVM ``QueryExecution``, for sources with these topics."""
     metrics = execution.observedMetrics()
     names = {name: f"{READ_METRIC}{name}" for name in sources}
     found = {name: metrics.apply(metric) for name, metric in names.items() if metrics.contains(metric)}
     rows = metrics.apply(_ROWS).getLong(0) if metrics.contains(_ROWS) else 0
-    return Seen(
+    return Observed(
         read={name: int(row.getLong(0)) for name, row in found.items()},
         unreadable={name: int(row.getLong(1)) for name, row in found.items()},
         rows=int(rows),
-        places={name: _places(row, sources[name]) for name, row in found.items()},
+        tps={name: _tps(row, sources[name]) for name, row in found.items()},
     )
 
 
-def _places(metrics: Any, topics: Sequence[str]) -> list[tuple[str, int, int]]:
+def _tps(metrics: Any, topics: Sequence[str]) -> list[tuple[str, int, int]]:
     """Topics are noted by their number, as Spark counts: from 1 on."""
     noted = json.loads(metrics.json())["places"]
     # A task that Spark ran twice may have noted a place twice.

@@ -15,12 +15,12 @@ from penstock.core.reports.events import Event, SinkOpened
 from penstock.core.reports.record_counts import Counts
 from penstock.core.scheduling.batch_size import BatchSize
 from penstock.kafka import Cluster
-from penstock.spark.batch_barrier import Border
+from penstock.spark.batch_barrier import BatchBarrier
 from penstock.spark.offsets import EARLIEST, Log, Offsets
 from penstock.spark.pipelines.dead_letter_rows import dead_letters
 from penstock.spark.pipelines.decoded_columns import decoded
 from penstock.spark.pipelines.format_columns import new_stamps, tells_of_new_schemas
-from penstock.spark.pipelines.observed_counts import Seen, as_batch, counted, execution_of, reads_all, seen_by
+from penstock.spark.pipelines.observed_counts import Observed, as_batch, counted, execution_of, reads_all, seen_by
 from penstock.spark.pipelines.pipeline_checkpoint import PipelineCheckpoint
 from penstock.spark.pipelines.read_sources import of_each_source, of_source, read_range
 from penstock.spark.pipelines.sinks import BatchId, writer_for
@@ -117,18 +117,18 @@ class Outlet:
         if self.exactly_once is None or self.pipeline.dead_letter is None:
             return
         letters = self.exactly_once.letters
-        begin = {place: logs[place].start if offset == EARLIEST else offset for place, offset in start.items()}
+        begin = {tp: logs[tp].start if offset == EARLIEST else offset for tp, offset in start.items()}
         there = letters.settle(begin)
         due = {
-            place: (max(there[place], logs[place].start), offset)
-            for place, offset in begin.items()
-            if there.get(place, offset) < offset
+            tp: (max(there[tp], logs[tp].start), offset)
+            for tp, offset in begin.items()
+            if there.get(tp, offset) < offset
         }
         for name in self.sources:
-            within = tuple({place: each[side] for place, each in due.items()} for side in (0, 1))
+            within = tuple({tp: each[side] for tp, each in due.items()} for side in (0, 1))
             if of_source(self.pipeline.sources[name], within[1]):
                 self._read_dead_letters(session, name, (within[0], within[1]))
-        letters.set({place: offset for place, offset in begin.items() if place not in due})
+        letters.set({tp: offset for tp, offset in begin.items() if tp not in due})
 
     def _write_rows(self, rows: DataFrame, batch: BatchId) -> None:
         options = sink_options(self.clients)
@@ -143,25 +143,25 @@ class Outlet:
             if keep:
                 rows.unpersist()
 
-    def _dead_letters(self, session: SparkSession, name: str, seen: Seen, within: Range, execution: Any) -> int:
+    def _dead_letters(self, session: SparkSession, name: str, seen: Observed, within: Range, execution: Any) -> int:
         """Write those of one source. Only where it is not known where they are, the batch is read once more."""
         if not self._was_read(name, seen, within, execution) or not seen.knows_places(name):
             return self._read_dead_letters(session, name, within)
-        source, places = self.pipeline.sources[name], seen.places.get(name, [])
+        source, tps = self.pipeline.sources[name], seen.tps.get(name, [])
         records = UnreadableRecords(self.pipeline, source, self.schemas.get(name))
         if self.exactly_once is not None:
-            letters = records.letters(session, self.cluster, places) if places else {}
+            letters = records.letters(session, self.cluster, tps) if tps else {}
             self.exactly_once.letters.write_here(letters, of_source(source, within[1]))
             return sum(map(len, letters.values()))
-        return records.write_letters(session, self.cluster, places) if places else 0
+        return records.write_letters(session, self.cluster, tps) if tps else 0
 
-    def _was_read(self, name: str, seen: Seen, within: Range, execution: Any) -> bool:
+    def _was_read(self, name: str, seen: Observed, within: Range, execution: Any) -> bool:
         """Whether Spark has looked at every record of the source: not where a sink had the batch, or with a limit.
 
         Logs may have gaps, of compaction and of transactions, so there may be fewer records than offsets.
         """
         start, end = (of_source(self.pipeline.sources[name], each) for each in within)
-        length = sum(offset - max(0, start.get(place, 0)) for place, offset in end.items())
+        length = sum(offset - max(0, start.get(tp, 0)) for tp, offset in end.items())
         read = seen.read.get(name, 0)
         return read >= length or (read > 0 and reads_all(execution, name))
 
@@ -196,11 +196,11 @@ class Outlet:
 
     def _read_again(self, session: SparkSession, name: str, within: Range) -> DataFrame:
         start, end = (of_source(self.pipeline.sources[name], each) for each in within)
-        start = {place: start.get(place, EARLIEST) for place in end}
+        start = {tp: start.get(tp, EARLIEST) for tp in end}
         return read_range(session, clients=self.clients, start=start, end=end)
 
 
-class PipelineBatches(Border):
+class PipelineBatches(BatchBarrier):
     """``size`` is how large batches are to be, as they turn out; Spark's stream thread alone changes it."""
 
     def __init__(self, outlet: Outlet, checkpoint: PipelineCheckpoint, size: BatchSize) -> None:
@@ -233,7 +233,7 @@ class PipelineBatches(Border):
     def _adapt(self, start: Offsets, end: Offsets, seconds: float) -> None:
         """Here, because Spark plans the next batch as soon as this one is over; only its stream thread may do this."""
         by_source = [
-            sum(max(0, offset - max(0, start.get(place, 0))) for place, offset in of_source(source, end).items())
+            sum(max(0, offset - max(0, start.get(tp, 0))) for tp, offset in of_source(source, end).items())
             for source in self._outlet.pipeline.sources.values()
         ]
         # Each source has an equal part of the limit, and one that has caught up leaves some of its own.

@@ -17,7 +17,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from penstock.core.failures.outcome import Away
+from penstock.core.failures.outcome import DependencyUnavailable
 from penstock.core.failures.restarts import Restarts
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports import events
@@ -167,7 +167,7 @@ class PipelineQuery:
             return True
         try:
             learn_all(self._outlet.schemas, self._new_schemas)
-        except Away as away:
+        except DependencyUnavailable as away:
             self._due = time.monotonic() + away.seconds
             self._tell_restart(str(away), away.seconds)
             return False
@@ -248,7 +248,7 @@ class PipelineQuery:
 
     def _targets_reached(self) -> bool:
         targets = self._plan.targets
-        return targets is not None and all(self._reached.get(place, -1) >= end for place, end in targets.items())
+        return targets is not None and all(self._reached.get(tp, -1) >= end for tp, end in targets.items())
 
     # The end.
 

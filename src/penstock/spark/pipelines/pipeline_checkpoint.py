@@ -61,6 +61,6 @@ def _lowest(sources: Iterable[str]) -> Offsets:
     """The offsets of all sources of a query; where two read one topic, those of the slower one."""
     found: Offsets = {}
     for text in sources:
-        for place, offset in ({} if text == _NOT_BEGUN else from_json(text)).items():
-            found[place] = min(offset, found.get(place, offset))
+        for tp, offset in ({} if text == _NOT_BEGUN else from_json(text)).items():
+            found[tp] = min(offset, found.get(tp, offset))
     return found

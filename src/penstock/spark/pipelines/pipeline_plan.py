@@ -21,7 +21,7 @@ from penstock.spark.pipelines.output_batches import Outlet
 from penstock.spark.pipelines.output_query import Advances, OutputPlan, PipelineQuery
 from penstock.spark.pipelines.pipeline_checkpoint import PipelineCheckpoint, pipeline_checkpoint
 from penstock.spark.pipelines.read_sources import read_stream
-from penstock.spark.pipelines.resumption import Place, go_on
+from penstock.spark.pipelines.resumption import Resumption, resume_pipeline
 from penstock.spark.pipelines.transactional_writer import ExactlyOnce
 from penstock.spark.pipelines.user_function import outputs_of
 from penstock.spark.pipelines.writer_schemas import Schemas, schemas_of
@@ -39,7 +39,7 @@ class PipelinePlan:
     clients: Mapping[str, str]
     cluster: Cluster
     checkpoints: Mapping[str, PipelineCheckpoint]
-    resumptions: Mapping[str, Place]
+    resumptions: Mapping[str, Resumption]
     logs: Mapping[TopicPartition, Log]
     group: "SlowestOutput"
     until_caught_up: bool
@@ -60,7 +60,7 @@ class PipelinePlan:
             )
             outlet.make_good(session, start, self.logs)
             plan = self._output_plan(outlet)
-            parts.append((plan.group, {place: at for place, at in start.items() if place[0] in plan.handler.topics}))
+            parts.append((plan.group, {tp: at for tp, at in start.items() if tp[0] in plan.handler.topics}))
             queries.append(PipelineQuery(plan, outlet, rows, emit, build=build))
         unused = [name for name in self.pipeline.sources if name not in used]
         if unused:
@@ -85,15 +85,13 @@ class PipelinePlan:
     def _output_plan(self, outlet: Outlet) -> OutputPlan:
         topics = set(outlet.topics)
         left = {
-            place: offsets
-            for place, offsets in self.resumptions[outlet.output].left(self.logs).items()
-            if place[0] in topics
+            tp: offsets for tp, offsets in self.resumptions[outlet.output].left(self.logs).items() if tp[0] in topics
         }
         return OutputPlan(
             handler=outlet.declared,
             checkpoint=self.checkpoints[outlet.output],
             lag=sum(map(len, left.values())),
-            targets={place: each.stop for place, each in left.items()} if self.until_caught_up else None,
+            targets={tp: each.stop for tp, each in left.items()} if self.until_caught_up else None,
             group=self.group.part(outlet.output, topics),
         )
 
@@ -111,11 +109,11 @@ class SlowestOutput:
 
     def advance(self, output: str, finished: Mapping[TopicPartition, int]) -> None:
         self._parts[output][1].update(finished)
-        self._group.advance({place: self._lowest(place) for place in finished})
+        self._group.advance({tp: self._lowest(tp) for tp in finished})
 
-    def _lowest(self, place: TopicPartition) -> int:
+    def _lowest(self, tp: TopicPartition) -> int:
         """Where an output that reads this partition has said nothing yet, nothing moves."""
-        return min(reached.get(place, EARLIEST) for topics, reached in self._parts.values() if place[0] in topics)
+        return min(reached.get(tp, EARLIEST) for topics, reached in self._parts.values() if tp[0] in topics)
 
 
 @dataclass(frozen=True)
@@ -133,12 +131,12 @@ def plan_pipeline(
     """Everything that can be found wrong before Spark takes its seconds to start is found here."""
     clients = client_options(cluster.brokers, pipeline.settings)
     refuse_members(cluster, pipeline.group)
-    places = cluster.places(pipeline.topics)
-    starts, ends = cluster.start_offsets(places), cluster.end_offsets(places)
-    logs = {place: Log(starts[place], ends[place]) for place in places}
+    tps = cluster.topic_partitions(pipeline.topics)
+    starts, ends = cluster.start_offsets(tps), cluster.end_offsets(tps)
+    logs = {tp: Log(starts[tp], ends[tp]) for tp in tps}
     exactly_once = ExactlyOnce.of(pipeline, cluster) if pipeline.is_transactional else None
     # Of a run that was killed, tasks may still be about to commit.
-    committed = exactly_once.rows.settle(places) if exactly_once else cluster.committed(pipeline.group, places)
+    committed = exactly_once.rows.settle(tps) if exactly_once else cluster.committed(pipeline.group, tps)
     checkpoints = {
         output: pipeline_checkpoint(Outlet(pipeline, output, (), clients, cluster).declared, root)
         for output in pipeline.outputs
@@ -148,7 +146,7 @@ def plan_pipeline(
         moved = note.moved(committed)
     else:  # tasks commit before Spark notes the end of their batch, so the group is never behind by itself
         finished = next(iter(checkpoints.values())).finished()
-        moved = {place: at for place, at in finished.items() if committed.get(place, at) < at}
+        moved = {tp: at for tp, at in finished.items() if committed.get(tp, at) < at}
     resumptions = {
         output: _resume(pipeline, checkpoint, logs, committed=committed, moved=moved, emit=emit)
         for output, checkpoint in checkpoints.items()
@@ -174,11 +172,11 @@ def plan_pipeline(
 
 
 def _set_markers(
-    exactly_once: ExactlyOnce, resumption: Place, committed: Offsets, logs: Mapping[TopicPartition, Log]
+    exactly_once: ExactlyOnce, resumption: Resumption, committed: Offsets, logs: Mapping[TopicPartition, Log]
 ) -> None:
     """To where Spark goes on: also back, where a log was made anew and the marker would hide its records."""
-    begin = {place: logs[place].start if at == EARLIEST else at for place, at in resumption.offsets.items()}
-    exactly_once.rows.reset({place: at for place, at in begin.items() if committed.get(place, -1) > at})
+    begin = {tp: logs[tp].start if at == EARLIEST else at for tp, at in resumption.offsets.items()}
+    exactly_once.rows.reset({tp: at for tp, at in begin.items() if committed.get(tp, -1) > at})
     exactly_once.rows.begin(resumption.offsets, committed)
 
 
@@ -190,15 +188,15 @@ def _resume(
     committed: Mapping[TopicPartition, int],
     moved: Mapping[TopicPartition, int],
     emit: Callable[[Event], None],
-) -> Place:
+) -> Resumption:
     finished = checkpoint.finished()
-    resumption = go_on(logs, finished=finished, committed=committed, start=pipeline.start, moved=moved)
+    resumption = resume_pipeline(logs, finished=finished, committed=committed, start=pipeline.start, moved=moved)
     for surprise in resumption.surprises:
         emit(Error(group=pipeline.group, reason=surprise, fatal=False))
     if resumption.checkpoint_fits and checkpoint.is_readable():
         return resumption
     if checkpoint.has_state():
-        differing = {place: at for place, at in finished.items() if resumption.offsets.get(place, -1) != at}
+        differing = {tp: at for tp, at in finished.items() if resumption.offsets.get(tp, -1) != at}
         where = _moves(differing, committed) if differing else "its checkpoint is damaged"
         raise StateError(
             f"Pipeline {pipeline.name} cannot go on from the offsets of group {pipeline.group!r}, because it keeps a "

@@ -25,7 +25,7 @@ def task_ranges(execution: Any, pipeline: str) -> list[TaskRange]:
             raise _refused(pipeline)
         data = step.rdd()
     found = [_task_range(each) for each in ranges]
-    if len({each.place for each in found}) < len(found):
+    if len({each.tp for each in found}) < len(found):
         raise _refused(pipeline)
     return found
 

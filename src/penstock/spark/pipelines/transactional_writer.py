@@ -42,17 +42,17 @@ class TransactionalWriter(Markers):
             raise StateError("Spark made other tasks than it planned.", hint="Nothing was written. Please report it.")
         _as_kafka_has_them(rows).mapInArrow(whole, NO_ROWS).write.format("noop").mode("append").save()
         # A task without rows may not have run.
-        self.advance({each.place: each.end for each in ranges})
+        self.advance({each.tp: each.end for each in ranges})
 
     def write_here(self, letters: Letters, ends: Offsets) -> None:
         """Write what the driver has made of the range that ends there, and move all markers to its ends."""
-        for place, each in letters.items():
+        for tp, each in letters.items():
             rows = SinkColumns()
             rows.extend(each)
             # Where the range starts is of no interest: nobody but this driver moves these markers.
-            offsets = TaskRange(place, ends[place], ends[place])
+            offsets = TaskRange(tp, ends[tp], ends[tp])
             write_exactly_once([rows.take_batch()], offsets, transactions=self._transactions)
-        self.set({place: end for place, end in ends.items() if place not in letters})
+        self.set({tp: end for tp, end in ends.items() if tp not in letters})
 
     def set(self, offsets: Offsets) -> None:
         """Where nobody else has begun since they were settled."""

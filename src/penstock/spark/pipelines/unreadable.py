@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from penstock.app import Pipeline
 from penstock.app.pipelines import Source
 from penstock.core.failures.dead_letter import dead_letter
-from penstock.core.failures.outcome import Failed, Outgoing, Undecodable
+from penstock.core.failures.outcome import Failed, ProducerRecord, Undecodable
 from penstock.core.records.record import Record, TopicPartition
 from penstock.kafka import Cluster
 from penstock.kafka.client.producer import Producer
@@ -34,7 +34,7 @@ _RAW_SCHEMA = (
 Places = Sequence[tuple[str, int, int]]
 """Topic, partition and offset of each record."""
 
-Letters = Mapping[TopicPartition, Sequence[Outgoing]]
+Letters = Mapping[TopicPartition, Sequence[ProducerRecord]]
 """By the partitions that the records came from, in their order."""
 
 
@@ -46,28 +46,28 @@ class UnreadableRecords:
     source: Source
     schemas: Schemas | None
 
-    def letters(self, session: SparkSession, cluster: Cluster, places: Places) -> Letters:
-        records = self._fetch(cluster, places)
+    def letters(self, session: SparkSession, cluster: Cluster, tps: Places) -> Letters:
+        records = self._fetch(cluster, tps)
         group, topic, now = self.pipeline.group, str(self.pipeline.dead_letter), time.time()
-        found: dict[TopicPartition, list[Outgoing]] = {}
+        found: dict[TopicPartition, list[ProducerRecord]] = {}
         for record, reason in zip(records, self._reasons(session, records), strict=True):
             letter = dead_letter(record, Failed(_ERROR_TYPE, reason), topic=topic, group=group, attempts=1, now=now)
             found.setdefault((record.topic, record.partition), []).append(letter)
         return found
 
-    def write_letters(self, session: SparkSession, cluster: Cluster, places: Places) -> int:
+    def write_letters(self, session: SparkSession, cluster: Cluster, tps: Places) -> int:
         """When it returns, the broker has all of them; it returns how many they are."""
         count = 0
         # The producer connects while the records are fetched. One that has to send before that waits for half a second.
         with Producer(cluster.brokers, settings=self.pipeline.settings) as producer:
-            for each in chain.from_iterable(self.letters(session, cluster, places).values()):
+            for each in chain.from_iterable(self.letters(session, cluster, tps).values()):
                 producer.send(each.topic, each.value, key=each.key, headers=each.headers)
                 count += 1
         return count
 
-    def _fetch(self, cluster: Cluster, places: Places) -> list[Record]:
+    def _fetch(self, cluster: Cluster, tps: Places) -> list[Record]:
         wanted: dict[TopicPartition, set[int]] = {}
-        for topic, partition, offset in places:
+        for topic, partition, offset in tps:
             wanted.setdefault((topic, partition), set()).add(offset)
         return sorted(read_places(cluster, wanted), key=lambda record: (record.topic, record.partition, record.offset))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.app import Pipeline, Source
 from penstock.codecs import codec_of
-from penstock.core.failures.outcome import Away, Undecodable
+from penstock.core.failures.outcome import DependencyUnavailable, Undecodable
 from penstock.core.settings import Registry
 from penstock.errors import ServerError
 from penstock.serde import Avro, Protobuf
@@ -46,7 +46,7 @@ class Schemas:
         try:
             for topic in self._topics:
                 self.learn(self._codec.stamps(topic))
-        except Away:  # a batch that needs it will ask again
+        except DependencyUnavailable:  # a batch that needs it will ask again
             return
 
     def learn(self, stamps: Iterable[bytes]) -> None:
@@ -60,7 +60,7 @@ class Schemas:
     def _reader(self) -> str:
         try:
             return str(self._codec.reader_schema())
-        except Away as error:
+        except DependencyUnavailable as error:
             raise ServerError(
                 f"The columns cannot be known: {error}.",
                 hint="See that the registry is up and has what is referred to.",

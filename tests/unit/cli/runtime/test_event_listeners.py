@@ -8,7 +8,7 @@ import pytest
 
 from penstock.cli.console.progress_bars import Meter, Steps
 from penstock.cli.console.screen import Screen
-from penstock.cli.runtime.event_listeners import EventsFile, Fanout, Narrator, Totals
+from penstock.cli.runtime.event_listeners import EventsFile, Fanout, TerminalListener, Totals
 from penstock.core.reports import events
 from penstock.errors import ConfigError
 
@@ -33,7 +33,7 @@ def letter(offset: int, traceback: str = "") -> events.DeadLettered:
 
 def narrate(*seen: events.Event) -> str:
     text = io.StringIO()
-    narrator = Narrator(Screen(file=text, width=200))
+    narrator = TerminalListener(Screen(file=text, width=200))
     for event in seen:
         narrator(event)
     return text.getvalue()
@@ -123,7 +123,7 @@ def test_the_meter_counts_both_engines_and_several_handlers() -> None:
 
 def test_what_was_skipped_and_what_starts_again_is_told() -> None:
     text = io.StringIO()
-    narrator = Narrator(Screen(file=text, width=200))
+    narrator = TerminalListener(Screen(file=text, width=200))
     narrator(events.OffsetOutOfRange(
         group="g", member="spark", topic="orders", partition=1, offset=4, low=10, high=90, moved_to=10, skipped=6
     ))  # fmt: skip

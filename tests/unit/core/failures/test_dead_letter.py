@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 from penstock import Record
 from penstock.core.failures.dead_letter import MAX_MESSAGE_BYTES, bounded, dead_letter, shortened
 from penstock.core.failures.dead_letter_headers import read_note, without_notes
-from penstock.core.failures.outcome import Failed, Outgoing
+from penstock.core.failures.outcome import Failed, ProducerRecord
 
 RECORD = Record("orders", 3, 42, b"k", b"\xff\x00", (("trace", b"1"), ("trace", None)), 1_700_000_000_000)
 
 
-def letter_of(record: Record, message: str = "boom", attempts: int = 2) -> Outgoing:
+def letter_of(record: Record, message: str = "boom", attempts: int = 2) -> ProducerRecord:
     return dead_letter(
         record, Failed("ValueError", message), topic="orders.dlq", group="shop", attempts=attempts, now=1_700_000_001.5
     )

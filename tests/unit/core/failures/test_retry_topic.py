@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from penstock import Record
 from penstock.core.failures.dead_letter import dead_letter, shortened
-from penstock.core.failures.outcome import Failed, Outgoing
+from penstock.core.failures.outcome import Failed, ProducerRecord
 from penstock.core.failures.retry_topic import Return, checked_durations, read_return, retry_record, retry_topics
 from penstock.core.records.origin import Origin
 from penstock.core.records.record import Header
@@ -19,12 +19,12 @@ NOW = 1_700_000_100.0
 FAILURE = Failed("OSError", "away")
 
 
-def waiting(record: Record = RECORD, *, attempt: int = 2, due: float = NOW, message: str = "away") -> Outgoing:
+def waiting(record: Record = RECORD, *, attempt: int = 2, due: float = NOW, message: str = "away") -> ProducerRecord:
     failure = Failed("OSError", message)
     return retry_record(record, failure, topic="orders.retry.1m", group="shop", attempt=attempt, due=due)
 
 
-def back(outgoing: Outgoing, offset: int = 7) -> Record:
+def back(outgoing: ProducerRecord, offset: int = 7) -> Record:
     """The record as it is read from the retry topic."""
     return Record(outgoing.topic, 0, offset, outgoing.key, outgoing.value, outgoing.headers, 1_700_000_200_000)
 

@@ -31,8 +31,8 @@ def deliver(dispatch: Dispatch, offsets: Sequence[int]) -> None:
 def accept(dispatch: Dispatch) -> None:
     commits = dispatch.commits()
     dispatch.committing(commits)
-    for place, commit in commits.items():
-        dispatch.committed(place, commit)
+    for tp, commit in commits.items():
+        dispatch.committed(tp, commit)
 
 
 def taken(dispatch: Dispatch) -> list[int]:

@@ -6,17 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.core.progress.lag_status import Seen, Silence, Status, evaluate, thinned, worst
+from penstock.core.progress.lag_status import CommitSeen, Silence, Status, evaluate, thinned, worst
 
 MOVING = (1000, 2000, 3000, 4000, 5000)
 STANDING = (1000,) * 5
 
 
-def commits(offsets: tuple[int, ...], lags: tuple[int | None, ...], *, every: float = 100.0) -> list[Seen]:
-    return [Seen(every * (at + 1), offset, lag) for at, (offset, lag) in enumerate(zip(offsets, lags, strict=True))]
+def commits(offsets: tuple[int, ...], lags: tuple[int | None, ...], *, every: float = 100.0) -> list[CommitSeen]:
+    return [
+        CommitSeen(every * (at + 1), offset, lag) for at, (offset, lag) in enumerate(zip(offsets, lags, strict=True))
+    ]
 
 
-LATE = [Seen(1512224618.356 + second, 792748079 + second, 0) for second in range(15)]
+LATE = [CommitSeen(1512224618.356 + second, 792748079 + second, 0) for second in range(15)]
 
 
 @pytest.mark.parametrize(
@@ -55,7 +57,7 @@ LATE = [Seen(1512224618.356 + second, 792748079 + second, 0) for second in range
     ],
 )
 def test_the_published_cases(
-    window: list[Seen], lag: int, now: float, recent_ends: list[int], expected: Status
+    window: list[CommitSeen], lag: int, now: float, recent_ends: list[int], expected: Status
 ) -> None:
     assert evaluate(window, lag=lag, now=now, recent_ends=recent_ends).status is expected
 
@@ -75,7 +77,7 @@ def test_no_commit_in_all_of_a_window_that_was_read_is_a_stop_if_there_was_lag_a
 
 
 def test_a_commit_point_that_stands_while_records_above_it_finish_is_no_stall() -> None:
-    window = [Seen(100.0 * at, 1000, 500 - at, finished_above=at) for at in range(1, 6)]
+    window = [CommitSeen(100.0 * at, 1000, 500 - at, finished_above=at) for at in range(1, 6)]
     assert evaluate(window, lag=495, now=600, recent_ends=[1500]).status is Status.OK
 
 
@@ -86,7 +88,7 @@ def test_the_worst_counts_and_nothing_is_fine() -> None:
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=80), st.integers(2, 12))
 def test_thinning_keeps_the_ends_and_every_step_back(offsets: list[int], most: int) -> None:
-    window = [Seen(float(at), offset) for at, offset in enumerate(offsets)]
+    window = [CommitSeen(float(at), offset) for at, offset in enumerate(offsets)]
     kept = thinned(window, most)
     assert kept[0] == window[0]
     assert kept[-1] == window[-1]

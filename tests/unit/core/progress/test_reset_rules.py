@@ -27,22 +27,22 @@ LOG = Log(start=10, end=100)
     ],
 )
 def test_each_scenario_leads_where_kafkas_tool_goes(scenario: Scenario, committed: int | None, expected: int) -> None:
-    assert target(scenario, LOG, committed, place="orders-0").offset == expected
+    assert target(scenario, LOG, committed, tp="orders-0").offset == expected
 
 
 def test_a_time_leads_to_the_first_record_from_then_on_and_to_the_end_where_there_is_none() -> None:
-    assert target(Scenario(To.TIME, 1), Log(10, 100, at_time=42), 50, place="orders-0").offset == 42
-    assert target(Scenario(To.TIME, 1), LOG, 50, place="orders-0").offset == 100
+    assert target(Scenario(To.TIME, 1), Log(10, 100, at_time=42), 50, tp="orders-0").offset == 42
+    assert target(Scenario(To.TIME, 1), LOG, 50, tp="orders-0").offset == 100
 
 
 def test_what_the_log_does_not_have_is_said() -> None:
-    assert target(Scenario(To.OFFSET, 500), LOG, 50, place="orders-0").note == "500 is past the end"
-    assert target(Scenario(To.OFFSET, 5), LOG, 50, place="orders-0").note == "5 is before the start"
+    assert target(Scenario(To.OFFSET, 500), LOG, 50, tp="orders-0").note == "500 is past the end"
+    assert target(Scenario(To.OFFSET, 5), LOG, 50, tp="orders-0").note == "5 is before the start"
 
 
 def test_a_partition_without_a_commit_cannot_be_shifted() -> None:
     with pytest.raises(ConfigError, match="orders-0 cannot be shifted"):
-        target(Scenario(To.SHIFT, 1), LOG, None, place="orders-0")
+        target(Scenario(To.SHIFT, 1), LOG, None, tp="orders-0")
 
 
 def test_an_offset_map_is_counted_in_what_is_repeated_and_not_in_what_is_skipped() -> None:

@@ -44,7 +44,7 @@ def test_a_partition_has_no_owner_from_the_last_word_of_one_to_the_first_of_the_
         (5.0, "given up", "a", ("t", 0)),
         (6.0, "taken", "b", ("t", 1)),
     ]
-    found = {(each.owner, each.place): each.seconds for each in without_owner(moves)}
+    found = {(each.owner, each.tp): each.seconds for each in without_owner(moves)}
     assert found == {("a", ("t", 0)): None, ("b", ("t", 0)): 0.5, ("b", ("t", 1)): None}
 
 

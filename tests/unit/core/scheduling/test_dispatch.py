@@ -13,14 +13,14 @@ PLACES: list[TopicPartition] = [("t", 0), ("t", 1)]
 
 def test_a_retry_holds_its_own_lane_and_no_other() -> None:
     dispatch = make_dispatch(concurrency=8)
-    for place in PLACES:
-        dispatch.assign(place, 0)
-        dispatch.deliver(place, records(place, 0, 2))
+    for tp in PLACES:
+        dispatch.assign(tp, 0)
+        dispatch.deliver(tp, records(tp, 0, 2))
     failing, other = take(dispatch, 0.0)
-    consequences = dispatch.report([(failing, [FAILURE], True)], now=0.0)
-    assert [(tried.offset, delay) for tried, _, delay in consequences.retried] == [(0, 1.0)]
+    effects = dispatch.report([(failing, [FAILURE], True)], now=0.0)
+    assert [(tried.offset, delay) for tried, _, delay in effects.retried] == [(0, 1.0)]
     dispatch.report([(other, [DONE, DONE], True)], now=0.0)
-    dispatch.deliver(other.epoch.place, records(other.epoch.place, 2, 1))
+    dispatch.deliver(other.epoch.tp, records(other.epoch.tp, 2, 1))
     assert [run.epoch for run in take(dispatch, 0.5)] == [other.epoch]
     assert dispatch.next_due() == 1.0
     (again,) = take(dispatch, 1.0)
@@ -33,8 +33,8 @@ def test_a_dead_letter_counts_only_once_the_broker_has_it() -> None:
     epoch = dispatch.assign(("t", 0), 0)
     dispatch.deliver(("t", 0), records(("t", 0), 0, 2))
     (run,) = take(dispatch, 0.0)
-    consequences = dispatch.report([(run, [POISON, DONE], True)], now=0.0)
-    (send,) = consequences.sends
+    effects = dispatch.report([(run, [POISON, DONE], True)], now=0.0)
+    (send,) = effects.sends
     assert send.outgoing.topic == "dlq"
     assert send.failure == POISON
     ((offset, metadata),) = dispatch.commits().values()
@@ -50,9 +50,9 @@ def test_without_a_dead_letter_topic_the_last_attempt_halts_and_the_commit_point
     dispatch.assign(("t", 0), 0)
     dispatch.deliver(("t", 0), records(("t", 0), 0, 3))
     (run,) = take(dispatch, 0.0)
-    consequences = dispatch.report([(run, [DONE, POISON], True)], now=0.0)
-    assert consequences.halted is not None
-    assert consequences.halted[0].offset == 1
+    effects = dispatch.report([(run, [DONE, POISON], True)], now=0.0)
+    assert effects.halted is not None
+    assert effects.halted[0].offset == 1
     assert dispatch.commits() == {("t", 0): (1, "")}
 
 

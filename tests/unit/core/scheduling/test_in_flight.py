@@ -100,7 +100,7 @@ def test_a_partition_with_large_values_gives_back_what_others_need() -> None:
     before = dispatch.epochs[0].excess
     assert not any(dispatch.balance(0.0))
     [pause], _ = dispatch.balance(10.0)
-    assert pause.epoch.place == PLACE
+    assert pause.epoch.tp == PLACE
     assert pause.rewind_to is not None
     assert dispatch.epochs[0].excess <= fetching.bounds.max_bytes / 2 < before
     assert fetching.room() > 1

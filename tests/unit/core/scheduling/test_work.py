@@ -88,9 +88,9 @@ def test_a_run_stops_where_the_rest_must_wait_for_a_decision(
 
 
 def test_without_an_order_a_stuck_worker_loses_the_records_it_has_not_begun() -> None:
-    work, run, worker, reading = being_read(ordered=False)
+    work, run, worker, adapter = being_read(ordered=False)
     records = list(run.records)
-    assert [next(reading), next(reading)] == records[:2]
+    assert [next(adapter), next(adapter)] == records[:2]
     run.outcomes.append(DONE)
     (rest,) = work.take_back()
     assert rest.records == records[2:]
@@ -98,7 +98,7 @@ def test_without_an_order_a_stuck_worker_loses_the_records_it_has_not_begun() ->
     assert run.epoch.running == 2, "each of the two comes back by itself"
     assert work.take_back() == []
     run.outcomes.append(DONE)
-    assert list(reading) == [], "what was taken back is not begun"
+    assert list(adapter) == [], "what was taken back is not begun"
     assert list(worker) == []
     assert work.collect() == [(run, [DONE, DONE], True)]
 
@@ -116,12 +116,12 @@ def test_without_an_order_a_stuck_worker_loses_the_records_it_has_not_begun() ->
 def test_wherever_a_worker_is_caught_each_record_is_its_own_or_taken_back(
     outcomes: list[Outcome], begun: int, kept: int
 ) -> None:
-    work, run, _, reading = being_read(mixed=True)
+    work, run, _, adapter = being_read(mixed=True)
     records = list(run.records)
-    assert [next(reading) for _ in range(begun)] == records[:begun]
+    assert [next(adapter) for _ in range(begun)] == records[:begun]
     run.outcomes.extend(outcomes)
     (rest,) = work.take_back()
-    assert list(reading) == [], "nothing else is begun"
+    assert list(adapter) == [], "nothing else is begun"
     assert (run.records, rest.records) == (records[:kept], records[kept:])
     assert rest.before is run, "whose last record is what the others may have to wait for"
 

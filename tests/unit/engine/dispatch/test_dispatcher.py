@@ -20,16 +20,16 @@ from penstock.engine.dispatch.thread_messages import (
     Commit,
     CommitAnswer,
     Fetched,
+    GetProgress,
     Inbox,
     Lost,
-    Owned,
+    PartitionState,
     Revoking,
     Seek,
-    Survey,
     ToDispatcher,
     Worked,
 )
-from penstock.engine.membership.catch_up import Siblings
+from penstock.engine.membership.catch_up import CatchUp
 from penstock.engine.observe.reporter import Reporter
 
 PLACE = ("orders", 0)
@@ -66,7 +66,7 @@ class Bench:
         self,
         *,
         until: dict[tuple[str, int], int] | None = None,
-        siblings: Siblings | None = None,
+        catch_up: CatchUp | None = None,
         commit: CommitMode = "auto",
     ) -> None:
         self.inbox: Inbox = SimpleQueue()
@@ -74,15 +74,15 @@ class Bench:
         self.edges = Edges()
         self.now = 0.0
         handler = _handler(commit)
-        reporter = Reporter(handler, self.events.append, member="m", reading=RECORDS, per_record=False)
+        reporter = Reporter(handler, self.events.append, member="m", adapter=RECORDS, per_record=False)
         self.dispatcher = Dispatcher(
             handler,
             self.inbox,
             reporter,
-            reading=RECORDS,
+            adapter=RECORDS,
             lease=FOREVER,
             until=until,
-            siblings=siblings,
+            catch_up=catch_up,
             clock=lambda: self.now,
         )
         edges: Any = self.edges
@@ -236,8 +236,8 @@ def test_a_commit_after_each_record_that_was_refused_is_tried_again_soon() -> No
 
 def test_a_survey_tells_what_is_owned() -> None:
     bench, answer = Bench(), SimpleQueue[Any]()
-    bench.tell(Assigned({PLACE: (5, ""), ("orders", 1): None}), fetched(5, 6), Survey(answer))
-    assert answer.get_nowait() == {PLACE: Owned(1, 7, 5, 2), ("orders", 1): Owned(2, None, None, 0)}
+    bench.tell(Assigned({PLACE: (5, ""), ("orders", 1): None}), fetched(5, 6), GetProgress(answer))
+    assert answer.get_nowait() == {PLACE: PartitionState(1, 7, 5, 2), ("orders", 1): PartitionState(2, None, None, 0)}
 
 
 def test_a_commit_past_the_end_does_not_count_as_caught_up_before_the_log_was_heard() -> None:
@@ -252,8 +252,8 @@ def test_a_commit_past_the_end_does_not_count_as_caught_up_before_the_log_was_he
 
 
 def test_members_of_one_process_catch_up_together() -> None:
-    siblings, until = Siblings(), {PLACE: 1}
-    busy, idle, late = (Bench(until=until, siblings=siblings) for _ in range(3))
+    catch_up, until = CatchUp(), {PLACE: 1}
+    busy, idle, late = (Bench(until=until, catch_up=catch_up) for _ in range(3))
     busy.tell(Assigned({PLACE: (0, "")}), fetched(0, end=1))
     idle.tell(Assigned({}))
     assert not idle.has_left(), "it may yet get what the other one gives back"

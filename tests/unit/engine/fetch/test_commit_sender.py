@@ -7,14 +7,13 @@ from queue import SimpleQueue
 from shutil import rmtree
 from typing import Any
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import TopicPartition as KafkaTopicPartition
 
+from penstock.core.records.record import TopicPartition
 from penstock.engine.dispatch.thread_messages import Commit, CommitAnswer, Inbox
-from penstock.engine.fetch.commit_sender import Committer
-from penstock.engine.fetch.store_session import Keeper
+from penstock.engine.fetch.commit_sender import CommitSender
+from penstock.engine.fetch.store_session import StoreSession
 from penstock.stores import FileOffsets, Kept, Progress
-
-Place = tuple[str, int]
 
 A, B = ("orders", 0), ("orders", 1)
 
@@ -30,10 +29,10 @@ class Client:
         self.asked.append({(each.topic, each.partition): each.offset for each in offsets})
 
 
-def attend_when_saved(committer: Committer, client: Client) -> None:
-    assert committer._saving is not None
-    committer._saving.refused.exception(timeout=120)
-    committer.attend(client)
+def attend_when_saved(commit_sender: CommitSender, client: Client) -> None:
+    assert commit_sender._saving is not None
+    commit_sender._saving.refused.exception(timeout=120)
+    commit_sender.attend(client)
 
 
 class BusyStore:
@@ -43,15 +42,15 @@ class BusyStore:
         self.free = threading.Event()
         self.saved: list[int] = []
 
-    def claim(self, _group: str, places: Sequence[Place]) -> dict[Place, Kept]:
-        return {place: Kept(1) for place in places}
+    def claim(self, _group: str, tps: Sequence[TopicPartition]) -> dict[TopicPartition, Kept]:
+        return {tp: Kept(1) for tp in tps}
 
-    def save(self, _group: str, progress: Mapping[Place, Progress]) -> list[Place]:
+    def save(self, _group: str, progress: Mapping[TopicPartition, Progress]) -> list[TopicPartition]:
         assert self.free.wait(120)
         self.saved += [each.offset for each in progress.values()]
         return []
 
-    def forget(self, _group: str, places: Mapping[Place, int]) -> None: ...
+    def forget(self, _group: str, tps: Mapping[TopicPartition, int]) -> None: ...
 
 
 class Saving:
@@ -59,11 +58,11 @@ class Saving:
 
     def __init__(self) -> None:
         self.store, self.inbox, self.client = BusyStore(), Inbox(), LastClient()
-        keeper = Keeper(self.store, "shop")
-        keeper.claim([A, B])
-        self.committer = Committer(self.inbox, keeper=keeper)
-        self.committer.assigned([A, B])
-        self.committer.commit(self.client, Commit({A: (3, ""), B: (5, "")}, assignments=1))
+        store_session = StoreSession(self.store, "shop")
+        store_session.claim([A, B])
+        self.commit_sender = CommitSender(self.inbox, store_session=store_session)
+        self.commit_sender.assigned([A, B])
+        self.commit_sender.commit(self.client, Commit({A: (3, ""), B: (5, "")}, assignments=1))
 
 
 class LastClient(Client):
@@ -74,34 +73,34 @@ class LastClient(Client):
 
 def test_polls_go_on_while_handlers_keep_the_database_from_a_save() -> None:
     saving = Saving()
-    saving.committer.attend(saving.client)
+    saving.commit_sender.attend(saving.client)
     assert saving.client.asked == [], "Kafka follows the store"
     saving.store.free.set()
-    attend_when_saved(saving.committer, saving.client)
+    attend_when_saved(saving.commit_sender, saving.client)
     assert (saving.store.saved, saving.client.asked) == ([3, 5], [{A: 3, B: 5}])
 
 
 def test_what_was_given_back_during_its_save_is_not_sent_to_kafka() -> None:
     saving = Saving()
-    saving.committer.gone([A])
+    saving.commit_sender.gone([A])
     saving.store.free.set()
-    attend_when_saved(saving.committer, saving.client)
+    attend_when_saved(saving.commit_sender, saving.client)
     assert saving.client.asked == [{B: 5}]
 
 
 def test_a_last_commit_is_saved_after_the_one_under_way() -> None:
     saving = Saving()
     threading.Timer(0.01, saving.store.free.set).start()
-    saving.committer.commit_at_last(saving.client, {A: (4, "")})
+    saving.commit_sender.commit_at_last(saving.client, {A: (4, "")})
     assert saving.store.saved == [3, 5, 4]
     assert saving.client.asked == [{A: 3, B: 5}, {A: 4}]
 
 
 def test_a_commit_whose_consumer_broke_during_its_save_is_refused() -> None:
     saving = Saving()
-    saving.committer.abandon("it broke")
+    saving.commit_sender.abandon("it broke")
     saving.store.free.set()
-    saving.committer.attend(saving.client)
+    saving.commit_sender.attend(saving.client)
     assert saving.client.asked == []
     answer = saving.inbox.get_nowait()
     assert isinstance(answer, CommitAnswer)
@@ -110,42 +109,42 @@ def test_a_commit_whose_consumer_broke_during_its_save_is_refused() -> None:
 
 def test_a_commit_that_waited_while_its_partition_was_given_back_is_not_sent() -> None:
     inbox: Inbox = SimpleQueue()
-    committer, client = Committer(inbox), Client()
-    committer.assigned([A, B])
+    commit_sender, client = CommitSender(inbox), Client()
+    commit_sender.assigned([A, B])
     both = Commit({A: (3, ""), B: (5, "")}, assignments=1)
-    committer.commit(client, both)
-    committer.gone([A])
-    committer.commit(client, both)
+    commit_sender.commit(client, both)
+    commit_sender.gone([A])
+    commit_sender.commit(client, both)
     assert client.asked == [{A: 3, B: 5}, {B: 5}]
-    committer.gone([B])
-    committer.commit(client, both)
+    commit_sender.gone([B])
+    commit_sender.commit(client, both)
     assert client.asked[2:] == []
     assert inbox.get_nowait() == CommitAnswer({}, {}), "there is an answer to it all the same"
 
 
 def test_nor_is_one_whose_partition_is_ours_again() -> None:
-    committer, client = Committer(SimpleQueue()), Client()
-    committer.assigned([A])
-    committer.gone([A])
-    committer.assigned([A])
-    committer.commit(client, Commit({A: (3, "")}, assignments=1))
+    commit_sender, client = CommitSender(SimpleQueue()), Client()
+    commit_sender.assigned([A])
+    commit_sender.gone([A])
+    commit_sender.assigned([A])
+    commit_sender.commit(client, Commit({A: (3, "")}, assignments=1))
     assert client.asked == []
-    committer.commit(client, Commit({A: (10, "")}, assignments=2))
+    commit_sender.commit(client, Commit({A: (10, "")}, assignments=2))
     assert client.asked == [{A: 10}]
 
 
 def test_what_another_has_claimed_in_the_store_does_not_reach_kafka(tmp_path: Path) -> None:
     inbox: Inbox = SimpleQueue()
     store = FileOffsets(tmp_path / "progress.json")
-    keeper = Keeper(store, "shop")
-    committer, client = Committer(inbox, keeper=keeper), Client()
-    keeper.claim([A, B])
-    committer.assigned([A, B])
+    store_session = StoreSession(store, "shop")
+    commit_sender, client = CommitSender(inbox, store_session=store_session), Client()
+    store_session.claim([A, B])
+    commit_sender.assigned([A, B])
     store.claim("shop", [A])
-    committer.commit(client, Commit({A: (3, "a"), B: (5, "b")}, assignments=1))
-    attend_when_saved(committer, client)
+    commit_sender.commit(client, Commit({A: (3, "a"), B: (5, "b")}, assignments=1))
+    attend_when_saved(commit_sender, client)
     assert client.asked == [{B: 5}]
-    committer.on_commit(None, [TopicPartition(*B, 5, "b")])
+    commit_sender.on_commit(None, [KafkaTopicPartition(*B, 5, "b")])
     answer = inbox.get_nowait()
     assert isinstance(answer, CommitAnswer)
     assert (answer.commits, list(answer.refused)) == ({A: (3, "a"), B: (5, "b")}, [A])
@@ -155,14 +154,14 @@ def test_what_another_has_claimed_in_the_store_does_not_reach_kafka(tmp_path: Pa
 
 def test_a_store_that_fails_refuses_the_commit_and_kafka_waits_for_it(tmp_path: Path) -> None:
     inbox: Inbox = SimpleQueue()
-    keeper = Keeper(FileOffsets(tmp_path / "deep" / "progress.json"), "shop")
-    committer, client = Committer(inbox, keeper=keeper), Client()
-    keeper.claim([A])
-    committer.assigned([A])
+    store_session = StoreSession(FileOffsets(tmp_path / "deep" / "progress.json"), "shop")
+    commit_sender, client = CommitSender(inbox, store_session=store_session), Client()
+    store_session.claim([A])
+    commit_sender.assigned([A])
     rmtree(tmp_path / "deep")
     (tmp_path / "deep").write_text("in the way")
-    committer.commit(client, Commit({A: (3, "")}, assignments=1))
-    attend_when_saved(committer, client)
+    commit_sender.commit(client, Commit({A: (3, "")}, assignments=1))
+    attend_when_saved(commit_sender, client)
     answer = inbox.get_nowait()
     assert isinstance(answer, CommitAnswer)
     assert "cannot be kept" in answer.refused[A]

@@ -8,9 +8,9 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from penstock import App
 from penstock.engine.dispatch.thread_messages import Fetched, Inbox
-from penstock.engine.fetch.drain_fetcher import Relief
-from penstock.engine.fetch.fetch_positions import Flow
-from penstock.engine.fetch.record_poller import Intake
+from penstock.engine.fetch.drain_fetcher import DrainFetcher
+from penstock.engine.fetch.fetch_positions import FetchPositions
+from penstock.engine.fetch.record_poller import RecordPoller
 from penstock.errors import ConfigError
 from penstock.kafka import make_consumer
 
@@ -41,34 +41,34 @@ class Client:
 
 def test_it_reads_on_from_where_the_member_is_and_is_gone_with_the_drain() -> None:
     client = Client([7, 8])
-    relief = Relief(lambda: client)
-    assert [each.offset() for each in relief.fetch({STAYS: 7}, 10)] == [7, 8]
+    drain_fetcher = DrainFetcher(lambda: client)
+    assert [each.offset() for each in drain_fetcher.fetch({STAYS: 7}, 10)] == [7, 8]
     assert [(each.partition, each.offset) for each in client.assigned] == [(0, 7)]
-    assert relief.overtaken == {STAYS}
-    relief.end()
+    assert drain_fetcher.overtaken == {STAYS}
+    drain_fetcher.end()
     assert client.closed
-    relief.end()
+    drain_fetcher.end()
 
 
 def test_without_room_or_partitions_no_client_is_made() -> None:
-    relief = Relief(lambda: pytest.fail("nobody asked for one"))
-    assert relief.fetch({STAYS: 7}, 0) == relief.fetch({}, 10) == []
+    drain_fetcher = DrainFetcher(lambda: pytest.fail("nobody asked for one"))
+    assert drain_fetcher.fetch({STAYS: 7}, 0) == drain_fetcher.fetch({}, 10) == []
 
 
 def test_where_it_fails_the_member_is_not_overtaken_and_the_next_drain_tries_again() -> None:
     clients = [Client(error=KafkaError._ALL_BROKERS_DOWN), Client([3])]
-    relief = Relief(lambda: clients.pop(0))
-    assert relief.fetch({STAYS: 3}, 10) == relief.fetch({STAYS: 3}, 10) == []
-    assert not relief.overtaken
-    relief.end()
-    assert len(relief.fetch({STAYS: 3}, 10)) == 1
+    drain_fetcher = DrainFetcher(lambda: clients.pop(0))
+    assert drain_fetcher.fetch({STAYS: 3}, 10) == drain_fetcher.fetch({STAYS: 3}, 10) == []
+    assert not drain_fetcher.overtaken
+    drain_fetcher.end()
+    assert len(drain_fetcher.fetch({STAYS: 3}, 10)) == 1
 
 
 def test_a_drain_right_after_another_reads_only_what_stays_in_that_one() -> None:
     clients = [Client([3, 4]), Client([5])]
-    relief, (first, second) = Relief(lambda: clients.pop(0)), clients
-    relief.fetch({STAYS: 3, GOES: 3}, 1)
-    assert [each.offset() for each in relief.fetch({STAYS: 4}, 10)] == [5]
+    drain_fetcher, (first, second) = DrainFetcher(lambda: clients.pop(0)), clients
+    drain_fetcher.fetch({STAYS: 3, GOES: 3}, 1)
+    assert [each.offset() for each in drain_fetcher.fetch({STAYS: 4}, 10)] == [5]
     assert first.closed
     assert [(each.partition, each.offset) for each in second.assigned] == [(0, 4)]
 
@@ -80,37 +80,37 @@ def test_a_client_that_cannot_be_made_is_done_without() -> None:
         asked.append(1)
         raise ConfigError("There is no such certificate.", hint="Look for it.")
 
-    relief = Relief(refuse)
-    assert relief.fetch({STAYS: 3}, 10) == relief.fetch({STAYS: 3}, 10) == []
+    drain_fetcher = DrainFetcher(refuse)
+    assert drain_fetcher.fetch({STAYS: 3}, 10) == drain_fetcher.fetch({STAYS: 3}, 10) == []
     assert len(asked) == 1, "once in a drain"
-    relief.end()
+    drain_fetcher.end()
 
 
 class Member:
     """An intake in the middle of a drain, with a client for relief and one of its own."""
 
-    def __init__(self, relief: Iterable[int], own: Iterable[int], *, max_in_flight: int = 100) -> None:
+    def __init__(self, drain_fetcher: Iterable[int], own: Iterable[int], *, max_in_flight: int = 100) -> None:
         app = App("shop")
         app.consume("orders", max_in_flight=max_in_flight)(lambda value: None)
         self.inbox = Inbox()
-        self.intake = Intake(
+        self.poller = RecordPoller(
             app.handlers[0],
             self.inbox,
             in_flight_room=lambda delivered, **_: max_in_flight - delivered.records,
             meanwhile=lambda: True,
         )
-        flow = Flow(make_consumer("localhost:1", "shop", settings={}), cooperates=True)
-        flow._next = {STAYS: 5, GOES: 5}
-        self.own, self.relief = Client(own), Relief(lambda: Client(relief))
-        self.intake.begin(self.own, flow, self.relief)
+        positions = FetchPositions(make_consumer("localhost:1", "shop", settings={}), cooperates=True)
+        positions._next = {STAYS: 5, GOES: 5}
+        self.own, self.drain_fetcher = Client(own), DrainFetcher(lambda: Client(drain_fetcher))
+        self.poller.begin(self.own, positions, self.drain_fetcher)
 
     def drain(self, *, asked: int = 0) -> None:
-        self.intake._asked = asked
-        self.intake.relieve([GOES])
-        self.intake._asked = 0
+        self.poller._asked = asked
+        self.poller.relieve([GOES])
+        self.poller._asked = 0
 
     def fetch(self) -> None:
-        assert not self.intake.take(self.intake.poll())
+        assert not self.poller.take(self.poller.poll())
 
     def delivered(self) -> list[int]:
         offsets = []
@@ -123,17 +123,17 @@ class Member:
 
 @pytest.mark.parametrize("own", [range(5, 20), range(5, 8), range(8, 20)], ids=["all", "a few", "none of the known"])
 def test_what_relief_has_fetched_comes_once_and_what_follows_is_not_missing(own: range) -> None:
-    member = Member(relief=range(5, 8), own=own)
+    member = Member(drain_fetcher=range(5, 8), own=own)
     member.drain()
     member.fetch()
     assert member.delivered() == list(range(5, max(8, own.stop)))
     member.own.offsets = list(range(max(8, own.stop), 25))
     member.fetch()
     assert member.delivered() == list(range(max(8, own.stop), 25))
-    assert not member.relief.overtaken
+    assert not member.drain_fetcher.overtaken
 
 
 def test_there_is_room_for_what_the_client_has_in_its_hands() -> None:
-    member = Member(relief=range(5, 105), own=(), max_in_flight=40)
+    member = Member(drain_fetcher=range(5, 105), own=(), max_in_flight=40)
     member.drain(asked=20)
     assert member.delivered() == list(range(5, 24)), "40, less what was asked for, less one"

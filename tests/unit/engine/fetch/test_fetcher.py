@@ -7,17 +7,17 @@ from typing import Any
 from penstock import App
 from penstock.core.progress.lease import FOREVER
 from penstock.engine.dispatch.thread_messages import Commit, CommitAnswer, Inbox
-from penstock.engine.fetch.fetch_positions import Flow
+from penstock.engine.fetch.fetch_positions import FetchPositions
 from penstock.engine.fetch.fetcher import Fetcher
 from penstock.kafka import make_consumer
 
 
 def test_a_pause_that_comes_after_the_revoke_is_not_remembered() -> None:
     consumer = make_consumer("localhost:1", "shop", settings={})
-    flow = Flow(consumer, cooperates=True)
+    positions = FetchPositions(consumer, cooperates=True)
     try:
-        flow.slow_down([("orders", 0)])
-        assert flow._slow == set(), "or it would be paused for good when it is ours again"
+        positions.slow_down([("orders", 0)])
+        assert positions._slow == set(), "or it would be paused for good when it is ours again"
     finally:
         consumer.close()
 
@@ -42,8 +42,8 @@ def test_what_is_finished_while_a_revoke_drains_is_committed_and_answered_at_onc
     try:
         membership: Any = SimpleNamespace(commits_as=SimpleNamespace(commit=commit))
         fetcher._membership = membership
-        fetcher._intake.relieve = lambda going: None  # type: ignore[method-assign]
-        fetcher._committer.assigned([("orders", 0)])
+        fetcher._poller.relieve = lambda going: None  # type: ignore[method-assign]
+        fetcher._commit_sender.assigned([("orders", 0)])
         fetcher.ask(Commit({("orders", 0): (5, "")}, assignments=1))
         fetcher._stay_awake([("orders", 0)])
     finally:

@@ -1,7 +1,7 @@
 """Several members of one handler are heard as one."""
 
 from penstock.core.reports import events
-from penstock.engine.observe.event_merger import Voices
+from penstock.engine.observe.event_merger import EventMerger
 
 
 def progressed(read: int) -> events.Progressed:
@@ -14,8 +14,8 @@ def stopped(read: int, seconds: float) -> events.Stopped:
 
 def test_counts_are_added_up_and_the_start_and_the_stop_come_once() -> None:
     told: list[events.Event] = []
-    voices = Voices(told.append, 2)
-    one, two = voices.of(0), voices.of(1)
+    merger = EventMerger(told.append, 2)
+    one, two = merger.of(0), merger.of(1)
     for member in (one, two):
         member(events.Started(engine="local", group="g", handler="h", topics=("t",), lag=9))
     one(progressed(5))
@@ -35,6 +35,6 @@ def test_counts_are_added_up_and_the_start_and_the_stop_come_once() -> None:
 def test_all_else_goes_through_as_it_is() -> None:
     told: list[events.Event] = []
     event = events.Lost(group="g", member="m", topic="t", partition=0, epoch=1)
-    Voices(told.append, 2).of(1)(event)
-    Voices(told.append, 1).of(0)(progressed(1))
+    EventMerger(told.append, 2).of(1)(event)
+    EventMerger(told.append, 1).of(0)(progressed(1))
     assert told == [event, progressed(1)]

@@ -7,7 +7,7 @@ import pytest
 
 from penstock import App
 from penstock.core.reports.rebalance import BROKE, JOINED, LEFT, TIMED_OUT, UNKNOWN, Rebalance
-from penstock.engine.observe.rebalance_recorder import Chronicle
+from penstock.engine.observe.rebalance_recorder import RebalanceRecorder
 
 STATISTICS = (
     '{"name":"x","brokers":{"h:9/3":{"name":"h:9/3", "nodeid":3, "nodename":"h:9"},'
@@ -30,17 +30,17 @@ def told() -> list[Rebalance]:
     return []
 
 
-def chronicle(told: list[Rebalance], **options: Any) -> Chronicle:
+def recorder(told: list[Rebalance], **options: Any) -> RebalanceRecorder:
     app = App("g")
 
     @app.consume("t", **options)
     def handle(value: bytes) -> None: ...
 
-    return Chronicle(app.handlers[0], Client(), told.append)
+    return RebalanceRecorder(app.handlers[0], Client(), told.append)
 
 
 def test_a_round_waits_for_the_statistics_that_say_why(told: list[Rebalance]) -> None:
-    notes = chronicle(told)
+    notes = recorder(told)
     notes.begin()
     notes.took([("t", 0), ("t", 1)])
     notes.begin()
@@ -61,7 +61,7 @@ def test_a_round_waits_for_the_statistics_that_say_why(told: list[Rebalance]) ->
 
 
 def test_a_reason_that_the_client_gave_before_is_not_the_reason_of_the_next_round(told: list[Rebalance]) -> None:
-    notes = chronicle(told)
+    notes = recorder(told)
     for words in ("one", "one", "two", ""):
         notes.begin()
         notes.took([])
@@ -70,7 +70,7 @@ def test_a_reason_that_the_client_gave_before_is_not_the_reason_of_the_next_roun
 
 
 def test_a_coordinator_whose_id_the_client_does_not_tell_has_none(told: list[Rebalance]) -> None:
-    notes = chronicle(told)
+    notes = recorder(told)
     notes.begin()
     notes.took([])
     notes.on_statistics('{"GroupCoordinator":{"name":"GroupCoordinator","nodeid":-1,"nodename":"h:9"}}')
@@ -80,7 +80,7 @@ def test_a_coordinator_whose_id_the_client_does_not_tell_has_none(told: list[Reb
 
 
 def test_without_a_reason_it_is_unknown(told: list[Rebalance]) -> None:
-    notes = chronicle(told, assignor="range")
+    notes = recorder(told, assignor="range")
     for _ in range(2):
         notes.begin()
         notes.took([])
@@ -89,7 +89,7 @@ def test_without_a_reason_it_is_unknown(told: list[Rebalance]) -> None:
 
 
 def test_losing_breaking_and_leaving_are_reasons(told: list[Rebalance]) -> None:
-    notes = chronicle(told)
+    notes = recorder(told)
     notes.lost([("t", 0)])
     notes.begin()
     notes.took([("t", 0)])
@@ -97,7 +97,7 @@ def test_losing_breaking_and_leaving_are_reasons(told: list[Rebalance]) -> None:
     notes.begin()
     notes.gave_up([("t", 0)])
     notes.left()
-    chronicle(told).broke_off([("t", 2)])
+    recorder(told).broke_off([("t", 2)])
     assert [(each.reason, each.lost, each.given_up) for each in told] == [
         (TIMED_OUT, (("t", 0),), ()),
         (LEFT, (), (("t", 0),)),

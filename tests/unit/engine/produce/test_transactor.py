@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from penstock.core.failures.outcome import Outgoing
+from penstock.core.failures.outcome import ProducerRecord
 from penstock.core.scheduling.effects import Send
 from penstock.engine.dispatch.thread_messages import Approved, Inbox
 from penstock.engine.produce.transactor import Transactor
@@ -49,7 +49,7 @@ def test_only_what_may_be_too_large_for_its_topic_is_tried_out(value: bytes, tri
     transactor.start()
     try:
         # Longer than what is surely short enough, and the limits of topics are not known yet.
-        send = Send(cast("Any", None), Outgoing("letters", None, value))
+        send = Send(cast("Any", None), ProducerRecord("letters", None, value))
         assert transactor.send([send]) == []
         assert inbox.get(timeout=WAIT_SECONDS) == Approved(send)
     finally:

@@ -24,7 +24,7 @@ def travelled(kind: Any, answer: Any, version: int) -> Any:
 def test_a_description_is_read_as_the_brokers_write_it() -> None:
     described = ShareGroupDescribeResponse.DescribedGroup
     member = described.Member
-    places = member.Assignment.TopicPartitions(topic_id=TOPIC_ID, topic_name="orders", partitions=[2, 0])
+    tps = member.Assignment.TopicPartitions(topic_id=TOPIC_ID, topic_name="orders", partitions=[2, 0])
     answer = ShareGroupDescribeResponse(
         throttle_time_ms=0,
         groups=[
@@ -45,7 +45,7 @@ def test_a_description_is_read_as_the_brokers_write_it() -> None:
                         client_id="c",
                         client_host="/h",
                         subscribed_topic_names=["orders"],
-                        assignment=member.Assignment(topic_partitions=[places]),
+                        assignment=member.Assignment(topic_partitions=[tps]),
                     )
                 ],
             )
