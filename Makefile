@@ -8,6 +8,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # Runs tests in several processes at once; see CONTRIBUTING.md.
 SUITE := PYTHONPATH=tests $(BIN)/python -m suite
+# Container images often set this. Each of the hundreds of Python processes of a test run would then compile every module
+# that it imports: `penstock run --help` takes 2.2 instead of 1.0 seconds of processor time.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
 help: ## List these commands
