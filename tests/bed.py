@@ -15,6 +15,8 @@ from penstock.kafka.read.read_records import read_topic
 
 # For an event that comes, however slow and busy the machine is; a test that waits in vain fails.
 WAIT_SECONDS = 400.0
+# Tests that act in the middle of something rely on the last of these being short.
+_FIRST_PAUSE_SECONDS, _PAUSE_GROWTH, _LONGEST_PAUSE_SECONDS = 0.01, 1.2, 0.05
 
 # Members notice a rebalance soon, and no machine is so busy that they miss their session.
 QUICK = {"heartbeat.interval.ms": 300, "session.timeout.ms": 60_000}
@@ -77,11 +79,16 @@ def committed(cluster: Cluster, group: str, topic: str) -> dict[int, int]:
 
 
 def wait_for(condition: Callable[[], Any], what: str, *, seconds: float = WAIT_SECONDS) -> Any:
-    """Until the condition holds; returns its value."""
+    """Wait until the condition holds, and return its value.
+
+    Many conditions ask a broker. The pauses grow, so that long waits leave the processor to what they wait for.
+    """
     deadline = monotonic() + seconds
+    pause = _FIRST_PAUSE_SECONDS
     while not (value := condition()):
         assert monotonic() < deadline, f"waited {seconds:g} s in vain for {what}"
-        sleep(0.02)
+        sleep(pause)
+        pause = min(pause * _PAUSE_GROWTH, _LONGEST_PAUSE_SECONDS)
     return value
 
 

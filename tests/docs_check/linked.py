@@ -28,6 +28,11 @@ LinkedEnvironment({folder!r}).pip(sys.argv[1:])
 """
 
 
+def unpack(wheel: Path, folder: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+
+
 class LinkedEnvironment:
     def __init__(self, folder: Path | str) -> None:
         self._folder = Path(folder)
@@ -36,10 +41,11 @@ class LinkedEnvironment:
         python = f"python{sys.version_info.major}.{sys.version_info.minor}"
         self._packages = self._folder / "lib" / python / "site-packages"
 
-    def make(self, wheel: Path) -> None:
+    def make(self, unpacked: Path) -> None:
+        """``unpacked`` is a folder that ``unpack`` has filled; environments share it, and the bytecode in it."""
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(self._folder)], check=True)
-        with zipfile.ZipFile(wheel) as archive:
-            archive.extractall(self._packages)
+        for top in unpacked.iterdir():
+            (self._packages / top.name).symlink_to(top)
         self._write_script("penstock", "from penstock.cli import main\nmain()\n")
         pip = _PIP.format(python=sys.executable, tests=str(ROOT / "tests"), folder=str(self._folder))
         self._write("pip", pip)

@@ -5,7 +5,7 @@ import pytest
 from assignors.fuzz import KAFKAS, fuzz
 from penstock.assign import Assignor
 
-CASES = 2_000
+CASES = 1_000
 
 
 @pytest.mark.parametrize("assignor", KAFKAS, ids=lambda assignor: assignor.name)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from docs_check.environment import build_wheel
-from docs_check.linked import LinkedEnvironment
+from docs_check.linked import LinkedEnvironment, unpack
 from docs_check.reader import Reader
 from docs_check.real import RealEnvironment, find_python
 
@@ -62,11 +62,18 @@ def installed(original: RealEnvironment, record_property: RecordProperty) -> Ite
     original.remove()
 
 
+@pytest.fixture(scope="package")
+def unpacked(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Path:
+    folder = tmp_path_factory.mktemp("unpacked")
+    unpack(wheel, folder)
+    return folder
+
+
 @pytest.fixture
-def linked(tmp_path: Path, wheel: Path) -> Iterator[LinkedEnvironment]:
+def linked(tmp_path: Path, unpacked: Path) -> Iterator[LinkedEnvironment]:
     """The quick imitation of it."""
     environment = LinkedEnvironment(tmp_path / "environment")
-    environment.make(wheel)
+    environment.make(unpacked)
     yield environment
     environment.remove()
 
