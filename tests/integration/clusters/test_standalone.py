@@ -12,15 +12,12 @@ import venv
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from bed import lag, produce
-from penstock.errors import ConfigError
 from penstock.jvm.coordinates import kafka_connector
 from penstock.jvm.installed_spark import pyspark_jars
 from penstock.jvm.jars import resolve
 from penstock.kafka import Cluster
-from penstock.spark.session.spark_session import spark_session
 from shipped import RECORDS, Shop
 from standalone import StandaloneCluster
 
@@ -28,6 +25,8 @@ from standalone import StandaloneCluster
 pytestmark = pytest.mark.long
 
 SMALL = ("--spark-conf", "spark.executor.memory=512m")
+# An executor is a JVM with Python workers of its own; where two show no more than one, one is started.
+ONE_EXECUTOR = (*SMALL, "--spark-conf", "spark.cores.max=1")
 
 
 @pytest.fixture
@@ -72,7 +71,7 @@ def test_executors_without_a_library_are_told_in_one_sentence_before_a_record_fl
     shop: Shop, standalone: StandaloneCluster, cluster: Cluster, bare_python: str
 ) -> None:
     done = shop.penstock(
-        "run", "shop:app", "--engine", "spark", "--master", standalone.master, *SMALL,
+        "run", "shop:app", "--engine", "spark", "--master", standalone.master, *ONE_EXECUTOR,
         "--spark-conf", f"spark.pyspark.python={bare_python}",
     )  # fmt: skip
     assert done.returncode == 3, done.stdout + done.stderr
@@ -103,14 +102,6 @@ def test_a_master_that_is_not_there_is_one_clear_error(shop: Shop) -> None:
     assert error["problem"] == "No Spark master answers at 'spark://127.0.0.1:1': connection refused."
 
 
-def test_a_session_that_runs_in_this_process_is_used_and_left_running(spark: SparkSession) -> None:
-    with spark_session("test") as session:
-        assert session.sparkContext is spark.sparkContext
-    assert spark.range(3).count() == 3
-    with pytest.raises(ConfigError, match="runs in this process already"), spark_session("test", master="local[1]"):
-        pass
-
-
 def test_what_ship_writes_runs_under_spark_submit(
     shop: Shop, standalone: StandaloneCluster, cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -125,7 +116,7 @@ def test_what_ship_writes_runs_under_spark_submit(
     done = shop.call(
         pyspark_jars().parent / "bin" / "spark-submit", "--master", standalone.master, "--py-files", archive,
         "--jars", jars, "--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.executor.memory=512m",
-        "--conf", f"spark.pyspark.python={sys.executable}",
+        "--conf", "spark.cores.max=1", "--conf", f"spark.pyspark.python={sys.executable}",
         "main.py", "run", "shop:app", "--engine", "spark", "--until-caught-up", "--json",
         cwd=elsewhere,
     )  # fmt: skip

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.long
 SMALL = {
     "spark.yarn.jars": f"local:{pyspark_jars()}/*",
     "spark.executor.memory": "512m",
+    "spark.executor.instances": "1",
     "spark.yarn.am.memory": "512m",
     "spark.pyspark.python": sys.executable,
     "spark.executor.extraJavaOptions": QUICK_OPTIONS,

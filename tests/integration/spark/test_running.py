@@ -15,9 +15,10 @@ from bed import WAIT_SECONDS, CatchUp, MakeTopic, committed, of_kind, produce, r
 from penstock import App, Retry
 from penstock import spark as engine
 from penstock.core.reports import events
-from penstock.errors import HandlerError
+from penstock.errors import ConfigError, HandlerError
 from penstock.kafka import Cluster
 from penstock.spark import stream
+from penstock.spark.session.spark_session import spark_session
 
 Start = Callable[[App], Any]
 
@@ -259,3 +260,11 @@ def test_a_member_that_joins_later_is_reported_once_and_outlasted(
         wait_for(lambda: len(of_kind(app.events, events.Error)) == 2, "word of it")
         _, over = of_kind(app.events, events.Error)
         assert "has no other members any more" in over.reason
+
+
+def test_a_session_that_runs_in_this_process_is_used_and_left_running(spark: SparkSession) -> None:
+    with spark_session("test") as session:
+        assert session.sparkContext is spark.sparkContext
+    assert spark.range(3).count() == 3
+    with pytest.raises(ConfigError, match="runs in this process already"), spark_session("test", master="local[1]"):
+        pass
