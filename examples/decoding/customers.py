@@ -1,4 +1,4 @@
-"""Customers, as a format of one's own and as Avro, become welcome letters in Avro."""
+"""Reads customers in a custom binary format and in Avro, and writes welcome letters in Avro."""
 
 import struct
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ CUSTOMER = {
     "type": "record",
     "name": "Customer",
     "fields": [
-        {"name": "id", "type": "long"},  # was an int once
+        {"name": "id", "type": "long"},  # an int in older records
         {"name": "name", "type": "string"},
-        {"name": "country", "type": "string", "default": "DE"},  # older records do not have it
+        {"name": "country", "type": "string", "default": "DE"},  # missing in older records
     ],
 }
 LETTER = {
@@ -38,7 +38,7 @@ class Letter:
 
 
 def customer_of(data: bytes) -> Customer:
-    """The number and the length of the name, four bytes each, then the name."""
+    """Decode four bytes with the id, four bytes with the length of the name, and the name."""
     number, length = struct.unpack_from(">ii", data)
     if len(data) != 8 + length:
         raise ValueError(f"the name should take {length} bytes, and takes {len(data) - 8}")

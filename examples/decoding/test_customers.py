@@ -1,4 +1,4 @@
-"""Run it with: python -m pytest."""
+"""Run these tests with: python -m pytest."""
 
 import struct
 
@@ -9,18 +9,18 @@ from penstock import Avro, Registry
 from penstock.codecs import codec_of
 from penstock.testing import Bench
 
-# A registry in memory; whoever names the same one in this process shares it.
+# A registry in memory. All clients in this process that use this URL share it.
 REGISTRY = Registry(url="mock://letters")
 
 
 @pytest.fixture
 def bench() -> Bench:
-    # Somebody has to register what is written: here it is the test.
+    # Penstock does not register schemas by default, so the test registers the schema of the output.
     codec_of(Avro(LETTER, register=True), registry=REGISTRY, field="value", topic="letters").get_ready()
     return Bench(app, registry=REGISTRY)
 
 
-def test_customers_of_both_formats_are_welcomed(bench: Bench) -> None:
+def test_customers_in_both_formats_get_a_letter(bench: Bench) -> None:
     older = {**CUSTOMER, "fields": [{"name": "id", "type": "int"}, {"name": "name", "type": "string"}]}
     written = codec_of(Avro(older, register=True), registry=REGISTRY, field="value", topic="customers")
     bench.produce("customers", written.encode({"id": 8, "name": "Bob"})[0])
@@ -32,7 +32,7 @@ def test_customers_of_both_formats_are_welcomed(bench: Bench) -> None:
     ]
 
 
-def test_what_is_no_customer_is_set_aside_with_the_reason(bench: Bench) -> None:
+def test_invalid_customers_become_dead_letters_with_the_reason(bench: Bench) -> None:
     bench.produce("customers.old", struct.pack(">ii", 7, 3) + b"An")
     bench.produce("customers", b'{"id": 7}')
     bench.run_until_idle()

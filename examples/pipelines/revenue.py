@@ -1,9 +1,9 @@
-"""Revenue per minute from orders, and every order in a table: two outputs of one pipeline.
+"""One pipeline with two outputs: the revenue per minute in a topic, and every order in a table.
 
 penstock up
-python examples/pipelines/revenue.py                                   # puts a few orders into Kafka
-cd examples/pipelines && penstock run revenue:app --engine spark       # until Ctrl+C
-penstock run revenue:app --engine spark --from 2026-01-01 --to latest  # once, over a range
+python examples/pipelines/revenue.py                                   # writes 600 orders to Kafka
+cd examples/pipelines && penstock run revenue:app --engine spark       # runs until Ctrl+C
+penstock run revenue:app --engine spark --from 2026-01-01 --to latest  # runs once over a range
 """
 
 import json
@@ -40,7 +40,7 @@ class Order:
     to={"minutes": Topic("revenue", key="currency"), "orders": Table("orders", path=LAKE, partition_by=["currency"])},
 )
 def revenue(orders: "DataFrame") -> "Mapping[str, DataFrame]":
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - so that the module itself needs no Spark
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - the module itself must not need Spark
 
     minutes = orders.withWatermark("at", "30 seconds").groupBy(F.window("at", "1 minute"), "currency")
     return {
@@ -52,13 +52,13 @@ def revenue(orders: "DataFrame") -> "Mapping[str, DataFrame]":
 
 
 def main() -> None:
-    """Orders of the last ten minutes, and one that is none."""
+    """Write the orders of the last ten minutes, and one record that is not an order."""
     from penstock.devkit import embedded_brokers  # noqa: PLC0415
     from penstock.kafka import Cluster, make_producer  # noqa: PLC0415
 
     brokers = embedded_brokers()
     if brokers is None:
-        sys.exit("Start a Kafka first: penstock up")
+        sys.exit("Start Kafka first: penstock up")
     Cluster(brokers).create_topics(["orders"], partitions=4)
     producer = make_producer(brokers, settings={})
     now = datetime.now(UTC)
@@ -70,7 +70,7 @@ def main() -> None:
             "at": (now - timedelta(seconds=600 - number)).isoformat(),
         }
         producer.produce("orders", key=order["customer"].encode(), value=json.dumps(order).encode())
-    producer.produce("orders", value=b"this is no order")
+    producer.produce("orders", value=b"this is not an order")
     producer.flush()
 
 

@@ -1,4 +1,4 @@
-"""Charges orders, and sends out receipts."""
+"""Charges orders and sends receipts."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ class Receipt:
 
 
 def charge(order: Order) -> str:
-    """Ask the payment service; a test puts its own in its place."""
+    """Call the payment service; tests replace this function."""
     raise NotImplementedError
 
 

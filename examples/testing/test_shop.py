@@ -1,4 +1,4 @@
-"""What becomes of orders, without Kafka and without waiting."""
+"""Tests of the handler, without Kafka and without waiting."""
 
 import pytest
 import shop
@@ -20,7 +20,7 @@ def test_an_order_is_charged(bench: Bench) -> None:
     assert bench.records("receipts")[0].key == b"anna"
 
 
-def test_an_order_without_a_price_is_set_aside_with_the_reason(bench: Bench) -> None:
+def test_an_order_without_a_price_becomes_a_dead_letter_with_the_reason(bench: Bench) -> None:
     bench.produce("orders", Order(1, 0))
     bench.produce("orders", "not an order")
     bench.run_until_idle()
@@ -29,18 +29,18 @@ def test_an_order_without_a_price_is_set_aside_with_the_reason(bench: Bench) -> 
     assert undecodable.value == b"not an order"
 
 
-def test_a_customer_waits_for_a_service_that_is_away_and_others_do_not(
+def test_only_the_customer_whose_charge_failed_waits_for_the_retry(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = []
 
-    def away_at_first(order: Order) -> str:
+    def fail_twice(order: Order) -> str:
         calls.append(order.id)
         if calls.count(1) <= 2 and order.id == 1:
-            raise ConnectionError("away")
+            raise ConnectionError("the payment service is down")
         return f"charge-{order.id}"
 
-    monkeypatch.setattr(shop, "charge", away_at_first)
+    monkeypatch.setattr(shop, "charge", fail_twice)
     bench.produce("orders", Order(1, 100), key="anna")
     bench.produce("orders", Order(2, 100), key="anna")
     bench.produce("orders", Order(3, 100), key="ben")
@@ -48,7 +48,7 @@ def test_a_customer_waits_for_a_service_that_is_away_and_others_do_not(
     assert calls == [1, 3]
     bench.advance("10s")  # the second attempt
     assert calls == [1, 3, 1]
-    bench.advance("20s")  # the third, and then what waited behind it
+    bench.advance("20s")  # the third attempt, then the order behind it
     assert calls == [1, 3, 1, 1, 2]
     assert bench.dead_letters("orders.dlq") == []
 
@@ -66,12 +66,12 @@ def test_a_crash_after_the_charge_charges_again(bench: Bench, monkeypatch: pytes
     bench.produce("orders", Order(1, 100))
     bench.run_until_idle()
     assert bench.outputs("receipts") == []
-    bench.run_until_idle()  # the next process
+    bench.run_until_idle()  # a new process
     assert bench.outputs("receipts") == [Receipt(1, "charge-1")]
-    assert charged == [1, 1], "so the payment service must know an order that it has charged before"
+    assert charged == [1, 1], "the payment service must recognize an order that it has already charged"
 
 
-def test_a_clean_stop_leaves_nothing_to_repeat(bench: Bench) -> None:
+def test_after_a_clean_stop_nothing_is_repeated(bench: Bench) -> None:
     for number in range(10):
         bench.produce("orders", Order(number, 100), key=str(number))
     bench.run_until_idle()
