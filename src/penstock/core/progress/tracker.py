@@ -160,7 +160,7 @@ class Tracker:
         return index >= 0 and offset < self._restored[index][1]
 
     def _forget_restored(self, *, below: int) -> None:
-        """Drop restored ranges that end at or below this offset. The others are still needed: they are not fetched yet."""
+        """Drop restored ranges that end at or below this offset; those above are not fetched yet and still needed."""
         while self._restored and self._restored[0][1] <= below:
             del self._restored[0]
 

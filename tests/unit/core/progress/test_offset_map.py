@@ -120,7 +120,7 @@ def forged(kind: int, body: bytes, point: int = 0) -> str:
         (forged(2, b"not zlib"), "damaged"),
         (forged(2, zlib.compress(b"\x01" * 10_000_000, 9)[:3_000]), "too large or truncated"),
         (forged(2, zlib.compress(b"\x01" * 100_000, 9)), "too large"),
-        (forged(4, b"\x01\x01"), "later version"),
+        (forged(4, b"\x01\x01"), "newer version"),
     ],
 )
 def test_foreign_and_hostile_metadata_is_refused_with_a_reason(text: str, reason: str) -> None:
