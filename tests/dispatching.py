@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from penstock import Record, Retry
 from penstock.core.failures.breaker import Breaker, Circuit
 from penstock.core.failures.outcome import Done, Failed, ProducerRecord
-from penstock.core.failures.retry_topic import Return
+from penstock.core.failures.retry_topic import RetryInfo
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.dispatch import Dispatch
 from penstock.core.scheduling.effects import Attempt, Returned
@@ -66,7 +66,7 @@ def returned(
 ) -> list[Returned]:
     """Records of a retry topic that have so many seconds to wait yet."""
     found = records(tp, first, len(waits))
-    return [Returned(each, Return(failures, wait, ours=ours)) for each, wait in zip(found, waits, strict=True)]
+    return [Returned(each, RetryInfo(failures, wait, ours=ours)) for each, wait in zip(found, waits, strict=True)]
 
 
 def take(dispatch: Dispatch, now: float = 0.0, size: int = 100) -> list[Run]:

@@ -1,4 +1,4 @@
-"""Every error that reaches a user: what happened, and what to do next."""
+"""The errors that Penstock raises for users. Each says what happened and what to do next."""
 
 from typing import ClassVar
 
@@ -6,9 +6,9 @@ from typing import ClassVar
 class PenstockError(Exception):
     """Base of all errors that Penstock raises on purpose.
 
-    ``problem`` says what is wrong and ``hint`` what to do about it, each as one plain sentence.
-    ``exit_code`` is what the command line ends with. ``traceback`` is that of the user's own code, as text, where an
-    error of it led to this one; Python prints it too, as a note.
+    ``problem`` says what is wrong, ``hint`` what to do about it, each in plain sentences. The command line exits with
+    ``exit_code``. ``traceback`` is the traceback of the user's code, as text, if an exception there caused this error;
+    Python prints it as a note.
     """
 
     exit_code: ClassVar[int] = 1
@@ -25,7 +25,7 @@ class PenstockError(Exception):
         return f"{self.problem} {self.hint}".rstrip()
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Keyword arguments do not survive pickling by default, and errors cross Spark's process borders.
+        # By default, pickling loses keyword arguments; Spark sends errors between processes.
         return _rebuild, (type(self), self.problem, self.hint, self.traceback)
 
 
@@ -34,44 +34,44 @@ def _rebuild(kind: type[PenstockError], problem: str, hint: str, traceback: str)
 
 
 class ConfigError(PenstockError):
-    """An option, a setting, an app or a handler declaration that cannot work."""
+    """An option, a setting, an app or the declaration of a handler is wrong."""
 
     exit_code = 2
 
 
 class SetupError(PenstockError):
-    """Something this machine lacks: Java, an extra, disk space, a free port, a download."""
+    """This machine lacks something: Java, an extra of Penstock, disk space, a free port, a download."""
 
     exit_code = 3
 
 
 class ServerError(PenstockError):
-    """A server that cannot be reached, died or refused."""
+    """A server cannot be reached, died, or refused a request."""
 
     exit_code = 3
 
 
 class StoreError(ServerError):
-    """The place that keeps progress outside of Kafka cannot be reached, or refused."""
+    """The store that keeps progress outside of Kafka cannot be reached, or refused a request."""
 
 
 class TopicError(PenstockError):
-    """A topic that does not exist or cannot be used."""
+    """A topic does not exist or cannot be used."""
 
     exit_code = 4
 
 
 class HandlerError(PenstockError):
-    """A record failed for good and no dead-letter topic was set, so the app stopped before passing it."""
+    """A record failed for good and the handler has no dead-letter topic, so the app stopped and did not commit it."""
 
     exit_code = 5
 
 
-class HandlerBug(PenstockError):  # noqa: N818 - what a retry policy can list, next to errors of the user's own
-    """The handler itself is wrong, whatever the record: what it returned cannot be used, or it called ``ack`` in vain.
+class HandlerBug(PenstockError):  # noqa: N818 - users list it in retry policies, next to their own exceptions
+    """The handler itself has a bug: it returned an unusable value, or called ``ack`` without ``commit="manual"``.
 
-    Every record would fail in the same way, so the app stops instead of moving good records to the dead letters. List
-    it in ``retry={HandlerBug: ...}`` to treat it as any other error.
+    Every record would fail in the same way, so the app stops and does not dead-letter good records. List it in
+    ``retry={HandlerBug: ...}`` to treat it like any other error.
     """
 
     exit_code = 5
@@ -82,4 +82,4 @@ class CallbackError(PenstockError):
 
 
 class StateError(PenstockError):
-    """Asked for at the wrong moment, or from the wrong place: the app is not running, or runs already, and so on."""
+    """A call at the wrong time or from the wrong place: for example, the app is not running, or is already running."""

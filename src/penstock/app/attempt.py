@@ -11,7 +11,7 @@ from penstock.app.task_cancellation import raise_if_ended
 from penstock.app.traceback_text import described
 from penstock.app.tracing import traced, traced_async
 from penstock.core.failures.breaker import Circuit
-from penstock.core.failures.dead_letter import MAX_MESSAGE_BYTES, bounded
+from penstock.core.failures.dead_letter_headers import MAX_MESSAGE_BYTES, bounded
 from penstock.core.failures.outcome import (
     DONE,
     HELD,

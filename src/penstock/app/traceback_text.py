@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, TracebackType
 
-from penstock.core.failures.dead_letter import MAX_TRACEBACK_BYTES, bounded
+from penstock.core.failures.dead_letter_headers import MAX_TRACEBACK_BYTES, bounded
 from penstock.core.failures.outcome import Undecodable, error_message, error_name
 from penstock.core.settings import redacted
 

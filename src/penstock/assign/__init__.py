@@ -1,4 +1,4 @@
-"""Who gets which partition: pure functions from a group to an assignment."""
+"""Assignors: pure functions that decide which member of a group gets which partition."""
 
 from penstock.assign.builtin_assignors import ASSIGNORS, assignor_named
 from penstock.assign.consistent_hash import ConsistentHash

@@ -29,5 +29,5 @@ def assignor_named(name: str) -> Assignor:
     if name not in ASSIGNORS:
         near = get_close_matches(name, ASSIGNORS, n=1)
         meant = f"Did you mean {near[0]!r}? " if near else ""
-        raise ConfigError(f"There is no assignor named {name!r}.", hint=f"{meant}There are {', '.join(ASSIGNORS)}.")
+        raise ConfigError(f"There is no assignor named {name!r}.", hint=f"{meant}Use one of {', '.join(ASSIGNORS)}.")
     return ASSIGNORS[name]

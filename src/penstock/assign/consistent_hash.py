@@ -1,6 +1,6 @@
-"""``consistent-hash``: each partition belongs to a place on a ring, so that a change of members moves only a few.
+"""``consistent-hash``: each partition has a fixed point on a hash ring, so a change of members moves few partitions.
 
-It needs no memory: the answer follows from the names alone, even after every member was gone.
+It does not depend on the previous assignment: the names alone determine the result, even after all members have left.
 """
 
 import math
@@ -16,17 +16,17 @@ from penstock.assign.partition_index import assignable, subscribers
 from penstock.core.records.record import TopicPartition
 from penstock.errors import ConfigError
 
-# More points even out the arcs of the ring: with 128, the arcs of equal members differ by about a tenth.
+# With more points per member, their arcs on the ring become more equal: with 128, they differ by about a tenth.
 _POINTS = 128
 
 
 @dataclass(frozen=True)
 class ConsistentHash:
-    """Points of each member lie on a ring, the more the greater its weight; a partition goes to the next one after it.
+    """Each member has points on a ring, in proportion to its weight; a partition goes to the member of the next point.
 
-    ``bound`` limits what a member takes to that many times its fair share (rounded up) of the topics that have the same
-    subscribers; what is over goes on along the ring. ``None`` leaves it to chance. Static members are placed by their
-    static ids, so that a restart moves nothing.
+    ``bound`` limits a member to that many times its fair share (rounded up) of the topics with the same subscribers;
+    further partitions go to the next member on the ring. ``None`` means no limit. The points of a static member come
+    from its static id, so a restart moves nothing.
     """
 
     bound: float | None = 1.25
@@ -35,19 +35,19 @@ class ConsistentHash:
     def __post_init__(self) -> None:
         if self.bound is not None and not (math.isfinite(self.bound) and self.bound >= 1):
             raise ConfigError(
-                f"ConsistentHash.bound={self.bound!r} leaves partitions without a place.",
-                hint="Use a number from 1, such as 1.25 for a quarter above the fair share, or None for no bound.",
+                f"ConsistentHash.bound={self.bound!r} leaves partitions without an owner.",
+                hint="Use at least 1, such as 1.25 for a quarter above the fair share, or None for no limit.",
             )
 
     def assign(self, group: Group) -> Assignment:
         shares: dict[str, list[TopicPartition]] = {member.id: [] for member in group.members}
         topics = assignable(group)
-        alike: dict[tuple[int, ...], list[str]] = {}
-        for topic, seats in subscribers(group.members, topics).items():
-            alike.setdefault(seats, []).append(topic)
-        for seats, names in alike.items():
+        by_subscribers: dict[tuple[int, ...], list[str]] = {}
+        for topic, indexes in subscribers(group.members, topics).items():
+            by_subscribers.setdefault(indexes, []).append(topic)
+        for indexes, names in by_subscribers.items():
             tps = [(name, number) for name in names for number in range(group.topics[name].partitions)]
-            self._place([group.members[seat] for seat in seats], tps, shares)
+            self._place([group.members[index] for index in indexes], tps, shares)
         return Assignment({member: sorted(tps) for member, tps in shares.items()})
 
     def _place(

@@ -1,4 +1,4 @@
-"""The cooperative protocol, for any assignor: what moves goes to its new owner when the old one has given it up."""
+"""The cooperative protocol for any assignor: a partition goes to its new owner after the old owner has revoked it."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,12 +7,12 @@ from penstock.core.records.record import TopicPartition
 
 
 def cooperates(assignor: Assignor) -> bool:
-    """Whether members may keep what they have while they join. Kafka's older assignors say that they may not."""
+    """Whether members keep their partitions while they rejoin. With Kafka's eager assignors they do not."""
     return bool(getattr(assignor, "cooperates", True))
 
 
 def withhold(group: Group, assignment: Assignment) -> Assignment:
-    """The same, but what another member still has is pending."""
+    """The same assignment, but partitions that another member still owns are pending."""
     pending = {**claimed_by_others(group, assignment.partitions), **assignment.pending}
     losing = set(pending.values())
     kept = {
@@ -23,7 +23,7 @@ def withhold(group: Group, assignment: Assignment) -> Assignment:
 
 
 def claimed_by_others(group: Group, partitions: Mapping[str, Sequence[TopicPartition]]) -> dict[TopicPartition, str]:
-    """What is new to its member while another one still has it."""
+    """Partitions that are assigned to a new owner while another member still owns them, with the new owner."""
     given_up: set[TopicPartition] = set()
     new: dict[TopicPartition, str] = {}
     for member in group.members:

@@ -1,7 +1,8 @@
-"""The orders in which Java compares texts and walks through hash tables.
+"""The orders in which Java compares strings and iterates over a ``HashMap``.
 
-Kafka's sticky assignors let the order of a ``HashMap`` decide between equals: who keeps one partition more, or which of
-several partitions moves back. A group with members of both kinds needs one answer, so these orders are part of it.
+The sticky assignors need it: in Kafka's Java client, the iteration order of a ``HashMap`` decides ties, such as which
+member keeps one partition more. Groups may mix Java and Penstock members, and any of them may lead, so Penstock must
+compute the same assignment. (The placement of groups in ``__consumer_offsets`` is in ``core/progress/commit_log.py``.)
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,7 +15,7 @@ _BITS = 0xFFFFFFFF
 
 
 def table_size(entries: int) -> int:
-    """How many buckets a table has that grew one entry at a time."""
+    """The number of buckets of a ``HashMap`` to which this many entries were added one by one."""
     size = _SMALLEST_TABLE
     while entries > size * _LOAD:
         size *= 2
@@ -26,18 +27,18 @@ def bucket(code: int, size: int) -> int:
 
 
 def hash_order(texts: Sequence[str]) -> list[int]:
-    """The positions of the texts in the order in which a ``HashMap`` that got them one by one walks through them."""
+    """The indexes of the texts in the iteration order of a ``HashMap`` to which they were added one by one."""
     size = table_size(len(texts))
     return sorted(range(len(texts)), key=lambda at: bucket(text_hash(texts[at]), size))
 
 
 class PartitionSet:
-    """Partition numbers of one topic, of which the first is the one that a ``HashSet`` of them would name first."""
+    """A set of partition numbers of one topic; ``first`` returns the one that Java's ``HashSet`` would return first."""
 
     def __init__(self, topic: str) -> None:
         self._seed = text_hash(topic)
         self._numbers: dict[int, None] = {}
-        self._most = 0  # a table never shrinks
+        self._most = 0  # a HashSet never shrinks
 
     def add(self, number: int) -> None:
         self._numbers[number] = None

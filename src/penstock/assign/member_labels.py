@@ -1,4 +1,4 @@
-"""What to call members where people read: ids are long, and mostly made of random digits."""
+"""Short names of members for people: member ids are long and consist mostly of random digits."""
 
 from collections import Counter
 
@@ -9,7 +9,7 @@ _UUID = 36
 
 
 def labels(group: Group) -> dict[str, str]:
-    """By id: the static id, the client id with as much of the id as tells it from others, or the id itself."""
+    """The label of each member id: the static id, the client id (with a part of the member id if needed), or the id."""
     clients = Counter(member.client for member in group.members if member.static_id is None)
     wanted = {member.id: _label(member, alone=clients[member.client] == 1) for member in group.members}
     used = Counter(wanted.values())
@@ -23,5 +23,5 @@ def _label(member: Member, *, alone: bool) -> str:
         return member.id
     if alone:
         return member.client
-    # Both protocols end in a random UUID; the classic one has the client id before it.
+    # In both protocols a member id ends in a random UUID; in the classic one it starts with the client id.
     return f"{member.client}-{member.id[-_UUID:][:_RANDOM_DIGITS]}"

@@ -1,4 +1,4 @@
-"""A group as an assignor sees it, and what an assignor answers."""
+"""The input and the output of an assignor: a group and an assignment."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,11 +13,11 @@ from penstock.errors import ConfigError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """One member of the group, as it describes itself when it joins.
+    """One member of the group, as described by its JoinGroup request.
 
-    ``owned`` and ``generation`` say what it had, and since when; ``user_data`` is what its assignor wrote for the
-    leader's (the eager ``sticky`` keeps both of them there). ``weight`` is how much it can take, compared with others.
-    ``client`` is its client id, for people: no assignor looks at it.
+    ``owned`` are the partitions that it owned in ``generation``; ``user_data`` is what its assignor sends to the leader
+    (the eager ``sticky`` sends both there). ``weight`` is its capacity, relative to other members. ``client`` is its
+    client id, for people only; assignors ignore it.
     """
 
     id: str
@@ -33,26 +33,26 @@ class Member:
     def __post_init__(self) -> None:
         if not isinstance(self.id, str) or not self.id:
             raise ConfigError(
-                f"A member's id is {self.id!r}.", hint="It is a text that no other member of the group has."
+                f"A member has the id {self.id!r}.", hint="Use a text that is not empty and unique within the group."
             )
         object.__setattr__(self, "topics", _names(self.id, self.topics))
         object.__setattr__(self, "owned", _tps(self.id, self.owned))
         if self.generation is not None and self.generation < 0:
-            # How the protocol writes "none".
+            # The protocol writes -1 for "none".
             object.__setattr__(self, "generation", None)
         if not (isinstance(self.weight, int | float) and math.isfinite(self.weight) and self.weight > 0):
             raise ConfigError(
                 f"Member {self.id!r} has the weight {self.weight!r}.",
-                hint="A weight is a number above 0: one with weight 2 takes twice as much as one with weight 1.",
+                hint="Use a number above 0: a member with weight 2 gets twice as much as one with weight 1.",
             )
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic's partitions, by number: how many, and what is known of each.
+    """The number of partitions of a topic, and facts about each partition.
 
-    ``racks`` are those of each partition's replicas, ``lag`` the records that wait in it, ``rate`` how many come in
-    each second, ``cost`` how much work it is (in any unit). Each is empty, or has an entry for every partition.
+    ``racks`` are the racks of its replicas, ``lag`` its lag, ``rate`` the records that producers write per second,
+    ``cost`` its work in any unit. Each of them is empty or has one entry per partition.
     """
 
     partitions: int
@@ -83,7 +83,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Members in the order in which the coordinator lists them, and the topics that exist."""
+    """The members, in the order of the coordinator's list, and the existing topics."""
 
     members: tuple[Member, ...]
     topics: Mapping[str, Topic] = field(default_factory=dict)
@@ -98,12 +98,12 @@ class Group:
 
     @classmethod
     def of(cls, members: Iterable[Member], topics: Mapping[str, Topic | int]) -> Self:
-        """A group whose topics may be given by their number of partitions alone."""
+        """A group; a topic may be given as its number of partitions."""
         known = {name: Topic(topic) if isinstance(topic, int) else topic for name, topic in topics.items()}
         return cls(tuple(members), known)
 
     def topic_partitions(self) -> list[TopicPartition]:
-        """Every partition that has to be assigned: of the topics that exist and that some member subscribes to."""
+        """Every partition to assign: those of existing topics to which at least one member subscribes."""
         wanted = set(chain.from_iterable(member.topics for member in self.members))
         existing = sorted(name for name in wanted if name in self.topics)
         return [tp for name in existing for tp in zip(repeat(name), range(self.topics[name].partitions))]
@@ -111,10 +111,10 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Which member gets which partitions, each member's in order of topic and number.
+    """The partitions of each member, sorted by topic and number.
 
-    ``pending`` are partitions that go to a member only after another has given them up: under the cooperative protocol
-    that is the next rebalance, until when nobody is assigned them.
+    ``pending`` are partitions that another member must revoke first. In the cooperative protocol they are assigned to
+    nobody until the next rebalance.
     """
 
     partitions: Mapping[str, Sequence[TopicPartition]]
@@ -124,7 +124,7 @@ class Assignment:
         return {tp: member for member, tps in self.partitions.items() for tp in tps}
 
     def settled(self) -> "Assignment":
-        """What it comes to when everything pending has been given up and taken over."""
+        """The assignment after the pending partitions have been revoked and taken over."""
         if not self.pending:
             return self
         partitions = {member: list(tps) for member, tps in self.partitions.items()}
@@ -135,12 +135,12 @@ class Assignment:
 
 @runtime_checkable
 class Assignor(Protocol):
-    """Decides who gets which partition: a name that all members know it by, and a pure function.
+    """Decides which member gets which partition: a name that all members of a group share, and a pure function.
 
-    It must return the same assignment for the same group in every process, because any member may be the leader. Every
-    member of the group is in the assignment; every partition of ``group.topic_partitions()`` goes to exactly one member
-    that subscribes to its topic (or is pending for one); nothing else is assigned. ``penstock.testing.check_assignor``
-    checks this.
+    Any member may lead the group, so it must return the same assignment for the same group in every process. The
+    assignment lists every member of the group. Every partition of ``group.topic_partitions()`` goes to exactly one
+    member that subscribes to its topic (or is pending for one); nothing else is assigned.
+    ``penstock.testing.check_assignor`` checks this.
     """
 
     @property
@@ -151,13 +151,13 @@ class Assignor(Protocol):
 
 def _names(member: str, topics: Iterable[str]) -> tuple[str, ...]:
     if isinstance(topics, str):
-        raise ConfigError(f"The topics of member {member!r} are one text.", hint=f"Give a list: [{topics!r}].")
+        raise ConfigError(f"The topics of member {member!r} are a single text.", hint=f"Give a list: [{topics!r}].")
     return tuple(dict.fromkeys(topics))
 
 
 def _tps(member: str, owned: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
     tps = tuple(owned)
-    # In bulk, since a large group owns a million of them.
+    # Checked in bulk, because a large group owns a million partitions.
     if tps and not (set(map(type, tps)) <= {tuple} and set(map(len, tps)) == {2}):
         raise ConfigError(
             f"Member {member!r} owns something that is not a partition.", hint='Write each as ("orders", 0).'
@@ -177,4 +177,4 @@ def _racks(racks: Iterable[Iterable[str]]) -> Iterable[frozenset[str]]:
 def _refuse_twins(what: str, names: list[str]) -> None:
     if len(set(names)) < len(names):
         twin = next(name for name in names if names.count(name) > 1)
-        raise ConfigError(f"Two members have the {what} {twin!r}.", hint="Each member of a group has its own.")
+        raise ConfigError(f"Two members have the {what} {twin!r}.", hint=f"Give each member of a group its own {what}.")

@@ -1,4 +1,8 @@
-"""Partitions as plain numbers: topics laid end to end, so that a million of them cost a million integers."""
+"""Numbers all partitions of a group from 0, topic by topic, so that a million partitions cost only a million integers.
+
+In this package, an ``index`` is the position of a member in a list of members, and a ``number`` is such a number of a
+partition.
+"""
 
 from collections.abc import Iterable, Sequence
 from itertools import repeat
@@ -10,7 +14,7 @@ from penstock.core.records.record import TopicPartition
 
 
 class Layout:
-    """The topics that are to be assigned, in some order, and each of their partitions as a number in that order."""
+    """The topics to assign, in a fixed order, and the numbers of their partitions."""
 
     def __init__(self, group: Group, order: Sequence[str] | None = None) -> None:
         self.topics = assignable(group) if order is None else order
@@ -31,7 +35,7 @@ class Layout:
         return tps
 
     def numbers(self, tps: Iterable[TopicPartition]) -> list[int]:
-        """Those of the places that exist, as numbers."""
+        """The numbers of those of the partitions that exist."""
         starts, counts = self.starts, self.counts
         return [starts[name] + number for name, number in tps if name in counts and 0 <= number < counts[name]]
 
@@ -43,7 +47,7 @@ class Layout:
 
 
 def assignable(group: Group) -> list[str]:
-    """Topics that exist, have partitions and are subscribed to."""
+    """Topics that exist, have partitions and have at least one subscriber."""
     wanted: set[str] = set()
     for topics in {member.topics for member in group.members}:
         wanted.update(topics)
@@ -65,13 +69,13 @@ def racks_of(topic: Topic, number: int) -> frozenset[str]:
 
 
 def subscribers(members: Sequence[Member], topics: Iterable[str]) -> dict[str, tuple[int, ...]]:
-    """The positions of each topic's subscribers among the members; equal ones are one object."""
+    """The indexes of each topic's subscribers in ``members``; topics with the same subscribers share one tuple."""
     if len({frozenset(names) for names in {member.topics for member in members}}) == 1:
         return dict.fromkeys(topics, tuple(range(len(members))))
     found: dict[str, list[int]] = {topic: [] for topic in topics}
-    for seat, member in enumerate(members):
+    for index, member in enumerate(members):
         for topic in member.topics:
             if topic in found:
-                found[topic].append(seat)
+                found[topic].append(index)
     shared: dict[tuple[int, ...], tuple[int, ...]] = {}
-    return {topic: shared.setdefault(tuple(seats), tuple(seats)) for topic, seats in found.items()}
+    return {topic: shared.setdefault(tuple(indexes), tuple(indexes)) for topic, indexes in found.items()}

@@ -1,4 +1,4 @@
-"""What an assignor would do to a group: what moves and why, how even it gets, and what stops meanwhile."""
+"""A plan: which partitions an assignor would move in a group and why, how balanced it becomes, and what pauses."""
 
 import math
 from collections import Counter
@@ -13,15 +13,19 @@ from penstock.core.records.record import TopicPartition
 Reason = Literal["new", "owner left", "unsubscribed", "nearer", "balance", "exchange"]
 """Why a partition gets another owner.
 
-It had none; its owner is gone, or has no use for it; the new one is in a rack of its replicas, and the old one is not;
-the old one had more partitions than it is to have; or none of these: it had no more than now, and gets others instead.
+- new: it had no owner.
+- owner left: its owner is not a member any more.
+- unsubscribed: its owner no longer subscribes to the topic.
+- nearer: the new owner is in a rack of its replicas, and the old one is not.
+- balance: the old owner had more partitions than it gets.
+- exchange: none of these; the old owner gets other partitions instead.
 """
 
 LIBRDKAFKA = frozenset({"range", "roundrobin", "cooperative-sticky"})
-"""Strategies that librdkafka has under the same names as Kafka's own (Java) client, with an algorithm of its own."""
+"""Assignors that librdkafka implements under the names of the Java client, but with other algorithms."""
 
 HEARTBEAT_SECONDS = 3.0
-"""How often a member asks by default, and so how late it may learn of a rebalance."""
+"""The default heartbeat interval: a member may learn of a rebalance this much later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +56,10 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """How many partitions stand still while the group rebalances, and in how many rebalances.
+    """How many partitions pause while the group rebalances, and how many rebalances it takes.
 
-    ``seconds`` is the longest that one of them waits until all members have heard of it, and ``records`` how many come
-    in for them meanwhile. What a handler takes to finish is on top of that.
+    ``seconds`` is the longest pause until all members know of the rebalance, ``records`` how many records producers
+    write to these partitions meanwhile. The time that handlers need to finish comes on top.
     """
 
     partitions: int
@@ -66,9 +70,9 @@ class Pause:
 
 @dataclass(frozen=True)
 class Side:
-    """The group before or after: each member's partitions, the records that wait there, and how many come in a second.
+    """The group before or after the change: the partitions, the lag and the records per second of each member.
 
-    ``far`` counts partitions that are read across racks: both racks are known, and no replica is in the member's.
+    ``far`` is the number of partitions read across racks: all racks are known, and no replica is in the member's rack.
     """
 
     partitions: Mapping[str, tuple[TopicPartition, ...]]
@@ -91,11 +95,11 @@ class Side:
 
 @dataclass(frozen=True)
 class Plan:
-    """``eager`` and ``cooperative`` say what the change would stop under each of the two protocols.
+    """``eager`` and ``cooperative`` say what the change would pause with each of the two protocols.
 
-    ``beyond_need`` counts moves that the new numbers of partitions do not demand: the price of an assignor that
-    remembers nothing, or looks at more than numbers. ``estimate`` says why the group may move other partitions than
-    these, and is None where it cannot (see ``why_estimate``).
+    ``beyond_need`` counts moves that are not needed for the new numbers of partitions: assignors that ignore the
+    previous assignment, or that optimize something else, cause them. ``estimate`` says why the group may move other
+    partitions than planned; None if the plan is exact (see ``why_estimate``).
     """
 
     assignor: str
@@ -109,20 +113,20 @@ class Plan:
 
 
 def why_estimate(assignor: str, *, all_open: bool, by_broker: bool) -> str | None:
-    """Why a group with this assignor may move other partitions than planned.
+    """Why a group with this assignor may move other partitions than planned; None if it will not.
 
-    Plans follow the algorithms of Kafka's own client, as members of Penstock do. A group does not say which library its
-    members use, and librdkafka's answers have the same numbers of partitions, but other partitions.
+    Plans use the algorithms of Kafka's Java client, as self-managed members do. A group does not say which library its
+    members use, and librdkafka gives members the same numbers of partitions, but other partitions.
     """
     if by_broker:
         return (
-            "the broker divides the partitions of this group by an algorithm of its own. Expect about as many moves, "
+            "the broker divides the partitions of this group with its own algorithm. Expect about as many moves, "
             "perhaps of other partitions"
         )
     if assignor in LIBRDKAFKA and not all_open:
         return (
-            f"{assignor} is planned as Kafka's Java client divides. If a member with librdkafka leads the group (such "
-            "as a native member of Penstock), expect as many moves, but of other partitions"
+            f"the plan uses {assignor} as in Kafka's Java client. If a member with librdkafka leads the group (such as "
+            "a native member of Penstock), expect as many moves, but of other partitions"
         )
     return None
 
@@ -146,7 +150,7 @@ def plan(
         moves=moves,
         beyond_need=_beyond_need(moves, owners, after.partitions),
         eager=_pause(group, owners if changes else (), int(changes), heartbeat),
-        # What has to be given up first is handed on in a second rebalance.
+        # Partitions that a member must revoke first get their new owners in a second rebalance.
         cooperative=_pause(group, taken, int(changes) + given_up, heartbeat),
     )
 
@@ -162,7 +166,7 @@ def _beyond_need(
     owners: Mapping[TopicPartition, str],
     after: Mapping[str, Sequence[TopicPartition]],
 ) -> int:
-    """Moves between members that stay, less those by which their numbers have to go down."""
+    """Moves between members that stay, minus those that are needed to reduce a member's number of partitions."""
     before = Counter(owners.values())
     between = Counter(move.source for move in moves if move.reason in {"nearer", "balance", "exchange"})
     return sum(
@@ -173,7 +177,7 @@ def _beyond_need(
 
 
 def remembering(group: Group) -> Group:
-    """The group with what its members own in their user data too, where the eager ``sticky`` looks for it."""
+    """The group with each member's owned partitions also in its user data, where the eager ``sticky`` reads them."""
     return Group(tuple(_remembering(member) for member in group.members), group.topics)
 
 
@@ -217,7 +221,7 @@ def _side(group: Group, partitions: Mapping[str, Sequence[TopicPartition]]) -> S
 
 
 def _figure(group: Group, tp: TopicPartition, name: Literal["lag", "rate"]) -> float:
-    """Nothing where it is not known."""
+    """The lag or rate of a partition; 0 if it is unknown."""
     topic = group.topics.get(tp[0])
     known: Sequence[float] = () if topic is None else topic.lag if name == "lag" else topic.rate
     return known[tp[1]] if tp[1] < len(known) else 0.0

@@ -1,4 +1,4 @@
-"""Groups and plans as plain data, for files and for ``--json``."""
+"""Groups and plans as JSON data, for files and for ``--json``."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -15,7 +15,7 @@ _TOPIC = {"partitions", "racks", "lag", "cost", "rate"}
 
 
 def read_group(data: object) -> Group:
-    """The group that the data describe; whatever is not as it should be is named."""
+    """The group that the data describe; errors name the wrong part."""
     whole = _table(data, "The group", {"topics", "members"})
     topics = _table(whole.get("topics", {}), "topics", None)
     members = whole.get("members", [])
@@ -27,7 +27,7 @@ def read_group(data: object) -> Group:
 
 
 def write_group(group: Group) -> dict[str, Any]:
-    """What ``read_group`` reads; user data are left out."""
+    """The format that ``read_group`` reads; without user data."""
     return {
         "topics": {name: _known(asdict(topic)) for name, topic in group.topics.items()},
         "members": [
@@ -114,5 +114,5 @@ def _table(data: object, what: str, allowed: set[str] | None) -> dict[str, Any]:
         raise ConfigError(f"{what} is {data!r}, which is not a table.", hint=_HINT)
     unknown = set(data) - allowed if allowed is not None else set()
     if unknown:
-        raise ConfigError(f"{what} has {min(unknown)!r}, which means nothing here.", hint=_HINT)
+        raise ConfigError(f"{what} has the unknown field {min(unknown)!r}.", hint=_HINT)
     return data

@@ -1,4 +1,7 @@
-"""A plan as a picture: one SVG that needs nothing else, to put into a ticket or a page."""
+"""Draws a plan as a self-contained SVG file, for ``penstock plan --svg``.
+
+It exists so that people can attach a planned rebalance to a ticket or a page and see at a glance what would move.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +18,7 @@ MOST_CELLS = 60_000
 _MARGIN = 28
 _CELL, _LEAST_CELL, _GRID = 18, 3, 720  # the width of a cell, and what cells share
 _ROW, _LEAST_ROW, _ROWS = 24, 6, 960  # the same for rows
-_READABLE = 11  # what text needs, in width or height
+_READABLE = 11  # the smallest width or height for readable text
 _TOPIC_GAP = 12
 _LETTER = 6.7  # of the 12 pixel font, about
 _LONGEST_NAME = 32
@@ -42,7 +45,7 @@ text { font-family: system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neu
 
 @dataclass(frozen=True)
 class _Measure:
-    """One of the columns of bars: what it is called, and a member's figure on one side."""
+    """A column of bars: its title, and how to get the figures of the members from one side of the plan."""
 
     name: str
     figures: Callable[[Side], Mapping[str, float]]
@@ -54,13 +57,13 @@ _RATE = _Measure("records/s", lambda side: side.rates)
 
 
 def picture(title: str, plans: Sequence[Plan], names: Mapping[str, str]) -> str:
-    """The plans below each other, as an SVG; ``names`` says what members are called."""
+    """The plans below each other, as an SVG; ``names`` are the labels of the member ids."""
     panels = [_Panel(plan, names) for plan in plans]
     cells = sum(panel.cells for panel in panels)
     if cells > MOST_CELLS:
         raise ConfigError(
-            f"The picture would have {cells:,} cells, which nobody could look at.",
-            hint=f"Up to {MOST_CELLS:,} are drawn; --json has all of the plan.",
+            f"The picture would have {cells:,} cells; the limit is {MOST_CELLS:,}.",
+            hint="Use --json for the complete plan.",
         )
     parts = [_text(_MARGIN, _MARGIN + 14, title, "title")]
     top = _MARGIN + 32.0
@@ -108,7 +111,7 @@ class _Panel:
         return f"{self._plan.assignor}: {moves} of {len(self._tps)} partitions move"
 
     def _draw_grid(self, top: float) -> float:
-        """Where the grid ends on the right."""
+        """Draw the grid; returns its right edge."""
         before, after = _owners(self._plan.before), _owners(self._plan.after)
         for at, member in enumerate(self._members):
             if self._row >= _READABLE:
@@ -136,7 +139,7 @@ class _Panel:
         return _rect(x + gap / 2, y + gap, self._cell - gap, tall, kind, 3 if self._cell >= _READABLE else 0)
 
     def _draw_bars(self, left: float, top: float) -> float:
-        """Before above after, for each measure of which anything is known."""
+        """Draw a bar for before and one for after, for each measure that is known; returns the right edge."""
         measures = [_PARTITIONS, *(each for each in (_LAG, _RATE) if any(each.figures(self._plan.before).values()))]
         for measure in measures:
             before, after = measure.figures(self._plan.before), measure.figures(self._plan.after)

@@ -1,4 +1,4 @@
-"""``rack-near``: members read from replicas in their own rack, as far as evenness allows, or before it."""
+"""``rack-near``: members read from replicas in their own rack, as far as the balance allows, or at its expense."""
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
@@ -7,18 +7,19 @@ from typing import ClassVar, Literal
 from penstock.assign.model import Assignment, Group, Topic
 from penstock.assign.partition_index import racks_of
 from penstock.assign.rack_exchange import Exchange, is_near
-from penstock.assign.sticky.previous_owners import Memory
-from penstock.assign.sticky.sticky_assignment import share_out
+from penstock.assign.sticky.previous_owners import PreviousOwnership
+from penstock.assign.sticky.sticky_assignment import share_evenly
 from penstock.core.records.record import TopicPartition
 from penstock.errors import ConfigError
 
 
 @dataclass(frozen=True)
 class RackNear:
-    """``first="balance"``: as even as ``sticky``, then near: no exchange of two partitions would bring one nearer.
+    """``first="balance"``: as balanced as ``sticky``; then members exchange partitions so that more are near.
 
-    ``first="near"``: a partition goes to a subscriber in one of its racks, if there is any, as evenly as that allows.
-    Either way members keep what they had where that is no worse. A member or a partition without racks is near to all.
+    ``first="near"``: a partition goes to a subscriber in one of its racks, if there is any, as balanced as that allows.
+    In both cases members keep what they owned, if that is not worse. Members and partitions without a rack are near to
+    all.
     """
 
     first: Literal["balance", "near"] = "balance"
@@ -33,14 +34,17 @@ class RackNear:
 
 
 def _share(group: Group) -> dict[str, list[TopicPartition]]:
-    """As evenly as ``sticky``, without regard to racks."""
+    """As balanced as ``sticky``, without regard to racks."""
     members = tuple(replace(member, rack=None) for member in group.members)
-    memories = {member.id: Memory(member.owned, member.generation) for member in members}
-    return share_out(Group(members, group.topics), memories)[0]
+    previous = {member.id: PreviousOwnership(member.owned, member.generation) for member in members}
+    return share_evenly(Group(members, group.topics), previous)[0]
 
 
 def _near_first(group: Group) -> dict[str, list[TopicPartition]]:
-    """Share out partitions of the same topic and racks as topics of their own, to which only those near subscribe."""
+    """Divide the partitions with ``sticky``, as if the partitions of a topic with the same racks were a separate topic.
+
+    Only members in these racks subscribe to it; if there is none, all subscribers of the topic do.
+    """
     kinds: defaultdict[tuple[str, frozenset[str]], list[int]] = defaultdict(list)
     for topic, number in group.topic_partitions():
         kinds[topic, racks_of(group.topics[topic], number)].append(number)

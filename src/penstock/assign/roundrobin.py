@@ -1,4 +1,4 @@
-"""Kafka's ``roundrobin``: the partitions of all topics are dealt like cards."""
+"""Kafka's ``roundrobin``: the partitions of all topics go to the members in turn."""
 
 from bisect import bisect_left
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from penstock.core.records.record import TopicPartition
 
 @dataclass(frozen=True)
 class RoundRobin:
-    """One partition to each member in turn, topic after topic; who does not subscribe to a topic is passed over."""
+    """One partition to each member in turn, topic after topic; members that do not subscribe to a topic are skipped."""
 
     name: ClassVar[str] = "roundrobin"
     cooperates: ClassVar[bool] = False
@@ -21,16 +21,16 @@ class RoundRobin:
         members = in_member_order(group.members)
         layout = Layout(group)
         tps = layout.topic_partitions()
-        players = subscribers(members, layout.topics)
+        readers = subscribers(members, layout.topics)
         ownership: list[list[TopicPartition]] = [[] for _ in members]
         turn, start = 0, 0
-        # Neighbouring topics with the same players are one pile of cards.
-        for seats, topics in groupby(layout.topics, key=players.__getitem__):
-            pile = sum(layout.counts[topic] for topic in topics)
-            end, first = start + pile, bisect_left(seats, turn)
-            for card in range(min(pile, len(seats))):
-                ownership[seats[(first + card) % len(seats)]].extend(tps[start + card : end : len(seats)])
-            turn = seats[(first + pile - 1) % len(seats)] + 1
+        # Successive topics with the same subscribers are handled together.
+        for indexes, topics in groupby(layout.topics, key=readers.__getitem__):
+            total = sum(layout.counts[topic] for topic in topics)
+            end, first = start + total, bisect_left(indexes, turn)
+            for offset in range(min(total, len(indexes))):
+                ownership[indexes[(first + offset) % len(indexes)]].extend(tps[start + offset : end : len(indexes)])
+            turn = indexes[(first + total - 1) % len(indexes)] + 1
             start = end
-        by_id = {member.id: hand for member, hand in zip(members, ownership, strict=True)}
+        by_id = {member.id: share for member, share in zip(members, ownership, strict=True)}
         return Assignment({member.id: by_id[member.id] for member in group.members})

@@ -1,4 +1,4 @@
-"""``topic-spread``: every topic evenly over its subscribers, so that no member gets most of a busy topic."""
+"""``topic-spread``: balances every topic over its subscribers, so that no member gets most of a busy topic."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ from penstock.core.records.record import TopicPartition
 
 @dataclass(frozen=True)
 class TopicSpread:
-    """The subscribers of a topic get equally many of its partitions, or one more.
+    """The subscribers of a topic get equal numbers of its partitions, some of them one more.
 
-    The one more goes to those that have the fewest in all so far; where all subscribe alike, the totals differ by one
-    at most too. Within that, members keep what they had.
+    The additional partitions go to the members with the fewest partitions so far. So if all members subscribe to the
+    same topics, their totals also differ by at most one. Within these limits, members keep what they owned.
     """
 
     name: ClassVar[str] = "topic-spread"
@@ -23,32 +23,32 @@ class TopicSpread:
         members = in_member_order(group.members)
         readers = subscribers(members, assignable(group))
         keeper: dict[TopicPartition, int] = {}
-        for seat, member in enumerate(members):
+        for index, member in enumerate(members):
             for tp in member.owned:
                 if tp[0] in member.topics:
-                    keeper.setdefault(tp, seat)
+                    keeper.setdefault(tp, index)
         ownership: list[list[TopicPartition]] = [[] for _ in members]
-        for topic, seats in readers.items():
+        for topic, indexes in readers.items():
             tps = [(topic, number) for number in range(group.topics[topic].partitions)]
-            _spread(tps, seats, keeper, ownership)
+            _spread(tps, indexes, keeper, ownership)
         by_id = {member.id: hand for member, hand in zip(members, ownership, strict=True)}
         return Assignment({member.id: by_id[member.id] for member in group.members})
 
 
 def _spread(
     tps: list[TopicPartition],
-    seats: Sequence[int],
+    indexes: Sequence[int],
     keeper: dict[TopicPartition, int],
     ownership: list[list[TopicPartition]],
 ) -> None:
-    kept: dict[int, list[TopicPartition]] = {seat: [] for seat in seats}
+    kept: dict[int, list[TopicPartition]] = {index: [] for index in indexes}
     for tp in tps:
         if tp in keeper:
             kept[keeper[tp]].append(tp)
-    least, extra = divmod(len(tps), len(seats))
-    by_need = sorted(seats, key=lambda seat: (len(ownership[seat]), -len(kept[seat]), seat))
-    quota = {seat: least + (at < extra) for at, seat in enumerate(by_need)}
-    stays = {tp for seat in seats for tp in kept[seat][: quota[seat]]}
-    room = iter([seat for seat in by_need for _ in range(quota[seat] - len(kept[seat]))])
+    least, extra = divmod(len(tps), len(indexes))
+    by_need = sorted(indexes, key=lambda index: (len(ownership[index]), -len(kept[index]), index))
+    quota = {index: least + (at < extra) for at, index in enumerate(by_need)}
+    stays = {tp for index in indexes for tp in kept[index][: quota[index]]}
+    room = iter([index for index in by_need for _ in range(quota[index] - len(kept[index]))])
     for tp in tps:
         ownership[keeper[tp] if tp in stays else next(room)].append(tp)

@@ -1,4 +1,4 @@
-"""A group after a change that has not happened: more or fewer members, partitions or topics."""
+"""Simulated changes of a group: more or fewer members, partitions or topics."""
 
 import re
 from collections import Counter
@@ -15,32 +15,34 @@ _NEW_PARTITIONS = 1
 
 
 def with_members(group: Group, change: str) -> Group:
-    """``+2`` adds two members that subscribe as most do, ``-NAME`` takes one out, ``=8`` does either to make 8."""
+    """``+2`` adds two members with the most common subscription, ``-NAME`` removes one, ``=8`` makes it 8 members."""
     if match := re.fullmatch(r"\+(\d+)", change):
         return _joined(group, int(match[1]))
     if match := re.fullmatch(r"=(\d+)", change):
         wanted = int(match[1])
         if wanted == 0:
-            raise ConfigError("A group of 0 members assigns nothing.", hint="Ask for at least =1.")
+            raise ConfigError("A group without members has no assignment.", hint="Use at least =1.")
         if wanted >= len(group.members):
             return _joined(group, wanted - len(group.members))
         stay = set(in_java_order(member.id for member in group.members)[:wanted])
         return replace(group, members=tuple(member for member in group.members if member.id in stay))
     if change.startswith("-"):
         return _left(group, change[1:])
-    raise ConfigError(f"{change!r} is no change of members.", hint="Use +2, -NAME or =8.")
+    raise ConfigError(f"{change!r} is not a change of members.", hint="Use +2, -NAME or =8.")
 
 
 def with_partitions(group: Group, counts: Mapping[str, int]) -> Group:
-    """Topics with that many partitions; of added ones, nothing is known."""
+    """The group with these numbers of partitions. Lag, cost, rate and racks of added partitions are empty or 0."""
     topics = dict(group.topics)
     for name, count in counts.items():
         if name not in topics:
-            raise ConfigError(f"Topic {name!r} is not one of the group's.", hint=f"It has {', '.join(topics)}.")
+            raise ConfigError(
+                f"The group does not read topic {name!r}.", hint=f"Use one of its topics: {', '.join(topics)}."
+            )
         if count < topics[name].partitions:
             raise ConfigError(
                 f"Topic {name!r} has {counted(topics[name].partitions, 'partition')}.",
-                hint="Kafka can add partitions, not remove any.",
+                hint=f"Use at least {topics[name].partitions}: Kafka can add partitions, but not remove any.",
             )
         added = count - topics[name].partitions
         topics[name] = Topic(
@@ -54,11 +56,11 @@ def with_partitions(group: Group, counts: Mapping[str, int]) -> Group:
 
 
 def with_topics(group: Group, changes: Iterable[str]) -> Group:
-    """``+NAME`` or ``-NAME``: every member subscribes to it, or no longer does."""
+    """``+NAME``: every member subscribes to the topic; ``-NAME``: no member does."""
     for change in changes:
         sign, name = change[:1], change[1:]
         if sign not in {"+", "-"} or not name:
-            raise ConfigError(f"{change!r} is no change of topics.", hint="Use +NAME or -NAME.")
+            raise ConfigError(f"{change!r} is not a change of topics.", hint="Use +NAME or -NAME.")
         if sign == "+" and name not in group.topics:
             group = replace(group, topics={**group.topics, name: Topic(_NEW_PARTITIONS)})
         members = tuple(
@@ -75,9 +77,7 @@ def _without(topics: tuple[str, ...], name: str) -> tuple[str, ...]:
 
 def _joined(group: Group, count: int) -> Group:
     if not group.members and not group.topics:
-        raise ConfigError(
-            "The group has no members to take after, and no topics.", hint="Name a topic with --topics +NAME."
-        )
+        raise ConfigError("The group has neither members nor topics.", hint="Name a topic with --topics +NAME.")
     alike = Counter(member.topics for member in group.members).most_common(1)
     usual = alike[0][0] if alike else tuple(group.topics)
     taken = {member.id for member in group.members}
@@ -91,9 +91,9 @@ def _left(group: Group, name: str) -> Group:
     gone = [member for member in group.members if name in {member.id, member.static_id, shown[member.id]}]
     gone = gone or [member for member in group.members if name == member.client]
     if len(gone) != 1:
-        several = f"Several members are called {name!r}." if gone else f"There is no member {name!r}."
-        raise ConfigError(several, hint=f"The group has {', '.join(shown.values())}.")
+        problem = f"{len(gone)} members have the name {name!r}." if gone else f"There is no member {name!r}."
+        raise ConfigError(problem, hint=f"The group has {', '.join(shown.values())}.")
     stay = tuple(member for member in group.members if member is not gone[0])
     if not stay:
-        raise ConfigError("A group of 0 members assigns nothing.", hint="Leave at least one member.")
+        raise ConfigError("A group without members has no assignment.", hint="Keep at least one member.")
     return replace(group, members=stay)

@@ -3,12 +3,17 @@
 from collections import defaultdict
 from collections.abc import Iterable
 
-from penstock.core.failures.dead_letter import PREFIX
+from penstock.core.failures.dead_letter_headers import DeadLetterHeader
 from penstock.core.records.record import Record
 
 # Which of the headers of a dead letter must agree; the group and the time of the failure cannot.
-_ORIGIN = (f"{PREFIX}partition", f"{PREFIX}offset")
-_REASON = (f"{PREFIX}topic", f"{PREFIX}attempts", f"{PREFIX}error-type", f"{PREFIX}error-message")
+_ORIGIN = (DeadLetterHeader.PARTITION, DeadLetterHeader.OFFSET)
+_REASON = (
+    DeadLetterHeader.TOPIC,
+    DeadLetterHeader.ATTEMPTS,
+    DeadLetterHeader.ERROR_TYPE,
+    DeadLetterHeader.ERROR_MESSAGE,
+)
 
 _SHOWN_DIFFERENCES = 3
 

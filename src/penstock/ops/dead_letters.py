@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.core.failures.dead_letter_headers import Note, read_note
+from penstock.core.failures.dead_letter_headers import DeadLetterInfo, read_dead_letter_info
 from penstock.core.filters.expression import Expression
 from penstock.core.records.record import Record, TopicPartition
 from penstock.core.text.readable_bytes import readable
@@ -20,7 +20,7 @@ _LOOKS_DEAD = ("dlq", "dlt", "dead", "parked")
 @dataclass(frozen=True)
 class Letter:
     record: Record
-    note: Note
+    note: DeadLetterInfo
 
     @property
     def died_at(self) -> float:
@@ -46,7 +46,7 @@ def record_values(record: Record, seen: RecordView | None = None) -> dict[str, A
     }
 
 
-def note_values(note: Note) -> dict[str, Any]:
+def note_values(note: DeadLetterInfo) -> dict[str, Any]:
     return {"reason": note.reason, "message": note.message, "source": note.topic, "group": note.group}
 
 
@@ -80,7 +80,7 @@ class Choice:
         )
 
 
-def _mentions(note: Note, text: str) -> bool:
+def _mentions(note: DeadLetterInfo, text: str) -> bool:
     wanted = text.lower()
     return wanted in note.error_type.lower() or wanted in note.message.lower() or wanted == note.reason.lower()
 
@@ -100,7 +100,7 @@ def read_letters(
     """All of the topic's letters in these bounds, or from ``starts`` on."""
     begin = {tp: max(each.start, (starts or {}).get(tp, each.start)) for tp, each in bounds.items()}
     for record in read_span(cluster, begin, {tp: each.end for tp, each in bounds.items()}):
-        yield Letter(record, read_note(record.headers))
+        yield Letter(record, read_dead_letter_info(record.headers))
 
 
 def chosen_letters(cluster: Cluster, topic: str, choice: Choice) -> Iterator[Letter]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.core.progress.offset_csv import Plan as Wanted
-from penstock.core.progress.reset_rules import Effect, Log, Scenario, Target, To, effect, target, within
+from penstock.core.progress.reset_rules import Effect, Log, Scenario, Target, To, clamped, effect, target
 from penstock.core.records.record import TopicPartition
 from penstock.errors import ConfigError, PenstockError, StateError, TopicError
 from penstock.kafka.admin.cluster import Cluster
@@ -151,7 +151,7 @@ class Offsets:
         bounds = self._bounds(tp for offsets in wanted.values() for tp in offsets)
 
         def aim(name: str, tp: TopicPartition) -> Target:
-            return within(Log(bounds[tp].start, bounds[tp].end), wanted[name][tp])
+            return clamped(Log(bounds[tp].start, bounds[tp].end), wanted[name][tp])
 
         tps = {name: sorted(offsets) for name, offsets in wanted.items()}
         return self._planned(tps, before, bounds, described, aim=aim, reason=reason)

@@ -16,11 +16,10 @@ from penstock.core.reports.rebalance import (
     JOINED,
     LEFT,
     UNKNOWN,
+    GroupChange,
     Handover,
     Reason,
     Rebalance,
-    named,
-    resolved,
     without_owner,
 )
 from penstock.core.settings import redacted_values
@@ -187,13 +186,13 @@ def _reason(same: Sequence[ReportedRebalance], left: Collection[str]) -> Reason:
     """The leader's, if it tells one; else what the members tell of themselves."""
     most = _who_knows_most(same).rebalance
     if len(same) == 1 or (most.members is not None and most.reason != UNKNOWN):
-        return resolved(most.reason, left)
+        return most.reason if most.change is None else most.change.with_known_leavers(left).describe()
     by_reason: dict[Reason, set[str]] = {}
     for reported in same:
         by_reason.setdefault(reported.rebalance.reason, set()).add(reported.rebalance.member_id or reported.member)
-    parts = [*named("joined", by_reason.pop(JOINED, ())), *named("left", by_reason.pop(LEFT, ()))]
+    members = GroupChange(joined=tuple(by_reason.pop(JOINED, ())), left=tuple(by_reason.pop(LEFT, ()))).describe()
     by_reason.pop(UNKNOWN, None)
-    return "; ".join([*parts, *by_reason]) or UNKNOWN
+    return "; ".join([*([members] if members != UNKNOWN else []), *by_reason]) or UNKNOWN
 
 
 def _who_knows_most(reported: Sequence[ReportedRebalance]) -> ReportedRebalance:

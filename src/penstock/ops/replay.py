@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaError
 
-from penstock.core.failures.dead_letter_headers import REPLAY, RETURNS, returns_of, without_notes
+from penstock.core.failures.dead_letter_headers import ReplayHeader, replay_count, without_failure_headers
 from penstock.core.failures.outcome import ProducerRecord
 from penstock.core.progress.offset_map import encode
 from penstock.core.progress.tracker import Tracker
@@ -202,19 +202,19 @@ class Replay:
         return named if usable else None
 
     def _is_parked(self, letter: Letter) -> bool:
-        return returns_of(letter.record.headers) >= self.request.returns
+        return replay_count(letter.record.headers) >= self.request.returns
 
     def _outgoing(self, letter: Letter, edit: Edit | None) -> ProducerRecord:
         record = letter.record
         if self._is_parked(letter):
             return ProducerRecord(self.request.topic + PARKED, record.key, record.value, record.headers)
-        notes = {
-            RETURNS: str(returns_of(record.headers) + 1),
-            f"{REPLAY}from": str(record),
-            f"{REPLAY}at": str(round(time.time() * 1000)),
+        values = {
+            ReplayHeader.COUNT: str(replay_count(record.headers) + 1),
+            ReplayHeader.FROM: str(record),
+            ReplayHeader.AT: str(round(time.time() * 1000)),
         }
-        added = tuple((name, value.encode()) for name, value in notes.items())
-        headers = (*without_notes(record.headers), *added)
+        added = tuple((name.value, value.encode()) for name, value in values.items())
+        headers = (*without_failure_headers(record.headers), *added)
         outgoing = ProducerRecord(self._target(letter) or "", record.key, record.value, headers)
         return outgoing if edit is None else edit(letter, outgoing)
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from penstock.core.failures.dead_letter import PREFIX
+from penstock.core.failures.dead_letter_headers import DEAD_LETTER_PREFIX, DeadLetterHeader
 from penstock.core.records.record import Header, Record
 
 
@@ -30,22 +30,22 @@ class DeadLetter:
 
 
 def read_letter(record: Record) -> DeadLetter:
-    ours = {name.removeprefix(PREFIX): (text or b"").decode() for name, text in record.headers if _is_ours(name)}
+    values = {name: (text or b"").decode() for name, text in record.headers if _is_added(name)}
     return DeadLetter(
         key=record.key,
         value=record.value,
-        headers=tuple(header for header in record.headers if not _is_ours(header[0])),
-        topic=ours["topic"],
-        partition=int(ours["partition"]),
-        offset=int(ours["offset"]),
-        group=ours["group"],
-        attempts=int(ours["attempts"]),
-        error_type=ours["error-type"],
-        error_message=ours["error-message"],
-        failed_at=datetime.fromtimestamp(int(ours["failed-at"]) / 1000, UTC),
-        traceback=ours.get("traceback", ""),
+        headers=tuple(header for header in record.headers if not _is_added(header[0])),
+        topic=values[DeadLetterHeader.TOPIC],
+        partition=int(values[DeadLetterHeader.PARTITION]),
+        offset=int(values[DeadLetterHeader.OFFSET]),
+        group=values[DeadLetterHeader.GROUP],
+        attempts=int(values[DeadLetterHeader.ATTEMPTS]),
+        error_type=values[DeadLetterHeader.ERROR_TYPE],
+        error_message=values[DeadLetterHeader.ERROR_MESSAGE],
+        failed_at=datetime.fromtimestamp(int(values[DeadLetterHeader.FAILED_AT]) / 1000, UTC),
+        traceback=values.get(DeadLetterHeader.TRACEBACK, ""),
     )
 
 
-def _is_ours(name: str) -> bool:
-    return name.startswith(PREFIX)
+def _is_added(name: str) -> bool:
+    return name.startswith(DEAD_LETTER_PREFIX)

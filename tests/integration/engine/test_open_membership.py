@@ -145,7 +145,7 @@ def test_a_member_that_the_coordinator_gave_up_loses_its_records_commits_nothing
     anew = next(at for at, event in enumerate(member.events) if isinstance(event, events.Assigned) and at > lost)
     assert not of_kind(member.events[lost:anew], events.Committed)
     again = next(each for each in rebalances(member) if each.lost)
-    assert again.reason == "this member was given up by the coordinator"
+    assert again.reason == "the coordinator removed this member from the group"
     assert again.lost == again.taken == ((source, 0),)
 
 

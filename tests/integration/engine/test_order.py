@@ -130,7 +130,7 @@ def test_foreign_metadata_is_reported_and_costs_nothing_but_repeats(
     reported = of_kind(catch_up(app, brokers), events.Error)
     assert sorted(seen) == list(range(4, 10))
     assert [event.fatal for event in reported] == [False]
-    assert "is ignored: it is not an offset map of ours" in reported[0].reason
+    assert "is ignored: it is not an offset map of Penstock" in reported[0].reason
 
 
 def test_a_key_that_holds_up_the_rest_is_told(

@@ -176,7 +176,7 @@ def test_damaged_headers_are_reported_and_the_record_is_handled_at_once(
         wait_for(lambda: len(seen) == 2, "both")
     assert seen == [(b"hostile", 1, later), (b"bare", 1, later)]
     told = " ".join(event.reason for event in of_kind(background.events, events.Error))
-    assert "penstock-retry-due is not a time" in told
+    assert "penstock-retry-due is not a possible time" in told
     assert "penstock-retry-attempt is not the number" in told
 
 

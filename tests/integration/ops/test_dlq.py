@@ -16,7 +16,7 @@ from confluent_kafka import Producer
 from bed import WAIT_SECONDS, MakeTopic, catch_up, read_records, read_values, wait_for
 from ops_bed import Penstock
 from penstock import App, Record, Reject
-from penstock.core.failures.dead_letter_headers import RETURNS
+from penstock.core.failures.dead_letter_headers import ReplayHeader
 from penstock.kafka import Cluster
 
 Headers = list[tuple[str, str | bytes | None]]
@@ -96,9 +96,7 @@ def test_letters_of_all_four_styles_are_listed_shown_and_replayed(
     penstock("dlq", "replay", dlq, "--execute", "--yes")
     replayed = read_records(brokers, source)[1:]
     assert Counter(record.value for record in replayed) == Counter([b"ours", b"spring", b"karafka", b"share"])
-    assert all(
-        set(_names(record)) <= {"trace", RETURNS, "penstock-replay-from", "penstock-replay-at"} for record in replayed
-    )
+    assert all(set(_names(record)) <= {"trace", *ReplayHeader} for record in replayed)
     assert ("trace", b"t-1") in next(record for record in replayed if record.value == b"ours").headers
 
     again = penstock.json("dlq", "replay", dlq, "--execute", "--yes")

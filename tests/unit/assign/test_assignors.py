@@ -188,7 +188,7 @@ def test_a_wrong_assignor_is_found_out() -> None:
             answer = RoundRobin().assign(group)
             return Assignment({member: tps[:3] for member, tps in answer.partitions.items()})
 
-    with pytest.raises(AssertionError, match="is given to nobody"):
+    with pytest.raises(AssertionError, match="is assigned to nobody"):
         check_assignor(Forgetful())
 
 

@@ -14,7 +14,7 @@ from penstock.errors import ConfigError
 
 BAD: list[tuple[Callable[[], Any], str]] = [
     (lambda: Member(id=""), "id is ''"),
-    (lambda: Member(id="a", topics="orders"), "one text"),  # type: ignore[arg-type]
+    (lambda: Member(id="a", topics="orders"), "a single text"),  # type: ignore[arg-type]
     (lambda: Member(id="a", owned=("orders-0",)), "not a partition"),  # type: ignore[arg-type]
     (lambda: Member(id="a", owned=(("orders",),)), "not a partition"),  # type: ignore[arg-type]
     (lambda: Member(id="a", weight=0), "weight 0"),
@@ -46,7 +46,7 @@ def test_every_fault_of_an_answer_is_named() -> None:
     group = Group.of([Member(id="a", topics=("t",)), Member(id="b")], {"t": 3, "other": 1})
     answer = Assignment({"a": [("t", 0), ("t", 0), ("other", 0)], "b": [("t", 1)]})
     found = " ".join(faults(group, answer))
-    for text in ("given 2 times", "not wanted", "given to nobody", "b gets ('t', 1) without a subscription"):
+    for text in ("assigned 2 times", "no subscriber", "assigned to nobody", "b gets ('t', 1) but does not"):
         assert text in found
     assert "members" in faults(group, Assignment({"a": []}))[0]
 

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from dispatching import FAILURE, OUTPUT, POISON, SLOW_FAILURE, make_dispatch, records
 from penstock import Record
 from penstock.core.failures.outcome import DONE, Outcome, Skipped
-from penstock.core.failures.retry_topic import Return
+from penstock.core.failures.retry_topic import RetryInfo
 from penstock.core.progress.offset_map import decode
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling import dispatch, schedule
@@ -117,7 +117,7 @@ class DispatchMachine(RuleBasedStateMachine):
             self.due.append(self.now + 0.5 * (len(self.due) % 4 == 0))
         ours = {each.offset for each in batch if each.offset % 7 != 0}  # the others are another group's
         waits = {o: max(0.0, self.due[o] - self.now) if o in ours else 0.0 for o in (each.offset for each in batch)}
-        said = [Returned(each, Return(2, waits[each.offset], ours=each.offset in ours)) for each in batch]
+        said = [Returned(each, RetryInfo(2, waits[each.offset], ours=each.offset in ours)) for each in batch]
         large = excesses(each.offset for each in batch)
         begun = {each.record.offset for each in self.dispatch.deliver_returned(tp, said, self.now, large)}
         self.fetch_at[tp] = batch[-1].offset + 1

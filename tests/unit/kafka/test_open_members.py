@@ -106,9 +106,9 @@ LEADER = Leader("g", pytest.fail)
     ("shares", "problem"),
     [
         (None, "raised KeyError"),
-        ({"m": []}, "is given to nobody"),
+        ({"m": []}, "is assigned to nobody"),
         ({"m": [("t", 0), ("t", 1)], "n": [("t", 1)]}, "cannot be"),
-        ({"m": [("t", 0), ("t", 1), ("u", 0)]}, "is not wanted"),
+        ({"m": [("t", 0), ("t", 1), ("u", 0)]}, "has no subscriber"),
     ],
 )
 def test_an_answer_that_cannot_be_goes_to_nobody(shares: dict[str, list[tuple[str, int]]] | None, problem: str) -> None:

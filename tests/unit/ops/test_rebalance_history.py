@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from penstock.core.reports.events import Rebalanced
-from penstock.core.reports.rebalance import JOINED, LEFT, UNKNOWN, Rebalance, Voter
+from penstock.core.reports.rebalance import JOINED, LEFT, UNKNOWN, GroupChange, Rebalance, RebalanceMember
 from penstock.ops.rebalance_history import SUFFIX, HistoryFile, read_history, rounds
 
 PLACE = ("t", 0)
@@ -41,13 +41,13 @@ def test_histories_of_all_runs_are_read_and_half_a_line_is_not(tmp_path: Path) -
 
 
 def test_members_tell_of_one_round_together_and_the_leader_knows_most(tmp_path: Path) -> None:
-    voter = Voter(id="A", static_id=None, rack=None, topics=("t",), votes=None, owned=0, assigned=1)
+    voter = RebalanceMember(id="A", static_id=None, rack=None, topics=("t",), votes=None, owned=0, assigned=1)
     write(
         tmp_path,
         "1",
         told("a", 10.0, generation=1, leader="A", members=(voter,), taken=(PLACE,), taken_at=10.4, reason=JOINED),
         told("a", 20.0, generation=2, leader="A", members=(voter,), given_up=(PLACE,), given_up_at=20.5,
-             reason="left or timed out: C"),
+             reason="left or timed out: C", change=GroupChange(gone=("C",))),
         told("a", 90.0, generation=1, leader="Z"),
     )  # fmt: skip
     write(tmp_path, "2", told("b", 19.9, generation=2, leader="A", taken=(PLACE,), taken_at=21.0))

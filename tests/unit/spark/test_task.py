@@ -11,7 +11,7 @@ import pytest
 from pyspark import cloudpickle
 
 from penstock import NO_RETRY, App, Avro, Breaker, Record, Reject, Retry, Skip
-from penstock.core.failures.dead_letter import PREFIX
+from penstock.core.failures.dead_letter_headers import DeadLetterHeader
 from penstock.core.failures.outcome import DependencyUnavailable
 from penstock.core.reports.record_counts import Counts
 from penstock.errors import ConfigError, ServerError, StateError
@@ -91,9 +91,9 @@ def test_a_rejected_record_becomes_a_dead_letter_untouched() -> None:
     assert (row["topic"], row["key"], row["value"]) == ("dlq", b"k", b"\x00")
     assert [(header["key"], header["value"]) for header in row["headers"][:2]] == headers
     told = header_values(row)
-    assert told[f"{PREFIX}offset"] == b"41"
-    assert told[f"{PREFIX}attempts"] == b"1"
-    assert told[f"{PREFIX}error-message"] == b"no stock"
+    assert told[DeadLetterHeader.OFFSET] == b"41"
+    assert told[DeadLetterHeader.ATTEMPTS] == b"1"
+    assert told[DeadLetterHeader.ERROR_MESSAGE] == b"no stock"
     assert task.counts == Counts(read=1, dead_lettered=1)
 
 
@@ -102,7 +102,7 @@ def test_a_tombstone_that_the_handler_does_not_take_is_a_dead_letter_without_a_v
 
     (row,) = Task(declare(handle, dead_letter="dlq"), source(None, key=None)).rows
     assert (row["key"], row["value"]) == (None, None)
-    assert header_values(row)[f"{PREFIX}error-type"] == b"Undecodable"
+    assert header_values(row)[DeadLetterHeader.ERROR_TYPE] == b"Undecodable"
 
 
 def test_a_failing_record_is_attempted_again_before_the_next_one() -> None:
@@ -126,7 +126,7 @@ def test_after_the_last_attempt_it_is_a_dead_letter_that_says_how_many_there_wer
         raise OSError("away")
 
     task = Task(declare(handle, dead_letter="dlq", retry=Retry(attempts=4, first="1s", jitter=0)), source(b"1"))
-    assert header_values(task.rows[0])[f"{PREFIX}attempts"] == b"4"
+    assert header_values(task.rows[0])[DeadLetterHeader.ATTEMPTS] == b"4"
     assert task.slept == [1.0, 2.0, 4.0]
 
 
@@ -136,7 +136,7 @@ def test_the_type_of_an_error_decides_how_often_it_is_tried() -> None:
 
     retry = {ValueError: NO_RETRY, OSError: Retry(attempts=3, first="1s", jitter=0)}
     task = Task(declare(handle, dead_letter="dlq", retry=retry), source(b"1", b"2"))
-    assert [header_values(row)[f"{PREFIX}attempts"] for row in task.rows] == [b"3", b"1"]
+    assert [header_values(row)[DeadLetterHeader.ATTEMPTS] for row in task.rows] == [b"3", b"1"]
     assert task.slept == [1.0, 2.0]
 
 
@@ -257,7 +257,7 @@ def test_records_are_decoded_by_formats_in_the_task_and_encoded_with_their_heade
     assert (done["topic"], done["value"]) == ("out", b"\x10")
     assert header_values(done)["__value_schema_id"] is not None
     assert (dead["topic"], dead["value"]) == ("dlq", b"")
-    assert header_values(dead)[f"{PREFIX}error-message"] == b"expected int, but the value ends there - at `$.id`"
+    assert header_values(dead)[DeadLetterHeader.ERROR_MESSAGE] == b"expected int, but the value ends there - at `$.id`"
 
 
 def test_classes_that_have_no_module_travel_to_workers() -> None:

@@ -1,4 +1,4 @@
-"""Kafka's ``sticky`` and ``cooperative-sticky``: even, and with as few moves as that allows."""
+"""Kafka's ``sticky`` and ``cooperative-sticky``: balanced, with as few moves as possible."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,37 +6,37 @@ from typing import ClassVar
 
 from penstock.assign.cooperative import claimed_by_others
 from penstock.assign.model import Assignment, Group, Member
-from penstock.assign.sticky.previous_owners import Memory
-from penstock.assign.sticky.sticky_assignment import share_out
+from penstock.assign.sticky.previous_owners import PreviousOwnership
+from penstock.assign.sticky.sticky_assignment import share_evenly
 from penstock.assign.sticky.user_data import read_cooperative, read_sticky, write_cooperative, write_sticky
 from penstock.core.records.record import TopicPartition
 
 
 @dataclass(frozen=True)
 class Sticky:
-    """The eager one: what each member had is read from its user data, since it gave all up before it joined."""
+    """The eager assignor. Members revoke everything before they join; their user data says what they owned."""
 
     name: ClassVar[str] = "sticky"
     cooperates: ClassVar[bool] = False
 
     def assign(self, group: Group) -> Assignment:
-        memories = {member.id: Memory(*read_sticky(member.user_data)) for member in group.members}
-        return Assignment(share_out(group, memories)[0])
+        previous = {member.id: PreviousOwnership(*read_sticky(member.user_data)) for member in group.members}
+        return Assignment(share_evenly(group, previous)[0])
 
     def user_data(self, owned: Sequence[TopicPartition], generation: int) -> bytes:
-        """What a member of a live group writes when it joins."""
+        """The user data that a member of a live group sends when it joins."""
         return write_sticky(owned, generation)
 
 
 @dataclass(frozen=True)
 class CooperativeSticky:
-    """What moves is withheld from its new owner (``pending``) until the old one has given it up."""
+    """A partition that moves stays ``pending`` until its old owner has revoked it; only then its new owner gets it."""
 
     name: ClassVar[str] = "cooperative-sticky"
 
     def assign(self, group: Group) -> Assignment:
-        memories = {member.id: Memory(member.owned, _generation(member)) for member in group.members}
-        partitions, pending = share_out(group, memories)
+        previous = {member.id: PreviousOwnership(member.owned, _generation(member)) for member in group.members}
+        partitions, pending = share_evenly(group, previous)
         if pending is None:
             pending = claimed_by_others(group, partitions)
         losing = set(pending.values())
@@ -51,5 +51,5 @@ class CooperativeSticky:
 
 
 def _generation(member: Member) -> int | None:
-    """Old members have it in their user data only."""
+    """Members with old clients send their generation only in their user data."""
     return read_cooperative(member.user_data) if member.generation is None else member.generation

@@ -1,4 +1,4 @@
-"""Moving partitions from members with many to members with few, until nothing more can be gained."""
+"""Moves partitions from members with many to members with few, until no move improves the balance."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,9 +9,9 @@ from penstock.assign.sticky.ownership import Fewest, Ownership
 
 
 class Balancing:
-    """Works on topics with two subscribers or more; a partition goes to the subscriber that has the fewest.
+    """Handles topics with at least two subscribers: a partition moves to the subscriber with the fewest partitions.
 
-    One that was claimed by a member of an older generation goes back there instead, where that helps too.
+    A partition that a member of an older generation claimed moves back to that member, if this also helps.
     """
 
     def __init__(
@@ -22,22 +22,22 @@ class Balancing:
         readers: Mapping[str, tuple[int, ...]],
         stale: Mapping[int, int],
     ) -> None:
-        self._hands = ownership
+        self._ownership = ownership
         self._topic_of = topic_of
         self._movements = Movements(layout)
         self._fewest: dict[str, Fewest] = {}
-        self._of_seat: defaultdict[int, list[Fewest]] = defaultdict(list)
+        self._heaps_of: defaultdict[int, list[Fewest]] = defaultdict(list)
         shared: dict[tuple[int, ...], Fewest] = {}
-        for topic, seats in readers.items():
-            if seats not in shared:
-                shared[seats] = Fewest(seats, ownership)
-                for seat in seats:
-                    self._of_seat[seat].append(shared[seats])
-            self._fewest[topic] = shared[seats]
-        self._stale = {number: seat for number, seat in stale.items() if seat in readers.get(topic_of[number], ())}
+        for topic, indexes in readers.items():
+            if indexes not in shared:
+                shared[indexes] = Fewest(indexes, ownership)
+                for index in indexes:
+                    self._heaps_of[index].append(shared[indexes])
+            self._fewest[topic] = shared[indexes]
+        self._stale = {number: index for number, index in stale.items() if index in readers.get(topic_of[number], ())}
 
     def even_out(self, numbers: Iterable[int]) -> bool:
-        """Go through these partitions until none of them has to move any more; returns whether any has moved."""
+        """Visit these partitions until none of them has to move any more; returns whether any has moved."""
         numbers = [number for number in numbers if self._topic_of[number] in self._fewest]
         moved_any, moved = False, True
         while moved:
@@ -50,19 +50,19 @@ class Balancing:
         return moved_any
 
     def _target(self, number: int) -> int | None:
-        sizes = self._hands.sizes
-        bar = sizes[self._hands.owner[number]] - 1
+        sizes = self._ownership.sizes
+        limit = sizes[self._ownership.owner[number]] - 1  # a move helps only if the target has fewer than this
         earlier = self._stale.get(number)
-        if earlier is not None and sizes[earlier] < bar:
+        if earlier is not None and sizes[earlier] < limit:
             return earlier
-        fewest = self._fewest[self._topic_of[number]].seat()
-        return fewest if sizes[fewest] < bar else None
+        fewest = self._fewest[self._topic_of[number]].find()
+        return fewest if sizes[fewest] < limit else None
 
     def _move(self, number: int, target: int) -> None:
         topic = self._topic_of[number]
-        number = self._movements.better(topic, number, self._hands.owner[number], target)
-        old = self._hands.owner[number]
+        number = self._movements.better(topic, number, self._ownership.owner[number], target)
+        old = self._ownership.owner[number]
         self._movements.add(topic, number, old, target)
-        self._hands.pass_on(number, target)
-        for fewest in self._of_seat[old]:
+        self._ownership.pass_on(number, target)
+        for fewest in self._heaps_of[old]:
             fewest.renew(old)

@@ -1,4 +1,4 @@
-"""Which partitions moved from whom to whom, so that two of one topic do not cross."""
+"""Remembers which partitions moved between which members, so that two partitions of a topic are not swapped."""
 
 from penstock.assign.java_order import PartitionSet
 from penstock.assign.partition_index import Layout
@@ -7,7 +7,7 @@ Pair = tuple[int, int]
 
 
 class Movements:
-    """By topic: instead of moving one partition there and another one back, the first is moved back."""
+    """For each topic: if one partition moved from A to B and another is to move from B to A, the first moves back."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
@@ -15,7 +15,7 @@ class Movements:
         self._by_topic: dict[str, dict[Pair, PartitionSet]] = {}
 
     def better(self, topic: str, number: int, old: int, new: int) -> int:
-        """The partition to move in this one's place: one that came the opposite way, if there is any."""
+        """The partition to move instead of this one: one that moved the opposite way before, if there is any."""
         pairs = self._by_topic.get(topic)
         if not pairs:
             return number

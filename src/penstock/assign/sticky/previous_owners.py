@@ -1,4 +1,4 @@
-"""Who had what: the members' claims, sorted out where several lay claim to one partition."""
+"""What each member owned before, and who keeps a partition that several members claim."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,8 +11,8 @@ NO_GENERATION = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
-    """What a member says it had, and since which generation, if it says one."""
+class PreviousOwnership:
+    """The partitions that a member says it owned, and in which generation (None if it does not say)."""
 
     owned: Sequence[TopicPartition]
     generation: int | None
@@ -20,10 +20,10 @@ class Memory:
 
 @dataclass(frozen=True)
 class Claims:
-    """By position of the members: the existing partitions that each rightly claims.
+    """``kept`` are the partitions that each member may keep, by the member's index.
 
-    ``disputed`` are those that two members of one generation claimed: neither keeps them. ``stale`` says whose a
-    partition was by the newest claim that is older than the newest generation.
+    ``disputed`` are partitions that two members of the same generation claim: neither keeps them. ``stale`` maps a
+    partition to its owner in an older generation, by the newest claim that is older than the newest generation.
     """
 
     kept: list[list[int]]
@@ -31,14 +31,16 @@ class Claims:
     stale: dict[int, int] = field(default_factory=dict)
 
 
-def sort_out(members: Sequence[Member], memories: Sequence[Memory], order: list[int], layout: Layout) -> Claims:
-    """``order`` is the one in which members are heard: their positions."""
-    claimed = [layout.numbers(memory.owned) for memory in memories]
+def resolve_claims(
+    members: Sequence[Member], previous: Sequence[PreviousOwnership], order: list[int], layout: Layout
+) -> Claims:
+    """Decide who keeps which partition. ``order`` are the members' indexes, in the order of the leader."""
+    claimed = [layout.numbers(each.owned) for each in previous]
     if _are_apart(claimed, layout.total):
         kept, disputed = claimed, frozenset[int]()
     else:
-        kept, disputed = _settle(members, memories, claimed, order)
-    return Claims(kept, disputed, _stale(memories, claimed, order))
+        kept, disputed = _settle(members, previous, claimed, order)
+    return Claims(kept, disputed, _stale(previous, claimed, order))
 
 
 def _are_apart(claimed: list[list[int]], total: int) -> bool:
@@ -50,19 +52,19 @@ def _are_apart(claimed: list[list[int]], total: int) -> bool:
 
 
 def _settle(
-    members: Sequence[Member], memories: Sequence[Memory], claimed: list[list[int]], order: list[int]
+    members: Sequence[Member], previous: Sequence[PreviousOwnership], claimed: list[list[int]], order: list[int]
 ) -> tuple[list[list[int]], frozenset[int]]:
-    """The newer generation wins.
+    """If several members claim a partition, the newest generation wins.
 
-    The earlier claimant's generation is the one that the protocol carries and not the one of its user data: an oddity
-    of Kafka's own, kept because all members have to come to one answer.
+    For the member that comes first in ``order``, the generation is that of the protocol, not that of its user data.
+    Kafka's Java client does the same; all leaders must compute the same assignment.
     """
     kept: list[dict[int, None]] = [{} for _ in members]
     holder: dict[int, int] = {}
     disputed: set[int] = set()
-    for seat in order:
-        mine = _or_none(memories[seat].generation)
-        for number in claimed[seat]:
+    for index in order:
+        mine = _or_none(previous[index].generation)
+        for number in claimed[index]:
             other = holder.get(number)
             if other is not None:
                 theirs = _or_none(members[other].generation)
@@ -71,23 +73,23 @@ def _settle(
                 kept[other].pop(number, None)
                 if mine == theirs:
                     disputed.add(number)
-                    holder[number] = seat
+                    holder[number] = index
                     continue
-            kept[seat][number] = None
-            holder[number] = seat
+            kept[index][number] = None
+            holder[number] = index
     return [list(numbers) for numbers in kept], frozenset(disputed)
 
 
-def _stale(memories: Sequence[Memory], claimed: list[list[int]], order: list[int]) -> dict[int, int]:
-    newest = max((_or_none(memory.generation) for memory in memories), default=NO_GENERATION)
+def _stale(previous: Sequence[PreviousOwnership], claimed: list[list[int]], order: list[int]) -> dict[int, int]:
+    newest = max((_or_none(each.generation) for each in previous), default=NO_GENERATION)
     stale: dict[int, tuple[int, int]] = {}
-    for seat in order:
-        generation = _or_none(memories[seat].generation)
+    for index in order:
+        generation = _or_none(previous[index].generation)
         if generation < newest:
-            for number in claimed[seat]:
+            for number in claimed[index]:
                 if number not in stale or generation > stale[number][0]:
-                    stale[number] = (generation, seat)
-    return {number: seat for number, (_, seat) in stale.items()}
+                    stale[number] = (generation, index)
+    return {number: index for number, (_, index) in stale.items()}
 
 
 def _or_none(generation: int | None) -> int:

@@ -1,4 +1,4 @@
-"""Racks as the sticky assignors see them: in use only where they tell partitions apart."""
+"""Racks for the sticky assignors: used only if partitions differ in their racks."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from penstock.assign.partition_index import Layout
 
 
 class Racks:
-    """The rack of each member, by its position, and the racks of each partition, by its number in the layout."""
+    """The rack of each member, by its index, and the racks of each partition, by its number in the layout."""
 
     def __init__(self, group: Group, members: Sequence[Member], layout: Layout) -> None:
         self.of_member = [member.rack or None for member in members]
@@ -22,13 +22,13 @@ class Racks:
             everywhere = frozenset().union(*set(self.of_partition))
             self.in_use = not everywhere.isdisjoint(at_home) and set(self.of_partition) != {everywhere}
 
-    def apart(self, seat: int, number: int) -> bool:
+    def apart(self, index: int, number: int) -> bool:
         """Whether the member has a rack and none of the partition's replicas is in it."""
-        rack = self.of_member[seat]
+        rack = self.of_member[index]
         return self.in_use and rack is not None and rack not in self.of_partition[number]
 
     def rarest_first(self, numbers: Sequence[int]) -> Sequence[int]:
-        """Partitions that few members are near to, before those with many."""
+        """Partitions with few members in their racks come before those with many."""
         if not self.in_use:
             return numbers
         members = Counter(rack for rack in self.of_member if rack)

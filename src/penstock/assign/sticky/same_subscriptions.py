@@ -1,4 +1,4 @@
-"""Sticky sharing where every member subscribes to the same topics: quotas, and nothing moves that need not."""
+"""The sticky algorithm for members that all subscribe to the same topics: quotas, and no unnecessary moves."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,12 +10,12 @@ from penstock.assign.sticky.racks import Racks
 
 
 class EqualShares:
-    """Every member gets ``least`` partitions, and ``extra`` of them one more.
+    """Every member gets ``least`` partitions, and ``extra`` members get one more.
 
-    Members keep what they had up to their quota; what is over is dealt in turn to those below it, first to members near
-    it. Members are numbered in order of their ids, and ``order`` is the one in which they may keep the one more.
-    ``shares`` are the parts of which each member's share is made. ``moving`` says who gets a partition that another has
-    had until now.
+    Members keep what they owned, up to their quota. All other partitions go in turn to members below their quota, first
+    to members in the partition's racks. Members are numbered in order of their ids; ``order`` is the order in which
+    they may keep one partition more. ``shares`` are the lists that make up each member's share. ``moving`` says who
+    gets a partition that another member owned until now.
     """
 
     def __init__(self, order: list[int], layout: Layout, claims: Claims, racks: Racks) -> None:
@@ -46,28 +46,28 @@ class EqualShares:
         ]
 
     def _keep(self) -> None:
-        for seat in self._order:
-            had = self._rightly_had(seat)
+        for index in self._order:
+            had = self._rightly_had(index)
             quota = self.least
             if len(had) < self.least:
-                self._below.append(seat)
+                self._below.append(index)
             elif self._over < self.extra:
                 if len(had) >= self.most:
                     quota = self.most
                     self._count_one_over()
                 else:
-                    self._at_least.append(seat)
+                    self._at_least.append(index)
             if len(had) > quota:
                 self._sort_by_number(had)
-                self._given_up.update((number, seat) for number in had[quota:])
+                self._given_up.update((number, index) for number in had[quota:])
                 del had[quota:]
-            self._kept[seat] = had
+            self._kept[index] = had
 
-    def _rightly_had(self, seat: int) -> list[int]:
-        had = list(self._claims.kept[seat])
+    def _rightly_had(self, index: int) -> list[int]:
+        had = list(self._claims.kept[index])
         if self._racks.in_use:
-            self._given_up.update((number, seat) for number in had if self._racks.apart(seat, number))
-            had = [number for number in had if not self._racks.apart(seat, number)]
+            self._given_up.update((number, index) for number in had if self._racks.apart(index, number))
+            had = [number for number in had if not self._racks.apart(index, number)]
         if self._claims.disputed:
             had = [number for number in had if number not in self._claims.disputed]
         return had
@@ -85,7 +85,7 @@ class EqualShares:
     def _free(self) -> Sequence[int]:
         everything = range(self._layout.total)
         if not any(self._kept):
-            # Parts of a range are ranges: a million partitions are dealt without a million numbers.
+            # Slices of a range are ranges: a million partitions are given out without creating a million integers.
             return everything
         free = bytearray(b"\1") * self._layout.total
         for number in chain.from_iterable(self._kept):
@@ -93,21 +93,21 @@ class EqualShares:
         return list(compress(everything, free))
 
     def _deal_near(self, free: Sequence[int]) -> list[int]:
-        """Deal each partition to the next member in turn that has a replica in its rack; return what nobody took."""
-        below = Counter(self._racks.of_member[seat] for seat in self._below)
+        """Give each partition to the next member with a replica in its rack; returns the remaining partitions."""
+        below = Counter(self._racks.of_member[index] for index in self._below)
         turn, rest = 0, []
         for number in free:
             racks = self._racks.of_partition[number]
             at = self._next_near(self._below, turn, racks) if any(below[rack] for rack in racks) else None
             if at is not None:
-                seat = self._below[at]
-                if self._give(seat, number) < self.least:
+                index = self._below[at]
+                if self._give(index, number) < self.least:
                     at += 1
                 else:
                     del self._below[at]
-                    below[self._racks.of_member[seat]] -= 1
+                    below[self._racks.of_member[index]] -= 1
                     if self._over < self.extra:
-                        self._at_least.append(seat)
+                        self._at_least.append(index)
                 turn = at % len(self._below) if self._below else 0
             elif (at := self._next_near(self._at_least, 0, racks)) is not None:
                 self._give(self._at_least.pop(at), number)
@@ -116,44 +116,44 @@ class EqualShares:
                 rest.append(number)
         return rest
 
-    def _next_near(self, seats: list[int], turn: int, racks: frozenset[str]) -> int | None:
+    def _next_near(self, indexes: list[int], turn: int, racks: frozenset[str]) -> int | None:
         rack_of = self._racks.of_member
-        for at in chain(range(turn, len(seats)), range(turn)):
-            if rack_of[seats[at]] in racks:
+        for at in chain(range(turn, len(indexes)), range(turn)):
+            if rack_of[indexes[at]] in racks:
                 return at
         return None
 
     def _deal(self, free: Sequence[int]) -> None:
-        """One to each member below in turn until all have `least`, then one more to each that may."""
+        """Give one to each member below `least` in turn, until all have `least`; then one more to each that may."""
         at, round_ = 0, 0
-        lacking = {seat: self.least - self._size(seat) for seat in self._below}
+        lacking = {index: self.least - self._size(index) for index in self._below}
         players = self._below
         while players:
-            # As many rounds at once as nobody drops out of.
-            until = min(lacking[seat] for seat in players)
+            # Several rounds at once: as many as no member drops out of.
+            until = min(lacking[index] for index in players)
             end = at + (until - round_) * len(players)
-            for turn, seat in enumerate(players):
-                self._dealt[seat].append(free[at + turn : end : len(players)])
-            self._at_least.extend(seat for seat in players if lacking[seat] == until)
-            players = [seat for seat in players if lacking[seat] > until]
+            for turn, index in enumerate(players):
+                self._dealt[index].append(free[at + turn : end : len(players)])
+            self._at_least.extend(index for index in players if lacking[index] == until)
+            players = [index for index in players if lacking[index] > until]
             at, round_ = end, until
-        for turn, seat in enumerate(self._at_least[: len(free) - at], start=at):
-            self._dealt[seat].append(free[turn : turn + 1])
+        for turn, index in enumerate(self._at_least[: len(free) - at], start=at):
+            self._dealt[index].append(free[turn : turn + 1])
 
-    def _give(self, seat: int, number: int) -> int:
-        self._gained[seat].append(number)
-        return self._size(seat)
+    def _give(self, index: int, number: int) -> int:
+        self._gained[index].append(number)
+        return self._size(index)
 
-    def _size(self, seat: int) -> int:
-        return len(self._kept[seat]) + len(self._gained[seat])
+    def _size(self, index: int) -> int:
+        return len(self._kept[index]) + len(self._gained[index])
 
     def _moves(self) -> dict[int, int]:
         given_up, disputed = self._given_up, self._claims.disputed
         if not given_up and not disputed:
             return {}
         return {
-            number: seat
-            for seat, (gained, dealt) in enumerate(zip(self._gained, self._dealt, strict=True))
+            number: index
+            for index, (gained, dealt) in enumerate(zip(self._gained, self._dealt, strict=True))
             for number in chain(gained, *dealt)
-            if given_up.get(number, seat) != seat or number in disputed
+            if given_up.get(number, index) != index or number in disputed
         }

@@ -1,4 +1,4 @@
-"""Sharing out a group's partitions evenly, with what each member had as the starting point."""
+"""Divides a group's partitions evenly, starting from what each member owned before."""
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
@@ -8,7 +8,7 @@ from penstock.assign.java_order import hash_order
 from penstock.assign.model import Group, Member
 from penstock.assign.partition_index import Layout
 from penstock.assign.sticky.mixed_subscriptions import MixedShares, mixed_layout
-from penstock.assign.sticky.previous_owners import Memory, sort_out
+from penstock.assign.sticky.previous_owners import PreviousOwnership, resolve_claims
 from penstock.assign.sticky.racks import Racks
 from penstock.assign.sticky.same_subscriptions import EqualShares
 from penstock.core.records.java_hash import utf16
@@ -16,36 +16,40 @@ from penstock.core.records.record import TopicPartition
 
 
 class Sharing(NamedTuple):
-    """Every member's partitions; and, if all subscribe alike, what of it another has had until now, and who gets it."""
+    """The partitions of every member.
+
+    If all members subscribe to the same topics, ``moving`` says which partitions another member owned until now, and
+    who gets them; otherwise it is None.
+    """
 
     partitions: dict[str, list[TopicPartition]]
     moving: dict[TopicPartition, str] | None
 
 
-def share_out(group: Group, memories: dict[str, Memory]) -> Sharing:
+def share_evenly(group: Group, previous: dict[str, PreviousOwnership]) -> Sharing:
     if not group.members:
         return Sharing({}, {})
     members = sorted(group.members, key=lambda member: utf16(member.id))
-    heard = _heard(group.members, members)
-    remembered = [memories[member.id] for member in members]
+    leader_order = _leader_order(group.members, members)
+    by_index = [previous[member.id] for member in members]
     sharing = None
-    if _subscribe_alike(members[seat] for seat in heard):
-        sharing = _share_equally(group, members, remembered, heard)
+    if _subscribe_alike(members[index] for index in leader_order):
+        sharing = _share_equally(group, members, by_index, leader_order)
     if sharing is None or any(not member.topics and sharing.partitions[member.id] for member in members):
-        sharing = _share_mixed(group, members, remembered, heard)
+        sharing = _share_mixed(group, members, by_index, leader_order)
     return Sharing({member.id: sharing.partitions[member.id] for member in group.members}, sharing.moving)
 
 
-def _heard(joined: Sequence[Member], members: Sequence[Member]) -> list[int]:
-    """The order in which Kafka's leader goes through the members: that of its hash table."""
-    seat = {member.id: at for at, member in enumerate(members)}
-    return [seat[joined[at].id] for at in hash_order([member.id for member in joined])]
+def _leader_order(joined: Sequence[Member], members: Sequence[Member]) -> list[int]:
+    """The indexes of the members in the order in which Kafka's Java leader visits them: that of its ``HashMap``."""
+    index = {member.id: at for at, member in enumerate(members)}
+    return [index[joined[at].id] for at in hash_order([member.id for member in joined])]
 
 
 def _subscribe_alike(members: Iterable[Member]) -> bool:
-    """Whether Kafka takes their subscriptions for equal, which overlooks members without any that come first.
+    """Whether Kafka's Java client considers the subscriptions equal. It ignores leading members without topics.
 
-    That decides between two ways of sharing, so it has to be the same here, as long as those get nothing.
+    This decides between two algorithms, so it must be the same here (as long as members without topics get nothing).
     """
     common: tuple[str, ...] = ()
     for member in members:
@@ -56,29 +60,33 @@ def _subscribe_alike(members: Iterable[Member]) -> bool:
     return True
 
 
-def _share_equally(group: Group, members: list[Member], remembered: list[Memory], heard: list[int]) -> Sharing:
+def _share_equally(
+    group: Group, members: list[Member], previous: list[PreviousOwnership], leader_order: list[int]
+) -> Sharing:
     layout = Layout(group)
-    claims = sort_out(members, remembered, heard, layout)
-    equal = EqualShares(heard, layout, claims, Racks(group, members, layout))
+    claims = resolve_claims(members, previous, leader_order, layout)
+    equal = EqualShares(leader_order, layout, claims, Racks(group, members, layout))
     tps = layout.topic_partitions()
     partitions = {}
     for member, share in zip(members, equal.shares, strict=True):
         partitions[member.id] = _at(tps, share)
-    return Sharing(partitions, {tps[number]: members[seat].id for number, seat in equal.moving.items()})
+    return Sharing(partitions, {tps[number]: members[index].id for number, index in equal.moving.items()})
 
 
 def _at(tps: list[TopicPartition], parts: list[Sequence[int]]) -> list[TopicPartition]:
-    """The places with these numbers, in order."""
+    """The partitions with these numbers, in order."""
     slices = [tps[part.start : part.stop : part.step] for part in parts if isinstance(part, range)]
     if len(slices) < len(parts):
         return list(map(tps.__getitem__, sorted(chain.from_iterable(parts))))
-    # Dealt out one after the other, so they are in order already.
+    # The slices were given out one after the other, so they are already in order.
     return slices[0] if len(slices) == 1 else list(chain.from_iterable(slices))
 
 
-def _share_mixed(group: Group, members: list[Member], remembered: list[Memory], heard: list[int]) -> Sharing:
+def _share_mixed(
+    group: Group, members: list[Member], previous: list[PreviousOwnership], leader_order: list[int]
+) -> Sharing:
     layout = mixed_layout(group, members)
-    claims = sort_out(members, remembered, heard, layout)
+    claims = resolve_claims(members, previous, leader_order, layout)
     shares = MixedShares(members, layout, claims, Racks(group, members, layout)).shares()
     tps = layout.topic_partitions()
     partitions = {member.id: sorted(map(tps.__getitem__, share)) for member, share in zip(members, shares, strict=True)}

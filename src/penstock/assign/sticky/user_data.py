@@ -1,4 +1,4 @@
-"""What the sticky assignors of Kafka write into a member's user data, for the leader to read."""
+"""The format of the user data that members with Kafka's sticky assignors send to the leader."""
 
 from collections.abc import Iterable
 from itertools import repeat
@@ -12,7 +12,7 @@ UNREADABLE_GENERATION = -1
 
 
 def write_sticky(owned: Iterable[TopicPartition], generation: int) -> bytes:
-    """What a member with the eager ``sticky`` had, and since which generation."""
+    """What a member with the eager ``sticky`` owned, and its generation."""
     by_topic: dict[str, list[int]] = {}
     for topic, number in owned:
         by_topic.setdefault(topic, []).append(number)
@@ -24,19 +24,19 @@ def write_sticky(owned: Iterable[TopicPartition], generation: int) -> bytes:
 
 
 def read_sticky(data: bytes | None) -> tuple[list[TopicPartition], int | None]:
-    """What the member had, and its generation, if it says one; nothing where it cannot be read."""
+    """What the member owned, and its generation (None if it does not say); empty if the data cannot be read."""
     if not data:
         return [], None
     try:
         owned, end = _read_owned(data)
     except (error, ValueError):
         return [], UNREADABLE_GENERATION
-    # The oldest members write no generation.
+    # The oldest clients write no generation.
     return owned, _INT32.unpack_from(data, end)[0] if end + _INT32.size <= len(data) else None
 
 
 def _read_owned(data: bytes) -> tuple[list[TopicPartition], int]:
-    """What is listed, and where the list ends. A length that the data cannot hold is refused before it is used."""
+    """The listed partitions, and where the list ends. Lengths are checked against the size of the data before use."""
     size = len(data)
     (topics,) = _INT32.unpack_from(data, 0)
     at = _INT32.size
@@ -60,7 +60,7 @@ def _read_owned(data: bytes) -> tuple[list[TopicPartition], int]:
 
 
 def write_cooperative(generation: int) -> bytes:
-    """The generation of a member with ``cooperative-sticky``, for leaders too old to see it elsewhere."""
+    """The generation of a member with ``cooperative-sticky``, for leaders with clients that read it only here."""
     return _INT32.pack(generation)
 
 

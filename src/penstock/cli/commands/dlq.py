@@ -26,7 +26,7 @@ from penstock.cli.console.screen import block, err, out, print_json
 from penstock.cli.console.shared_options import Brokers, Json
 from penstock.cli.console.tables import moment, print_table
 from penstock.cli.runtime.stop_signals import stop_on_signals
-from penstock.core.failures.dead_letter_headers import returns_of
+from penstock.core.failures.dead_letter_headers import replay_count
 from penstock.core.filters.expression import Expression
 from penstock.core.settings import shown_command
 from penstock.core.text.foreign_text import printable_json, printable_line
@@ -355,7 +355,7 @@ def _letter_json(letter: Letter, seen: RecordView) -> dict[str, Any]:
         "message": note.message,
         "traceback": note.traceback,
         "died_at": letter.died_at,
-        "returns": returns_of(record.headers),
+        "returns": replay_count(record.headers),
     }
 
 
@@ -379,7 +379,7 @@ def _note_panel(letter: Letter) -> Panel:
         "source": source,
         "group": note.group,
         "attempts": note.attempts,
-        "returns": returns_of(letter.record.headers) or None,
+        "returns": replay_count(letter.record.headers) or None,
         "died": moment(letter.died_at),
         "error": note.error_type,
         "message": note.message,

@@ -12,7 +12,7 @@ from penstock.cli.console.screen import print_json, print_line
 from penstock.cli.console.shared_options import Brokers, Json
 from penstock.cli.console.tables import moment, print_table
 from penstock.core.records.record import TopicPartition
-from penstock.core.reports.rebalance import UNKNOWN, Handover, Rebalance, Voter
+from penstock.core.reports.rebalance import UNKNOWN, Handover, Rebalance, RebalanceMember
 from penstock.errors import PenstockError, StateError
 from penstock.kafka.admin.cluster import Cluster
 from penstock.ops.groups_of_any_kind import describe as describe_any
@@ -105,7 +105,7 @@ def _changes(its: Rebalance) -> bool:
     return bool(its.given_up or its.taken or its.lost)
 
 
-def _voter_row(voter: Voter) -> tuple[object, ...]:
+def _voter_row(voter: RebalanceMember) -> tuple[object, ...]:
     votes = None if voter.votes is None else ", ".join(voter.votes)
     return f"  {voter.id}", voter.static_id, voter.rack, votes, voter.owned, voter.assigned
 

@@ -1,4 +1,4 @@
-"""A breaker: stop instead of dead-lettering, when nearly everything fails."""
+"""A circuit breaker: if nearly every record fails, the app stops instead of dead-lettering the whole topic."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -8,10 +8,10 @@ from penstock.errors import ConfigError
 
 @dataclass(frozen=True)
 class Breaker:
-    """Stop the app when of its last ``window`` records at least the share ``share`` went to the dead letters.
+    """Stop the app when at least the fraction ``share`` of its last ``window`` records went to the dead-letter topic.
 
-    One poison record is the record's fault. When nearly all fail, it is more likely a database that is away or a new
-    version of the handler, and a dead-letter topic full of good records helps nobody.
+    If one record fails, the cause is that record. If nearly all fail, the cause is more likely a database that is down
+    or a bug in a new version of the handler, and the good records should not end up in the dead-letter topic.
     """
 
     share: float = 0.9
@@ -20,34 +20,35 @@ class Breaker:
     def __post_init__(self) -> None:
         if isinstance(self.share, bool) or not isinstance(self.share, int | float) or not 0 < self.share <= 1:
             raise ConfigError(
-                f"Breaker.share={self.share!r} is not a share of records.", hint="Use a number above 0, up to 1."
+                f"Breaker.share={self.share!r} is not a fraction.", hint="Use a number above 0 and at most 1."
             )
         if isinstance(self.window, bool) or not isinstance(self.window, int) or self.window < 1:
             raise ConfigError(
-                f"Breaker.window={self.window!r} is not a count of records.", hint="Use a whole number from 1 on."
+                f"Breaker.window={self.window!r} is not a number of records.", hint="Use a whole number of at least 1."
             )
 
 
 class Circuit:
-    """What a breaker has seen. Once it is open it stays so: what comes back while the app stops is not written either.
+    """The state of a breaker: how the last records of the app ended.
 
-    Records finish by the thousand, so they are kept as stretches that ended alike.
+    Once open, it stays open: records that fail while the app stops are not dead-lettered either. Records finish by the
+    thousand, so successive records with the same result are stored as one run with a length.
     """
 
     def __init__(self, breaker: Breaker) -> None:
         self.breaker = breaker
         self.is_open = False
-        self._stretches: deque[tuple[bool, int]] = deque()  # dead letters or not, and how many
+        self._runs: deque[tuple[bool, int]] = deque()  # whether they are dead letters, and how many
         self._seen = 0
         self._dead = 0
 
     def finished(self, count: int) -> None:
-        """So many records are done."""
+        """This many records finished without becoming dead letters."""
         if count:
             self._add(min(count, self.breaker.window), dead=False)
 
     def lets_through(self) -> bool:
-        """Whether one more record may become a dead letter; then it counts as one."""
+        """Whether one more record may become a dead letter. If it may, it is counted as one."""
         full = self._seen == self.breaker.window
         if self.is_open or (full and self._dead / self.breaker.window >= self.breaker.share):
             self.is_open = True
@@ -61,13 +62,13 @@ class Circuit:
     def _add(self, count: int, *, dead: bool) -> None:
         self._seen += count
         self._dead += count if dead else 0
-        if self._stretches and self._stretches[-1][0] is dead:
-            count += self._stretches.pop()[1]
-        self._stretches.append((dead, count))
+        if self._runs and self._runs[-1][0] is dead:
+            count += self._runs.pop()[1]
+        self._runs.append((dead, count))
         while self._seen > self.breaker.window:
-            was_dead, length = self._stretches.popleft()
+            was_dead, length = self._runs.popleft()
             dropped = min(length, self._seen - self.breaker.window)
             self._seen -= dropped
             self._dead -= dropped if was_dead else 0
             if dropped < length:
-                self._stretches.appendleft((was_dead, length - dropped))
+                self._runs.appendleft((was_dead, length - dropped))

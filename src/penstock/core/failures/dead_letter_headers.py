@@ -1,19 +1,55 @@
-"""What dead letters say about themselves, in four ways: ours, Spring's, Karafka's, and those of Kafka's share groups.
+"""The headers of dead letters: their names and meanings (here and nowhere else), and how to read them.
 
-Headers are anybody's to write: what cannot be is left out, texts are bounded, and nothing in here is an error.
+``DeadLetterHeader`` is the table of the headers that Penstock writes, on the local engine as well as on Spark.
+``ReplayHeader`` is the table of those that ``penstock dlq replay`` adds. The table for retry topics, ``RetryHeader``,
+is in ``core/records/origin.py``. Dead letters of Spring, Karafka and Kafka's share groups are read too.
+
+Any producer can write headers. So the readers here raise no errors: they leave out impossible values and limit the
+length of every text.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
-from penstock.core.failures import dead_letter
-from penstock.core.failures.dead_letter import MAX_MESSAGE_BYTES, MAX_NAME_BYTES, MAX_TRACEBACK_BYTES, bounded
-from penstock.core.records import origin
-from penstock.core.records.origin import number
+from penstock.core.records.origin import RETRY_PREFIX, number
 from penstock.core.records.record import Header
 
-REPLAY = "penstock-replay-"
-RETURNS = f"{REPLAY}count"
+# Limits keep a dead letter from growing past the size that the broker accepts.
+MAX_MESSAGE_BYTES = 1024
+MAX_TRACEBACK_BYTES = 4096
+MAX_NAME_BYTES = 249  # Kafka's limit for a topic name
+
+DEAD_LETTER_PREFIX = "penstock-dlq-"
+REPLAY_PREFIX = "penstock-replay-"
+
+
+class DeadLetterHeader(StrEnum):
+    """What Penstock writes into a dead letter. Values are UTF-8 text; numbers are decimal digits."""
+
+    TOPIC = f"{DEAD_LETTER_PREFIX}topic"  # source topic of the record, before any retry topic
+    PARTITION = f"{DEAD_LETTER_PREFIX}partition"  # its partition in the source topic
+    OFFSET = f"{DEAD_LETTER_PREFIX}offset"  # its offset in that partition
+    TIMESTAMP = f"{DEAD_LETTER_PREFIX}timestamp"  # its timestamp, in ms since 1970; -1 if it has none
+    GROUP = f"{DEAD_LETTER_PREFIX}group"  # the consumer group whose handler failed
+    ATTEMPTS = f"{DEAD_LETTER_PREFIX}attempts"  # how many attempts were made
+    ERROR_TYPE = f"{DEAD_LETTER_PREFIX}error-type"  # class of the last error, with its module unless built in
+    ERROR_MESSAGE = f"{DEAD_LETTER_PREFIX}error-message"  # its message, at most MAX_MESSAGE_BYTES
+    TRACEBACK = f"{DEAD_LETTER_PREFIX}traceback"  # at most MAX_TRACEBACK_BYTES; absent if there is none
+    FAILED_AT = f"{DEAD_LETTER_PREFIX}failed-at"  # when it failed, in ms since 1970
+
+
+# What a dead letter keeps if it is too large for its topic: enough to find the record again.
+ESSENTIAL_HEADERS = frozenset({DeadLetterHeader.TOPIC, DeadLetterHeader.PARTITION, DeadLetterHeader.OFFSET})
+
+
+class ReplayHeader(StrEnum):
+    """What a replay writes into the copies that it sends."""
+
+    COUNT = f"{REPLAY_PREFIX}count"  # how many times the record has been replayed
+    FROM = f"{REPLAY_PREFIX}from"  # the dead letter, as TOPIC[PARTITION]@OFFSET
+    AT = f"{REPLAY_PREFIX}at"  # when, in ms since 1970
+
 
 _SPRING = "kafka_dlt-"
 _KARAFKA = "source_"
@@ -25,8 +61,11 @@ _MAX_INT32 = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
-    """Where a letter was a record, why it is here, and since when; empty or None where its headers do not say."""
+class DeadLetterInfo:
+    """What the headers of a dead letter say: its source, its error, and when it failed.
+
+    ``style`` is the software that wrote it. A field is empty or None if no header says it.
+    """
 
     style: str = ""
     topic: str = ""
@@ -42,54 +81,64 @@ class Note:
 
     @property
     def reason(self) -> str:
-        """The name of the error without its module or package, or else the message."""
+        """The name of the error without its module or package; if there is none, the message."""
         return self.error_type.rpartition(".")[2] or self.message or "unknown"
 
 
 _Headers = Mapping[str, bytes | None]
 
 
-def read_note(headers: Iterable[Header]) -> Note:
+def read_dead_letter_info(headers: Iterable[Header]) -> DeadLetterInfo:
     found = dict(headers)
-    for is_one, read in _STYLES:
-        if is_one in found:
+    for identifying_header, read in _STYLES:
+        if identifying_header in found:
             return read(found)
-    return Note()
+    return DeadLetterInfo()
 
 
-def without_notes(headers: Iterable[Header]) -> tuple[Header, ...]:
-    """The record's own headers: what a replay sends, so that notes do not pile up with each return."""
-    prefixes = (dead_letter.PREFIX, origin.PREFIX, REPLAY, _SPRING, _SHARE)
+def without_failure_headers(headers: Iterable[Header]) -> tuple[Header, ...]:
+    """The record's own headers. A replay sends only these, so that added headers do not accumulate."""
+    prefixes = (DEAD_LETTER_PREFIX, RETRY_PREFIX, REPLAY_PREFIX, _SPRING, _SHARE)
     return tuple(each for each in headers if not each[0].startswith(prefixes) and each[0] not in _KARAFKA_NAMES)
 
 
-def returns_of(headers: Iterable[Header]) -> int:
-    """How often a replay has sent it back already."""
-    return number(dict(headers).get(RETURNS), most=_MAX_INT32) or 0
+def replay_count(headers: Iterable[Header]) -> int:
+    """How many times the record has been replayed."""
+    return number(dict(headers).get(ReplayHeader.COUNT), most=_MAX_INT32) or 0
 
 
-def _ours(found: _Headers) -> Note:
-    prefix = dead_letter.PREFIX
-    return Note(
+def bounded(text: str, limit: int) -> str:
+    """The text in at most ``limit`` bytes of UTF-8; if it is longer, it is cut between characters and ends with "…"."""
+    if len(text) <= limit and text.isascii():
+        return text  # the usual case, and this runs for every failure
+    encoded = text.encode(errors="replace")
+    if len(encoded) <= limit:
+        return encoded.decode()
+    mark = "…"
+    return encoded[: limit - len(mark.encode())].decode(errors="ignore") + mark
+
+
+def _penstock(found: _Headers) -> DeadLetterInfo:
+    return DeadLetterInfo(
         "penstock",
-        _name(found, f"{prefix}topic"),
-        number(found.get(f"{prefix}partition"), most=_MAX_INT32),
-        number(found.get(f"{prefix}offset")),
-        number(found.get(f"{prefix}timestamp")),
-        _name(found, f"{prefix}group"),
-        number(found.get(f"{prefix}attempts"), most=_MAX_INT32),
-        _name(found, f"{prefix}error-type"),
-        _text(found, f"{prefix}error-message"),
-        number(found.get(f"{prefix}failed-at")),
-        _text(found, f"{prefix}traceback", MAX_TRACEBACK_BYTES),
+        _name(found, DeadLetterHeader.TOPIC),
+        number(found.get(DeadLetterHeader.PARTITION), most=_MAX_INT32),
+        number(found.get(DeadLetterHeader.OFFSET)),
+        number(found.get(DeadLetterHeader.TIMESTAMP)),
+        _name(found, DeadLetterHeader.GROUP),
+        number(found.get(DeadLetterHeader.ATTEMPTS), most=_MAX_INT32),
+        _name(found, DeadLetterHeader.ERROR_TYPE),
+        _text(found, DeadLetterHeader.ERROR_MESSAGE),
+        number(found.get(DeadLetterHeader.FAILED_AT)),
+        _text(found, DeadLetterHeader.TRACEBACK, MAX_TRACEBACK_BYTES),
     )
 
 
-def _spring(found: _Headers) -> Note:
+def _spring(found: _Headers) -> DeadLetterInfo:
     original, exception = f"{_SPRING}original-", f"{_SPRING}exception-"
-    # The cause is what the handler raised; around it is only the container's own error.
+    # The cause is the exception of the handler; Spring's listener container wraps it in an exception of its own.
     raised = _name(found, f"{exception}cause-fqcn") or _name(found, f"{exception}fqcn")
-    return Note(
+    return DeadLetterInfo(
         "spring",
         _name(found, f"{original}topic"),
         _big_endian(found.get(f"{original}partition"), 4),
@@ -103,8 +152,8 @@ def _spring(found: _Headers) -> Note:
     )
 
 
-def _karafka(found: _Headers) -> Note:
-    return Note(
+def _karafka(found: _Headers) -> DeadLetterInfo:
+    return DeadLetterInfo(
         "karafka",
         _name(found, f"{_KARAFKA}topic"),
         number(found.get(f"{_KARAFKA}partition"), most=_MAX_INT32),
@@ -115,24 +164,25 @@ def _karafka(found: _Headers) -> Note:
     )
 
 
-def _share(found: _Headers) -> Note:
-    return Note(
+def _share_group(found: _Headers) -> DeadLetterInfo:
+    return DeadLetterInfo(
         "share",
         _name(found, f"{_SHARE}topic"),
-        _either(found.get(f"{_SHARE}partition"), 4),
-        _either(found.get(f"{_SHARE}offset"), 8),
+        _digits_or_big_endian(found.get(f"{_SHARE}partition"), 4),
+        _digits_or_big_endian(found.get(f"{_SHARE}offset"), 8),
         None,
         _name(found, f"{_SHARE}group"),
-        _either(found.get(f"{_SHARE}delivery.count"), 2),
+        _digits_or_big_endian(found.get(f"{_SHARE}delivery.count"), 2),
         "",
         _text(found, f"{_SHARE}message"),
     )
 
 
-_STYLES: tuple[tuple[str, Callable[[_Headers], Note]], ...] = (
-    (f"{dead_letter.PREFIX}topic", _ours),
+# A header that identifies the style, and its reader.
+_STYLES: tuple[tuple[str, Callable[[_Headers], DeadLetterInfo]], ...] = (
+    (DeadLetterHeader.TOPIC, _penstock),
     (f"{_SPRING}original-topic", _spring),
-    (f"{_SHARE}topic", _share),
+    (f"{_SHARE}topic", _share_group),
     (f"{_KARAFKA}topic", _karafka),
 )
 
@@ -152,6 +202,6 @@ def _big_endian(value: bytes | None, size: int) -> int | None:
     return read if read >= 0 else None
 
 
-def _either(value: bytes | None, size: int) -> int | None:
+def _digits_or_big_endian(value: bytes | None, size: int) -> int | None:
     read = number(value)
     return _big_endian(value, size) if read is None else read

@@ -1,7 +1,7 @@
-"""What an attempt at a record can lead to.
+"""The outcome of one attempt at a record, and what follows from it.
 
-A handler returns, or raises ``Skip``, ``Reject`` or anything else. An attempt turns that into an ``Outcome``, and
-``decide`` turns a failed one into what happens next. Both engines call these, so they cannot disagree.
+A handler returns, or it raises ``Skip``, ``Reject`` or any other exception. The attempt turns that into an ``Outcome``,
+and ``decide`` says what happens after a failed one. Both engines use these functions, so they always agree.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,26 +12,26 @@ from penstock.core.records.record import Header
 from penstock.core.settings import redacted
 from penstock.errors import HandlerBug
 
-# Only ever longer: asked sooner, what is away is still away.
-_AWAY_JITTER = 0.2
+# Jitter only lengthens this wait: before the wait is over, the dependency is still unavailable.
+_UNAVAILABLE_JITTER = 0.2
 
 
 class Skip(Exception):  # noqa: N818 - an outcome that a handler chooses, not an error
-    """Raise it in a handler: this record is done and has no output."""
+    """Raise it in a handler: the record is finished and has no output."""
 
 
 class Reject(Exception):  # noqa: N818 - an outcome that a handler chooses, not an error
-    """Raise it in a handler: this record can never succeed; dead-letter it at once, without retries."""
+    """Raise it in a handler: the record can never succeed, so it is dead-lettered at once, without retries."""
 
 
 class Undecodable(Exception):  # noqa: N818 - an outcome of decoding, always turned into a dead letter
-    """The record's bytes are not what the handler's type hint asks for; another attempt cannot help."""
+    """The record's bytes do not match the handler's type hint; another attempt cannot help."""
 
 
-class DependencyUnavailable(Exception):  # noqa: N818 - what holds up an attempt, not something that is wrong with it
-    """Something that every attempt needs, such as a schema registry, cannot be reached; no record is to blame for it.
+class DependencyUnavailable(Exception):  # noqa: N818 - the reason why an attempt waits, not an error of the record
+    """A service that every attempt needs, such as a schema registry, cannot be reached. The record is not the cause.
 
-    ``seconds`` is how long it is useless to ask again.
+    ``seconds`` is how long to wait before the next attempt.
     """
 
     def __init__(self, problem: str, seconds: float) -> None:
@@ -39,20 +39,21 @@ class DependencyUnavailable(Exception):  # noqa: N818 - what holds up an attempt
         self.seconds = seconds
 
 
-class WorkerDied(Exception):  # noqa: N818 - what became of a process, not something that it raised
-    """The process that attempted the record died, and maybe because of it."""
+class WorkerDied(Exception):  # noqa: N818 - the end of a process, not an error that it raised
+    """The worker process that attempted the record died, possibly because of the record."""
 
 
 _FINAL = (Reject, Undecodable)
-# Errors of these modules go by their own names.
-_UNNAMED = ("builtins", __name__, HandlerBug.__module__)
+# Errors of these modules are shown without the name of their module.
+_MODULES_NOT_SHOWN = ("builtins", __name__, HandlerBug.__module__)
 
 
 @dataclass(slots=True)
 class ProducerRecord:
-    """A record on its way to Kafka: an output, a dead letter, or one that waits in a retry topic.
+    """A record that Penstock writes to Kafka: an output, a dead letter, or a record for a retry topic.
 
-    Like a Record, it is not frozen only because one is built for nearly every record that flows; so is ``Done``.
+    It is not frozen, for speed: one is built for nearly every record, and frozen dataclasses are slower to build. The
+    same holds for ``Done``.
     """
 
     topic: str
@@ -77,21 +78,21 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The attempt failed; ``final`` where no other attempt can help or is wanted.
+    """The attempt failed. ``final`` means that no further attempt is made.
 
-    The error itself stays where it was raised: this travels between processes. So the Retry of its type is chosen there
-    too, and comes along.
+    Instances travel between processes and exceptions do not, so this carries the error's name and message, and the
+    ``retry`` that the process which raised the error has chosen by the error's type.
 
-    ``headers`` are for what becomes of the record, in place of its own of the same names.
+    ``headers`` are added to the dead letter or retry record and replace the record's headers of the same names.
 
-    ``halts`` is set where the app has to stop at this record, because no other record would fare better: a bug of the
-    handler, or its own wish. It is ``final`` then.
+    ``halts`` means that the app must stop at this record, because other records would fail in the same way: the handler
+    has a bug, or it raised KeyboardInterrupt. ``final`` is then True.
 
-    ``traceback`` is rendered where the error was raised, and bounded there; empty where it would only repeat the
+    ``traceback`` is rendered and shortened in the process that raised the error; empty if it would only repeat the
     message.
 
-    ``wait`` is given where the attempt could not be made, because something that it needs is away. It does not count as
-    an attempt then: the record is tried again after so many seconds, as often as it takes.
+    ``wait`` is set if the attempt could not be made because a dependency is unavailable. This does not count as an
+    attempt: the record is tried again after ``wait`` seconds, without a limit.
     """
 
     error_type: str
@@ -106,12 +107,12 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The handler returned, and the record is finished once it is acknowledged with ``record.ack()``."""
+    """The handler returned, and the record is finished once the user calls ``record.ack()``."""
 
 
 Outcome = Done | Skipped | Failed | Held
 
-# Outcomes without details are one object each: one is made for nearly every record that flows.
+# Shared instances: nearly every record has one of these outcomes.
 DONE = Done()
 HELD = Held()
 
@@ -119,7 +120,7 @@ HELD = Held()
 def failed(
     error: BaseException, policy: RetryPolicy = DEFAULT_RETRY, *, message: str | None = None, traceback: str = ""
 ) -> Failed:
-    """What an error means for its record; ``message`` where there is more to say than the error's own."""
+    """The outcome for a record whose attempt raised ``error``; ``message`` overrides the error's own message."""
     kind = type(error)
     retry = retry_for(policy, kind)
     wait = error.seconds if isinstance(error, DependencyUnavailable) else None
@@ -142,13 +143,13 @@ def _halts(error: BaseException, policy: RetryPolicy) -> bool:
 
 
 def error_name(kind: type[BaseException]) -> str:
-    """The name by which an error is known in dead letters and reports."""
+    """The name of an error in dead letters and reports."""
     module = kind.__module__
-    return kind.__name__ if module in _UNNAMED else f"{module}.{kind.__qualname__}"
+    return kind.__name__ if module in _MODULES_NOT_SHOWN else f"{module}.{kind.__qualname__}"
 
 
 def error_message(error: BaseException) -> str:
-    # A user's exception may itself fail to print, and that must not cost the record its dead letter.
+    # A user's exception may raise in __str__. The record still needs its dead letter.
     try:
         return redacted(str(error))
     except Exception as unprintable:  # noqa: BLE001
@@ -157,26 +158,26 @@ def error_message(error: BaseException) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TryAgain:
-    """Hold the record's lane for ``delay`` seconds, then attempt it again."""
+    """Block the record's lane for ``delay`` seconds, then attempt the record again."""
 
     delay: float
 
 
 @dataclass(frozen=True, slots=True)
 class Postpone:
-    """Write it to the retry topic of this many seconds; once the broker has it, the record holds nothing up here."""
+    """Write the record to the retry topic of ``delay`` seconds; once the broker has it, its lane continues."""
 
     delay: float
 
 
 @dataclass(frozen=True, slots=True)
 class ToDeadLetter:
-    """Write it to the dead-letter topic; once the broker has it, the record is finished."""
+    """Write the record to the dead-letter topic; once the broker has it, the record is finished."""
 
 
 @dataclass(frozen=True, slots=True)
 class Halt:
-    """Stop the app loudly and commit nothing past this record: it has nowhere to go, or the handler itself is wrong."""
+    """Stop the app with an error and commit nothing past this record: there is no dead-letter topic, or ``halts``."""
 
 
 def decide(
@@ -189,15 +190,16 @@ def decide(
 ) -> TryAgain | Postpone | ToDeadLetter | Halt:
     """What follows from a failed ``attempt`` (the first is 1).
 
-    ``retry_topics`` are the seconds of each, ascending. A wait that reaches the shortest is spent in the longest that
-    is not above it. Its jitter plays no part in that, or it would decide whether a lane is held.
+    ``retry_topics`` are the waits of the retry topics in seconds, ascending. A record goes to the retry topic with the
+    longest wait that is not above the wait of its Retry; if there is none, it blocks its lane. This compares the wait
+    without jitter: otherwise chance would decide whether the lane is blocked.
 
-    Where something is away, every record would go the same way; so none goes anywhere, and each holds its lane.
+    If a dependency is unavailable, every record would fail. So no record leaves its topic, and each blocks its lane.
     """
     if failure.halts:
         return Halt()
     if failure.wait is not None:
-        return TryAgain(failure.wait * (1 + _AWAY_JITTER * random()))
+        return TryAgain(failure.wait * (1 + _UNAVAILABLE_JITTER * random()))
     wait = None if failure.final else failure.retry.wait_after(attempt)
     if wait is None:
         return ToDeadLetter() if has_dead_letter else Halt()

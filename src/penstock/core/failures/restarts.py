@@ -1,4 +1,4 @@
-"""When what failed as a whole is started again: waits that grow while nothing gets better."""
+"""When a failed engine or query restarts: the waits grow while it makes no progress."""
 
 from penstock.core.failures.retry import Retry
 
@@ -6,7 +6,7 @@ DEFAULT_RESTART = Retry(attempts=10, first="1s", factor=2, limit="1m")
 
 
 class Restarts:
-    """Counts failures in a row; what has got something done since the last one starts with the first wait again."""
+    """Counts failures in a row. Progress between two failures resets the count, so the next wait is the shortest."""
 
     def __init__(self, retry: Retry) -> None:
         self._retry = retry
@@ -16,9 +16,9 @@ class Restarts:
         self.failures = 0
 
     def failed(self, random: float) -> float | None:
-        """Seconds to wait before the next start, or None where this failure was the last to be borne.
+        """Seconds to wait before the restart, or None if there have been too many failures in a row.
 
-        ``random``, a number from 0 up to 1, places the wait in its jitter.
+        ``random``, a number from 0 to 1, selects the jitter.
         """
         self.failures += 1
         wait = self._retry.wait_after(self.failures)

@@ -1,26 +1,27 @@
-"""Retry topics: where records wait for their next attempt when that is further off than memory should hold."""
+"""Retry topics: records wait there for their next attempt if the wait is too long to hold them in memory."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from penstock.core.failures.dead_letter import MAX_MESSAGE_BYTES, MAX_NAME_BYTES, bounded, kept_headers
+from penstock.core.failures.dead_letter import kept_headers
+from penstock.core.failures.dead_letter_headers import MAX_MESSAGE_BYTES, MAX_NAME_BYTES, bounded
 from penstock.core.failures.outcome import Failed, ProducerRecord
-from penstock.core.records.origin import INFIX, PREFIX, number
+from penstock.core.records.origin import RETRY_INFIX, RETRY_PREFIX, RetryHeader, number
 from penstock.core.records.record import Header, Record
 from penstock.core.settings import redacted
 from penstock.core.text.durations import Duration, seconds
 from penstock.errors import ConfigError
 
-# No Retry is that patient; more can only be damage.
+# No Retry allows this many attempts: a larger number in a header is damaged.
 _MAX_ATTEMPT = 1_000_000
 
-# How far the clocks of the members of a group may be apart.
+# By how much the clocks of two members of a group may differ.
 _CLOCK_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class RetryTopic:
-    """Every record of it waits equally long, so they fall due in the order in which they were written."""
+    """All records of one retry topic wait for the same time, so they are due in the order of their offsets."""
 
     name: str
     source: str
@@ -29,14 +30,14 @@ class RetryTopic:
 
 def retry_topics(sources: Sequence[str], durations: Sequence[str]) -> tuple[RetryTopic, ...]:
     return tuple(
-        RetryTopic(f"{source}{INFIX}{duration}", source, seconds(duration, name="retry_topics"))
+        RetryTopic(f"{source}{RETRY_INFIX}{duration}", source, seconds(duration, name="retry_topics"))
         for source in sources
         for duration in durations
     )
 
 
 def checked_durations(durations: Sequence[Duration]) -> tuple[str, ...]:
-    """Durations as they stand in the names of topics: ascending, and each above zero."""
+    """The durations as they appear in the names of the topics; each must be above zero, and they must ascend."""
     if isinstance(durations, str) or not isinstance(durations, Sequence):
         raise ConfigError(
             f"retry_topics={durations!r} is not a list of durations.", hint='Write it as a list: ["1m", "10m"].'
@@ -44,7 +45,7 @@ def checked_durations(durations: Sequence[Duration]) -> tuple[str, ...]:
     waits = [seconds(duration, name="retry_topics") for duration in durations]
     if any(wait <= 0 for wait in waits) or waits != sorted(set(waits)):
         raise ConfigError(
-            f"retry_topics={list(durations)!r} does not ascend.",
+            f"retry_topics={list(durations)!r} is not a list of ascending durations above 0.",
             hint='List each duration once, the shortest first: ["1m", "10m"].',
         )
     return tuple(map(_label, durations))
@@ -59,32 +60,33 @@ def _label(duration: Duration) -> str:
 def retry_record(
     record: Record, failure: Failed, *, topic: str, group: str, attempt: int, due: float
 ) -> ProducerRecord:
-    """The record, untouched, with headers that say where it was first, and when and as which attempt it comes back.
+    """The record for a retry topic: key, value and headers unchanged, plus the headers of ``RetryHeader``.
 
-    ``due`` is in seconds since 1970. Headers of an earlier wait are replaced, so they do not pile up.
+    ``attempt`` is the number of the next attempt, and ``due`` its time in seconds since 1970. The headers replace those
+    of an earlier wait.
     """
-    origin = record.origin
-    notes = {
-        "topic": origin.topic,
-        "partition": str(origin.partition),
-        "offset": str(origin.offset),
-        "timestamp": str(origin.timestamp_ms),
-        "group": bounded(group, MAX_NAME_BYTES),
-        "attempt": str(attempt),
-        "due": str(round(due * 1000)),
-        "error-type": bounded(failure.error_type, MAX_NAME_BYTES),
-        "error-message": bounded(redacted(failure.message), MAX_MESSAGE_BYTES),
+    source = record.origin
+    values = {
+        RetryHeader.TOPIC: source.topic,
+        RetryHeader.PARTITION: str(source.partition),
+        RetryHeader.OFFSET: str(source.offset),
+        RetryHeader.TIMESTAMP: str(source.timestamp_ms),
+        RetryHeader.GROUP: bounded(group, MAX_NAME_BYTES),
+        RetryHeader.ATTEMPT: str(attempt),
+        RetryHeader.DUE: str(round(due * 1000)),
+        RetryHeader.ERROR_TYPE: bounded(failure.error_type, MAX_NAME_BYTES),
+        RetryHeader.ERROR_MESSAGE: bounded(redacted(failure.message), MAX_MESSAGE_BYTES),
     }
-    kept = kept_headers(record, failure, without=(PREFIX,))
-    added: tuple[Header, ...] = tuple((PREFIX + name, value.encode()) for name, value in notes.items())
+    kept = kept_headers(record, failure, without=(RETRY_PREFIX,))
+    added: tuple[Header, ...] = tuple((name.value, value.encode()) for name, value in values.items())
     return ProducerRecord(topic, record.key, record.value, kept + added)
 
 
 @dataclass(frozen=True, slots=True)
-class Return:
-    """What the headers of a record in a retry topic say: how often it failed, and how many seconds it has to wait yet.
+class RetryInfo:
+    """What the headers of a record in a retry topic say: how many attempts failed, and how many seconds it must wait.
 
-    ``ours`` is False for a record of another group, whose affair it is. ``problem`` says what is wrong with them.
+    ``ours`` is False if the record belongs to another group. ``problem`` says which headers are damaged.
     """
 
     failures: int
@@ -93,23 +95,24 @@ class Return:
     problem: str = ""
 
 
-def read_return(headers: Sequence[Header], *, group: str, longest: float, now: float) -> Return:
-    """``longest`` is how long any record of this topic waits, ``now`` is in seconds since 1970.
+def read_retry_info(headers: Sequence[Header], *, group: str, longest: float, now: float) -> RetryInfo:
+    """Read the headers of a record in a retry topic.
 
-    Anybody may write to a topic, so nothing in here is believed that cannot be: what is damaged is due now, or at its
-    first attempt.
+    ``longest`` is the wait of this topic in seconds, ``now`` is in seconds since 1970. Any producer can write to the
+    topic, so impossible values are not used: without a valid due time the record is due now, and without a valid number
+    the next attempt is the first.
     """
     found = dict(headers)
-    theirs = found.get(f"{PREFIX}group")
-    if theirs is not None and theirs != bounded(group, MAX_NAME_BYTES).encode():
-        return Return(0, 0.0, ours=False)
+    owner = found.get(RetryHeader.GROUP)
+    if owner is not None and owner != bounded(group, MAX_NAME_BYTES).encode():
+        return RetryInfo(0, 0.0, ours=False)
     problems = []
-    attempt = number(found.get(f"{PREFIX}attempt"), most=_MAX_ATTEMPT)
+    attempt = number(found.get(RetryHeader.ATTEMPT), most=_MAX_ATTEMPT)
     if not attempt:
-        problems.append(f"{PREFIX}attempt is not the number of an attempt, so this is taken for the first")
-    due = number(found.get(f"{PREFIX}due"))
+        problems.append(f"{RetryHeader.ATTEMPT} is not the number of an attempt, so the next one counts as the first")
+    due = number(found.get(RetryHeader.DUE))
     wait = 0.0 if due is None else max(0.0, due / 1000 - now)
     if due is None or wait > longest + _CLOCK_SECONDS:
-        problems.append(f"{PREFIX}due is not a time that this topic can have, so the record is taken for due")
+        problems.append(f"{RetryHeader.DUE} is not a possible time for this topic, so the record is due now")
         wait = 0.0
-    return Return((attempt or 1) - 1, wait, problem="; ".join(problems))
+    return RetryInfo((attempt or 1) - 1, wait, problem="; ".join(problems))

@@ -1,8 +1,8 @@
-"""What an expression means, by a walk through its syntax tree: plain values in, a plain value out, and nothing else.
+"""Evaluates an expression by walking its syntax tree. Input and output are plain values: those of JSON, and bytes.
 
-Every step is counted, and what takes longer for larger values costs more of them, so that no expression keeps a process
-busy for more than a moment; Python answers no signal within one long operation. Values are those of JSON, and bytes.
-Nothing of Python's own machinery is called with a user's text: no ``eval``, no ``getattr``, no formatting.
+Every step is counted, and operations on larger values cost more steps, so no expression keeps a process busy for long;
+this matters because Python handles no signal during a single long operation. The user's text never reaches ``eval``,
+``getattr`` or string formatting.
 """
 
 import ast
@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Mapping
 from types import GeneratorType, MappingProxyType
 from typing import Any
 
-# For one record. A step is a node of the tree, an item of a list that is gone through, or so many characters.
+# The limit for one record. A step is a node of the tree, an item of an iterated list, or _CHARACTERS_A_STEP characters.
 MAX_STEPS = 100_000
 _CHARACTERS_A_STEP = 100
-# Of a text, or of a list that is made.
+# The limit for the length of a text or of a list.
 MAX_SIZE = 10_000_000
-# A whole number; floats overflow by themselves. Large enough for what any float becomes as a whole number.
+# The limit for an integer, large enough for every float as an integer. Floats have a limit of their own.
 MAX_BITS = 4_096
 
 _NUMBERS = (bool, int, float)
@@ -63,11 +63,11 @@ METHODS = tuple(dict.fromkeys([*_OF_TEXT, *_OF_BYTES, *_OF_DICT]))
 
 
 class TooMuchError(Exception):
-    """The expression would take too long for this record, or make something too large."""
+    """The expression takes too many steps for this record, or produces a value that is too large."""
 
 
 class Evaluation:
-    """Of one expression for one record."""
+    """The evaluation of one expression for one record; ``values`` are its variables."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._names = dict(values)
@@ -97,7 +97,7 @@ class Evaluation:
         if isinstance(node.op, ast.Add) and type(left) is type(right) and type(left) in (*_TEXTS, list):
             self.spend_size(len(left) + len(right))
             return left + right
-        # Texts are neither repeated nor formatted: both would make large ones out of nothing.
+        # Texts cannot be repeated (*) or formatted (%): a short expression could produce a huge text.
         return _bounded(BINARY[type(node.op)](_number(left), _number(right)))
 
     def compare(self, node: ast.Compare) -> bool:
@@ -134,7 +134,7 @@ class Evaluation:
         before = dict(self._names)
         items = self.items(self._lazily(node.args[0])) if len(node.args) == 1 else iter([*map(self.of, node.args)])
         result = _bounded(_OF_ITEMS[name](self, items, **keywords))
-        self._names = before  # which a comprehension has changed that was not gone through to its end
+        self._names = before  # a comprehension that did not run to its end has left its variables behind
         return result
 
     def _method(self, of: Any, name: str, arguments: list[Any]) -> Any:
@@ -168,11 +168,11 @@ class Evaluation:
         return {_scalar(self.of(node.key)): self.of(node.value) for _ in self._rounds(node.generators)}
 
     def _lazily(self, node: ast.expr) -> Any:
-        """One by one, as `any` stops at the first that is true."""
+        """A generator stays lazy, because `any` stops at the first true item."""
         return self.made(node) if isinstance(node, ast.GeneratorExp) else self.of(node)
 
     def _rounds(self, generators: list[ast.comprehension]) -> Iterator[None]:
-        """Once for each combination that passes, with the names of the comprehension set."""
+        """Yields once for each combination that passes the conditions, with the comprehension's variables set."""
         first, *others = generators
         before = dict(self._names)
         for item in self.items(self.of(first.iter)):
@@ -196,7 +196,7 @@ class Evaluation:
             yield each
 
     def equal(self, left: Any, right: Any) -> bool:
-        """Item by item, each of them counted: lists made here may hold one another many times over."""
+        """Compares item by item and counts each: a list may contain the same list many times."""
         self.spend(1)
         if isinstance(left, _LISTS) and isinstance(right, _LISTS):
             return len(left) == len(right) and all(map(self.equal, left, right))
@@ -222,7 +222,7 @@ class Evaluation:
         return bool(how(_scalar(left), _scalar(right)))
 
     def sortable(self, items: Iterator[Any]) -> list[Any]:
-        """Sorting takes more steps than there are items, by a factor that stays small for any list that fits."""
+        """The items as a list for sorting, which costs 4 steps per item: about enough for any list within the limit."""
         found = [_scalar(each) for each in items]
         self.spend(4 * len(found))
         for each in found:

@@ -1,9 +1,9 @@
 """Filters that an operator writes in a small part of Python, such as ``value["amount"] > 100 and key.startswith("a")``.
 
-The text is parsed by Python and never run by it. ``checked`` goes through the syntax tree and refuses whatever is not
-on its list, before any record is read; ``evaluation.py`` then walks the tree, with bounds on steps and sizes.
-There is no attribute but a few methods of texts, bytes and dicts, no power or shift, no formatting, and no way to
-define a function. So an expression that somebody else wrote can be tried without a thought.
+Python only parses the text and never runs it. Before any record is read, ``checked`` walks the syntax tree and rejects
+every element that is not explicitly allowed; ``evaluation.py`` then evaluates the tree, with limits on steps and sizes.
+The only attributes are a few methods of text, bytes and dicts. There are no powers or shifts, no formatting, and no way
+to define a function. So it is safe to run an expression that someone else wrote.
 """
 
 import ast
@@ -15,7 +15,7 @@ from penstock.errors import ConfigError
 
 NAMES = ("key", "value", "headers", "topic", "partition", "offset", "timestamp", "reason", "message", "source", "group")
 
-# A filter is a line on a terminal. Python's parser needs more memory, and more stack, than its text is long.
+# A filter is one line on a terminal. The limits protect Python's parser, which needs much memory and stack.
 MAX_LENGTH = 2_000
 MAX_NODES = 400
 MAX_DEPTH = 40
@@ -27,7 +27,7 @@ _PLAIN = (
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 _OPERATORS: tuple[type[ast.AST], ...] = (*BINARY, *UNARY, *COMPARISONS)
 _CONSTANTS = (str, bytes, bool, int, float, type(None))
-# What people write out of habit, by the words that they know it by.
+# Python syntax that people may try, under the names that they know.
 _WORDS: dict[type[ast.AST], str] = {
     ast.Lambda: "lambda",
     ast.NamedExpr: ":=",
@@ -47,7 +47,7 @@ _WORDS: dict[type[ast.AST], str] = {
 
 
 class Expression:
-    """Checked once; what goes wrong for a record is no match, and is counted with an example."""
+    """A filter, checked once. If it fails for a record, the record does not match; ``misses`` counts such records."""
 
     def __init__(self, text: str, *, option: str = "--where") -> None:
         self.misses = 0
@@ -64,7 +64,7 @@ class Expression:
 
 
 def checked(text: str, *, option: str) -> ast.expr:
-    """The tree of an expression that has nothing in it but what can be evaluated."""
+    """The syntax tree of an expression that contains only what ``Evaluation`` supports; otherwise ConfigError."""
     if len(text) > MAX_LENGTH:
         raise ConfigError(f"{option} has {len(text):,} characters.", hint=f"Write at most {MAX_LENGTH:,}.")
     try:
@@ -84,7 +84,7 @@ class _Check:
         self._nodes = 0
 
     def look_at(self, node: ast.AST, names: frozenset[str], *, depth: int) -> None:
-        """``names`` are those that have a value at this place."""
+        """Check a node and its children; ``names`` are the variables that have a value there."""
         self._nodes += 1
         if self._nodes > MAX_NODES or depth > MAX_DEPTH:
             raise ConfigError(f"{self._option} is too long or too deeply nested.", hint="Write a shorter expression.")

@@ -1,4 +1,4 @@
-"""How far a group is: finished offsets, commit points, offset maps, leases, lag and resets.
+"""The progress of a group: finished offsets, commit points, offset maps, leases, lag and resets.
 
-Also the formats in which Kafka and its tools store the same facts.
+Also the formats in which Kafka and its tools store progress.
 """

@@ -1,7 +1,9 @@
-"""Kafka's own log of commits, ``__consumer_offsets``: which partition of it a group is in, and what its records say.
+"""Kafka's topic of commits, ``__consumer_offsets``: which of its partitions holds a group, and what its records mean.
 
-Its records are read for what they tell of the past: when a group committed what. They are the broker's, so a form
-that is not known here is passed over, never an error.
+Penstock reads these records to learn when a group committed which offset. The broker writes them and may use formats
+that this module does not know; it ignores such records and raises no error.
+
+No other module computes the partition of a group.
 """
 
 import struct
@@ -32,20 +34,20 @@ class CommitValue:
 
 
 def group_hash(group: str) -> int:
-    """The number by which Kafka places a group: the absolute value of Java's signed hash code of its name."""
+    """The hash by which Kafka places a group: the absolute value of Java's signed hash code of the group's name."""
     code = text_hash(group)
-    if code == _SIGN:  # the lowest number of all has no opposite: Kafka's ``Utils.abs`` answers 0
+    if code == _SIGN:  # The lowest signed number has no positive counterpart. Kafka's ``Utils.abs`` returns 0 for it.
         return 0
     return code if code < _SIGN else (1 << 32) - code
 
 
 def partition_of(group: str, partitions: int) -> int:
-    """Which partition of the log keeps the group."""
+    """The partition of ``__consumer_offsets`` that holds the group; ``partitions`` is how many the topic has."""
     return group_hash(group) % partitions
 
 
 def read_key(key: bytes) -> CommitKey | None:
-    """None for records that are not about offsets."""
+    """Parse the key of a record in ``__consumer_offsets``; None if the record is not an offset commit."""
     try:
         (version,) = struct.unpack_from(">h", key)
         if version not in _OFFSET_KEYS:
@@ -59,6 +61,7 @@ def read_key(key: bytes) -> CommitKey | None:
 
 
 def read_value(value: bytes) -> CommitValue | None:
+    """Parse the value of an offset commit; None if its version is unknown or its bytes are damaged."""
     try:
         version, offset = struct.unpack_from(">hq", value)
         if not 0 <= version <= _NEWEST_VALUE:
@@ -67,7 +70,7 @@ def read_value(value: bytes) -> CommitValue | None:
         metadata = _compact_text(value, at) if version >= _VALUE_COMPACT else _text(value, at)[0]
     except (struct.error, ValueError, IndexError):
         return None
-    # The C client counts the zero that ends its texts as a part of them.
+    # librdkafka sends the zero byte that ends a C string as part of the metadata.
     return CommitValue(offset, metadata.removesuffix("\0"))
 
 
@@ -75,7 +78,7 @@ def _text(data: bytes, at: int) -> tuple[str, int]:
     (length,) = struct.unpack_from(">h", data, at)
     end = at + 2 + length
     if length < 0 or end > len(data):
-        raise ValueError("cut short")
+        raise ValueError("truncated")
     return data[at + 2 : end].decode(), end
 
 
@@ -86,8 +89,8 @@ def _compact_text(data: bytes, at: int) -> str:
         at += 1
         length |= (byte & 0x7F) << shift
         shift += 7
-        if byte < 0x80 or shift > 28:  # noqa: PLR2004 - the last byte of a number has its high bit clear
+        if byte < 0x80 or shift > 28:  # noqa: PLR2004 - the last byte of a varint has its high bit clear
             break
     if length < 1 or at + length - 1 > len(data):
-        raise ValueError("cut short")
+        raise ValueError("truncated")
     return data[at : at + length - 1].decode()

@@ -1,8 +1,8 @@
-"""What a member subscribes to and where it runs, from the bytes in which groups keep that.
+"""Parses the subscription and rack of a group's members from the bytes that Kafka stores.
 
-Members of the classic protocol tell it to their leader, in a form that all clients share. Members of the new one tell
-it to the broker, which writes it into the log of commits. What is not of a known form is told as nothing, never as an
-error: it is the clients' and the broker's.
+In the classic protocol, members send their subscription to the group's leader, in a format that all clients share. In
+the new protocol (KIP-848), members send it to the broker, which writes it to ``__consumer_offsets``. Clients and
+brokers may use formats that this module does not know; its functions then return None and raise no error.
 """
 
 import struct
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 OPEN_MARK = b"\x00penstock"
-"""Ends the user data of members that Penstock itself joins to the group; assignors read user data from the front."""
+"""The last bytes of a self-managed member's user data. Assignors read user data from the front and do not see them."""
 
 _WITH_OWNED = 1
 _WITH_GENERATION = 2
@@ -32,10 +32,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """``pattern`` is what a member of the new protocol asks for besides its topics; the broker says what matches it.
+    """What a member subscribes to, and its rack.
 
-    ``is_open`` is true of members that Penstock itself joins to the group: if one of them leads, Penstock's assignors
-    decide.
+    ``pattern`` is the regular expression of a member of the new protocol; the broker resolves it to topics.
+    ``is_open`` is True for self-managed members. If one of them leads the group, a Penstock assignor divides the
+    partitions.
     """
 
     topics: tuple[str, ...]
@@ -66,12 +67,12 @@ Key = MemberKey | PatternKey | GroupKey
 
 
 def read_subscription(data: bytes) -> Subscription | None:
-    """Of a member of the classic protocol, as it joined; versions to come have more at the end."""
+    """Parse the subscription in a JoinGroup request of the classic protocol; newer versions only append fields."""
     return _read(data, _subscription)
 
 
 def read_key(data: bytes) -> Key | None:
-    """What a record of the log of commits is about, if it is about a group, or about a subscription to one."""
+    """Parse a key in ``__consumer_offsets`` that describes a group, a member or a pattern; None for other keys."""
     try:
         return _key(_Data(data))
     except _UNREADABLE:
@@ -79,16 +80,17 @@ def read_key(data: bytes) -> Key | None:
 
 
 def read_member(data: bytes) -> Subscription | None:
+    """Parse the value that the broker stores for a member of the new protocol."""
     return _read(data, _member)
 
 
 def read_matches(data: bytes) -> tuple[str, ...] | None:
-    """The topics that the broker has found for a pattern."""
+    """The topics to which the broker has resolved a pattern."""
     return _read(data, _matches)
 
 
 def read_epoch(data: bytes, *, classic: bool) -> int | None:
-    """How often a group has changed: its epoch, or in the classic protocol its generation."""
+    """The epoch of a group, or its generation in the classic protocol."""
     return _read(data, _generation if classic else _epoch)
 
 
@@ -106,7 +108,7 @@ def _subscription(data: "_Data") -> Subscription:
     version = data.int16()
     topics = tuple(data.text() for _ in range(data.int32()))
     if not all(topics):
-        raise ValueError("a topic without a name")
+        raise ValueError("a topic name is empty")
     user_data = data.raw(max(0, data.int32()))
     if version >= _WITH_OWNED:
         for _ in range(data.int32()):
@@ -148,7 +150,7 @@ def _read(data: bytes, form: "Callable[[_Data], T | None]") -> T | None:
 
 
 class _Data:
-    """Bytes that are read from front to back; whoever asks for more than there is gets an error."""
+    """Reads bytes from front to back; reading past the end raises ValueError."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -161,7 +163,7 @@ class _Data:
         return int.from_bytes(self._take(4), signed=True)
 
     def text(self) -> str:
-        """Empty where there is none."""
+        """A string; empty if it is null."""
         return self._take(max(0, self.int16())).decode()
 
     def compact_text(self) -> str:
@@ -188,7 +190,7 @@ class _Data:
     def _take(self, length: int) -> bytes:
         end = self._at + length
         if length < 0 or end > len(self._data):
-            raise ValueError("cut short")
+            raise ValueError("truncated")
         taken = self._data[self._at : end]
         self._at = end
         return taken

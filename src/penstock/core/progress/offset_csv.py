@@ -1,4 +1,4 @@
-"""Offsets as lines of text, in the form of Kafka's own tool: ``topic,partition,offset``, or with the group in front."""
+"""Offsets as CSV, in the format of ``kafka-consumer-groups``: ``topic,partition,offset``, or with the group first."""
 
 import csv
 import io
@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from penstock.core.records.record import TopicPartition
 from penstock.errors import ConfigError
 
-# A spreadsheet takes a cell that begins so for a formula and runs it. The mark before it says that it is text, to a
-# spreadsheet as well as to `read_offsets`; so a name that begins with the mark has it twice.
+# A spreadsheet runs a cell that starts with one of these as a formula. A leading apostrophe tells spreadsheets and
+# `read_offsets` that the cell is text. A name that itself starts with an apostrophe therefore gets a second one.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 _TEXT_MARK = "'"
 
@@ -20,7 +20,7 @@ _MAX_INT32, _MAX_INT64 = 2**31 - 1, 2**63 - 1
 
 
 def write_offsets(plan: Mapping[str, Mapping[TopicPartition, int]]) -> str:
-    """Three columns for one group, four for several."""
+    """Three columns for one group, four columns for several groups."""
     lines = [
         ",".join([*([_as_cell(group)] if len(plan) > 1 else []), _as_cell(topic), str(partition), str(offset)]) + "\n"
         for group, offsets in plan.items()
@@ -30,7 +30,7 @@ def write_offsets(plan: Mapping[str, Mapping[TopicPartition, int]]) -> str:
 
 
 def read_offsets(text: str, *, groups: Sequence[str], name: str) -> Plan:
-    """What the file says for these groups; ``name`` is that of the file. Three columns need one group, and only one."""
+    """The offsets in a file, by group. ``name`` is the file's name. Lines of three columns need exactly one group."""
     plan: Plan = {}
     for number, row in enumerate(csv.reader(io.StringIO(text)), start=1):
         if not row:
@@ -40,21 +40,21 @@ def read_offsets(text: str, *, groups: Sequence[str], name: str) -> Plan:
         topic, partition, offset = rest
         tp = (topic, _number(partition, _MAX_INT32, where))
         if tp in plan.get(group, {}):
-            raise ConfigError(f"{where}: {topic}-{partition} is named twice.", hint="Keep one line for each partition.")
+            raise ConfigError(f"{where}: {topic}-{partition} is listed twice.", hint="Keep one line per partition.")
         plan.setdefault(group, {})[tp] = _number(offset, _MAX_INT64, where)
     if not plan:
-        raise ConfigError(f"{name} names no offsets.", hint=_FORM)
+        raise ConfigError(f"{name} contains no offsets.", hint=_FORM)
     return plan
 
 
 def _as_cell(name: str) -> str:
     text = _TEXT_MARK + name if name.startswith((*_FORMULA, _TEXT_MARK)) else name
-    # By hand: older versions of the csv module leave a lone return without quotes, and what follows it is a new line.
+    # Quoted without the csv module: its older versions do not quote a lone carriage return, which then splits the line.
     return '"' + text.replace('"', '""') + '"' if any(each in text for each in ',"\r\n') else text
 
 
 def _from_cell(text: str) -> str:
-    """Other marks are the name's own: Kafka's tool writes none."""
+    """Remove an apostrophe that `_as_cell` added. Any other apostrophe belongs to the name: Kafka's tool adds none."""
     return text[1:] if text[:1] == _TEXT_MARK and text[1:].startswith((*_FORMULA, _TEXT_MARK)) else text
 
 
@@ -66,7 +66,8 @@ def _split(row: Sequence[str], groups: Sequence[str], where: str) -> tuple[str, 
         raise ConfigError(f"{where} has {len(fields)} columns.", hint=_FORM)
     if len(groups) != 1:
         raise ConfigError(
-            f"{where} does not say of which group it is.", hint="Name one group, or use lines with the group in front."
+            f"{where} has no group column, and {len(groups)} groups were given.",
+            hint="Give exactly one group, or write the group as the first column of each line.",
         )
     return groups[0], fields
 
@@ -74,4 +75,4 @@ def _split(row: Sequence[str], groups: Sequence[str], where: str) -> tuple[str, 
 def _number(text: str, most: int, where: str) -> int:
     if text.isdecimal() and text.isascii() and len(text) <= len(str(most)) and int(text) <= most:
         return int(text)
-    raise ConfigError(f"{where}: {text!r} is not a whole number from 0 on.", hint=_FORM)
+    raise ConfigError(f"{where}: {text!r} is not a whole number from 0 to {most}.", hint=_FORM)

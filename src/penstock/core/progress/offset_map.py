@@ -1,15 +1,17 @@
-"""The offset map: finished offsets above the commit point, as text for the commit's metadata.
+"""The offset map: the finished offsets above the commit point, encoded as text for the commit's metadata.
 
-A commit says one number, but with many records in progress at once some above it are finished already. The map says
-which, so that a restart or a rebalance does not repeat them. The text is ``pk1:`` and base 85 of
+A commit is a single offset, but while many records are in progress, some records above it are already finished. The map
+lists them, so that a restart or a rebalance does not process them again. The text is ``pk1:`` followed by the base 85
+encoding of
 
     encoding (1 byte) · CRC-32 of the commit point, encoding and body (4 bytes) · body
 
-The body is either runs (lengths of unfinished and finished stretches in turn, as varints) or a bitmap, plain or
-compressed; whichever is smallest. The commit point in the checksum keeps a map from being read with another's offset.
+The body is either a list of runs (alternating lengths of unfinished and finished offsets, as varints) or a bitmap, each
+plain or compressed; ``encode`` picks the smallest. The checksum includes the commit point, so a map is never applied to
+another commit.
 
-Metadata is anybody's to write, so reading it is bounded in time and memory, and whatever is wrong with it is one
-exception. A map that cannot be read costs only repeats.
+Any client can write metadata. So decoding has bounds on time and memory, and every problem raises the same exception.
+If a map cannot be read, some finished records are processed again; nothing is lost.
 """
 
 import base64
@@ -17,16 +19,16 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 
 MAX_BYTES = 4096
-"""Kafka's default bound for a commit's metadata (offset.metadata.max.bytes)."""
+"""Kafka's default limit for the metadata of a commit (``offset.metadata.max.bytes``)."""
 
 PREFIX = "pk1:"
 
 Range = tuple[int, int]
-"""From the first offset up to, and without, the second."""
+"""First offset and end offset; the end is not included."""
 
-_RUNS, _BITMAP, _PACKED = 0, 1, 2  # the last is a flag beside one of the others
+_RUNS, _BITMAP, _PACKED = 0, 1, 2  # _PACKED is a flag that is added to one of the other two
 _HEADER_BYTES = 5
-# What base 85 leaves of the bound: four bytes for every five characters.
+# Base 85 encodes four bytes as five characters.
 MAX_BODY_BYTES = (MAX_BYTES - len(PREFIX)) // 5 * 4 - _HEADER_BYTES
 
 _MAX_UNPACKED_BYTES = 64 * 1024
@@ -35,11 +37,11 @@ _MAX_OFFSET = 2**63 - 1
 
 
 class UnreadableMapError(ValueError):
-    """The metadata is not an offset map, or a damaged one, or one of another commit."""
+    """The metadata is not an offset map, or it is damaged, or it belongs to another commit."""
 
 
 def joined(*parts: Iterable[Range]) -> list[Range]:
-    """All of these ranges, ascending and apart."""
+    """The union of these ranges: ascending, and without overlaps or adjacent ranges."""
     ranges: list[Range] = []
     for first, end in sorted(each for part in parts for each in part):
         if ranges and first <= ranges[-1][1]:
@@ -50,9 +52,9 @@ def joined(*parts: Iterable[Range]) -> list[Range]:
 
 
 def encode(point: int, finished: Sequence[Range]) -> str | None:
-    """The map as text; empty where nothing above the commit point is finished, None where it would not fit.
+    """The map as text; empty if nothing above the commit point is finished, None if the map exceeds ``MAX_BYTES``.
 
-    ``finished`` are ranges above ``point``, ascending and apart from each other.
+    ``finished`` are ranges above ``point``, ascending and neither overlapping nor adjacent.
     """
     if not finished:
         return ""
@@ -69,11 +71,11 @@ def encode(point: int, finished: Sequence[Range]) -> str | None:
 
 
 def decode(point: int, text: str) -> list[Range]:
-    """The ranges that ``encode`` was given; raises UnreadableMapError for any other text."""
+    """The ranges in a text that ``encode`` made for this commit point; raises UnreadableMapError for any other text."""
     if not text:
         return []
     if not text.startswith(PREFIX) or len(text) > MAX_BYTES:
-        raise UnreadableMapError("it is not an offset map of ours")
+        raise UnreadableMapError("it is not an offset map of Penstock")
     try:
         raw = base64.b85decode(text[len(PREFIX) :])
     except ValueError as error:
@@ -87,7 +89,7 @@ def decode(point: int, text: str) -> list[Range]:
         return list(_from_runs(point, body))
     if kind[0] & ~_PACKED == _BITMAP:
         return list(_from_bitmap(point, body))
-    raise UnreadableMapError(f"its encoding {kind[0]} is of a later version")
+    raise UnreadableMapError(f"its encoding {kind[0]} is unknown; a newer version of Penstock may have written it")
 
 
 def _to_runs(point: int, finished: Iterable[Range]) -> bytes:
@@ -100,10 +102,10 @@ def _to_runs(point: int, finished: Iterable[Range]) -> bytes:
 
 
 def _from_runs(point: int, body: bytes) -> Iterator[Range]:
-    at, place = point, 0
-    while place < len(body):
-        unfinished, place = _take_varint(body, place)
-        length, place = _take_varint(body, place)
+    at, position = point, 0
+    while position < len(body):
+        unfinished, position = _take_varint(body, position)
+        length, position = _take_varint(body, position)
         start, at = at + unfinished, at + unfinished + length
         if unfinished < 1 or length < 1 or at > _MAX_OFFSET:
             raise UnreadableMapError("its runs are impossible")
@@ -137,7 +139,7 @@ def _unpack(body: bytes) -> bytes:
     except zlib.error as error:
         raise UnreadableMapError("its compressed body is damaged") from error
     if not unpacker.eof:
-        raise UnreadableMapError("its compressed body is too large or cut short")
+        raise UnreadableMapError("its compressed body is too large or truncated")
     return unpacked
 
 
@@ -152,10 +154,11 @@ def _put_varint(out: bytearray, number: int) -> None:
     out.append(number)
 
 
-def _take_varint(body: bytes, place: int) -> tuple[int, int]:
+def _take_varint(body: bytes, position: int) -> tuple[int, int]:
+    """The number at this position, and the position after it."""
     number = 0
-    for index, byte in enumerate(body[place : place + _MAX_VARINT_BYTES]):
+    for index, byte in enumerate(body[position : position + _MAX_VARINT_BYTES]):
         number |= (byte & 0x7F) << (7 * index)
-        if byte < 0x80:  # noqa: PLR2004 - the last byte of a number has its high bit clear
-            return number, place + index + 1
-    raise UnreadableMapError("a number in it is cut short or too long")
+        if byte < 0x80:  # noqa: PLR2004 - the last byte of a varint has its high bit clear
+            return number, position + index + 1
+    raise UnreadableMapError("a number in it is truncated or too long")

@@ -1,4 +1,4 @@
-"""Where a reset takes a partition of a group: Kafka's scenarios, and what each move repeats or skips."""
+"""The offset to which a reset moves a group on a partition: Kafka's scenarios, and what each repeats or skips."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class To(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """``number`` is the offset or the shift, or for a time the milliseconds since 1970."""
+    """``number`` is the offset, the shift, or the time in milliseconds since 1970."""
 
     to: To
     number: int = 0
@@ -27,7 +27,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """Where a partition begins and ends, and, for a reset to a time, the first offset from then on."""
+    """The start and end offsets of a partition; ``at_time`` is the first offset at or after the time of a reset."""
 
     start: int
     end: int
@@ -36,36 +36,37 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """``note`` says where the log did not allow what was asked."""
+    """The new offset; ``note`` says why it differs from what the user asked for."""
 
     offset: int
     note: str = ""
 
 
 def target(scenario: Scenario, log: Log, committed: int | None, *, tp: str) -> Target:
-    """The offset a partition is set to, within its log; ``tp`` names the partition in errors."""
+    """The offset to which the reset sets a partition; ``tp`` is the partition's name for errors."""
     match scenario.to:
         case To.EARLIEST:
             return Target(log.start)
         case To.LATEST:
             return Target(log.end)
         case To.CURRENT:
-            # As it is, even outside of the log: an offset without a commit becomes one, all others stay.
+            # A committed offset stays as it is, even outside of the log. A partition without a commit gets its end.
             return Target(log.end, "had no commit") if committed is None else Target(committed)
         case To.TIME:
-            return Target(log.end, "nothing is that new") if log.at_time is None else Target(log.at_time)
+            return Target(log.end, "no record is that new") if log.at_time is None else Target(log.at_time)
         case To.OFFSET:
-            return within(log, scenario.number)
+            return clamped(log, scenario.number)
         case To.SHIFT:
             if committed is None:
                 raise ConfigError(
-                    f"{tp} cannot be shifted: the group has committed nothing there.",
+                    f"{tp} cannot be shifted because the group has no committed offset there.",
                     hint="Leave this partition out with --topic TOPIC:PARTITIONS, or use --to-offset.",
                 )
-            return within(log, committed + scenario.number)
+            return clamped(log, committed + scenario.number)
 
 
-def within(log: Log, wanted: int) -> Target:
+def clamped(log: Log, wanted: int) -> Target:
+    """The wanted offset, or the start or end of the log if it lies outside of it."""
     if wanted > log.end:
         return Target(log.end, f"{wanted} is past the end")
     if wanted < log.start:
@@ -75,17 +76,18 @@ def within(log: Log, wanted: int) -> Target:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """Records that the group will get once more, and records that it will never get."""
+    """How many records the group will process again, and how many it will never process."""
 
     repeated: int
     skipped: int
 
 
 def effect(old: int | None, new: int, log: Log, finished: Sequence[Range] = ()) -> Effect:
-    """``finished`` are the ranges of the offset map, which a reset clears: what they name above ``new`` comes again.
+    """What moving a group from offset ``old`` to ``new`` repeats and skips.
 
-    Offsets are counted, which are more than records where a log has gaps. Without an old offset nobody knows where
-    the group would have begun, so nothing is counted.
+    ``finished`` are the ranges of the offset map. A reset clears the map, so records in these ranges above ``new`` are
+    delivered again. It counts offsets, which are more than records if the log has gaps. Without an old offset it counts
+    nothing, because we do not know where the group would have started.
     """
     if old is None:
         return Effect(0, 0)
@@ -98,5 +100,5 @@ def effect(old: int | None, new: int, log: Log, finished: Sequence[Range] = ()) 
 
 
 def _count(ranges: Iterable[Range], start: int, end: int) -> int:
-    """How many offsets of the ranges lie between the two."""
+    """How many offsets of the ranges lie from ``start`` up to, not including, ``end``."""
     return sum(max(0, min(last, end) - max(first, start)) for first, last in ranges)

@@ -1,4 +1,4 @@
-"""A Kafka record as handlers see it, where it came from, and which partition its key belongs to.
+"""A Kafka record as handlers see it, its source, and the partition that its key belongs to.
 
-Hashes that must agree with Java live here too.
+Also the hash functions that must give the same results as Java's.
 """

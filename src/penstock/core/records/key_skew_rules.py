@@ -1,7 +1,7 @@
-"""How a topic's records are spread over keys and partitions, and what to do where a few keys have most of them.
+"""How the records of a topic are distributed over keys and partitions, and what to do if a few keys have most of them.
 
-A partition is worked off by one member, and a key by one lane: the share of the fullest partition and of the hottest
-key say how much can go on at once, however many members and workers there are.
+One member processes a partition, and one lane processes a key. So the share of the fullest partition and the share of
+the hottest key limit the parallelism, however many members and workers there are.
 """
 
 import math
@@ -11,21 +11,22 @@ from typing import Literal
 
 from penstock.core.records.partitioner import partition_for
 
-# The fullest partition against the mean of all, up to which a topic is even enough.
+# A topic counts as even if its fullest partition has at most this many times the mean.
 _EVEN = 1.25
-# A key is hot from half of a partition's fair share on, or from a tenth of all: it is felt in any partition it is in.
+# A key is hot if it has at least half of a partition's fair share, or at least this share of all records.
 _HOT_SHARE = 0.1
-_MOST_SALTS = 64
-_MOST_WORKERS = 256
-_FEWEST_WORKERS = 8
-_SPARE = 4  # workers for each lane that may be busy: the lanes' lengths differ
+_MAX_SALTS = 64
+_MAX_WORKERS = 256
+_MIN_WORKERS = 8
+_WORKERS_PER_LANE = 4  # more than one, because lanes have different lengths
+# More partitions are worth it if the fullest one then has at most this much of its share today.
 _WORTH_IT = 0.75
-_NONE = 1e-9
+_ALMOST_ZERO = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class KeyCount:
-    """A key, how many records have it at least and at most, and in which partitions they are."""
+    """A key, the lower and upper bound of its number of records, and the partitions that contain them."""
 
     key: bytes
     least: int
@@ -35,9 +36,10 @@ class KeyCount:
 
 @dataclass(frozen=True, slots=True)
 class KeySurvey:
-    """``counts`` are the records looked at in each partition, ``keys`` the most frequent ones, hottest first.
+    """The keys of a sample of a topic.
 
-    ``unkeyed`` records have no key; ``distinct`` is about how many keys there are.
+    ``counts`` is the number of sampled records in each partition, ``keys`` are the most frequent keys, the hottest
+    first. ``unkeyed`` is the number of records without a key, ``distinct`` the approximate number of keys.
     """
 
     topic: str
@@ -57,7 +59,7 @@ class KeySurvey:
 
     @property
     def hottest(self) -> float:
-        """The share that the hottest key has at least."""
+        """The share of the hottest key (its lower bound)."""
         return self.keys[0].least / self.total if self.keys else 0.0
 
     @property
@@ -66,7 +68,7 @@ class KeySurvey:
 
     @property
     def hot_from(self) -> float:
-        """The share from which on a key is hot."""
+        """A key with at least this share is hot."""
         return min(0.5 / len(self.counts), _HOT_SHARE)
 
     @property
@@ -75,9 +77,9 @@ class KeySurvey:
 
     @property
     def strays(self) -> tuple[bytes, ...]:
-        """Keys that are not where Kafka's partitioner puts them, or not only there."""
-        wanted = ((each, (partition_for(each.key, len(self.counts)),)) for each in self.keys)
-        return tuple(each.key for each, home in wanted if each.partitions and each.partitions != home)
+        """Keys with records in other partitions than the one that Kafka's default partitioner chooses."""
+        expected = ((each, (partition_for(each.key, len(self.counts)),)) for each in self.keys)
+        return tuple(each.key for each, partition in expected if each.partitions and each.partitions != partition)
 
 
 Name = Literal["order by key", "more partitions", "no order, or a share group", "salted keys"]
@@ -85,7 +87,7 @@ Name = Literal["order by key", "more partitions", "no order, or a share group", 
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """``fits`` says whether it helps with what was found, ``why`` in a sentence, ``costs`` what is given up for it."""
+    """``fits`` says whether it helps with this topic, ``why`` gives the reason, ``costs`` the disadvantage."""
 
     name: Name
     fits: bool
@@ -95,9 +97,10 @@ class Remedy:
 
 
 def fullest_if(survey: KeySurvey, *, partitions: int, salts: int = 1) -> float:
-    """The share of the fullest partition, if there were so many, and so many keys in place of each hot one.
+    """The share of the fullest partition if the topic had ``partitions`` partitions.
 
-    Of the keys that are known, each goes where the partitioner would put it; all other records are spread evenly.
+    ``salts`` is how many keys replace each hot key. Known keys go to the partition that the partitioner chooses; all
+    other records are assumed to be spread evenly.
     """
     loads: defaultdict[int, float] = defaultdict(float)
     for each in survey.keys:
@@ -115,12 +118,15 @@ def salted(key: bytes, salt: int) -> bytes:
 
 
 def salts_for(survey: KeySurvey) -> int:
-    """So many that each part of the hottest key has a quarter of a partition's fair share: some will meet in one."""
-    return max(2, min(_MOST_SALTS, math.ceil(4 * survey.hottest * len(survey.counts))))
+    """How many keys should replace a hot key: each then has at most a quarter of a partition's fair share.
+
+    A quarter, because several of them will fall into the same partition.
+    """
+    return max(2, min(_MAX_SALTS, math.ceil(4 * survey.hottest * len(survey.counts))))
 
 
 def remedies(survey: KeySurvey) -> tuple[Remedy, ...]:
-    """All that may be done, each with whether it fits; the first that fits is the one to begin with."""
+    """All remedies, each with whether it fits; try the first that fits first."""
     skewed = survey.has_hot_key or not survey.is_even
     return (
         _by_key(survey, skewed=skewed),
@@ -131,38 +137,38 @@ def remedies(survey: KeySurvey) -> tuple[Remedy, ...]:
 
 
 def _by_key(survey: KeySurvey, *, skewed: bool) -> Remedy:
-    now, then = 1 / survey.fullest, 1 / max(survey.hottest, _NONE)
-    workers = max(_FEWEST_WORKERS, min(_MOST_WORKERS, math.ceil(_SPARE * then)))
+    now, then = 1 / survey.fullest, 1 / max(survey.hottest, _ALMOST_ZERO)
+    workers = max(_MIN_WORKERS, min(_MAX_WORKERS, math.ceil(_WORKERS_PER_LANE * then)))
     if not survey.keys:
         fits, why = False, "No record has a key, so there is no order by key to keep."
     elif survey.hottest >= survey.fullest / 2:
         fits = False
-        why = f"One key has {survey.hottest:.0%}, and stays one lane: no more than {then:.1f} would be busy at once."
+        why = f"One key has {survey.hottest:.0%} and stays one lane: at most {then:.1f} lanes would be busy at once."
     else:
         fits = skewed
-        why = f"The hottest key has {survey.hottest:.1%}: {_lanes(then)} lanes may be busy, not {now:.1f} partitions."
+        why = f"The hottest key has {survey.hottest:.1%}: {_lanes(then)} lanes can be busy, not {now:.1f} partitions."
     return Remedy(
         "order by key",
         fits,
         why,
-        "Nothing but the order between different keys.",
+        "Only the order between different keys.",
         (f"penstock run APP --set order=key --set concurrency={workers}",),
     )
 
 
 def _lanes(count: float) -> str:
-    return "any number of" if count > 1 / _NONE / 2 else f"about {count:,.0f}"
+    return "any number of" if count > 1 / _ALMOST_ZERO / 2 else f"about {count:,.0f}"
 
 
 def _more_partitions(survey: KeySurvey, *, skewed: bool) -> Remedy:
     wanted = 2 * len(survey.counts)
     then = fullest_if(survey, partitions=wanted)
     if not survey.keys:
-        fits, why = False, "No record has a key: the producers put them where they are."
+        fits, why = False, "No record has a key: producers choose the partitions."
     elif survey.strays:
-        fits, why = False, "Keys are not where Kafka's partitioner puts them, so nobody can say where they would go."
+        fits, why = False, "Producers do not use Kafka's default partitioner, so the new partitions are unpredictable."
     elif survey.hottest >= survey.fullest / 2:
-        fits, why = False, f"One key has {survey.hottest:.0%}, and stays whole wherever it goes."
+        fits, why = False, f"One key has {survey.hottest:.0%} and stays in one partition."
     else:
         fits = skewed and then <= _WORTH_IT * survey.fullest
         why = f"With {wanted}, the fullest would have {then:.0%} instead of {survey.fullest:.0%}."
@@ -170,7 +176,7 @@ def _more_partitions(survey: KeySurvey, *, skewed: bool) -> Remedy:
         "more partitions",
         fits,
         why,
-        "Keys move to other partitions, so records from before and after may be handled out of order.",
+        "Keys move to other partitions, so a key's records from before and after may be processed out of order.",
         (
             f"penstock topics keys {survey.topic} --partitions {wanted}",
             f"penstock topics grow {survey.topic} --partitions {wanted}",
@@ -182,7 +188,7 @@ def _unordered(survey: KeySurvey, *, skewed: bool) -> Remedy:
     return Remedy(
         "no order, or a share group",
         skewed,
-        "Every record is a lane of its own, so neither a key nor a partition holds up others."
+        "Every record has its own lane, so no key and no partition delays other records."
         if survey.keys
         else "No record has a key, so no order is lost.",
         "The order of records with the same key.",
@@ -199,13 +205,13 @@ def _salted(survey: KeySurvey) -> Remedy:
     if not survey.has_hot_key:
         why = "No single key is hot."
     elif survey.strays:
-        why = f"With {salts} keys in its place, each would have {survey.hottest / salts:.1%} of all records."
+        why = f"Split into {salts} keys, each would have {survey.hottest / salts:.1%} of all records."
     else:
-        why = f"With {salts} keys in its place, the fullest partition would have {then:.0%}, not {survey.fullest:.0%}."
+        why = f"Split into {salts} keys, the fullest partition would have {then:.0%}, not {survey.fullest:.0%}."
     return Remedy(
         "salted keys",
         survey.has_hot_key,
         why,
-        f"Producers write KEY#0 to KEY#{salts - 1}; order holds within each of these only.",
+        f"Producers must write KEY#0 to KEY#{salts - 1}; only records of the same one of these stay in order.",
         (f"penstock topics keys {survey.topic} --salt {salts}",),
     )

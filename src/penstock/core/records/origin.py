@@ -1,22 +1,37 @@
-"""Where a record was first, which the headers of a retry topic carry along."""
+"""The source of a record that waited in a retry topic, and the table of the headers that retry topics use."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 
-PREFIX = "penstock-retry-"
+RETRY_PREFIX = "penstock-retry-"
 
-# Between the source's name and the duration in the name of a retry topic.
-INFIX = ".retry."
+# A retry topic is named SOURCE.retry.DURATION.
+RETRY_INFIX = ".retry."
 
-# Of numbers in headers, which anybody may have written: no more digits than the largest offset has.
+# Any producer can write headers: a number in them has at most as many digits as the largest offset.
 _MAX_DIGITS = 19
 _MAX_INT32 = 2**31 - 1
 _MAX_INT64 = 2**63 - 1
 
 
+class RetryHeader(StrEnum):
+    """What Penstock writes into a record of a retry topic. Values are UTF-8 text; numbers are decimal digits."""
+
+    TOPIC = f"{RETRY_PREFIX}topic"  # source topic of the record
+    PARTITION = f"{RETRY_PREFIX}partition"  # its partition in the source topic
+    OFFSET = f"{RETRY_PREFIX}offset"  # its offset in that partition
+    TIMESTAMP = f"{RETRY_PREFIX}timestamp"  # its timestamp there, in ms since 1970; -1 if it has none
+    GROUP = f"{RETRY_PREFIX}group"  # the consumer group that will attempt it again; other groups ignore the record
+    ATTEMPT = f"{RETRY_PREFIX}attempt"  # the number of the next attempt
+    DUE = f"{RETRY_PREFIX}due"  # when the next attempt is due, in ms since 1970
+    ERROR_TYPE = f"{RETRY_PREFIX}error-type"  # class of the last error
+    ERROR_MESSAGE = f"{RETRY_PREFIX}error-message"  # its message
+
+
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A place in Kafka, and when it was written there (-1 if the broker does not know)."""
+    """Topic, partition and offset of a record, and its timestamp (-1 if it has none)."""
 
     topic: str
     partition: int
@@ -28,24 +43,24 @@ class Origin:
 
 
 def origin_of(here: Origin, headers: Iterable[tuple[str, bytes | None]]) -> Origin:
-    """The place that these headers name, if they are of a retry topic of that very source; else ``here``.
+    """The source that the headers name, if ``here`` is in a retry topic of that source; otherwise ``here``.
 
-    Headers on any other topic are somebody's invention, and must not name the place of a dead letter.
+    On any other topic, someone else wrote these headers: a dead letter must not name a source taken from them.
     """
-    if INFIX not in here.topic:
+    if RETRY_INFIX not in here.topic:
         return here
     found = dict(headers)
-    topic = (found.get(f"{PREFIX}topic") or b"").decode(errors="replace")
-    partition = number(found.get(f"{PREFIX}partition"), most=_MAX_INT32)
-    offset = number(found.get(f"{PREFIX}offset"))
-    if not topic or not here.topic.startswith(topic + INFIX) or partition is None or offset is None:
+    topic = (found.get(RetryHeader.TOPIC) or b"").decode(errors="replace")
+    partition = number(found.get(RetryHeader.PARTITION), most=_MAX_INT32)
+    offset = number(found.get(RetryHeader.OFFSET))
+    if not topic or not here.topic.startswith(topic + RETRY_INFIX) or partition is None or offset is None:
         return here
-    timestamp = number(found.get(f"{PREFIX}timestamp"))
+    timestamp = number(found.get(RetryHeader.TIMESTAMP))
     return Origin(topic, partition, offset, -1 if timestamp is None else timestamp)
 
 
 def number(text: bytes | None, *, most: int = _MAX_INT64) -> int | None:
-    """A whole number from 0 to ``most`` in decimal digits, or None where it is anything else."""
+    """The number in a header, if it is decimal digits from 0 to ``most``; otherwise None."""
     if text is None or len(text) > _MAX_DIGITS or not text.isdigit():
         return None
     value = int(text)

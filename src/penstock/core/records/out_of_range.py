@@ -1,4 +1,4 @@
-"""An offset that the log does not have, and where to go on."""
+"""An offset that is not in the log any more (or not yet), and the offset at which fetching continues instead."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from penstock.core.records.record import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class OutOfRange:
-    """The log, from ``low`` to ``high``, does not have ``offset``, which was to come next."""
+    """We wanted to fetch ``offset``, but the log only has ``low`` to ``high``; we continue at ``moved_to``."""
 
     tp: TopicPartition
     offset: int
@@ -17,12 +17,12 @@ class OutOfRange:
 
     @classmethod
     def found(cls, tp: TopicPartition, offset: int, *, low: int, high: int, wanted: int | None) -> "OutOfRange":
-        """Go on at ``wanted`` (None: where the log starts), or at the end of the log that is nearest to it."""
-        # Who names an offset above the end does not want what is below: nothing is replayed.
+        """Continue at ``wanted`` (None: the start of the log); if that is outside of the log, at its nearer end."""
+        # A user who asks for an offset above the end does not want older records: nothing is replayed.
         return cls(tp, offset, low, high, low if wanted is None else max(low, min(wanted, high)))
 
     @property
     def skipped(self) -> int:
-        """How many offsets are passed over, of those that were to come or of those that are there instead."""
-        # Above the end, it is another log than before: what counts is how much of this one is left out.
+        """How many offsets are skipped."""
+        # An offset above the end belongs to a log that was recreated: count the skipped offsets of the new log.
         return max(0, self.moved_to - (self.low if self.offset > self.high else self.offset))

@@ -1,4 +1,4 @@
-"""Which partition a key belongs to: murmur2, as in Kafka's Java client and in every producer of Penstock."""
+"""The partition of a key, by murmur2: as in Kafka's Java client and in every producer of Penstock."""
 
 _SEED = 0x9747B28C
 _M = 0x5BD1E995
@@ -12,7 +12,7 @@ def partition_for(key: bytes, partitions: int) -> int:
 
 
 def murmur2(data: bytes) -> int:
-    """The hash as an unsigned number of 32 bits."""
+    """The hash as an unsigned 32-bit number."""
     mixed = _SEED ^ len(data)
     whole = len(data) & ~3
     for start in range(0, whole, 4):

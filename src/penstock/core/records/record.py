@@ -1,4 +1,4 @@
-"""What a handler gets to know about one Kafka record."""
+"""A Kafka record as a handler gets it."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -12,17 +12,17 @@ TopicPartition = tuple[str, int]
 
 
 class Record:
-    """One record as it came from Kafka; its bytes are never changed. Equal records are equal by value.
+    """One record as Kafka delivered it, with unchanged bytes. Treat it as read-only. Records compare by value.
 
-    It is written by hand, and not frozen, because one is built for each record that flows; treat it as read-only.
-    ``timestamp_ms`` is when it was written, in milliseconds since 1970; -1 if the broker does not know.
+    It is not a frozen dataclass, for speed: one is built for every record. ``timestamp_ms`` is the record's timestamp
+    in milliseconds since 1970; -1 if it has none.
     """
 
     __slots__ = (
         "_on_ack", "attempt", "headers", "key", "offset", "partition", "timestamp_ms", "topic", "value"
     )  # fmt: skip
 
-    def __init__(  # noqa: PLR0917 - by position they cost less, and they come in Kafka's own order
+    def __init__(  # noqa: PLR0917 - positional arguments are faster, and they are in Kafka's order
         self,
         topic: str,
         partition: int,
@@ -45,25 +45,25 @@ class Record:
 
     @property
     def timestamp(self) -> datetime | None:
-        """When it was written, in UTC, if the broker knows."""
+        """The record's timestamp in UTC; None if it has none."""
         return None if self.timestamp_ms < 0 else datetime.fromtimestamp(self.timestamp_ms / 1000, UTC)
 
     @property
     def origin(self) -> Origin:
-        """Where it was first: the source of a record that comes back from a retry topic, else its own place."""
+        """The source of a record that comes from a retry topic; for other records, their own topic and offset."""
         return origin_of(Origin(self.topic, self.partition, self.offset, self.timestamp_ms), self.headers)
 
     def ack(self) -> None:
-        """With ``commit="manual"``: this record is finished. From any thread, at any time; twice is fine."""
+        """With ``commit="manual"``: finish this record. Any thread may call it, at any time, and more than once."""
         if self._on_ack is None:
             raise HandlerBug(
-                f"{self} cannot be acknowledged: it is finished when its handler returns.",
-                hint='To say yourself when a record is finished, declare its handler with commit="manual".',
+                f"{self} cannot be acknowledged because Penstock finishes it when its handler returns.",
+                hint='Remove the call of ack(), or declare the handler with commit="manual".',
             )
         self._on_ack()
 
     def acknowledged_by(self, on_ack: Callable[[], None]) -> "Record":
-        """The engine's side of ``ack``."""
+        """Set the function that ``ack`` calls; the engine does this."""
         self._on_ack = on_ack
         return self
 
@@ -74,7 +74,7 @@ class Record:
     def __eq__(self, other: object) -> bool:
         return self._fields() == other._fields() if isinstance(other, Record) else NotImplemented
 
-    __hash__ = None  # type: ignore[assignment] # as its attempt may differ while it is the same record
+    __hash__ = None  # type: ignore[assignment] # `attempt` may differ between two objects for the same record
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Record, self._fields()

@@ -1,4 +1,4 @@
-"""Facts for listeners: the closed list of events, counts, histograms and the phases of a rebalance.
+"""Data for reports: the closed list of events, counts, histograms and the phases of a rebalance.
 
-Nothing here decides anything.
+Nothing here affects how records are processed.
 """

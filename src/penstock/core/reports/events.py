@@ -1,6 +1,6 @@
-"""Everything that Penstock reports, as a closed list.
+"""The events: everything that Penstock reports, as a closed list.
 
-Logs, the ``--events`` file, progress bars and tests are listeners to these and read nothing else.
+Logs, the ``--events`` file, progress bars and tests listen to these events and read nothing else.
 """
 
 import json
@@ -15,16 +15,16 @@ from penstock.core.text.foreign_text import printable_json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One fact. ``per_record`` events come once for each record and are made only where somebody listens."""
+    """Base of all events. ``per_record`` events occur once per record and are built only if a listener wants them."""
 
     per_record: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started(Event):
-    """An engine begins to consume for one handler, with so many records between its group and the topics' ends.
+    """An engine starts to consume for one handler; ``lag`` is the lag of its group.
 
-    In a backfill ``lag`` is the length of its range, and the group's offsets do not move.
+    In a backfill, ``lag`` is the number of offsets in its range, and the group's committed offsets do not change.
     """
 
     engine: str
@@ -37,7 +37,7 @@ class Started(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joining(Event):
-    """A member has waited so long for its first assignment, or for partitions of it, because of other members."""
+    """Because of other members, a member has waited ``seconds`` for its first assignment or some of its partitions."""
 
     group: str
     handler: str
@@ -47,7 +47,7 @@ class Joining(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkOpened(Event):
-    """A pipeline will write its rows there, and this is what becomes of a batch, or a backfill, that is repeated."""
+    """A pipeline opened a sink; ``guarantee`` says what happens to the rows of a batch or backfill that is repeated."""
 
     group: str
     handler: str
@@ -57,7 +57,7 @@ class SinkOpened(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeRead(Event):
-    """A backfill reads exactly these records of a partition: from ``start`` up to and without ``end``."""
+    """A backfill reads these offsets of a partition: from ``start`` up to, not including, ``end``."""
 
     handler: str
     topic: str
@@ -68,7 +68,7 @@ class RangeRead(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicCreated(Event):
-    """An output, dead-letter or retry topic was missing and now exists."""
+    """Penstock created an output, dead-letter or retry topic that did not exist."""
 
     topic: str
     partitions: int
@@ -76,7 +76,7 @@ class TopicCreated(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assigned(Event):
-    """A new epoch: this member owns the partition, from ``offset`` on (None: where Kafka starts it)."""
+    """A new epoch: this member owns the partition and fetches from ``offset`` (None: Kafka chooses it)."""
 
     group: str
     member: str
@@ -88,7 +88,7 @@ class Assigned(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revoked(Event):
-    """The epoch ended in good order; ``unfinished`` records will be delivered again to the next owner."""
+    """The epoch ended after a last commit; ``unfinished`` records will be redelivered to the next owner."""
 
     group: str
     member: str
@@ -111,7 +111,7 @@ class Lost(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebalanced(Event):
-    """This member has been through a rebalance, with its phases, its reason and what changed hands."""
+    """This member finished a rebalance: its phases, its reason, and the partitions that changed owners."""
 
     group: str
     member: str
@@ -120,7 +120,7 @@ class Rebalanced(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forced(Event):
-    """``from_`` sent a partition to ``offset`` (None: to its start), whatever the group had ``committed``."""
+    """``from_`` set a partition to ``offset`` (None: its start) and overrode the ``committed`` offset of the group."""
 
     group: str
     member: str
@@ -132,10 +132,10 @@ class Forced(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetOutOfRange(Event):
-    """The log, from ``low`` to ``high``, does not have ``offset``: retention was quicker, or the topic was made anew.
+    """The log has ``low`` to ``high`` but not ``offset``: retention deleted it, or the topic was recreated.
 
-    Fetching went on at ``moved_to``, as ``start`` says; ``skipped`` offsets were passed over by that. Where ``from_``
-    or ``start`` names an offset above ``high``, it goes on at ``high``: nothing is replayed.
+    Fetching continues at ``moved_to``, according to the option ``start``; this skips ``skipped`` offsets. If ``from_``
+    or ``start`` names an offset above ``high``, fetching continues at ``high``: nothing is replayed.
     """
 
     group: str
@@ -167,7 +167,7 @@ class Dispatched(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stalled(Event):
-    """A record has been in progress for so long that its handler may be stuck; its lane waits."""
+    """A record has been in progress for ``seconds``: its handler may be stuck, and its lane waits."""
 
     group: str
     member: str
@@ -182,9 +182,10 @@ class Stalled(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HotKey(Event):
-    """For a while, this key has had most of the records that wait, and workers have had nothing to do.
+    """For ``seconds``, this key has had most of the waiting records (``waiting`` of ``of``) while workers were idle.
 
-    So ``waiting`` of ``of`` records go one at a time: it has that many, or they are slow, or one is tried again.
+    Records of one key run one at a time. Either the key has very many records, or they are slow, or one is being
+    retried.
     """
 
     group: str
@@ -200,7 +201,7 @@ class HotKey(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished(Event):
-    """The handler is through with a record, and its output, if any, is in Kafka."""
+    """The handler has finished a record, and its output, if any, is in Kafka."""
 
     per_record: ClassVar[bool] = True
 
@@ -231,7 +232,7 @@ class Skipped(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retried(Event):
-    """An attempt failed, and the next one is ``seconds`` away."""
+    """An attempt failed; the next one starts in ``seconds``."""
 
     group: str
     member: str
@@ -247,10 +248,10 @@ class Retried(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocked(Event):
-    """An attempt could not be made, as something that it needs, such as the schema registry, is away.
+    """An attempt could not be made because a dependency, such as the schema registry, is unavailable.
 
-    The record holds its lane and is tried again after so many seconds, as often as it takes. Where many records are
-    blocked, one of them is told about once a second.
+    The record blocks its lane and is tried again after ``seconds``, without a limit. If many records are blocked, this
+    event reports one of them, about once a second.
     """
 
     group: str
@@ -265,7 +266,7 @@ class Blocked(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Postponed(Event):
-    """An attempt failed, and the broker has the record in a retry topic, where it waits for so many seconds."""
+    """An attempt failed, and the broker has accepted the record in a retry topic, where it waits for ``seconds``."""
 
     group: str
     member: str
@@ -282,7 +283,7 @@ class Postponed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLettered(Event):
-    """The broker has acknowledged the dead letter of this record."""
+    """The broker has accepted the dead letter of this record."""
 
     group: str
     member: str
@@ -298,7 +299,7 @@ class DeadLettered(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed(Event):
-    """The broker has accepted this as the group's offset."""
+    """The broker has accepted a commit of this offset."""
 
     group: str
     member: str
@@ -309,7 +310,7 @@ class Committed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitFailed(Event):
-    """The broker did not accept a commit; it is tried again with the next one."""
+    """The broker did not accept a commit; the next commit includes it."""
 
     group: str
     member: str
@@ -321,7 +322,7 @@ class CommitFailed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paused(Event):
-    """Enough of this partition is in flight, or its next record is not due yet: fetching waits."""
+    """Fetching of this partition pauses: too many of its records are in flight, or its next record is not due yet."""
 
     group: str
     topic: str
@@ -330,7 +331,7 @@ class Paused(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resumed(Event):
-    """The handler has caught up enough, or a record is due: fetching goes on."""
+    """Fetching of this partition resumes: enough of its records are finished, or a record is due."""
 
     group: str
     topic: str
@@ -339,7 +340,7 @@ class Resumed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progressed(Event):
-    """The counts so far in this run: about once a second while they change, and on Spark after each batch."""
+    """The counts of this run so far: about once a second while they change; on Spark after each batch."""
 
     group: str
     handler: str
@@ -353,8 +354,8 @@ class Progressed(Event):
 class BatchFinished(Event):
     """Spark finished a micro-batch: its outputs are in Kafka and its end is in the checkpoint.
 
-    ``lag`` is how many offsets were left then, None where Kafka did not say; ``next_size`` is how many a batch may take
-    from now on, where that follows how long batches take.
+    ``lag`` is the lag after the batch, None if Kafka did not report it. ``next_size`` is the maximum size of the next
+    batch, if the size adapts to the duration of batches.
     """
 
     group: str
@@ -371,7 +372,7 @@ class BatchFinished(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lagging(Event):
-    """How far one partition is after a batch on Spark: finished below ``offset``, ``lag`` offsets before its end."""
+    """The progress on one partition after a batch on Spark: all below ``offset`` is finished, ``lag`` remain."""
 
     group: str
     topic: str
@@ -382,9 +383,9 @@ class Lagging(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restarting(Event):
-    """A query on Spark ended before its time, and starts again in so many seconds, from what is finished.
+    """A query on Spark ended unexpectedly. It restarts in ``seconds``, after the last finished batch.
 
-    ``attempt`` is how many times in a row it has failed without finishing a batch; 0 where it did not fail at all.
+    ``attempt`` is the number of failures in a row without a finished batch; 0 if the query did not fail.
     """
 
     group: str
@@ -396,9 +397,9 @@ class Restarting(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Error(Event):
-    """Something went wrong; ``fatal`` where the engine stops because of it.
+    """An error; ``fatal`` if the engine stops because of it.
 
-    ``traceback`` is there where a handler raised what it stops for.
+    ``traceback`` is that of the handler, if the engine stops because the handler raised an exception.
     """
 
     group: str
@@ -409,7 +410,7 @@ class Error(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopping(Event):
-    """No new records are dispatched; what is in flight is awaited."""
+    """The engine dispatches no new records and waits for those in flight."""
 
     group: str
     handler: str
@@ -418,7 +419,7 @@ class Stopping(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopped(Event):
-    """All is committed and closed; the counts are of this run."""
+    """The engine has committed and closed everything; the counts are those of this run."""
 
     group: str
     handler: str
@@ -433,7 +434,7 @@ _WORD_START = re.compile(r"(?<!^)(?=[A-Z])")
 
 
 def name(event: Event) -> str:
-    """The event's name as logs and files show it: ``DeadLettered`` is ``dead_lettered``."""
+    """The event's name in logs and files: ``dead_lettered`` for ``DeadLettered``."""
     return _WORD_START.sub("_", type(event).__name__).lower()
 
 

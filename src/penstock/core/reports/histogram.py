@@ -1,21 +1,21 @@
-"""How often something took how long: counts by bounds, which cost no more than a look-up for each observation."""
+"""A histogram of durations: one counter for each bucket, so that an observation costs only one binary search."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
 
 
 class Histogram:
-    """One thread observes; any other may read, and sees a moment of each count."""
+    """Only one thread may call ``observe``. Any thread may read; it sees a recent value of each counter."""
 
     __slots__ = ("bounds", "counts", "total")
 
     def __init__(self, bounds: Sequence[float]) -> None:
         self.bounds = tuple(bounds)
-        self.counts = [0] * (len(self.bounds) + 1)  # the last is for what is above all bounds
+        self.counts = [0] * (len(self.bounds) + 1)  # the last one counts values above all bounds
         self.total = 0.0
 
     def observe(self, value: float, count: int = 1) -> None:
-        """So many took ``value`` each; a value at a bound counts as below it."""
+        """Add ``count`` observations of ``value``; a value equal to a bound belongs to the bucket below it."""
         self.counts[bisect_left(self.bounds, value)] += count
         self.total += value * count
 

@@ -1,31 +1,66 @@
-"""A rebalance as one member saw it: what led to it, its phases, and what changed hands."""
+"""A rebalance as one member saw it: its cause, its phases, and the partitions that changed owners."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.core.progress.commit_log import COMMIT_LOG, group_hash, partition_of
 from penstock.core.records.record import TopicPartition
 
 Reason = str
-"""Why a rebalance happened, in words; ``UNKNOWN`` where a member cannot know it."""
+"""Why a rebalance happened, as text for people; ``UNKNOWN`` if the member cannot know it."""
 
 UNKNOWN: Reason = "unknown"
 JOINED: Reason = "this member joined"
 LEFT: Reason = "this member left"
-TIMED_OUT: Reason = "this member was given up by the coordinator"
-BROKE: Reason = "the consumer of this member broke"
-SILENT: Reason = "the coordinator was silent for longer than the session lasts"
+TIMED_OUT: Reason = "the coordinator removed this member from the group"
+BROKE: Reason = "the consumer of this member failed"
+SILENT: Reason = "the coordinator did not answer for longer than the session timeout"
 STALLED: Reason = "this member was not polled for longer than max.poll.interval.ms"
-HANDED_OVER: Reason = "partitions that were given up go to their new owners"
+HANDED_OVER: Reason = "revoked partitions go to their new owners"
 TOPICS_CHANGED: Reason = "the topics that this member subscribes to changed"
-_GONE = "left or timed out"
 PARTITIONS_CHANGED: Reason = "the number of partitions changed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GroupChange:
+    """What changed in a group since its last rebalance.
+
+    ``gone`` are members that left or timed out: the coordinator does not tell the leader which. ``left`` are those of
+    which we know that they left. ``resized`` are topics whose number of partitions changed.
+    """
+
+    joined: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+    subscriptions_changed: bool = False
+    resized: tuple[str, ...] = ()
+    handed_over: bool = False
+
+    def with_known_leavers(self, left: Collection[str]) -> "GroupChange":
+        """The same change, given that these members have reported that they left."""
+        found = {member for member in self.gone if member in left}
+        return replace(
+            self,
+            left=tuple(sorted({*self.left, *found})),
+            gone=tuple(member for member in self.gone if member not in found),
+        )
+
+    def describe(self) -> Reason:
+        members = {"joined": self.joined, "left": self.left, "left or timed out": self.gone}
+        parts = [f"{what}: {', '.join(sorted(names))}" for what, names in members.items() if names]
+        if self.subscriptions_changed:
+            parts.append("a member's topics changed")
+        if self.resized:
+            parts.append(f"the number of partitions of {', '.join(self.resized)} changed")
+        if self.handed_over:
+            parts.append(HANDED_OVER)
+        return "; ".join(parts) or UNKNOWN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Coordinator:
-    """The broker that looks after a group: it leads one partition of the offsets topic, found by the group's hash."""
+    """The broker that coordinates a group: the leader of the group's partition of ``__consumer_offsets``."""
 
     node: int | None
     address: str
@@ -35,7 +70,7 @@ class Coordinator:
 
     @classmethod
     def of(cls, group: str, *, node: int | None, address: str, offsets_partitions: int | None) -> "Coordinator":
-        """``offsets_partitions`` is the number of partitions of ``__consumer_offsets``, None where it is not known."""
+        """``offsets_partitions`` is the number of partitions of ``__consumer_offsets``; None if unknown."""
         return cls(
             node=node,
             address=address,
@@ -56,15 +91,15 @@ class Coordinator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phase:
-    """A part of a rebalance, and how long it took."""
+    """One phase of a rebalance, and how long it took."""
 
     name: str
     seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Voter:
-    """A member as the leader sees it; ``votes`` are its strategies in its order, None where it does not tell."""
+class RebalanceMember:
+    """A member as the leader sees it; ``votes`` are its assignors by preference, None if it does not send them."""
 
     id: str
     static_id: str | None
@@ -77,10 +112,11 @@ class Voter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebalance:
-    """One round, from what set it off until this member worked with its outcome.
+    """One rebalance, from its cause until this member worked with the new assignment.
 
-    Moments are in seconds since 1970. What this member cannot know is None: with the client's own membership that is
-    most of it, and who the others are is told to the leader alone.
+    ``reason`` is the cause as text; ``change`` is the same as data, if this member led the group and compared two
+    rebalances. Times are in seconds since 1970. Fields that this member cannot know are None: a native member knows
+    few of them, and only the leader knows the other members.
     """
 
     membership: str
@@ -94,17 +130,22 @@ class Rebalance:
     votes: tuple[str, ...] = ()
     coordinator: Coordinator | None = None
     leader: str | None = None
-    members: tuple[Voter, ...] | None = None
+    members: tuple[RebalanceMember, ...] | None = None
     given_up: tuple[TopicPartition, ...] = ()
     given_up_at: float | None = None
     taken: tuple[TopicPartition, ...] = ()
     taken_at: float | None = None
     lost: tuple[TopicPartition, ...] = ()
     lost_at: float | None = None
+    change: GroupChange | None = None
 
 
-class Round:
-    """A rebalance that goes on; whoever has it tells it the time, by a clock and by the calendar."""
+class OngoingRebalance:
+    """Collects what becomes known during a rebalance; ``finished`` makes the ``Rebalance`` of it.
+
+    ``now`` is a monotonic clock. ``moment`` is the wall clock when the rebalance began, in seconds since 1970.
+    ``known`` are fields of ``Rebalance``.
+    """
 
     def __init__(self, membership: str, reason: Reason, *, now: float, moment: float) -> None:
         self.reason = reason
@@ -114,8 +155,13 @@ class Round:
         self._last = now
         self._phases: list[Phase] = []
 
+    def explain(self, change: GroupChange) -> None:
+        """The leader has found out what changed in the group."""
+        self.reason = change.describe()
+        self.known["change"] = change
+
     def phase(self, name: str, *, now: float) -> None:
-        """What has come to its end just now."""
+        """The phase of this name ends now."""
         self._phases.append(Phase(name=name, seconds=round(now - self._last, 6)))
         self._last = now
 
@@ -129,6 +175,7 @@ class Round:
         self.known.update(lost=tuple(sorted(tps)), lost_at=self.at(now))
 
     def at(self, now: float) -> float:
+        """A time of the monotonic clock, in seconds since 1970."""
         return round(self._moment + now - self._began, 6)
 
     def finished(self, *, now: float) -> Rebalance:
@@ -143,8 +190,12 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True)
-class Groupview:
-    """What a leader remembers of the last round, to tell what changed since."""
+class GroupSnapshot:
+    """What a leader remembers of a rebalance, to find out at the next one what has changed.
+
+    ``topics`` are the topics of each member, ``partitions`` the number of partitions of each topic. ``pending`` means
+    that some partitions waited for their old owners to revoke them.
+    """
 
     members: frozenset[str]
     topics: Mapping[str, frozenset[str]]
@@ -152,46 +203,25 @@ class Groupview:
     pending: bool
 
 
-def why(before: Groupview | None, after: Groupview) -> Reason:
-    """What a leader can tell by comparing two rounds."""
-    if before is None:
-        return UNKNOWN
-    reasons = [
-        *named("joined", after.members - before.members),
-        # The coordinator does not say which of the two it was.
-        *named(_GONE, before.members - after.members),
-    ]
+def change_between(before: GroupSnapshot, after: GroupSnapshot) -> GroupChange | None:
+    """What changed between two rebalances that the same member led; None if it sees no difference."""
     stayed = after.members & before.members
-    if any(before.topics[member] != after.topics[member] for member in stayed):
-        reasons.append("a member's topics changed")
-    grown = sorted(topic for topic, count in after.partitions.items() if before.partitions.get(topic, count) != count)
-    if grown:
-        reasons.append(f"the number of partitions of {', '.join(grown)} changed")
-    if not reasons and before.pending:
-        reasons.append(HANDED_OVER)
-    return "; ".join(reasons) or UNKNOWN
-
-
-def resolved(reason: Reason, left: Collection[str]) -> Reason:
-    """The same, where those who left have said so themselves."""
-    parts = []
-    for part in reason.split("; "):
-        what, _, names = part.partition(": ")
-        if what == _GONE:
-            gone = set(names.split(", "))
-            parts += [*named("left", gone & set(left)), *named(_GONE, gone - set(left))]
-        else:
-            parts.append(part)
-    return "; ".join(parts)
-
-
-def named(what: str, members: Collection[str]) -> list[str]:
-    return [f"{what}: {', '.join(sorted(members))}"] if members else []
+    change = GroupChange(
+        joined=tuple(sorted(after.members - before.members)),
+        gone=tuple(sorted(before.members - after.members)),
+        subscriptions_changed=any(before.topics[member] != after.topics[member] for member in stayed),
+        resized=tuple(
+            sorted(topic for topic, count in after.partitions.items() if before.partitions.get(topic, count) != count)
+        ),
+    )
+    if change != GroupChange():
+        return change
+    return GroupChange(handed_over=True) if before.pending else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handover:
-    """A partition changed hands: at ``at`` (None: nobody known had it before) its ``owner`` began."""
+    """A partition got a new owner at time ``at``, after ``seconds`` without one (None: the last owner is unknown)."""
 
     tp: TopicPartition
     owner: str
@@ -200,9 +230,10 @@ class Handover:
 
 
 def without_owner(moves: Iterable[tuple[float, str, str, TopicPartition]]) -> list[Handover]:
-    """How long each partition had no owner, from all that members told: (moment, "given up" or "taken", who, which).
+    """How long each partition had no owner.
 
-    A partition whose last owner is not known counts as unknown, not as nothing.
+    ``moves`` are what all members reported: (time, "given up" or "taken", member, partition). If the last owner of a
+    partition did not report, the time without an owner is unknown, not zero.
     """
     free_since: dict[TopicPartition, float] = {}
     found = []

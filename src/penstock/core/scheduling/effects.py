@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from penstock.core.failures.outcome import Failed, Outcome, ProducerRecord
-from penstock.core.failures.retry_topic import Return
+from penstock.core.failures.retry_topic import RetryInfo
 from penstock.core.scheduling.lanes import AnyRecord, Epoch, Run
 
 
@@ -36,7 +36,7 @@ class Returned:
     """A record of a retry topic, and what its headers say."""
 
     record: AnyRecord
-    said: Return
+    said: RetryInfo
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Client settings by their Kafka names: which there are, what they take, which are secret."""
+"""Client settings by their Kafka names: which exist, which values they accept, and which are secret."""
 
 from penstock.core.settings.schema_registry import Registry, registry_of
 from penstock.core.settings.secrets import (

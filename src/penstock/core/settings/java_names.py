@@ -1,6 +1,6 @@
-"""Settings of the Java client: those with another name here, and those without a counterpart, each with the reason."""
+"""Settings of the Java client that librdkafka names differently or does not have, with what to use instead."""
 
-# Meant alike, and named otherwise.
+# Java's name and librdkafka's name of the same setting.
 RENAMED = {
     "compression.gzip.level": "compression.level",
     "compression.lz4.level": "compression.level",
@@ -15,40 +15,40 @@ RENAMED = {
     "ssl.truststore.certificates": "ssl.ca.pem",
 }
 
-# Where Java says "leave it to the system", or "never", with -1.
+# For these, Java's -1 ("system default" or "never") is 0 in librdkafka.
 MINUS_ONE_IS_ZERO = frozenset({"receive.buffer.bytes", "send.buffer.bytes", "connections.max.idle.ms"})
 
-# Translated together with others, or into several; see logins.py and stores.py.
+# Translated together with other settings, or into several; see logins.py and key_stores.py.
 LOGINS = frozenset({"sasl.jaas.config"})
 STORES = frozenset({"ssl.truststore.location", "ssl.truststore.type", "ssl.keystore.location", "ssl.keystore.type"})
 BYTES_TO_KBYTES = {"buffer.memory": "queue.buffering.max.kbytes"}
 
 JKS_HINT = (
-    "Java's key stores are for Java: export certificates with "
+    "JKS is a format of Java only. Export the certificates with "
     "`keytool -exportcert -rfc -keystore STORE -alias NAME -file ca.pem` and name the file with ssl.ca.location."
 )
-_METRICS = "Metrics are events; see --events."
-_OPENSSL = "TLS is OpenSSL's here, which chooses by itself; see ssl.cipher.suites, ssl.curves.list and ssl.providers."
-_LOGIN = "For tokens of your own use oauth_cb; for an OAuth server, sasl.oauthbearer.method=oidc."
-_REFRESH = "The client renews logins by itself, in good time."
-_VALIDATION = "It is for brokers, which check tokens; a client only fetches them."
-_PARTITIONER = 'Use partitioner; Penstock\'s default, "murmur2_random", puts keys where Java does.'
+_METRICS = "Penstock reports metrics as events; see --events."
+_OPENSSL = "This client uses OpenSSL for TLS; see ssl.cipher.suites, ssl.curves.list and ssl.providers."
+_LOGIN = "To provide tokens yourself use oauth_cb; for an OAuth server use sasl.oauthbearer.method=oidc."
+_REFRESH = "The client renews logins before they expire."
+_VALIDATION = "Brokers use it to validate tokens; a client only fetches them."
+_PARTITIONER = 'Use partitioner; Penstock\'s default, "murmur2_random", chooses the same partitions as Java.'
 _BROKER = "It is a broker's setting; set it there."
-_REGISTRY = "Give it to the app: App(..., registry=...)."
-_READER = "The type hint of the handler's parameter says what a value becomes."
+_REGISTRY = "Pass it to the app: App(..., registry=...)."
+_READER = "The type hint of the handler's parameter decides how a value is decoded."
 
-# No counterpart: why, and what to use.
+# Settings without a counterpart, and what to use instead.
 ABSENT = {
     "auto.include.jmx.reporter": _METRICS,
     "bootstrap.controllers": "Use brokers=.",
     "config.providers": "Values come from code, penstock.toml, the environment or the command line.",
-    "default.api.timeout.ms": "Penstock bounds each of its questions; for requests to brokers use request.timeout.ms.",
-    "exclude.internal.topics": "Topics are consumed by their names, so internal ones only where you name them.",
-    "interceptor.classes": "Wrap the handler in a function of your own.",
+    "default.api.timeout.ms": "Penstock has a timeout for each call; for requests to brokers use request.timeout.ms.",
+    "exclude.internal.topics": "Penstock consumes internal topics only if you name them.",
+    "interceptor.classes": "Wrap the handler in your own function.",
     "internal.leave.group.on.close": "A member leaves its group when it stops, unless it has a static_id=.",
     "internal.throw.on.fetch.stable.offset.unsupported": "Leave it out.",
-    "max.block.ms": "Penstock never waits for room in the producer's buffer: it stops fetching; see max_in_flight=.",
-    "metadata.max.idle.ms": "The client forgets unused topics by itself; see metadata.max.age.ms.",
+    "max.block.ms": "If the producer's buffer is full, Penstock stops fetching instead of waiting; see max_in_flight=.",
+    "metadata.max.idle.ms": "The client removes unused topics from its metadata; see metadata.max.age.ms.",
     "metric.reporters": _METRICS,
     "metrics.num.samples": _METRICS,
     "metrics.recording.level": _METRICS,
@@ -75,7 +75,7 @@ ABSENT = {
     "sasl.oauthbearer.clock.skew.seconds": _VALIDATION,
     "sasl.oauthbearer.expected.audience": _VALIDATION,
     "sasl.oauthbearer.expected.issuer": _VALIDATION,
-    "sasl.oauthbearer.header.urlencode": "The client encodes the login as the OAuth standard asks for.",
+    "sasl.oauthbearer.header.urlencode": "The client encodes the login as the OAuth standard requires.",
     "sasl.oauthbearer.jwks.endpoint.refresh.ms": _VALIDATION,
     "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms": _VALIDATION,
     "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms": _VALIDATION,
@@ -98,5 +98,5 @@ ABSENT = {
     "ssl.truststore.password": JKS_HINT,
 }
 
-# Every name that is translated, of those that the client library does not know.
+# Every Java name that librdkafka does not know and Penstock translates.
 TRANSLATED = frozenset(RENAMED) | LOGINS | STORES | frozenset(BYTES_TO_KBYTES)

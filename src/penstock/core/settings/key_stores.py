@@ -1,4 +1,4 @@
-"""Java's key stores and trust stores: PEM and PKCS#12 work here, Java's own format does not."""
+"""Translates settings of Java's key stores and trust stores: PEM and PKCS#12 work, Java's own format JKS does not."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,11 +20,11 @@ _JKS_KEYS_HINT = (
 
 
 def translate_store(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What this setting of a store says in the client library's names, together with the others."""
+    """The settings of librdkafka that replace this one; it also depends on the type of the store in ``settings``."""
     if name == "ssl.truststore.location":
         return _trust(settings[name], _type(settings, "ssl.truststore", default="JKS"))
     if name == "ssl.keystore.location":
-        # The client library's own ssl.keystore.location is a PKCS#12 file, and so are most that are called .jks.
+        # librdkafka's own ssl.keystore.location is a PKCS#12 file, and so are most files with the ending .jks.
         return _keys(settings[name], _type(settings, "ssl.keystore", default="PKCS12"))
     return {}
 
@@ -54,7 +54,7 @@ def _type(settings: Mapping[str, Any], store: str, *, default: str) -> str:
     if named is not None:
         if str(named).upper() not in _TYPES:
             raise ConfigError(
-                f"The setting '{store}.type' is {named!r}, which is no type of store.", hint="Use PEM or PKCS12."
+                f"The setting '{store}.type' is {named!r}, which is not a type of store.", hint="Use PEM or PKCS12."
             )
         return str(named).upper()
     place = str(settings[f"{store}.location"]).lower()

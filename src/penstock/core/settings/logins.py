@@ -1,4 +1,4 @@
-"""Java's ``sasl.jaas.config``, taken apart into the settings that say the same here."""
+"""Translates Java's ``sasl.jaas.config`` into the settings of librdkafka."""
 
 import re
 
@@ -28,7 +28,7 @@ _HINT = "Write sasl.username and sasl.password instead, or, for OAuth, sasl.oaut
 
 
 def parse_jaas(config: object) -> dict[str, str]:
-    """The login of a JAAS configuration. Its errors show nothing of it, as it holds a password."""
+    """The login settings in a JAAS configuration. Errors never quote it, because it contains a password."""
     match = _MODULE.match(config) if isinstance(config, str) else None
     if match is None:
         raise ConfigError(

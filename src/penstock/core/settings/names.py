@@ -1,4 +1,4 @@
-"""Every setting that the client library (librdkafka) knows: its name, which side it is for, which values it takes."""
+"""Every setting of librdkafka: its name, whether it is for consumers or producers, and the values that it accepts."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -25,7 +25,7 @@ class Setting:
     kind: Kind
 
 
-# A line each: name, side, and "text", "flag" (true or false), LOW..HIGH, or the words that are allowed.
+# One setting per line: name, side, and "text", "flag" (true or false), LOW..HIGH, or the allowed words.
 _TABLE = """
 acks P -1..1000
 allow.auto.create.topics * flag
@@ -197,10 +197,10 @@ transaction.timeout.ms P 1000..2147483647
 transactional.id P text
 """
 
-# What the Python library adds: functions that it calls.
+# Callbacks that the Python client (confluent-kafka) adds.
 _FUNCTIONS = ("oauth_cb", "stats_cb", "throttle_cb")
 
-# Two names of one setting; the second is the one that Penstock keeps, which is the one that the Java client shares.
+# Two names of one setting. Penstock uses the second, which is also the name in the Java client.
 ALIASES = {
     "compression.codec": "compression.type",
     "fetch.message.max.bytes": "max.partition.fetch.bytes",

@@ -1,14 +1,14 @@
-"""Settings that are not the user's: the guarantees stand on them, and most have an option in Penstock's own words."""
+"""Settings that users cannot set, because Penstock's guarantees depend on them. Most have an option instead."""
 
-_COMMITS = "Penstock commits what is finished; see commit_every=."
-_STORES = "Penstock keeps offsets itself: in Kafka, as commits of finished work."
+_COMMITS = "Penstock commits finished records; see commit_every=."
+_STORES = "Penstock stores offsets in Kafka, as commits of finished records."
 _DECODING = "The type hint of the handler's parameter decides how a record is decoded."
-_ENCODING = "What a handler returns is encoded by its type."
-_EVENTS = "Errors, commits and rebalances are events; see --events."
-_OUTBOX = "An output counts once the broker has acknowledged it, so Penstock listens to every answer."
-_IDEMPOTENT = "Every producer is idempotent: else what it sends again could be there twice, or out of order."
-_ACKS = "Every record is acknowledged by all replicas that are in sync: else a broker that dies could take it along."
-_CLIENT = "It is for programs that make the client themselves; Penstock makes it for you."
+_ENCODING = "The type of the value that a handler returns decides how it is encoded."
+_EVENTS = "Penstock reports errors, commits and rebalances as events; see --events."
+_OUTBOX = "Penstock needs every delivery report: an output is finished once the broker has acknowledged it."
+_IDEMPOTENT = "Every producer is idempotent: otherwise a retry could write records twice or out of order."
+_ACKS = "All in-sync replicas acknowledge every record: otherwise it could be lost with a broker."
+_CLIENT = "It is for programs that create the client themselves; Penstock creates it for you."
 
 RESERVED = {
     "bootstrap.servers": "Use brokers=.",
@@ -26,17 +26,17 @@ RESERVED = {
     "offset.store.method": _STORES,
     "offset.store.path": _STORES,
     "offset.store.sync.interval.ms": _STORES,
-    "enable.partition.eof": "Penstock needs it to know that it has caught up.",
-    "max.poll.records": "Penstock takes records as it has room for them; see max_in_flight=.",
+    "enable.partition.eof": "Penstock uses it to detect that it has caught up.",
+    "max.poll.records": "Penstock polls as many records as fit into its buffers; see max_in_flight=.",
     "key.deserializer": _DECODING,
     "value.deserializer": _DECODING,
-    "key.serializer": "An output has the key of the record it came from, byte by byte.",
+    "key.serializer": "An output has the same key bytes as the record that it was made from.",
     "value.serializer": _ENCODING,
     "enable.idempotence": _IDEMPOTENT,
     "acks": _ACKS,
     "request.required.acks": _ACKS,
-    "transactional.id": "Penstock names its own transactions.",
-    "transaction.two.phase.commit.enable": "Penstock makes its own transactions.",
+    "transactional.id": "Penstock chooses the ids of its transactions.",
+    "transaction.two.phase.commit.enable": "Penstock manages its transactions.",
     "delivery.report.only.error": _OUTBOX,
     "on_delivery": _OUTBOX,
     "dr_cb": _OUTBOX,

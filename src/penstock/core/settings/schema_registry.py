@@ -1,4 +1,4 @@
-"""Where a schema registry is, and how to log in to it."""
+"""The settings of a schema registry: its URL and how to log in."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -16,10 +16,10 @@ _PREFIX = "schema.registry."
 
 @dataclass(frozen=True, repr=False)
 class Registry:
-    """Settings of the registry's client, under its own names with ``_`` for ``.``; printed, they show no secret.
+    """The settings of the registry's client, under the client's names with ``_`` for ``.``. Printing hides secrets.
 
-    Three are other than the client's own: a request takes 5 seconds at most, and is not repeated by the client, as
-    records wait in their lanes instead; and ``cache_capacity`` counts the schemas that a codec remembers.
+    Three defaults differ from the client's: a request may take 5 seconds, the client does not repeat it (records wait
+    in their lanes instead), and ``cache_capacity`` is the number of schemas that a codec keeps.
     """
 
     url: str = ""
@@ -47,12 +47,12 @@ class Registry:
         known.remember_settings({each.name: getattr(self, each.name) for each in fields(self)})
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """By the constructor, so that the process which gets it knows its secrets too."""
+        """Unpickle with the constructor, so that the receiving process also knows the secrets."""
         return Registry, tuple(getattr(self, each.name) for each in fields(self))
 
     @classmethod
     def from_text(cls, value: Any) -> "Registry":
-        """What a file or a variable gives for the whole of it: its URL."""
+        """A registry from a configuration file or environment variable that contains only the URL."""
         if not isinstance(value, str):
             raise ValueError("a URL")  # noqa: TRY004 - readers of options speak with one kind of error
         return cls(url=value)
@@ -62,7 +62,7 @@ class Registry:
         return {name.replace("_", "."): value for name, value in given.items() if value is not None}
 
     def scrubbed(self, text: str) -> str:
-        """A foreign text without the secrets among these settings."""
+        """The text, for example of another library's error, without the secrets of these settings."""
         return scrubbed(text, {each.name: getattr(self, each.name) for each in fields(self)})
 
     def __str__(self) -> str:
@@ -78,7 +78,7 @@ class Registry:
 
 
 def registry_of(given: object) -> Registry | None:
-    """A Registry out of a URL, a mapping of the client's settings, or one that is one already."""
+    """A Registry from a URL, a mapping of the client's settings, or a Registry."""
     if given is None:
         return None
     if isinstance(given, str):
@@ -86,7 +86,7 @@ def registry_of(given: object) -> Registry | None:
     elif isinstance(given, Mapping):
         given = _from_mapping(given)
     if not isinstance(given, Registry):
-        raise ConfigError(f"registry is a {type(given).__name__}, which says nothing about a registry.", hint=_HINT)
+        raise ConfigError(f"registry is a {type(given).__name__}, not a URL or a mapping.", hint=_HINT)
     if not given.url.startswith(("http://", "https://", "mock://")):
         what = f"has the URL {str(given)!r}" if given.url else "has no URL"
         raise ConfigError(f"registry {what}.", hint=_HINT)
@@ -102,5 +102,5 @@ def _from_mapping(given: Mapping[Any, Any]) -> Registry:
         if name not in known:
             nearest = get_close_matches(name, known, n=1)
             hint = f"Did you mean {nearest[0].replace('_', '.')!r}?" if nearest else _HINT
-            raise ConfigError(f"A schema registry's client has no setting {written!r}.", hint=hint)
+            raise ConfigError(f"The client of the schema registry has no setting {written!r}.", hint=hint)
     return Registry(**{name: given[written] for written, name in names.items()})

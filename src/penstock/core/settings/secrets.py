@@ -1,8 +1,8 @@
-"""What must never be shown: passwords, keys, tokens.
+"""Hides secrets (passwords, keys, tokens) in everything that Penstock prints or writes.
 
-A process remembers every secret that it is given: ``Settings``, ``Registry``, sinks and stores announce theirs when
-they are made, also when they arrive in another process. Whatever leaves the process as text (terminal, logs, events,
-headers of dead letters, files) passes ``redacted`` on its way.
+A process remembers every secret that it gets: ``Settings``, ``Registry``, sinks and stores register theirs when they
+are created, also when they are unpickled in another process. All text that leaves the process (terminal, logs, events,
+headers of dead letters, files) passes through ``redacted``.
 """
 
 import base64
@@ -22,23 +22,24 @@ _SECRET_NAME = re.compile(
 )
 _USER_INFO = re.compile(r"user[._]info$", re.IGNORECASE)
 _URL_PASSWORD = re.compile(r"(\w://[^/\s:@]*:)[^/\s@]+@")
-# From this length on a secret is looked for inside of words too; below the other it would hide half of every text.
+# Secrets of at least this length are also hidden inside words. Secrets below _SHORTEST are not hidden at all: they
+# would match too much of every text.
 _UNMISTAKABLE_LENGTH = 8
 _SHORTEST = 3
-# A line of a PEM file is known by itself, as errors quote single lines; its first and last are the same for everybody.
+# Each line of a PEM file is a secret, because errors quote single lines; except the first and last, which are public.
 _SHORTEST_LINE = 16
 _PEM_BORDER = "-----"
 
 
 class Settings(dict[str, Any]):
-    """Client settings, checked, by the names that Penstock keeps. Printed, they show no secret."""
+    """Validated client settings, under one name each. Printing hides secrets."""
 
     def __init__(self, settings: Mapping[str, Any] | None = None) -> None:
         super().__init__(settings or {})
         known.remember_settings(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """By the constructor, so that the process which gets them knows their secrets too."""
+        """Unpickle with the constructor, so that the receiving process also knows the secrets."""
         return Settings, (dict(self),)
 
     def __repr__(self) -> str:
@@ -48,14 +49,14 @@ class Settings(dict[str, Any]):
 
 
 class KnownSecrets:
-    """All that this process was given. Any thread may add to it, and each sees all that was added before it asked."""
+    """All secrets of this process. Any thread may add secrets; every later call, on any thread, hides them."""
 
     def __init__(self) -> None:
         self._texts: frozenset[str] = frozenset()
         self._pattern: re.Pattern[str] | None = None
 
     def remember(self, *secrets: object) -> None:
-        """Those that are no text, or too short to tell from other words, are left out."""
+        """Add secrets; values that are not text, or too short to tell from other words, are ignored."""
         found = {form for each in secrets if isinstance(each, str) for form in _forms(each)}
         if not found <= self._texts:
             self._texts |= found
@@ -71,7 +72,7 @@ class KnownSecrets:
                 self.remember_url(value)
 
     def remember_url(self, url: str) -> None:
-        """The password in it, as it is written there and as it is meant."""
+        """Add the password of a URL, both as written and decoded."""
         try:
             password = urlsplit(url).password
         except ValueError:
@@ -85,7 +86,7 @@ class KnownSecrets:
         return _URL_PASSWORD.sub(rf"\1{HIDDEN}@", text) if "://" in text else text
 
     def forget(self) -> None:
-        """For tests: what one of them was given must not hide words from the next."""
+        """For tests: the secrets of one test must not hide words in the next."""
         self._texts, self._pattern = frozenset(), None
 
 
@@ -93,12 +94,12 @@ known = KnownSecrets()
 
 
 def redacted(text: str) -> str:
-    """The same text without any secret that this process was given, and without passwords in URLs."""
+    """The text without any secret of this process, and without passwords in URLs."""
     return known.redacted(text)
 
 
 def redacted_values(value: Any) -> Any:
-    """The same for all texts in what is to become JSON, before its quotes change a secret that has some."""
+    """As ``redacted``, for all texts in a value that will become JSON, which would escape quotes inside a secret."""
     if isinstance(value, str):
         return known.redacted(value)
     if isinstance(value, Mapping):
@@ -109,7 +110,7 @@ def redacted_values(value: Any) -> Any:
 
 
 def shown_command(arguments: Sequence[str]) -> str:
-    """A command line as it may be kept: ``NAME=***`` where the name is that of a secret."""
+    """A command line without secrets: ``NAME=***`` if the name is that of a secret."""
     return redacted(shlex.join(_shown_argument(each) for each in arguments))
 
 
@@ -125,26 +126,26 @@ def is_secret(setting: str) -> bool:
 
 
 def shown_setting(name: str, value: Any) -> Any:
-    """The value as it may be shown: secrets as ``***``, functions by their names."""
+    """The value for printing: secrets as ``***``, functions by their names."""
     if is_secret(name):
         return HIDDEN
     return getattr(value, "__name__", repr(value)) if callable(value) else hide_passwords(value)
 
 
 def hide_passwords(value: Any) -> Any:
-    """The same text, without the password of a URL in it."""
+    """The text without passwords in URLs."""
     return _URL_PASSWORD.sub(rf"\1{HIDDEN}@", value) if isinstance(value, str) else value
 
 
 def scrubbed(text: str, settings: Mapping[str, Any]) -> str:
-    """A foreign text, such as the client's own error, without the secrets among these settings, or any known one."""
+    """A text, such as an error of the client, without the secrets of these settings or of this process."""
     given = KnownSecrets()
     given.remember_settings(settings)
     return redacted(given.redacted(text))
 
 
 def _forms(secret: str) -> Iterable[str]:
-    """As it is, by lines, and as it looks where it was quoted: in JSON, in Python, in a URL."""
+    """The secret as it is, its lines, and its forms when quoted in JSON, in Python or in a URL."""
     lines = [each for each in secret.split("\n") if len(each) >= _SHORTEST_LINE and not each.startswith(_PEM_BORDER)]
     for text in {secret, secret.strip(), *lines}:
         if len(text) >= _SHORTEST:
@@ -153,7 +154,7 @@ def _forms(secret: str) -> Iterable[str]:
 
 
 def _pattern(texts: frozenset[str]) -> re.Pattern[str]:
-    """The longest first: one secret may be a part of another."""
+    """A pattern that tries the longest text first, because one secret may be part of another."""
     return re.compile("|".join(map(_matching, sorted(texts, key=lambda text: (-len(text), text)))))
 
 

@@ -1,4 +1,4 @@
-"""Checks of single values, so that a wrong one is known before anything connects."""
+"""Validates single values, so that a wrong value is reported before any client connects."""
 
 from difflib import get_close_matches
 from typing import Any
@@ -11,16 +11,14 @@ _FLAGS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": F
 
 
 def checked_value(setting: Setting, value: Any, *, written: str) -> Any:
-    """The value in its own type; ``written`` is the name under which the user gave it."""
+    """The value, converted to the setting's type; ``written`` is the name that the user wrote."""
     kind = setting.kind
     if kind == "function":
         if not callable(value):
-            raise _wrong(
-                written, value, "is not a function", "It is called by the client; give it a function, in code."
-            )
+            raise _wrong(written, value, "is not a function", "The client calls it; pass a function in code.")
         return value
     if isinstance(value, bool) and kind != "flag":
-        raise _wrong(written, value, "is not what it takes", _what(setting))
+        raise _wrong(written, value, "has the wrong type", _what(setting))
     if not isinstance(value, str | int | float):
         raise ConfigError(f"The setting {written!r} is a {type(value).__name__}.", hint=_what(setting))
     if kind == "text":
@@ -48,18 +46,18 @@ def _number(setting: Setting, kind: Numbers, value: str | float, written: str) -
     if kind.whole and number != number // 1:
         raise _wrong(written, value, "is not a whole number", _what(setting))
     if not kind.low <= number <= kind.high:
-        raise _wrong(written, value, "is out of its range", _what(setting))
+        raise _wrong(written, value, "is out of range", _what(setting))
     return int(number) if kind.whole else number
 
 
 def _word(words: frozenset[str], value: str, written: str) -> str:
-    """The client library does not mind capitals, and Java writes some words with them."""
+    """The allowed word. Case does not matter: librdkafka ignores it, and Java writes some words in capitals."""
     for word in words:
         if word.lower() == value.strip().lower():
             return word
     nearest = get_close_matches(value.lower(), sorted(words), n=1)
     guess = f" Did you mean {nearest[0]!r}?" if nearest else ""
-    raise _wrong(written, value, "is not a value of it", f"It takes {', '.join(sorted(words))}.{guess}")
+    raise _wrong(written, value, "is not an allowed value", f"It takes {', '.join(sorted(words))}.{guess}")
 
 
 def _what(setting: Setting) -> str:
@@ -78,6 +76,6 @@ def _unit(name: str) -> str:
 
 
 def _wrong(written: str, value: Any, problem: str, hint: str) -> ConfigError:
-    # A secret is not shown even where it is wrong.
+    # Never print a secret, not even a wrong one.
     shown = "" if is_secret(written) else f"={value!r}"
     return ConfigError(f"The setting {written}{shown} {problem}.", hint=hint)

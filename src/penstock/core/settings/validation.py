@@ -1,4 +1,4 @@
-"""From settings as a user writes them, by librdkafka's or by Java's names, to checked ones under one name each."""
+"""Translates and validates settings that users write under librdkafka's or Java's names; each gets one name."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from penstock.core.settings.secrets import Settings
 from penstock.core.settings.setting_values import checked_value
 from penstock.errors import ConfigError
 
-# What a user may write; an unknown name is answered with the nearest of these.
+# The names that users may write; errors suggest the one most similar to an unknown name.
 WRITABLE = (frozenset(SETTINGS) | java_names.TRANSLATED) - frozenset(RESERVED)
 _ANY = WRITABLE | frozenset(RESERVED) | frozenset(java_names.ABSENT)
 
 
 @dataclass(frozen=True, slots=True)
 class Translated:
-    """One setting under the name that Penstock keeps; ``written`` is the name that the user gave it."""
+    """One setting under the name that Penstock uses; ``written`` is the name that the user wrote."""
 
     name: str
     value: Any
@@ -29,14 +29,14 @@ class Translated:
 
 
 def client_settings(settings: Mapping[str, Any]) -> Settings:
-    """These settings, checked; one that is None counts as not given. Checking twice changes nothing."""
+    """The validated settings; None means not set. Validating them again changes nothing."""
     checked = Settings({each.name: each.value for each in translated(settings)})
     _check_together(checked)
     return checked
 
 
 def translated(settings: Mapping[str, Any]) -> list[Translated]:
-    """Each setting under its kept name, with its value checked, in the order in which they were written."""
+    """Each setting under the name that Penstock uses, with its value validated, in the order of ``settings``."""
     given = {name: value for name, value in settings.items() if value is not None}
     for name in given:
         require_known(name)
@@ -54,13 +54,13 @@ def translated(settings: Mapping[str, Any]) -> list[Translated]:
 
 
 def require_known(name: str) -> None:
-    """Raises an error that says what to write instead, unless this setting is the user's to set."""
+    """Raise ConfigError, with what to write instead, if users cannot set this setting."""
     if name in WRITABLE:
         return
     if name in RESERVED:
         raise ConfigError(f"The setting {name!r} is not yours to set.", hint=RESERVED[name])
     if name in java_names.ABSENT:
-        raise ConfigError(f"The setting {name!r} has no meaning here.", hint=java_names.ABSENT[name])
+        raise ConfigError(f"The setting {name!r} does not exist in this client.", hint=java_names.ABSENT[name])
     nearest = get_close_matches(str(name), _ANY, n=1, cutoff=0.7)
     hint = f"Did you mean {nearest[0]!r}?" if nearest else "Settings go by the names of librdkafka or the Java client."
     raise ConfigError(f"The setting {name!r} is not known.", hint=hint)
@@ -72,7 +72,7 @@ def _kept_name(written: str) -> str:
 
 
 def _java_value(name: str, value: Any) -> Any:
-    """What Java says in its own way, said in the client library's."""
+    """A value in Java's notation, translated into librdkafka's."""
     if name in java_names.MINUS_ONE_IS_ZERO and str(value) == "-1":
         return 0
     if name in java_names.BYTES_TO_KBYTES and str(value).isdecimal():
@@ -83,7 +83,7 @@ def _java_value(name: str, value: Any) -> Any:
 
 
 def _check_together(settings: Settings) -> None:
-    """Pairs that the client library takes without a word, or refuses only when it connects."""
+    """Check pairs of settings that librdkafka accepts silently, or rejects only when it connects."""
     for small, large, strictly in (
         ("heartbeat.interval.ms", "session.timeout.ms", True),
         ("session.timeout.ms", "max.poll.interval.ms", False),

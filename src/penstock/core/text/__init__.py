@@ -1,4 +1,4 @@
-"""Text for people: durations, timestamps, plurals, suggestions for typos, and foreign text made safe to print.
+"""Text for people: durations, timestamps, plurals, suggestions for typos, and untrusted text made safe to print.
 
-No Kafka in here.
+Nothing here depends on Kafka.
 """

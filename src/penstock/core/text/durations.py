@@ -11,7 +11,7 @@ Duration = str | float | int
 
 
 def seconds(value: Duration, *, name: str) -> float:
-    """The duration in seconds; ``name`` is the option it was given for."""
+    """The duration in seconds; ``name`` is the name of the option, for errors."""
     if isinstance(value, str):
         match = _FORM.fullmatch(value)
         if match:

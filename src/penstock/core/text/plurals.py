@@ -7,5 +7,5 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
 
 
 def at_most(number: int, noun: str) -> str:
-    """A number of records by their offsets: ``up to 5 records``, as markers of transactions have offsets too."""
+    """A number of records, counted by offsets: ``up to 5 records``, because transaction markers also have offsets."""
     return f"up to {counted(number, noun)}" if number else counted(number, noun)

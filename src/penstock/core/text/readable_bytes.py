@@ -1,4 +1,4 @@
-"""Bytes as people read them: JSON, text, or what is left in hexadecimal."""
+"""Bytes in a readable form: JSON, text, or hexadecimal."""
 
 import json
 from typing import Any
@@ -9,7 +9,7 @@ _MAX_DEPTH_ERRORS = (ValueError, RecursionError)
 
 
 def readable(data: bytes | None) -> Any:
-    """JSON where it is an object or a list, else text, else the bytes as they are; None stays None."""
+    """The parsed JSON if it is an object or a list, else the text, else the bytes themselves; None stays None."""
     if data is None:
         return None
     try:
@@ -25,12 +25,12 @@ def readable(data: bytes | None) -> Any:
 
 
 def as_plain(value: Any) -> Any:
-    """The same for JSON: bytes that are no text become an object that says so."""
+    """The same value for JSON output: bytes become an object with their hexadecimal form."""
     return {"hex": value.hex()} if isinstance(value, bytes) else value
 
 
 def as_text(data: bytes | None, *, limit: int | None = None) -> str:
-    """In one line of a table, as ``printable_line`` shows it; ``limit`` bounds its length."""
+    """One line for a table, as ``printable_line`` shows it, of at most ``limit`` characters."""
     if data is None:
         return "null"
     try:

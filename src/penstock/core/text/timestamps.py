@@ -1,4 +1,4 @@
-"""Points in time and spans of it as operators write them, in Kafka's way and in ours."""
+"""Parses times and durations that operators write, in the formats of Kafka's tools and of Penstock."""
 
 import re
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ _DATE_FORM = "Write it as 2030-01-31T12:00:00, in UTC, or with an offset as in 2
 
 
 def moment(text: str, *, name: str) -> float:
-    """Seconds since 1970 of a date and time; without an offset it is UTC, as in Kafka's tools."""
+    """A date and time, in seconds since 1970; without a UTC offset it is UTC, as in Kafka's tools."""
     try:
         read = datetime.fromisoformat(text.strip())
     except ValueError:
@@ -22,7 +22,7 @@ def moment(text: str, *, name: str) -> float:
 
 
 def span(text: str, *, name: str) -> float:
-    """Seconds of ``P1DT2H``, Java's form, or of ``26h``, ours."""
+    """A duration in seconds, from Java's format (``P1DT2H``) or Penstock's (``26h``)."""
     match = _ISO_SPAN.fullmatch(text.strip())
     if match and any(match.groups()):
         total = sum(float(part) * unit for part, unit in zip(match.groups(), _UNITS, strict=True) if part)
@@ -34,7 +34,7 @@ def span(text: str, *, name: str) -> float:
 
 
 def moment_or_ago(text: str, *, now: float, name: str) -> float:
-    """A date and time, or how long ago, as in ``15m``."""
+    """A date and time, or how long ago (``15m``), in seconds since 1970."""
     try:
         return now - span(text, name=name)
     except ConfigError:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from penstock.app import Handler, RecordAdapter
 from penstock.core.failures.dead_letter import dead_letter
 from penstock.core.failures.outcome import Failed, ProducerRecord
-from penstock.core.failures.retry_topic import read_return, retry_record
+from penstock.core.failures.retry_topic import read_retry_info, retry_record
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.effects import Attempt, Returned
 from penstock.core.scheduling.lanes import AnyRecord
@@ -46,6 +46,6 @@ class FailedRecords:
         """Records of a retry topic, each with what its headers say about when it is due."""
         group, longest, now = self._handler.group, self._handler.delayed[tp[0]].seconds, self._clock()
         return [
-            Returned(each, read_return(self._to_record(each, 1).headers, group=group, longest=longest, now=now))
+            Returned(each, read_retry_info(self._to_record(each, 1).headers, group=group, longest=longest, now=now))
             for each in batch
         ]

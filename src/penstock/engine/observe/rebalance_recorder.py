@@ -18,9 +18,9 @@ from penstock.core.reports.rebalance import (
     TIMED_OUT,
     UNKNOWN,
     Coordinator,
+    OngoingRebalance,
     Reason,
     Rebalance,
-    Round,
 )
 from penstock.kafka.client.transactions import generation_in
 
@@ -39,8 +39,8 @@ class RebalanceRecorder:
         self._consumer = consumer
         self._tell = tell
         self._reason: Reason = JOINED
-        self._round: Round | None = None
-        self._waiting: list[tuple[Round, float]] = []
+        self._round: OngoingRebalance | None = None
+        self._waiting: list[tuple[OngoingRebalance, float]] = []
         self._last_words = ""
         self._new_words = ""
         self._coordinator: Coordinator | None = None
@@ -58,10 +58,10 @@ class RebalanceRecorder:
         else:
             self._round.phase("rejoined", now=time.monotonic())
 
-    def _new_round(self) -> Round:
+    def _new_round(self) -> OngoingRebalance:
         reason, self._reason = self._reason, UNKNOWN
         membership = "open" if self._handler.is_open else "native"
-        return Round(membership, reason, now=time.monotonic(), moment=time.time())
+        return OngoingRebalance(membership, reason, now=time.monotonic(), moment=time.time())
 
     def gave_up(self, tps: Iterable[TopicPartition]) -> None:
         if self._round is not None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from penstock.assign import Assignment, Assignor, Group, Topic, faults
 from penstock.assign.cooperative import cooperates, withhold
 from penstock.core.records.record import TopicPartition
-from penstock.core.reports.rebalance import Groupview, Voter
+from penstock.core.reports.rebalance import GroupSnapshot, RebalanceMember
 from penstock.errors import ConfigError, PenstockError
 from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.group.coordinator import Joined
@@ -18,8 +18,8 @@ class Division:
     """What the leader has decided, as the coordinator takes it, and as people want to read it."""
 
     assignments: Mapping[str, bytes]
-    voters: tuple[Voter, ...]
-    view: Groupview
+    voters: tuple[RebalanceMember, ...]
+    view: GroupSnapshot
 
 
 class Leader:
@@ -40,7 +40,7 @@ class Leader:
         return Division(
             {member: write_assignment(tps) for member, tps in assignment.partitions.items()},
             _voters(group, [ballot for _, ballot in read], assignment),
-            Groupview(
+            GroupSnapshot(
                 frozenset(member.id for member in group.members),
                 {member.id: frozenset(member.topics) for member in group.members},
                 {name: topic.partitions for name, topic in topics.items()},
@@ -93,9 +93,9 @@ def _lags(cluster: Cluster, group: str, tps: Sequence[TopicPartition]) -> dict[T
     return {tp: max(0, ends[tp] - max(starts[tp], committed.get(tp, 0))) for tp in tps}
 
 
-def _voters(group: Group, ballots: Iterable[Ballot | None], assignment: Assignment) -> tuple[Voter, ...]:
+def _voters(group: Group, ballots: Iterable[Ballot | None], assignment: Assignment) -> tuple[RebalanceMember, ...]:
     return tuple(
-        Voter(
+        RebalanceMember(
             id=member.id,
             static_id=member.static_id,
             rack=member.rack,

@@ -27,11 +27,11 @@ from penstock.core.reports.rebalance import (
     TOPICS_CHANGED,
     UNKNOWN,
     Coordinator,
-    Groupview,
+    GroupSnapshot,
+    OngoingRebalance,
     Reason,
     Rebalance,
-    Round,
-    why,
+    change_between,
 )
 from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.client.clients import CONSUMER_DEFAULTS, static_id
@@ -87,8 +87,8 @@ class SelfManagedMember:
         self._had: tuple[frozenset[TopicPartition], int] = (frozenset(), _NO_GENERATION)  # by the last assignment
         self._coordinator: Coordinator | None = None
         self._topics: frozenset[str] = frozenset()
-        self._view: Groupview | None = None  # of the last round that this member led
-        self._round: Round | None = None
+        self._view: GroupSnapshot | None = None  # of the last round that this member led
+        self._round: OngoingRebalance | None = None
         self._next_reason: Reason | None = JOINED
         self._next_beat = self._heard = self._polled = time.monotonic()
         self._next_look = 0.0
@@ -224,11 +224,11 @@ class SelfManagedMember:
         self._round = None
         self._tell(story.finished(now=time.monotonic()))
 
-    def _begin_round(self) -> Round:
+    def _begin_round(self) -> OngoingRebalance:
         """Attempts that fail belong to the round that they are of."""
         reason, self._next_reason = self._next_reason or UNKNOWN, None
         if self._round is None:
-            self._round = Round("open", reason, now=time.monotonic(), moment=time.time())
+            self._round = OngoingRebalance("open", reason, now=time.monotonic(), moment=time.time())
             self._round.known["votes"] = tuple(self._assignors)
         return self._round
 
@@ -236,7 +236,7 @@ class SelfManagedMember:
         if self._round is not None:
             self._round.phase(phase, now=time.monotonic())
 
-    def _join(self, topics: frozenset[str], story: Round) -> Joined:
+    def _join(self, topics: frozenset[str], story: OngoingRebalance) -> Joined:
         while True:
             joined = self._line.join(
                 self._identity,
@@ -270,7 +270,7 @@ class SelfManagedMember:
             ballot=Ballot(tuple(self._assignors)),
         )
 
-    def _divide(self, joined: Joined, story: Round) -> Mapping[str, bytes]:
+    def _divide(self, joined: Joined, story: OngoingRebalance) -> Mapping[str, bytes]:
         """The leader says who gets what; the others have nothing to say."""
         before, self._view = self._view, None
         if not joined.leads or joined.skip_assignment:
@@ -278,13 +278,15 @@ class SelfManagedMember:
         topics = self._line.topics(wanted_topics(joined))
         division = self._leader.divide(joined, self._assignors[joined.strategy], topics)
         self._view = division.view
-        if story.reason == UNKNOWN:
-            story.reason = why(before, division.view)
+        if story.reason == UNKNOWN and before is not None:
+            change = change_between(before, division.view)
+            if change is not None:
+                story.explain(change)
         story.known["members"] = division.voters
         self._mark("assigned")
         return division.assignments
 
-    def _settle(self, assigned: frozenset[TopicPartition], story: Round) -> None:
+    def _settle(self, assigned: frozenset[TopicPartition], story: OngoingRebalance) -> None:
         """Begin with what is new at once: nobody has it. Then give up what is another's."""
         given, taken = self._owned - assigned, assigned - self._owned
         self._had = assigned, self._identity.generation
@@ -297,7 +299,7 @@ class SelfManagedMember:
             self._next_reason = HANDED_OVER
         self._next_look = time.monotonic() + self._refresh
 
-    def _give_up(self, tps: frozenset[TopicPartition], story: Round) -> None:
+    def _give_up(self, tps: frozenset[TopicPartition], story: OngoingRebalance) -> None:
         self._carry_out(PartitionsRevoked, tps)
         self._owned -= tps
         story.gave_up(tps, now=time.monotonic())

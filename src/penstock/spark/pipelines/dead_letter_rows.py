@@ -1,12 +1,18 @@
-"""Makes dead letters of unreadable records in Spark, with the headers of ``core/failures/dead_letter.py``."""
+"""Makes dead letters of unreadable records in Spark, with the headers of ``core/failures/dead_letter_headers.py``."""
 
 import time
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from penstock.core.failures.dead_letter import MAX_MESSAGE_BYTES, MAX_NAME_BYTES, PREFIX, bounded
-from penstock.core.records import origin
+from penstock.core.failures.dead_letter_headers import (
+    DEAD_LETTER_PREFIX,
+    MAX_MESSAGE_BYTES,
+    MAX_NAME_BYTES,
+    DeadLetterHeader,
+    bounded,
+)
+from penstock.core.records.origin import RETRY_PREFIX
 from penstock.errors import HandlerError
 from penstock.spark.pipelines.decoded_columns import WHY
 
@@ -22,18 +28,18 @@ def dead_letters(rows: DataFrame, *, topic: str, group: str, reason: Column | No
     ``reason`` is a better one than that of the rows, where there is any.
     """
     why = F.left(F.col(WHY), F.lit(MAX_MESSAGE_BYTES // _LONGEST_LETTER))
-    reasons = {
-        "topic": F.col("topic"),
-        "partition": F.col("partition").cast("string"),
-        "offset": F.col("offset").cast("string"),
-        "timestamp": F.unix_millis("timestamp").cast("string"),
-        "group": F.lit(bounded(group, MAX_NAME_BYTES)),
-        "attempts": F.lit("1"),
-        "error-type": F.lit(_ERROR_TYPE),
-        "error-message": why if reason is None else F.coalesce(reason, why),
-        "failed-at": F.lit(str(round(time.time() * 1000))),
+    values = {
+        DeadLetterHeader.TOPIC: F.col("topic"),
+        DeadLetterHeader.PARTITION: F.col("partition").cast("string"),
+        DeadLetterHeader.OFFSET: F.col("offset").cast("string"),
+        DeadLetterHeader.TIMESTAMP: F.unix_millis("timestamp").cast("string"),
+        DeadLetterHeader.GROUP: F.lit(bounded(group, MAX_NAME_BYTES)),
+        DeadLetterHeader.ATTEMPTS: F.lit("1"),
+        DeadLetterHeader.ERROR_TYPE: F.lit(_ERROR_TYPE),
+        DeadLetterHeader.ERROR_MESSAGE: why if reason is None else F.coalesce(reason, why),
+        DeadLetterHeader.FAILED_AT: F.lit(str(round(time.time() * 1000))),
     }
-    added = F.array(*(_header(PREFIX + name, value) for name, value in reasons.items()))
+    added = F.array(*(_header(name.value, value) for name, value in values.items()))
     kept = F.filter(F.coalesce(F.col("headers"), F.array().cast(_HEADERS)), _is_kept)
     return rows.filter(F.col(WHY).isNotNull()).select(
         F.lit(topic).alias("topic"), "key", "value", F.concat(kept, added.cast(_HEADERS)).alias("headers")
@@ -56,4 +62,4 @@ def _header(name: str, value: Column) -> Column:
 
 
 def _is_kept(header: Column) -> Column:
-    return ~(header["key"].startswith(PREFIX) | header["key"].startswith(origin.PREFIX))
+    return ~(header["key"].startswith(DEAD_LETTER_PREFIX) | header["key"].startswith(RETRY_PREFIX))

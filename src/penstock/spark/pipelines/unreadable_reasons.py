@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from penstock.app import reader_by
 from penstock.app.pipelines import Source
 from penstock.codecs import RECORDS
-from penstock.core.failures.dead_letter import MAX_MESSAGE_BYTES, bounded
+from penstock.core.failures.dead_letter_headers import MAX_MESSAGE_BYTES, bounded
 from penstock.core.failures.outcome import Undecodable
 from penstock.core.records.record import Record
 from penstock.core.settings import Registry

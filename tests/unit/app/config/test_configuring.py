@@ -192,7 +192,7 @@ def test_the_registry_comes_whole_or_in_parts_and_reaches_every_handler(folder: 
         ("[handlers.ship]\ntopics = ['a b']", "line 2: Handler ship: 'a b' is not a topic name", "249"),
         ("[handlers.ship]\nretry = 5", "line 2: retry is made of parts", "attempts, factor"),
         ("[handlers.ship]\nretry = {attempt = 5}", "line 2: retry has no option 'attempt'", "'attempts'"),
-        ("[handlers.ship]\nretry.jitter = 5", "line 2: Retry.jitter=5.0 is not a share", "from 0 to 1"),
+        ("[handlers.ship]\nretry.jitter = 5", "line 2: Retry.jitter=5.0 is not a fraction", "from 0 to 1"),
         ("[settings]\nsesion.timeout.ms = 5", "line 2: The setting 'sesion.timeout.ms' is not known", "'session."),
         ("[settings]\n'session.timeout.ms' = -5", "line 2: The setting session.timeout.ms=-5 is out", "from 1"),
         ("[settings]\n'group.id' = 'x'", "line 2: The setting 'group.id' is not yours to set", "group="),

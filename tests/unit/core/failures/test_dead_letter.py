@@ -4,8 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock import Record
-from penstock.core.failures.dead_letter import MAX_MESSAGE_BYTES, bounded, dead_letter, shortened
-from penstock.core.failures.dead_letter_headers import read_note, without_notes
+from penstock.core.failures.dead_letter import dead_letter, shortened
+from penstock.core.failures.dead_letter_headers import (
+    MAX_MESSAGE_BYTES,
+    bounded,
+    read_dead_letter_info,
+    without_failure_headers,
+)
 from penstock.core.failures.outcome import Failed, ProducerRecord
 
 RECORD = Record("orders", 3, 42, b"k", b"\xff\x00", (("trace", b"1"), ("trace", None)), 1_700_000_000_000)
@@ -39,9 +44,9 @@ def test_a_traceback_is_a_header_and_what_is_too_large_goes_without_it() -> None
     failure = Failed("ValueError", "boom", traceback="Traceback\nValueError: boom")
     letter = dead_letter(RECORD, failure, topic="orders.dlq", group="shop", attempts=1, now=0.0)
     assert dict(letter.headers)["penstock-dlq-traceback"] == b"Traceback\nValueError: boom"
-    assert read_note(letter.headers).traceback == "Traceback\nValueError: boom"
+    assert read_dead_letter_info(letter.headers).traceback == "Traceback\nValueError: boom"
     assert "penstock-dlq-traceback" not in dict(shortened(letter).headers)
-    assert "penstock-dlq-traceback" not in dict(without_notes(letter.headers))
+    assert "penstock-dlq-traceback" not in dict(without_failure_headers(letter.headers))
 
 
 def test_a_second_dead_letter_replaces_the_first_one_s_reasons() -> None:

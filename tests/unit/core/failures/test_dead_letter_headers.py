@@ -1,14 +1,26 @@
 """Dead letters in the four header styles."""
 
+import re
 import struct
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.core.failures.dead_letter import dead_letter
-from penstock.core.failures.dead_letter_headers import RETURNS, Note, read_note, returns_of, without_notes
+from penstock.core.failures.dead_letter_headers import (
+    DEAD_LETTER_PREFIX,
+    REPLAY_PREFIX,
+    DeadLetterHeader,
+    DeadLetterInfo,
+    ReplayHeader,
+    read_dead_letter_info,
+    replay_count,
+    without_failure_headers,
+)
 from penstock.core.failures.outcome import Failed
+from penstock.core.records.origin import RETRY_PREFIX, RetryHeader
 from penstock.core.records.record import Header, Record
 
 OWN: tuple[Header, ...] = (("trace", b"abc"), ("source_of_truth", b"kept"))
@@ -54,13 +66,13 @@ def _ours() -> tuple[Header, ...]:
     [
         (
             _ours(),
-            Note(
+            DeadLetterInfo(
                 "penstock", "orders", 3, 42, 1700000000000, "shipping", 4, "app.BadOrder", "no such item", 1700000001000
             ),
         ),
         (
             SPRING,
-            Note(
+            DeadLetterInfo(
                 "spring",
                 "orders",
                 3,
@@ -73,35 +85,50 @@ def _ours() -> tuple[Header, ...]:
                 traceback="at ...",
             ),
         ),
-        (KARAFKA, Note("karafka", "orders", 3, 42, None, "shipping", 2)),
-        (SHARE, Note("share", "orders", 3, 42, None, "shipping", 5, "", "rejected")),
-        (OWN, Note()),
+        (KARAFKA, DeadLetterInfo("karafka", "orders", 3, 42, None, "shipping", 2)),
+        (SHARE, DeadLetterInfo("share", "orders", 3, 42, None, "shipping", 5, "", "rejected")),
+        (OWN, DeadLetterInfo()),
     ],
     ids=["ours", "spring", "karafka", "share", "none"],
 )
-def test_each_style_is_read_and_leaves_with_a_replay(headers: tuple[Header, ...], expected: Note) -> None:
-    assert read_note(headers) == expected
-    assert without_notes((*OWN, *(each for each in headers if each not in OWN))) == OWN
+def test_each_style_is_read_and_leaves_with_a_replay(headers: tuple[Header, ...], expected: DeadLetterInfo) -> None:
+    assert read_dead_letter_info(headers) == expected
+    assert without_failure_headers((*OWN, *(each for each in headers if each not in OWN))) == OWN
 
 
 def test_the_reason_is_the_errors_name_or_what_else_is_said() -> None:
-    assert Note(error_type="com.example.BadOrder").reason == "BadOrder"
-    assert Note(message="rejected").reason == "rejected"
-    assert Note().reason == "unknown"
+    assert DeadLetterInfo(error_type="com.example.BadOrder").reason == "BadOrder"
+    assert DeadLetterInfo(message="rejected").reason == "rejected"
+    assert DeadLetterInfo().reason == "unknown"
 
 
 def test_returns_are_counted_and_nonsense_is_none() -> None:
-    assert returns_of([(RETURNS, b"2")]) == 2
-    assert returns_of([(RETURNS, b"-2")]) == returns_of([(RETURNS, b"x")]) == returns_of([]) == 0
+    assert replay_count([("penstock-replay-count", b"2")]) == 2
+    assert replay_count([("penstock-replay-count", b"-2")]) == 0
+    assert replay_count([("penstock-replay-count", b"x")]) == replay_count([]) == 0
 
 
-NAMES = st.sampled_from([name for name, _ in (*SPRING, *KARAFKA, *SHARE, *_ours())] + [RETURNS])
+def test_the_docs_name_every_header() -> None:
+    docs = Path(__file__).parents[4] / "docs"
+    failures, operating = (docs / "failures.md").read_text(), (docs / "operating.md").read_text()
+    for page, prefix, names in (
+        (failures, DEAD_LETTER_PREFIX, DeadLetterHeader),
+        (failures, RETRY_PREFIX, RetryHeader),
+        (operating, REPLAY_PREFIX, ReplayHeader),
+    ):
+        assert f"`{prefix}" in page
+        # After the first one, pages write only the end of a name: `-partition`.
+        missing = [name for name in names if not re.search(rf"-{name.removeprefix(prefix)}`", page)]
+        assert not missing
+
+
+NAMES = st.sampled_from([name for name, _ in (*SPRING, *KARAFKA, *SHARE, *_ours())] + [ReplayHeader.COUNT])
 
 
 @given(st.lists(st.tuples(NAMES, st.none() | st.binary(max_size=3000)), max_size=12))
 def test_no_header_is_an_error_and_every_text_is_bounded(headers: list[Header]) -> None:
-    note = read_note(headers)
+    note = read_dead_letter_info(headers)
     assert len(note.message.encode()) <= 1024
     assert len(note.traceback.encode()) <= 4096
     assert len(note.topic.encode()) <= 249
-    assert returns_of(headers) >= 0
+    assert replay_count(headers) >= 0

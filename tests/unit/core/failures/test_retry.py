@@ -79,11 +79,11 @@ def test_a_retry_or_a_mapping_to_retries_is_a_policy(good: Any) -> None:
     ("wrong", "problem", "hint"),
     [
         (5, "retry=5 is not a Retry", "Use Retry"),
-        ({}, "lists no type of error", "Leave it out"),
-        ({"ValueError": FEW}, "lists 'ValueError', which is not a type of error", "exception classes"),
-        ({int: FEW}, "which is not a type of error", "exception classes"),
-        ({ValueError("x"): FEW}, "which is not a type of error", "exception classes"),
-        ({ValueError: 3}, "gives ValueError 3, which is not a Retry", "NO_RETRY"),
+        ({}, "lists no exception class", "Leave retry out"),
+        ({"ValueError": FEW}, "has the key 'ValueError', which is not an exception class", "exception classes"),
+        ({int: FEW}, "which is not an exception class", "exception classes"),
+        ({ValueError("x"): FEW}, "which is not an exception class", "exception classes"),
+        ({ValueError: 3}, "[ValueError] is 3, which is not a Retry", "NO_RETRY"),
     ],
 )
 def test_what_is_no_policy_is_refused_with_a_word_on_what_is(wrong: Any, problem: str, hint: str) -> None:

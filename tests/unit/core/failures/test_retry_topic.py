@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from penstock import Record
 from penstock.core.failures.dead_letter import dead_letter, shortened
 from penstock.core.failures.outcome import Failed, ProducerRecord
-from penstock.core.failures.retry_topic import Return, checked_durations, read_return, retry_record, retry_topics
+from penstock.core.failures.retry_topic import RetryInfo, checked_durations, read_retry_info, retry_record, retry_topics
 from penstock.core.records.origin import Origin
 from penstock.core.records.record import Header
 from penstock.errors import ConfigError
@@ -29,8 +29,8 @@ def back(outgoing: ProducerRecord, offset: int = 7) -> Record:
     return Record(outgoing.topic, 0, offset, outgoing.key, outgoing.value, outgoing.headers, 1_700_000_200_000)
 
 
-def read(headers: tuple[Header, ...], *, now: float = NOW) -> Return:
-    return read_return(headers, group="shop", longest=60.0, now=now)
+def read(headers: tuple[Header, ...], *, now: float = NOW) -> RetryInfo:
+    return read_retry_info(headers, group="shop", longest=60.0, now=now)
 
 
 def changed(name: str, value: bytes | None) -> tuple[Header, ...]:
@@ -92,26 +92,26 @@ def test_what_is_spared_leaves_the_way_back() -> None:
 
 def test_a_record_comes_back_as_its_next_attempt_when_it_is_due() -> None:
     headers = waiting(attempt=4, due=NOW + 12.5).headers
-    assert read(headers) == Return(3, 12.5)
-    assert read(headers, now=NOW + 12.5) == Return(3, 0.0)
-    assert read(headers, now=NOW + 1_000) == Return(3, 0.0)
+    assert read(headers) == RetryInfo(3, 12.5)
+    assert read(headers, now=NOW + 12.5) == RetryInfo(3, 0.0)
+    assert read(headers, now=NOW + 1_000) == RetryInfo(3, 0.0)
 
 
 def test_the_record_of_another_group_is_theirs() -> None:
-    assert not read_return(waiting().headers, group="other", longest=60.0, now=NOW).ours
+    assert not read_retry_info(waiting().headers, group="other", longest=60.0, now=NOW).ours
     assert not read(changed("group", b"\xff")).ours
 
 
 def test_clocks_may_be_a_little_apart() -> None:
     headers = waiting(due=NOW + 60).headers
-    assert read(headers, now=NOW - 30) == Return(1, 90.0)
+    assert read(headers, now=NOW - 30) == RetryInfo(1, 90.0)
 
 
 @pytest.mark.parametrize("due", [b"", b"soon", b"-5", b"1e9", b"9" * 18, b"9" * 19, b"9" * 5_000, "١٢".encode(), None])
 def test_a_damaged_time_means_due_now_and_is_reported(due: bytes | None) -> None:
     said = read(changed("due", due))
     assert (said.failures, said.wait, said.ours) == (1, 0.0, True)
-    assert "penstock-retry-due is not a time" in said.problem
+    assert "penstock-retry-due is not a possible time" in said.problem
 
 
 @pytest.mark.parametrize("attempt", [b"", b"two", b"0", b"-1", b"1000001", b"9" * 5_000, None])
@@ -173,9 +173,9 @@ def test_topics_are_named_after_their_source_and_duration() -> None:
         ("1m", "is not a list of durations"),
         (60, "is not a list of durations"),
         (["soon"], "is not a duration"),
-        (["10m", "1m"], "does not ascend"),
-        (["1m", "60s"], "does not ascend"),
-        ([0, "1m"], "does not ascend"),
+        (["10m", "1m"], "is not a list of ascending durations"),
+        (["1m", "60s"], "is not a list of ascending durations"),
+        ([0, "1m"], "is not a list of ascending durations"),
     ],
 )
 def test_durations_that_cannot_work_are_refused(wrong: Any, problem: str) -> None:

@@ -43,12 +43,12 @@ def test_what_is_written_is_read_back(plan: dict[str, dict[tuple[str, int], int]
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "names no offsets"),
+        ("", "contains no offsets"),
         ("orders,0\n", "line 1 has 2 columns"),
         ("orders,0,5\norders,x,5\n", "line 2: 'x' is not a whole number"),
         ("orders,0,-1\n", "'-1' is not a whole number"),
         ("orders,0,99999999999999999999\n", "is not a whole number"),
-        ("orders,0,5\norders,0,6\n", "orders-0 is named twice"),
+        ("orders,0,5\norders,0,6\n", "orders-0 is listed twice"),
     ],
 )
 def test_a_bad_line_is_named(text: str, problem: str) -> None:
@@ -57,5 +57,5 @@ def test_a_bad_line_is_named(text: str, problem: str) -> None:
 
 
 def test_three_columns_need_one_group() -> None:
-    with pytest.raises(ConfigError, match="does not say of which group"):
+    with pytest.raises(ConfigError, match="has no group column"):
         read_offsets("orders,0,5\n", groups=["g", "h"], name="f.csv")

@@ -112,15 +112,15 @@ def forged(kind: int, body: bytes, point: int = 0) -> str:
         ("pk1:", "damaged"),
         (forged(0, b"\x00\x01"), "impossible"),
         (forged(0, b"\x01\x00"), "impossible"),
-        (forged(0, b"\x01"), "cut short"),
+        (forged(0, b"\x01"), "truncated"),
         (forged(0, b"\xff" * 20), "too long"),
         (forged(0, b"\xff\xff\xff\xff\xff\xff\xff\xff\x7f" * 2), "impossible"),
         (forged(1, b""), "impossible"),
         (forged(1, b"\x01"), "impossible"),
         (forged(2, b"not zlib"), "damaged"),
-        (forged(2, zlib.compress(b"\x01" * 10_000_000, 9)[:3_000]), "too large or cut short"),
+        (forged(2, zlib.compress(b"\x01" * 10_000_000, 9)[:3_000]), "too large or truncated"),
         (forged(2, zlib.compress(b"\x01" * 100_000, 9)), "too large"),
-        (forged(4, b"\x01\x01"), "later version"),
+        (forged(4, b"\x01\x01"), "newer version"),
     ],
 )
 def test_foreign_and_hostile_metadata_is_refused_with_a_reason(text: str, reason: str) -> None:

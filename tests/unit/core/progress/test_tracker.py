@@ -88,7 +88,7 @@ class TrackerMachine(RuleBasedStateMachine):
             # What was restored above it has passed by and is forgotten: it would be handled again.
             self.restored = {each for each in self.restored if self.tracker._is_restored(each) or each < offset}
         else:
-            with pytest.raises(ValueError, match="finished already"):
+            with pytest.raises(ValueError, match="already finished"):
                 self.tracker.retract(offset)
 
     @rule(beyond=st.integers(0, 100))
@@ -196,9 +196,9 @@ def test_finishing_twice_or_what_was_never_delivered_is_a_bug_and_said_so() -> N
     tracker = Tracker(0)
     tracker.deliver([0, 1, 5, 6])
     tracker.finish(1)
-    with pytest.raises(ValueError, match="finished already"):
+    with pytest.raises(ValueError, match="already finished"):
         tracker.finish(1)
-    with pytest.raises(ValueError, match="finished already"):
+    with pytest.raises(ValueError, match="already finished"):
         tracker.finish_all([0, 1])
     for unknown in (3, 7, -1):
         with pytest.raises(ValueError, match="was not delivered"):
@@ -209,11 +209,11 @@ def test_finishing_twice_or_what_was_never_delivered_is_a_bug_and_said_so() -> N
     dense.deliver([5, 6, 7])
     dense.finish_all([7, 5])
     for wrong in (7, 4):
-        with pytest.raises(ValueError, match="finished already" if wrong == 7 else "not delivered"):
+        with pytest.raises(ValueError, match="already finished" if wrong == 7 else "not delivered"):
             dense.finish_all([wrong])
     with pytest.raises(ValueError, match="not delivered"):
         dense.finish_all([8])
-    with pytest.raises(ValueError, match="finished already"):
+    with pytest.raises(ValueError, match="already finished"):
         dense.finish_all([6, 6])
 
 
@@ -224,7 +224,7 @@ def test_a_stretch_that_was_not_delivered_or_is_finished_is_a_bug_and_said_so(wr
     with pytest.raises(ValueError, match="not delivered"):
         tracker.finish_all(wrong)
     tracker.finish_all(range(6, 8))
-    with pytest.raises(ValueError, match="finished already"):
+    with pytest.raises(ValueError, match="already finished"):
         tracker.finish_all(range(5, 7))
 
 

@@ -10,7 +10,7 @@ A, B, C = ("orders", 0), ("orders", 1), ("orders", 2)
 def test_a_killed_member_is_named_with_the_time_until_it_is_dropped() -> None:
     said = why_joining_takes("shop", "PreparingRebalance", others=1, waited=5, session=45)
     assert said is not None
-    assert said.startswith("Joining group 'shop': the broker counts 1 other member. One that was killed")
+    assert said.startswith("Joining group 'shop': the broker counts 1 other member. If it was killed")
     assert "session.timeout.ms, 45 s), at most 40 s from now" in said
 
 
@@ -32,7 +32,7 @@ def test_with_the_new_protocol_the_partitions_that_others_still_hold_are_counted
     assert said is not None
     held = "1 partition that the broker assigned to this member is still held by 1 other member."
     assert said.startswith(f"Joining group 'shop': {held}")
-    assert "(consumer.session.timeout.ms of the group, 45 s), at most 40 s from now; a living one" in said
+    assert "(consumer.session.timeout.ms of the group, 45 s), at most 40 s from now; if it is alive" in said
     members = {
         "one": MemberAssignment([A], []),
         "two": MemberAssignment([B], []),
@@ -48,7 +48,7 @@ def test_a_session_timeout_that_the_broker_does_not_tell_is_only_named() -> None
     members = {"killed": MemberAssignment([A], []), "new": MemberAssignment([], [A])}
     said = why_partitions_are_missing("shop", members, own={"new"}, waited=50, session=None)
     assert said is not None
-    assert "session timeout (consumer.session.timeout.ms of the group); a living one" in said
+    assert "session timeout (consumer.session.timeout.ms of the group); if it is alive" in said
 
 
 @pytest.mark.parametrize(

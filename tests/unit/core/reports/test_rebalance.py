@@ -4,17 +4,22 @@ from penstock.core.reports.rebalance import (
     HANDED_OVER,
     UNKNOWN,
     Coordinator,
-    Groupview,
-    Round,
-    resolved,
-    why,
+    GroupChange,
+    GroupSnapshot,
+    OngoingRebalance,
+    change_between,
     without_owner,
 )
 
 
-def view(members: str, *, partitions: int = 4, topics: str = "t", pending: bool = False) -> Groupview:
+def why(before: GroupSnapshot, after: GroupSnapshot) -> str:
+    change = change_between(before, after)
+    return UNKNOWN if change is None else change.describe()
+
+
+def view(members: str, *, partitions: int = 4, topics: str = "t", pending: bool = False) -> GroupSnapshot:
     names = members.split()
-    return Groupview(frozenset(names), dict.fromkeys(names, frozenset(topics.split())), {"t": partitions}, pending)
+    return GroupSnapshot(frozenset(names), dict.fromkeys(names, frozenset(topics.split())), {"t": partitions}, pending)
 
 
 def test_a_leader_tells_by_what_changed_since_the_last_round() -> None:
@@ -27,14 +32,23 @@ def test_a_leader_tells_by_what_changed_since_the_last_round() -> None:
 
 
 def test_what_cannot_be_known_is_said_to_be_unknown() -> None:
-    assert why(None, view("a b")) == UNKNOWN, "it did not lead before"
-    assert why(view("a b"), view("a b")) == UNKNOWN
+    assert change_between(view("a b"), view("a b")) is None
+    assert GroupChange().describe() == UNKNOWN
 
 
 def test_who_says_that_it_left_did_not_time_out() -> None:
-    assert resolved("joined: d; left or timed out: b, c", {"c"}) == "joined: d; left: c; left or timed out: b"
-    assert resolved("left or timed out: b", {"b", "x"}) == "left: b"
-    assert resolved(UNKNOWN, {"b"}) == UNKNOWN
+    change = GroupChange(joined=("d",), gone=("b", "c")).with_known_leavers({"c"})
+    assert change.describe() == "joined: d; left: c; left or timed out: b"
+    assert GroupChange(gone=("b",)).with_known_leavers({"b", "x"}).describe() == "left: b"
+    assert GroupChange(joined=("b",)).with_known_leavers({"b"}).describe() == "joined: b"
+
+
+def test_a_rebalance_carries_what_changed_as_data_and_as_text() -> None:
+    ongoing = OngoingRebalance("open", UNKNOWN, now=10.0, moment=1_000.0)
+    ongoing.explain(GroupChange(joined=("d",), resized=("t",)))
+    finished = ongoing.finished(now=11.0)
+    assert finished.reason == "joined: d; the number of partitions of t changed"
+    assert finished.change == GroupChange(joined=("d",), resized=("t",))
 
 
 def test_a_partition_has_no_owner_from_the_last_word_of_one_to_the_first_of_the_next() -> None:
@@ -49,7 +63,7 @@ def test_a_partition_has_no_owner_from_the_last_word_of_one_to_the_first_of_the_
 
 
 def test_phases_follow_each_other_and_moments_are_by_the_calendar() -> None:
-    story = Round("open", UNKNOWN, now=10.0, moment=1_000.0)
+    story = OngoingRebalance("open", UNKNOWN, now=10.0, moment=1_000.0)
     story.phase("joined", now=10.5)
     story.took([("t", 1), ("t", 0)], now=10.75)
     story.phase("taken over", now=10.75)
