@@ -163,7 +163,7 @@ class _Task:
 
     def _hand_out(self) -> None:
         clock, size = self._clock, self._bundle_size.size
-        self._schedule.shape(self._epochs.values(), size)
+        self._schedule.mix_or_split(self._epochs.values(), size)
         bundles = self._schedule.take(clock(), size)
         works = [Work(runs, has_dead_letter=self._has_dead_letter, clock=clock) for runs in bundles]
         self._works.update(works)

@@ -37,7 +37,7 @@ class DispatchMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         # As offsets do not get far here, and runs are short.
-        self.patches = (patch.object(schedule, "_APART", 10), patch.object(dispatch, "_LONG", 3))
+        self.patches = (patch.object(schedule, "_SPLIT_OFFSETS", 10), patch.object(dispatch, "_LONG", 3))
         for each in self.patches:
             each.start()
         self.dispatch = make_dispatch(order=self.order, retry_topics=[60.0], max_in_flight_bytes=40_000)
@@ -155,7 +155,7 @@ class DispatchMachine(RuleBasedStateMachine):
         assert offsets == sorted(offsets) or not run.lane.ordered
         assert not self.finished[run.epoch.tp] & set(offsets), "what is finished does not run again"
         others = [other for work in self.works for other in work if other is not run and not other.done]
-        running = {(o.epoch, r.offset) for o in others for r in o.records[o.taken :]}
+        running = {(o.epoch, r.offset) for o in others for r in o.records[o.collected :]}
         assert not running & {(run.epoch, offset) for offset in offsets}, "a record is with one worker"
         if not run.lane.ordered:
             return
@@ -189,7 +189,7 @@ class DispatchMachine(RuleBasedStateMachine):
     def report(self, data: st.DataObject, outcomes: list[Outcome]) -> None:
         bundle = data.draw(st.sampled_from(self.works))
         run = next(each for each in bundle if not each.done)
-        left = len(run.records) - run.taken
+        left = len(run.records) - run.collected
         outcomes = outcomes[:left]
         stops = [n for n, each in enumerate(outcomes) if each in (FAILURE, SLOW_FAILURE) and run.lane.ordered]
         stopped = bool(stops)
@@ -203,7 +203,7 @@ class DispatchMachine(RuleBasedStateMachine):
             self.dispatch.release()
 
     def note(self, run: Run, outcomes: list[Outcome], *, last: bool) -> None:
-        done, tp = run.records[run.taken : run.taken + len(outcomes)], run.epoch.tp
+        done, tp = run.records[run.collected : run.collected + len(outcomes)], run.epoch.tp
         current = run.epoch in self.dispatch.epochs
         effects = self.dispatch.report([(run, outcomes, last)], now=self.now)
         if not current:
@@ -225,9 +225,9 @@ class DispatchMachine(RuleBasedStateMachine):
             self.dispatch.report([(each, (), True)], now=self.now)
             each.done = True
         if run.lane.mixed or not run.lane.ordered:
-            begun = data.draw(st.integers(run.taken, len(run.records)))
+            begun = data.draw(st.integers(run.collected, len(run.records)))
             # It began the last of them, so it is through with the others.
-            self.note(run, [DONE] * max(0, begun - run.taken - 1), last=False)
+            self.note(run, [DONE] * max(0, begun - run.collected - 1), last=False)
             if begun < len(run.records) or run.lane.mixed:
                 self.dispatch.report([(run.split(run.records[begun:]), (), True)], now=self.now)
 
@@ -292,7 +292,7 @@ class DispatchMachine(RuleBasedStateMachine):
             for bundle in self.works:
                 for run in bundle:
                     if not run.done:
-                        outcomes = [DONE] * (len(run.records) - run.taken)
+                        outcomes = [DONE] * (len(run.records) - run.collected)
                         self.sends.extend(self.dispatch.report([(run, outcomes, True)], now=self.now).sends)
                 self.dispatch.release()
             self.works.clear()

@@ -36,7 +36,7 @@ class Fetching:
             )
             self.handed_over.add(1, excesses.values())
             self.dispatch.deliver(PLACE, [record], excesses)
-            self.dispatch.took(sum(excesses.values()))
+            self.dispatch.received(sum(excesses.values()))
             self.next, count = self.next + 1, count + 1
         return count
 
@@ -82,7 +82,7 @@ def test_values_on_their_way_to_the_dispatcher_count() -> None:
     fetching.handed_over.add(1, [5_000])
     assert fetching.room() == 0
     fetching.dispatch.settled += 1  # it was dropped
-    fetching.dispatch.took(5_000)
+    fetching.dispatch.received(5_000)
     assert fetching.room() > 1
 
 

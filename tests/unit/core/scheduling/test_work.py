@@ -38,7 +38,7 @@ def test_outcomes_can_be_taken_while_the_worker_is_busy_and_each_only_once() -> 
     assert work.collect() == []
     run.outcomes.extend([DONE, DONE])
     assert work.collect() == [(run, [DONE, DONE], False)]
-    run.taken = 2  # as the dispatcher notes when it reports them
+    run.collected = 2  # as the dispatcher notes when it reports them
     assert work.collect() == []
     run.outcomes.append(DONE)
     assert list(worker) == []
@@ -55,7 +55,7 @@ def test_a_failure_is_left_until_the_worker_says_that_it_stopped_there() -> None
     next(worker)
     run.outcomes.extend([DONE, FAILURE])
     assert work.collect() == [(run, [DONE], False)]
-    run.taken = 1
+    run.collected = 1
     assert list(worker) == []
     assert work.collect() == [(run, [FAILURE], True)]
 
@@ -123,7 +123,7 @@ def test_wherever_a_worker_is_caught_each_record_is_its_own_or_taken_back(
     (rest,) = work.take_back()
     assert list(adapter) == [], "nothing else is begun"
     assert (run.records, rest.records) == (records[:kept], records[kept:])
-    assert rest.before is run, "whose last record is what the others may have to wait for"
+    assert rest.split_from is run, "whose last record is what the others may have to wait for"
 
 
 def test_a_run_that_is_done_has_nothing_to_take_back() -> None:
