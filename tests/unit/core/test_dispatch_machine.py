@@ -98,13 +98,14 @@ class DispatchMachine(RuleBasedStateMachine):
         tp = data.draw(st.sampled_from(sorted(self.fetch_at)))
         epoch = next(e for e in self.dispatch.epochs if e.tp == tp)
         count = min(count, 40 - (self.delivered - self.dispatch.settled))
-        asleep = epoch.wake_at is not None and not epoch.rewinding  # until the fetcher is told, some still come
-        if epoch.paused or asleep or count < 1:
+        # Records still arrive until the fetcher is asked to pause.
+        asleep = epoch.fetch_state.wake_at is not None and not epoch.fetch_state.rewinding
+        if epoch.fetch_state.paused or asleep or count < 1:
             return
         batch = records(tp, self.fetch_at[tp], count)
         self.delivered += count
         if tp == RETRY_PLACE:
-            self.fetch_returned(batch, listening=epoch.dispatching and not epoch.rewinding)
+            self.fetch_returned(batch, listening=epoch.dispatching and not epoch.fetch_state.rewinding)
             return
         self.dispatch.deliver(tp, batch, excesses(each.offset for each in batch))
         self.fetch_at[tp] += count
@@ -275,9 +276,9 @@ class DispatchMachine(RuleBasedStateMachine):
     @invariant()
     def bytes_in_flight_are_those_of_unfinished_records(self) -> None:
         for epoch in self.dispatch.epochs:
-            assert epoch.excesses == excesses(self.unfinished[epoch.tp])
-            assert epoch.excess == sum(epoch.excesses.values())
-        assert self.dispatch._excess == sum(epoch.excess for epoch in self.dispatch.epochs)
+            assert epoch.large_values.excesses == excesses(self.unfinished[epoch.tp])
+            assert epoch.large_values.excess == sum(epoch.large_values.excesses.values())
+        assert self.dispatch._excess == sum(epoch.large_values.excess for epoch in self.dispatch.epochs)
 
     def teardown(self) -> None:
         """Whatever happened, what is owned can be finished: nothing is stuck, nothing is forgotten."""
@@ -300,10 +301,10 @@ class DispatchMachine(RuleBasedStateMachine):
             self.dispatch.acknowledge(send)
         for epoch in self.dispatch.epochs:
             assert epoch.drained
-            assert epoch.in_progress == 0
+            assert epoch.lanes.in_progress == 0
             if epoch.tp not in self.draining:
                 assert epoch.tracker.unfinished == 0
-                assert not epoch.lanes, "idle lanes are forgotten"
+                assert not epoch.lanes.by_key, "idle lanes are forgotten"
 
 
 class KeyOrderMachine(DispatchMachine):

@@ -1,6 +1,5 @@
 """Which partitions to pause: those that hold too much, and retry topics whose next record is not due yet."""
 
-from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
@@ -42,9 +41,14 @@ class Backpressure:
         in flight, and those that still arrive are dropped.
         """
         epoch.tracker.reach(offset)
-        epoch.rewinding = True
-        epoch.rewind_to = offset
-        epoch.wake_at = now + max(wait, NAP_SECONDS)
+        epoch.fetch_state.rewinding = True
+        epoch.fetch_state.rewind_to = offset
+        epoch.fetch_state.wake_at = now + max(wait, NAP_SECONDS)
+
+    @staticmethod
+    def rewound(epoch: Epoch) -> None:
+        """The fetcher has seeked back, so the records that arrive from now on count."""
+        epoch.fetch_state.rewinding = False
 
     def turn(self, epochs: Collection[Epoch], now: float) -> Balanced:
         """Decide which partitions to pause and which to resume.
@@ -57,37 +61,40 @@ class Backpressure:
         share_bytes = self._bounds.max_bytes // max(1, len(epochs))
         if self._is_full(epochs, now):
             for epoch in epochs:
+                state = epoch.fetch_state
                 surplus, surplus_bytes = epoch.tracker.unfinished - share, self._bytes(epoch) - share_bytes
                 # A single partition may use all bytes: no other partition needs them.
-                if not epoch.paused and (surplus > 0 or (surplus_bytes > 0 and len(epochs) > 1)):
-                    epoch.paused = True
+                if not state.paused and (surplus > 0 or (surplus_bytes > 0 and len(epochs) > 1)):
+                    state.paused = True
                     if epoch.gate is None:  # at most once, waiting records are committed: Kafka does not redeliver them
                         self._drop_waiting(epoch, surplus, surplus_bytes, balanced)
-                    balanced.pause.append(Pause(epoch, epoch.rewind_to))
-                    epoch.rewind_to = None
+                    balanced.pause.append(Pause(epoch, state.rewind_to))
+                    state.rewind_to = None
         for epoch in epochs:
-            if epoch.rewind_to is not None:
-                balanced.pause.append(Pause(epoch, epoch.rewind_to))
-                epoch.rewind_to = None
+            state = epoch.fetch_state
+            if state.rewind_to is not None:
+                balanced.pause.append(Pause(epoch, state.rewind_to))
+                state.rewind_to = None
             elif self._resumes(epoch, share, share_bytes, now):
                 balanced.resume.append(epoch)
         return balanced
 
     def _bytes(self, epoch: Epoch) -> int:
-        return self._bounds.bytes_of(epoch.tracker.unfinished, epoch.excess)
+        return self._bounds.bytes_of(epoch.tracker.unfinished, epoch.large_values.excess)
 
     def _resumes(self, epoch: Epoch, share: int, share_bytes: int, now: float) -> bool:
-        was_paused = epoch.paused or epoch.wake_at is not None
-        if epoch.paused and epoch.tracker.unfinished <= share // 2 and self._bytes(epoch) <= share_bytes // 2:
-            epoch.paused = False
-        if epoch.wake_at is not None and now >= epoch.wake_at:
-            epoch.wake_at = None
-        return was_paused and not epoch.paused and epoch.wake_at is None
+        state = epoch.fetch_state
+        was_paused = state.paused or state.wake_at is not None
+        if state.paused and epoch.tracker.unfinished <= share // 2 and self._bytes(epoch) <= share_bytes // 2:
+            state.paused = False
+        if state.wake_at is not None and now >= state.wake_at:
+            state.wake_at = None
+        return was_paused and not state.paused and state.wake_at is None
 
     def _is_full(self, epochs: Iterable[Epoch], now: float) -> bool:
         """Whether 3/4 of the records or of the bytes have been in flight for FULL_SECONDS."""
         records = sum(epoch.tracker.unfinished for epoch in epochs)
-        used = self._bounds.bytes_of(records, sum(epoch.excess for epoch in epochs))
+        used = self._bounds.bytes_of(records, sum(epoch.large_values.excess for epoch in epochs))
         if records < self._bounds.max_records * 3 // 4 and used < self._bounds.max_bytes * 3 // 4:
             self._full_since = None
         elif self._full_since is None:
@@ -100,10 +107,10 @@ class Backpressure:
         It removes only offsets above every record that is finished, with a worker or being produced: all records that
         are fetched again must be new to the tracker.
         """
-        touched = epoch.tracker.highest_finished() if epoch.drained else epoch.highest_taken
+        touched = epoch.tracker.highest_finished() if epoch.drained else epoch.map_room.highest_taken
         touched = max(touched, epoch.restored_up_to)
-        offset_of = self._offset_of
-        waiting = (offset_of(record) for lane in epoch.lanes.values() for record in lane.waiting)
+        offset_of, large = self._offset_of, epoch.large_values
+        waiting = (offset_of(record) for lane in epoch.lanes.by_key.values() for record in lane.waiting)
         untouched = sorted(offset for offset in waiting if offset > touched)
         if not untouched:
             return
@@ -111,17 +118,11 @@ class Backpressure:
         while count < len(untouched) and (surplus > 0 or surplus_bytes > 0):
             count += 1
             surplus -= 1
-            surplus_bytes -= self._bounds.bytes_of(1, epoch.excesses.get(untouched[-count], 0))
+            surplus_bytes -= self._bounds.bytes_of(1, large.excesses.get(untouched[-count], 0))
         first = untouched[-count]
-        balanced.dropped_excess += epoch.lighten([offset for offset in epoch.excesses if offset >= first])
-        for lane in [*epoch.lanes.values()]:
-            # Each record is compared, because a record that was put back into a lane without order can be anywhere.
-            kept = [record for record in lane.waiting if offset_of(record) < first]
-            balanced.dropped += len(lane.waiting) - len(kept)
-            lane.waiting = deque(kept)
-            if not lane.waiting and not lane.held:
-                del epoch.lanes[lane.key]
+        balanced.dropped_excess += large.remove([offset for offset in large.excesses if offset >= first])
+        balanced.dropped += epoch.lanes.drop_from(first, offset_of)
         epoch.tracker.retract(first)
-        epoch.rewinding = True
-        epoch.rewind_to = first
-        epoch.wake_at = None
+        epoch.fetch_state.rewinding = True
+        epoch.fetch_state.rewind_to = first
+        epoch.fetch_state.wake_at = None

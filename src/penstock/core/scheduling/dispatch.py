@@ -29,6 +29,7 @@ from penstock.core.progress.tracker import Tracker
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.backpressure import Backpressure
 from penstock.core.scheduling.effects import Attempt, Effects, Pause, Result, Returned, Send
+from penstock.core.scheduling.epoch_parts import MapRoom
 from penstock.core.scheduling.in_flight import HandedOver, InFlight
 from penstock.core.scheduling.lanes import AnyRecord, Epoch, Order, Run
 from penstock.core.scheduling.schedule import Later, Schedule
@@ -107,16 +108,28 @@ class Dispatch:
     # Partitions are assigned, revoked and lost.
 
     def assign(
-        self, tp: TopicPartition, committed: int | None, metadata: str = "", finished: Sequence[Range] = ()
+        self,
+        tp: TopicPartition,
+        start: int | None,
+        metadata: str = "",
+        finished: Sequence[Range] = (),
+        *,
+        is_committed: bool = True,
     ) -> Epoch:
-        """Begin an epoch at the group's commit; ``finished`` are the ranges of the offset map in its metadata."""
-        known = None if committed is None else (committed, metadata)
-        epoch = Epoch(tp, next(self._numbers), Tracker(committed, finished), known)
-        epoch.gate = CommitGate(self._offset_of) if self._ahead else None
-        if finished:
-            epoch.restored_up_to = epoch.highest_taken = finished[-1][1] - 1
-            epoch.ranges = len(finished)
-        self._epochs[tp] = epoch
+        """Begin an epoch at the group's commit; ``finished`` are the ranges of the offset map in its metadata.
+
+        With ``is_committed=False``, the broker has no such commit: the epoch commits even if no new record arrives.
+        """
+        restored_up_to = finished[-1][1] - 1 if finished else -1
+        epoch = self._epochs[tp] = Epoch(
+            tp,
+            next(self._numbers),
+            Tracker(start, finished),
+            committed=(start, metadata) if is_committed and start is not None else None,
+            gate=CommitGate(self._offset_of) if self._ahead else None,
+            restored_up_to=restored_up_to,
+            map_room=MapRoom(highest_taken=restored_up_to, ranges=len(finished)),
+        )
         return epoch
 
     def stop_dispatching(self, tps: Iterable[TopicPartition]) -> list[Epoch]:
@@ -133,7 +146,7 @@ class Dispatch:
             epoch.end()
             del self._epochs[epoch.tp]
             self.settled += epoch.tracker.unfinished
-            self._excess -= epoch.lighten([*epoch.excesses])
+            self._excess -= epoch.large_values.remove([*epoch.large_values.excesses])
         return closed
 
     # How much is in flight.
@@ -173,7 +186,7 @@ class Dispatch:
             records = [record for record, offset in zip(records, offsets, strict=True) if offset in wanted]
             excesses = {offset: excess for offset, excess in excesses.items() if offset in wanted}
         if excesses:
-            self._excess += epoch.weigh(excesses)
+            self._excess += epoch.large_values.add(excesses)
         if epoch.gate is None:
             self._schedule.deliver(epoch, records)
         else:
@@ -243,7 +256,7 @@ class Dispatch:
         """When the next retry is due, in memory or in a retry topic, or the ``linger`` of a batch is over."""
         due = [self._schedule.next_due()]
         if self._retry_topics:
-            due += [epoch.wake_at for epoch in self._epochs.values()]
+            due += [epoch.fetch_state.wake_at for epoch in self._epochs.values()]
         return min((at for at in due if at is not None), default=None)
 
     # Workers, users and the broker report.
@@ -293,14 +306,13 @@ class Dispatch:
 
     def _finish(self, epoch: Epoch, offsets: Sequence[int], effects: Effects) -> None:
         epoch.tracker.finish_all(offsets)
-        epoch.ranges += len(offsets)
-        epoch.ranges_counted = False
+        epoch.map_room.add_finished(len(offsets))
         self.settled += len(offsets)
-        if epoch.excesses:
-            self._excess -= epoch.lighten(offsets)
-        if epoch.acked_early:
+        if epoch.large_values.excesses:
+            self._excess -= epoch.large_values.remove(offsets)
+        if epoch.pending.acked_early:
             for offset in offsets:
-                epoch.acked_early.pop(offset, None)
+                epoch.pending.acked_early.pop(offset, None)
         if epoch.failures:
             for offset in offsets:
                 failures = epoch.failures.pop(offset, 0)
@@ -314,10 +326,10 @@ class Dispatch:
         epoch = self._epochs.get(tp)
         if epoch is None:
             return effects
-        if epoch.unacked.get(offset) is record:
+        if epoch.pending.unacked.get(offset) is record:
             self._finish_unacked(epoch, [offset], effects)
         elif epoch.tracker.is_unfinished(offset):  # its handler has not returned yet, or its outcome has not arrived
-            epoch.acked_early[offset] = record
+            epoch.pending.acked_early[offset] = record
         return effects
 
     def ack_below(self, tp: TopicPartition, offset: int) -> Effects:
@@ -325,27 +337,26 @@ class Dispatch:
         effects = Effects()
         epoch = self._epochs.get(tp)
         if epoch is not None:
-            self._finish_unacked(epoch, [unacked for unacked in epoch.unacked if unacked < offset], effects)
+            self._finish_unacked(epoch, [unacked for unacked in epoch.pending.unacked if unacked < offset], effects)
         return effects
 
     def _finish_unacked(self, epoch: Epoch, offsets: Sequence[int], effects: Effects) -> None:
-        effects.finished.append((epoch, [epoch.unacked.pop(offset) for offset in offsets]))
+        effects.finished.append((epoch, [epoch.pending.unacked.pop(offset) for offset in offsets]))
         self._count_finished(len(offsets))
         self._finish(epoch, offsets, effects)
 
     def acknowledge(self, send: Send) -> bool:
         """The broker has acknowledged a produced record. Returns False if its epoch is over, so it has no effect."""
         epoch, offset = send.tried.epoch, send.tried.offset
-        epoch.sending -= 1
+        epoch.pending.sending -= 1
         if not self.is_current(epoch):
             return False
         epoch.tracker.finish(offset)
         epoch.failures.pop(offset, None)
-        epoch.acked_early.pop(offset, None)
-        epoch.ranges += 1
-        epoch.ranges_counted = False
+        epoch.pending.acked_early.pop(offset, None)
+        epoch.map_room.add_finished(1)
         self.settled += 1
-        self._excess -= epoch.lighten([offset])
+        self._excess -= epoch.large_values.remove([offset])
         if send.failure is None:
             self._count_finished(1)
         self._schedule.add_ready(epoch.unpark())
@@ -353,12 +364,12 @@ class Dispatch:
 
     def abandon(self, send: Send) -> None:
         """This record cannot be produced now. The consumed record stays unfinished, so Kafka redelivers it."""
-        send.tried.epoch.sending -= 1
+        send.tried.epoch.pending.sending -= 1
 
     def refuse(self, send: Send, failure: Failed) -> Effects:
         """The broker will never accept this record, so the consumed record has failed for good."""
         tried = send.tried
-        tried.epoch.sending -= 1
+        tried.epoch.pending.sending -= 1
         effects = Effects()
         if self.is_current(tried.epoch):
             self._fail(tried, failure, effects)
@@ -428,7 +439,7 @@ class Dispatch:
         """The fetcher has seeked back, so the records that arrive from now on count."""
         epoch = self._epochs.get(tp)
         if epoch is not None:
-            epoch.rewinding = False
+            self._backpressure.rewound(epoch)
 
     def is_current(self, epoch: Epoch) -> bool:
         """Whether outcomes of this epoch still count."""
@@ -461,11 +472,11 @@ class Dispatch:
                 else:
                     self._send(Send(tried, outcome.output), effects)
             elif isinstance(outcome, Held):
-                if epoch.acked_early.pop(offset, None) is record:
+                if epoch.pending.acked_early.pop(offset, None) is record:
                     finished.append(record)
                     self._count_finished(1)
                 else:
-                    epoch.unacked[offset] = record
+                    epoch.pending.unacked[offset] = record
             elif isinstance(outcome, Skipped):
                 finished.append(record)
                 self._count_finished(1)
@@ -511,12 +522,12 @@ class Dispatch:
 
     @staticmethod
     def _send(send: Send, effects: Effects) -> None:
-        send.tried.epoch.sending += 1
+        send.tried.epoch.pending.sending += 1
         effects.sends.append(send)
 
 
 def _has_reached(epoch: Epoch, end: int) -> bool:
     point = epoch.tracker.commit_point
-    if epoch.wake_at is not None:
+    if epoch.fetch_state.wake_at is not None:
         return not epoch.tracker.unfinished
     return point is not None and point >= end

@@ -54,7 +54,7 @@ def _longest(epochs: Iterable[Epoch]) -> tuple[Lane | None, int]:
     """The longest lane of a key, and how many records wait in all lanes."""
     longest, waiting = None, 0
     for epoch in epochs:
-        for lane in epoch.lanes.values():
+        for lane in epoch.lanes.by_key.values():
             waiting += len(lane.waiting)
             # A str names the mixed lane of a partition or the lane of records without order; keys are bytes.
             if not isinstance(lane.key, str) and (longest is None or len(lane.waiting) > len(longest.waiting)):

@@ -1,24 +1,17 @@
 """Lanes (records that must run in order), runs (what a worker takes from a lane) and epochs (which own the lanes)."""
 
-from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from penstock.core.failures.outcome import Outcome
 from penstock.core.progress.commit_gate import CommitGate
-from penstock.core.progress.offset_map import MAX_BODY_BYTES
 from penstock.core.progress.tracker import Tracker
 from penstock.core.records.record import TopicPartition
+from penstock.core.scheduling.epoch_parts import FetchState, LargeValues, MapRoom, Pending
 
 Order = Literal["partition", "key", "none"]
-
-# If all finished offsets are this close to the commit point, they always fit into the commit's metadata as a bitmap.
-BITMAP_SPAN = 8 * MAX_BODY_BYTES
-# This many finished ranges always fit as ranges, even if four billion offsets lie between the first and the last.
-MAX_RANGES = 380
-
 
 # Each engine passes its own kind of record (a client's message, a row). The rules read only its offset and its key.
 AnyRecord = Any
@@ -26,7 +19,10 @@ AnyRecord = Any
 
 @dataclass(eq=False, slots=True)
 class Lane:
-    """Records that must run one at a time, in the order of their offsets; if not ``ordered``, in any order."""
+    """Records that must run one at a time, in the order of their offsets; if not ``ordered``, in any order.
+
+    Owner: ``Schedule``; ``Backpressure`` drops waiting records through ``PartitionLanes.drop_from``.
+    """
 
     epoch: "Epoch"
     key: Hashable
@@ -65,58 +61,86 @@ class Run:
     def split(self, tail: list[AnyRecord]) -> "Run":
         """Move these last records, which no worker has begun, to a run of their own."""
         del self.records[len(self.records) - len(tail) :]
-        self.epoch.running += 1
+        self.epoch.lanes.running += 1
         return Run(self.lane, tail, split_from=self)
+
+
+@dataclass(eq=False, slots=True)
+class PartitionLanes:
+    """The lanes of one partition, and what workers have of them.
+
+    Owner: ``Schedule``. Two others change it, by methods: ``Backpressure`` (``drop_from``), and the dispatcher when it
+    takes records back from a stuck worker (``Run.split``).
+    """
+
+    by_key: dict[Hashable, Lane] = field(default_factory=dict)  # lanes with records that wait or run
+    mixed: bool = False  # all keys share one mixed lane
+    mixed_again_from: int = 0  # the keys keep their own lanes up to this offset
+    running: int = 0  # runs that workers have
+    in_progress: int = 0  # records in those runs
+    parked: list[Lane] = field(default_factory=list)  # lanes that wait for room in the offset map
+    parked_at: int | None = None  # the commit point when the first lane was parked
+
+    def drop_from(self, first: int, offset_of: Callable[[AnyRecord], int]) -> int:
+        """Remove the waiting records from this offset on; returns how many. They will be fetched again."""
+        dropped = 0
+        for lane in [*self.by_key.values()]:
+            # Each record is compared, because a record that was put back into a lane without order can be anywhere.
+            kept = [record for record in lane.waiting if offset_of(record) < first]
+            dropped += len(lane.waiting) - len(kept)
+            lane.waiting = deque(kept)
+            if not lane.waiting and not lane.held:
+                del self.by_key[lane.key]
+        return dropped
+
+    def clear(self) -> None:
+        for lane in self.by_key.values():
+            lane.waiting.clear()
+        self.by_key.clear()
+        self.parked.clear()
 
 
 @dataclass(eq=False, slots=True)
 class Epoch:
     """One ownership of one partition, from assigned to revoked or lost.
 
-    Workers read ``dispatching`` before each record: once it is False they start no further one. While ``rewinding``,
-    the dispatcher drops the records that arrive: the fetcher read them before it seeked back, and will read them again.
+    Each mutable part is an object of its own, whose class names its owner: the only one that writes its fields.
+    The few fields that are left here are:
+
+    - ``tracker``: ``Dispatch`` delivers and finishes offsets; ``Backpressure`` takes back the delivery of those that it
+      drops.
+    - ``committed``: written by ``Dispatch``.
+    - ``failures``: written by ``Dispatch`` (on Spark, by the task's settlement) and read by workers for each record.
+    - ``dispatching``: written by ``end`` and read by workers before each record. Once it is False, they start no
+      further one.
     """
 
     tp: TopicPartition
     number: int
     tracker: Tracker
     committed: tuple[int, str] | None  # the offset and metadata that the broker has; None: commit in any case
-    lanes: dict[Hashable, Lane] = field(default_factory=dict)  # lanes with records that wait or run
-    mixed: bool = False  # all keys share one mixed lane
-    mixed_again_from: int = 0  # the keys keep their own lanes up to this offset
+    gate: CommitGate | None = None  # at most once: records wait here until they are committed
+    restored_up_to: int = -1  # the highest offset that an earlier epoch finished
     failures: dict[int, int] = field(default_factory=dict)  # failed attempts of each unfinished record, by offset
     dispatching: bool = True
-    paused: bool = False  # by back-pressure
-    rewinding: bool = False
-    wake_at: float | None = None  # in a retry topic: when the first record that was not due falls due
-    rewind_to: int | None = None  # the offset to seek back to, until the fetcher is asked to
-    running: int = 0  # runs that workers hold
-    in_progress: int = 0  # records in those runs
-    unacked: dict[int, AnyRecord] = field(default_factory=dict)  # handled, but the user has not acknowledged them
-    acked_early: dict[int, AnyRecord] = field(default_factory=dict)  # acknowledged before their outcome arrived
-    sending: int = 0  # outputs, dead letters and retry records that the broker has not acknowledged yet
-    restored_up_to: int = -1  # the highest offset that an earlier epoch finished
-    highest_taken: int = -1  # the highest offset that a worker ever had
-    bitmap_end: int = 0  # a bitmap holds all offsets below this one
-    ranges: int = 0  # an upper bound for the number of finished ranges above the commit point
-    ranges_counted: bool = False  # the bound is exact, because no record was finished since the count
-    parked: list[Lane] = field(default_factory=list)  # lanes that wait for room in the offset map
-    parked_at: int | None = None  # the commit point when the first lane was parked
-    gate: CommitGate | None = None  # at most once: records wait here until they are committed
-    excesses: dict[int, int] = field(default_factory=dict)  # bytes above ``InFlight.small``, by unfinished offset
-    excess: int = 0  # the sum of them
+    lanes: PartitionLanes = field(default_factory=PartitionLanes)
+    map_room: MapRoom = field(default_factory=MapRoom)
+    pending: Pending = field(default_factory=Pending)
+    fetch_state: FetchState = field(default_factory=FetchState)
+    large_values: LargeValues = field(default_factory=LargeValues)
 
     @property
     def drained(self) -> bool:
         """Whether no record is with a worker, being produced, or waiting for its acknowledgement."""
         # At most once, records in lanes are committed already: if this epoch drops them, they are lost.
-        committed = self.gate is not None and (self.gate or self.lanes)
-        return not self.running and not self.sending and not self.unacked and not committed
+        committed = self.gate is not None and (self.gate or self.lanes.by_key)
+        return not self.lanes.running and not self.pending.count and not committed
 
     @property
     def is_open(self) -> bool:
         """Whether it accepts fetched records. If not, they are dropped and will be fetched again."""
-        return self.dispatching and not self.rewinding and not (self.gate is not None and self.gate.is_shut)
+        is_shut = self.gate is not None and self.gate.is_shut
+        return self.dispatching and not self.fetch_state.rewinding and not is_shut
 
     def stop(self) -> None:
         """Start no further record, except those that are committed already (at most once).
@@ -131,66 +155,34 @@ class Epoch:
     def end(self) -> None:
         """Start no further record at all."""
         self.dispatching = False
-        for lane in self.lanes.values():
-            lane.waiting.clear()
         self.lanes.clear()
-        self.parked.clear()
-
-    def weigh(self, excesses: Mapping[int, int]) -> int:
-        """Add the excesses of large values; returns their sum."""
-        self.excesses.update(excesses)
-        more = sum(excesses.values())
-        self.excess += more
-        return more
-
-    def lighten(self, offsets: Iterable[int]) -> int:
-        """Remove the excesses of these offsets, which are no longer in flight; returns their sum."""
-        freed = sum(self.excesses.pop(offset, 0) for offset in offsets)
-        self.excess -= freed
-        return freed
 
     def attempt_at(self, offset: int) -> int:
         """The number of the next or current attempt at this record."""
         return self.failures.get(offset, 0) + 1
 
-    def map_room(self, lane: Lane, wanted: int, offset_of: Callable[[AnyRecord], int]) -> int:
-        """How many of the first ``wanted`` records of this lane may start, so that every later offset map fits.
+    @property
+    def started(self) -> int:
+        """How many records are started and not finished: each can add a range to the offset map."""
+        return self.lanes.in_progress + self.pending.count
 
-        A map fits in one of two ways: all started offsets are close enough to the commit point for a bitmap; or there
-        are few enough finished ranges, where each started record can add one.
-        """
-        last = offset_of(lane.waiting[wanted - 1])
-        if max(last, self.highest_taken) < self.bitmap_end:
-            return wanted
-        # The commit point may have moved since ``bitmap_end`` was computed; it never goes back.
-        point = self.tracker.commit_point
-        if point is None:
-            return wanted
-        self.bitmap_end = point + BITMAP_SPAN
-        if self.highest_taken < self.bitmap_end:
-            # Records that a worker returned are below ``highest_taken``; the offsets behind them ascend.
-            near = bisect_left(lane.waiting, self.bitmap_end, hi=wanted, key=offset_of)
-            if near:
-                return near
-        return min(wanted, self._range_room(wanted))
-
-    def _range_room(self, wanted: int) -> int:
-        open_records = self.in_progress + self.sending + len(self.unacked)
-        hopeless = open_records >= MAX_RANGES
-        if self.ranges + open_records + wanted > MAX_RANGES and not hopeless and not self.ranges_counted:
-            # Counting is slow: count only if the upper bound leaves no room, and once after each change.
-            self.ranges, self.ranges_counted = self.tracker.count_finished_ranges(), True
-        return max(0, MAX_RANGES - self.ranges - open_records)
+    def fitting(self, lane: Lane, wanted: int, offset_of: Callable[[AnyRecord], int]) -> int:
+        """How many of the first ``wanted`` records of this lane may start, so that every later offset map fits."""
+        return self.map_room.fitting(lane.waiting, wanted, self.tracker, started=self.started, offset_of=offset_of)
 
     def park(self, lane: Lane) -> None:
         """Let this lane wait for room in the offset map. A lane whose first record is the commit point never waits."""
-        if not self.parked:
-            self.parked_at = self.tracker.commit_point
-        self.parked.append(lane)
+        if not self.lanes.parked:
+            self.lanes.parked_at = self.tracker.commit_point
+        self.lanes.parked.append(lane)
 
     def unpark(self) -> list[Lane]:
         """Return the parked lanes if there may be room now, else none."""
-        if not self.parked or (self.tracker.commit_point == self.parked_at and not self._range_room(1)):
+        lanes = self.lanes
+        if not lanes.parked:
             return []
-        lanes, self.parked = self.parked, []
-        return lanes
+        is_unchanged = self.tracker.commit_point == lanes.parked_at
+        if is_unchanged and not self.map_room.free_ranges(1, self.tracker, started=self.started):
+            return []
+        parked, lanes.parked = lanes.parked, []
+        return parked

@@ -63,13 +63,13 @@ class Schedule:
 
     def deliver(self, epoch: Epoch, records: Sequence[AnyRecord]) -> None:
         """Append records of this epoch, in the order of their offsets, to their lanes."""
-        if self._order == "key" and not epoch.mixed:
+        if self._order == "key" and not epoch.lanes.mixed:
             self._deliver_by_key(epoch, records)
         elif records:
             self._lane(epoch, _UNORDERED if self._order == "none" else _WHOLE_PARTITION).waiting.extend(records)
 
     def _deliver_by_key(self, epoch: Epoch, records: Sequence[AnyRecord]) -> None:
-        find, keyless = epoch.lanes.get, self._keyless
+        find, keyless = epoch.lanes.by_key.get, self._keyless
         # Inlined for speed: this runs for every record, and nearly always its lane exists.
         for key, record in zip(map(self._key_of, records), records):  # noqa: B905 - the check costs; both have one length
             lane = find(key)
@@ -79,9 +79,10 @@ class Schedule:
 
     def _lane(self, epoch: Epoch, key: Hashable) -> Lane:
         """The lane of this key. A new one is queued as ready, so the caller must give it a record."""
-        lane = epoch.lanes.get(key)
+        lanes = epoch.lanes
+        lane = lanes.by_key.get(key)
         if lane is None:
-            lane = epoch.lanes[key] = Lane(epoch, key, ordered=key is not _UNORDERED, mixed=epoch.mixed)
+            lane = lanes.by_key[key] = Lane(epoch, key, ordered=key is not _UNORDERED, mixed=lanes.mixed)
             self._ready.append(lane)
         return lane
 
@@ -97,27 +98,27 @@ class Schedule:
         if self._order != "key" or self._batch or NOT_QUICK <= size < QUICK:
             return
         for epoch in epochs:
+            lanes = epoch.lanes
             if size < NOT_QUICK:
-                if epoch.mixed and not epoch.running:
+                if lanes.mixed and not lanes.running:
                     self._split(epoch)
-            elif not epoch.mixed and not epoch.running and epoch.dispatching and epoch.gate is None:
+            elif not lanes.mixed and not lanes.running and epoch.dispatching and epoch.gate is None:
                 self._mix(epoch)
 
     def _mix(self, epoch: Epoch) -> None:
-        lanes = epoch.lanes.values()
-        if (epoch.tracker.position or 0) < epoch.mixed_again_from or epoch.parked or any(lane.held for lane in lanes):
+        lanes, position = epoch.lanes, epoch.tracker.position or 0
+        if position < lanes.mixed_again_from or lanes.parked or any(lane.held for lane in lanes.by_key.values()):
             return
-        records = sorted(chain.from_iterable(lane.waiting for lane in lanes), key=self._offset_of)
-        for lane in lanes:
-            lane.waiting.clear()
-        epoch.lanes.clear()
-        epoch.mixed = True
+        waiting = chain.from_iterable(lane.waiting for lane in lanes.by_key.values())
+        records = sorted(waiting, key=self._offset_of)
+        lanes.clear()
+        lanes.mixed = True
         self.deliver(epoch, records)
 
     def _split(self, epoch: Epoch) -> None:
         """Move the records that wait in the mixed lane to a lane for each key."""
-        epoch.mixed = False
-        mixed = epoch.lanes.pop(_WHOLE_PARTITION, None)
+        epoch.lanes.mixed = False
+        mixed = epoch.lanes.by_key.pop(_WHOLE_PARTITION, None)
         if mixed is not None:
             self._deliver_by_key(epoch, mixed.waiting)
             mixed.waiting = deque()
@@ -128,7 +129,7 @@ class Schedule:
         Only the key of that record must wait: it gets a lane that is held already.
         """
         epoch, stuck = run.epoch, run.split_from
-        if epoch.lanes.get(_WHOLE_PARTITION) is not run.lane:
+        if epoch.lanes.by_key.get(_WHOLE_PARTITION) is not run.lane:
             return
         run.lane.waiting.extendleft(reversed(left))
         if stuck is not None and stuck.records:
@@ -137,14 +138,14 @@ class Schedule:
             lane = self._add_held_lane(epoch, record)
             lane.waiting.append(record)
             self._back_off(lane, at)
-        epoch.mixed_again_from = (epoch.tracker.position or 0) + _SPLIT_OFFSETS
+        epoch.lanes.mixed_again_from = (epoch.tracker.position or 0) + _SPLIT_OFFSETS
         self._split(epoch)
 
     def _add_held_lane(self, epoch: Epoch, record: AnyRecord) -> Lane:
         """Add a held lane for the key of this record; for the record alone, if it has no key and so no order."""
         key = self._key_of(record)
         name = _name_alone(self._offset_of(record)) if key is None and self._keyless is _UNORDERED else key
-        lane = epoch.lanes[name] = Lane(epoch, name, held=True)
+        lane = epoch.lanes.by_key[name] = Lane(epoch, name, held=True)
         return lane
 
     @property
@@ -188,14 +189,16 @@ class Schedule:
         bundle, room, ready, offset_of = [], size, self._ready, self._offset_of
         while ready and room > 0:
             lane = ready.popleft()
-            waiting, epoch = lane.waiting, lane.epoch
+            waiting = lane.waiting
             if not waiting:  # emptied since: its partition was revoked, or back-pressure dropped records
                 continue
-            if len(waiting) <= room and offset_of(waiting[-1]) < epoch.bitmap_end > epoch.highest_taken:
+            epoch = lane.epoch
+            lanes, map_room = epoch.lanes, epoch.map_room
+            if len(waiting) <= room and offset_of(waiting[-1]) < map_room.bitmap_end > map_room.highest_taken:
                 records = list(waiting)
                 waiting.clear()
             else:
-                fitting = epoch.map_room(lane, min(room, len(waiting)), offset_of)
+                fitting = epoch.fitting(lane, min(room, len(waiting)), offset_of)
                 if fitting == 0:
                     if offset_of(waiting[0]) != epoch.tracker.commit_point:
                         epoch.park(lane)
@@ -209,12 +212,12 @@ class Schedule:
             elif waiting:
                 ready.append(lane)
             else:
-                del epoch.lanes[lane.key]
-            epoch.running += 1
-            epoch.in_progress += count
+                del lanes.by_key[lane.key]
+            lanes.running += 1
+            lanes.in_progress += count
             last = offset_of(records[-1])
-            if last > epoch.highest_taken:  # noqa: PLR1730 - max() is a call, which costs too much here
-                epoch.highest_taken = last
+            if last > map_room.highest_taken:  # noqa: PLR1730 - max() is a call, which costs too much here
+                map_room.highest_taken = last
             bundle.append(Run(lane, records))
         return bundle
 
@@ -248,23 +251,23 @@ class Schedule:
     def complete(self, run: Run) -> None:
         """Every record of this run succeeded. A short form of ``collect`` and ``put_back``, for speed."""
         lane, count = run.lane, len(run.records)
-        epoch = lane.epoch
+        lanes = lane.epoch.lanes
         run.collected = count
-        epoch.running -= 1
-        epoch.in_progress -= count
+        lanes.running -= 1
+        lanes.in_progress -= count
         if lane.ordered:
             lane.held = False
             if lane.waiting:
                 self._ready.append(lane)
-            elif epoch.lanes.get(lane.key) is lane:
-                del epoch.lanes[lane.key]
+            elif lanes.by_key.get(lane.key) is lane:
+                del lanes.by_key[lane.key]
 
     @staticmethod
     def collect(run: Run, count: int) -> list[AnyRecord]:
         """Take the records of this run that the next ``count`` outcomes belong to; they are no longer in progress."""
         records = run.records[run.collected : run.collected + count]
         run.collected += count
-        run.epoch.in_progress -= count
+        run.epoch.lanes.in_progress -= count
         return records
 
     def put_back(self, run: Run, retries: Sequence[Later], *, last: bool) -> None:
@@ -278,8 +281,8 @@ class Schedule:
     def _end_run(self, run: Run, retries: Sequence[Later]) -> None:
         """The worker attempts no more records of this run: put the rest back."""
         epoch, left = run.epoch, run.records[run.collected :]
-        epoch.running -= 1
-        epoch.in_progress -= len(left)
+        epoch.lanes.running -= 1
+        epoch.lanes.in_progress -= len(left)
         if run.lane.mixed and (retries or run.split_from is not None):
             self._split_behind(run, left, retries)
         elif run.lane.ordered:
@@ -303,7 +306,7 @@ class Schedule:
         """Let a record without order wait for its retry in a lane of its own."""
         if epoch.dispatching:
             lane = Lane(epoch, _name_alone(self._offset_of(record)), waiting=deque([record]))
-            epoch.lanes[lane.key] = lane
+            epoch.lanes.by_key[lane.key] = lane
             self._back_off(lane, at)
 
     def _back_off(self, lane: Lane, at: float) -> None:
@@ -313,8 +316,8 @@ class Schedule:
     def _make_ready(self, lane: Lane) -> None:
         if lane.waiting:
             self._ready.append(lane)
-        elif lane.epoch.lanes.get(lane.key) is lane:
-            del lane.epoch.lanes[lane.key]
+        elif lane.epoch.lanes.by_key.get(lane.key) is lane:
+            del lane.epoch.lanes.by_key[lane.key]
 
 
 def _name_alone(offset: int) -> Hashable:

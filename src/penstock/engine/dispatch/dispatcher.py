@@ -164,7 +164,7 @@ class Dispatcher:
         """Lanes with records, bundles with workers or queued for them, bytes of offset maps; for other threads."""
         epochs = self._dispatch.epochs
         maps = {epoch.tp: len(known[1]) for epoch in epochs if (known := epoch.committed) is not None}
-        return sum(len(epoch.lanes) for epoch in epochs), self._dispatch.busy, maps
+        return sum(len(epoch.lanes.by_key) for epoch in epochs), self._dispatch.busy, maps
 
     def survey(self) -> dict[TopicPartition, PartitionState]:
         """The progress of each owned partition; only for the dispatcher's thread."""

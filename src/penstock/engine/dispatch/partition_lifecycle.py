@@ -53,9 +53,8 @@ class PartitionLifecycle:
             else:
                 offset, metadata = commit
                 finished = joined(self._read_map(tp, offset, metadata), known)
-                epoch = self._dispatch.assign(tp, offset, metadata, finished)
-                if tp in assigned.behind:
-                    epoch.committed = None  # commit to Kafka even if no new record arrives
+                is_committed = tp not in assigned.behind
+                epoch = self._dispatch.assign(tp, offset, metadata, finished, is_committed=is_committed)
             if tp in assigned.forced:
                 self._reporter.forced(epoch, offset, None if commit is None else commit[0])
             self._reporter.assigned(epoch, offset)
@@ -98,7 +97,7 @@ class PartitionLifecycle:
         """
         epoch = next((epoch for epoch in self._dispatch.epochs if epoch.tp == found.tp), None)
         # A partition that is being rewound finds the same problem after the rewind, and reports it again.
-        if epoch is None or epoch.rewinding:
+        if epoch is None or epoch.fetch_state.rewinding:
             return
         if found.moved_to < found.offset:
             self._recreated[found.tp] = found
@@ -126,9 +125,7 @@ class PartitionLifecycle:
 
     def _begin_uncommitted(self, tp: TopicPartition, offset: int | None, finished: Sequence[Range] = ()) -> Epoch:
         """Begin an epoch that must commit in any case: nothing is committed, or the commit is not valid any more."""
-        epoch = self._dispatch.assign(tp, offset, "", joined(finished))
-        epoch.committed = None
-        return epoch
+        return self._dispatch.assign(tp, offset, "", joined(finished), is_committed=False)
 
     def _reset_transactor(self) -> None:
         """Drop what the transactor holds uncommitted, if no epoch is left that it belongs to."""

@@ -97,12 +97,12 @@ def test_a_partition_with_large_values_gives_back_what_others_need() -> None:
     dispatch = fetching.dispatch
     dispatch.assign(OTHER, 0)
     fetching.fetch(size=100_000)
-    before = dispatch.epochs[0].excess
+    before = dispatch.epochs[0].large_values.excess
     assert not any(dispatch.balance(0.0))
     [pause], _ = dispatch.balance(10.0)
     assert pause.epoch.tp == PLACE
     assert pause.rewind_to is not None
-    assert dispatch.epochs[0].excess <= fetching.bounds.max_bytes / 2 < before
+    assert dispatch.epochs[0].large_values.excess <= fetching.bounds.max_bytes / 2 < before
     assert fetching.room() > 1
 
 

@@ -9,7 +9,7 @@ from penstock import Record
 from penstock.core.failures.outcome import DONE, Failed, Outcome
 from penstock.core.progress.lease import Lease
 from penstock.core.progress.tracker import Tracker
-from penstock.core.scheduling.lanes import Epoch, Lane, Run
+from penstock.core.scheduling.lanes import Epoch, Lane, PartitionLanes, Run
 from penstock.core.scheduling.work import Work
 
 FAILURE, POISON = Failed("OSError", "away"), Failed("Reject", "never", final=True)
@@ -22,7 +22,7 @@ def make_runs(count: int, *, ordered: bool = True) -> list[Run]:
 
 def being_read(*, ordered: bool = True, mixed: bool = False) -> tuple[Work, Run, Iterator[Run], Iterator[Record]]:
     """A run of five records that a worker has begun to read, with what the worker goes through."""
-    epoch = Epoch(("t", 0), 1, Tracker(0), None, running=1)
+    epoch = Epoch(("t", 0), 1, Tracker(0), None, lanes=PartitionLanes(running=1))
     records = [Record("t", 0, n, None, b"") for n in range(5)]
     work = Work([Run(Lane(epoch, "all", ordered=ordered, mixed=mixed), records)], has_dead_letter=True, clock=monotonic)
     worker = work.runs()
@@ -95,7 +95,7 @@ def test_without_an_order_a_stuck_worker_loses_the_records_it_has_not_begun() ->
     (rest,) = work.take_back()
     assert rest.records == records[2:]
     assert run.records == records[:2]
-    assert run.epoch.running == 2, "each of the two comes back by itself"
+    assert run.epoch.lanes.running == 2, "each of the two comes back by itself"
     assert work.take_back() == []
     run.outcomes.append(DONE)
     assert list(adapter) == [], "what was taken back is not begun"
