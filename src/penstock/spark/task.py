@@ -17,6 +17,7 @@ from pyspark import cloudpickle
 from penstock import errors
 from penstock.app import Handler
 from penstock.app.tuned_gc import tuned_gc
+from penstock.app.work import Work
 from penstock.core.progress.tracker import Tracker
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports.record_counts import Counts
@@ -24,7 +25,6 @@ from penstock.core.scheduling.bundle_size import BundleSize
 from penstock.core.scheduling.effects import Result
 from penstock.core.scheduling.lanes import Epoch
 from penstock.core.scheduling.schedule import Schedule
-from penstock.core.scheduling.work import Work
 from penstock.errors import ConfigError, HandlerError, PenstockError
 from penstock.serde import make_portable
 from penstock.spark.columns import ROWS, Intake

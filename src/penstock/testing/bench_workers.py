@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from penstock.app import Handler, RecordAdapter, attend_async, attending, end_task
+from penstock.app.work import Work
 from penstock.core.progress.lease import FOREVER
 from penstock.core.scheduling.bundle_size import BundleSize
-from penstock.core.scheduling.work import Work
 from penstock.engine.dispatch.thread_messages import Inbox, Worked
 from penstock.testing.hand_driven_loop import HandDrivenLoop
 

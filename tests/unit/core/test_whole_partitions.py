@@ -3,12 +3,12 @@
 import pytest
 
 from dispatching import BLOCKED, FAILURE, SLOW_FAILURE, keyed, make_dispatch, records, take
+from penstock.app.work import Work
 from penstock.core.failures.outcome import DONE, Failed
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling import schedule
 from penstock.core.scheduling.bundle_size import NOT_QUICK, QUICK
 from penstock.core.scheduling.lanes import Run
-from penstock.core.scheduling.work import Work
 
 PLACE: TopicPartition = ("t", 0)
 

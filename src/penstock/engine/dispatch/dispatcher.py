@@ -7,6 +7,7 @@ from math import inf
 from queue import Empty
 
 from penstock.app import Handler, RecordAdapter, breaker_error, halt_error
+from penstock.app.work import Work
 from penstock.core.failures.breaker import Circuit
 from penstock.core.progress.lease import Lease
 from penstock.core.records.out_of_range import OutOfRange
@@ -17,7 +18,6 @@ from penstock.core.scheduling.effects import Effects, Result, Send
 from penstock.core.scheduling.hot_key_detector import HotKeyDetector
 from penstock.core.scheduling.in_flight import HandedOver, InFlight
 from penstock.core.scheduling.lanes import AnyRecord, Epoch
-from penstock.core.scheduling.work import Work
 from penstock.engine.dispatch.commit_scheduler import CommitScheduler
 from penstock.engine.dispatch.failed_records import FailedRecords
 from penstock.engine.dispatch.partition_lifecycle import PartitionLifecycle

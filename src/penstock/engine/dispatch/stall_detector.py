@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Collection
 
+from penstock.app.work import Work
 from penstock.core.scheduling.lanes import AnyRecord, Epoch
-from penstock.core.scheduling.work import Work
 from penstock.engine.observe.health import InProgress
 
 # A record that is in progress for this long is reported once.

@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 
+from penstock.app.work import Work
 from penstock.core.failures.outcome import Failed
 from penstock.core.progress.offset_map import Range
 from penstock.core.records.out_of_range import OutOfRange
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.effects import Send
 from penstock.core.scheduling.lanes import AnyRecord
-from penstock.core.scheduling.work import Work
 from penstock.errors import PenstockError
 
 Offsets = Mapping[TopicPartition, int]

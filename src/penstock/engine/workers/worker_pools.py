@@ -19,8 +19,8 @@ from penstock.app import (
     is_ended,
     worker_error,
 )
+from penstock.app.work import Work
 from penstock.core.progress.lease import Lease
-from penstock.core.scheduling.work import Work
 from penstock.engine.dispatch.thread_messages import EngineError, Inbox, Worked
 from penstock.engine.workers.event_loop import OnEventLoop
 from penstock.engine.workers.worker_processes import Child, check_importable

@@ -6,11 +6,11 @@ from time import monotonic
 import pytest
 
 from penstock import Record
+from penstock.app.work import Work
 from penstock.core.failures.outcome import DONE, Failed, Outcome
 from penstock.core.progress.lease import Lease
 from penstock.core.progress.tracker import Tracker
 from penstock.core.scheduling.lanes import Epoch, Lane, PartitionLanes, Run
-from penstock.core.scheduling.work import Work
 
 FAILURE, POISON = Failed("OSError", "away"), Failed("Reject", "never", final=True)
 

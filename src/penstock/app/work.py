@@ -1,4 +1,7 @@
-"""A bundle of runs while a worker has it."""
+"""A bundle of runs while a worker has it.
+
+It is here and not in ``core``, because two threads share it. Both engines and the testing kit use it.
+"""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
