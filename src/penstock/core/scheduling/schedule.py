@@ -1,6 +1,12 @@
 """Which records may run now: lanes that are ready, lanes that wait for a retry, and free workers.
 
 Both engines use it: a member of the local engine for all of its partitions, a Spark task for its part of a partition.
+
+With ``order="key"``, a partition has a lane for each key. There is one exception, for very quick handlers only (a few
+microseconds a record): sorting their records by key costs as much as handling them, and more workers gain nothing. So
+while the handler is that quick, a partition is one mixed lane for all keys, which keeps the order of each key. As soon
+as a record is stuck, must be retried, or takes longer, the mixed lane is split into a lane for each key. DESIGN.md has
+the measurement that justifies this: a no-op handler took 2.6 to 2.8 s against 3.2 to 3.5 s for a million records.
 """
 
 from collections import deque
@@ -194,11 +200,11 @@ class Schedule:
                 continue
             epoch = lane.epoch
             lanes, map_room = epoch.lanes, epoch.map_room
-            if len(waiting) <= room and offset_of(waiting[-1]) < map_room.bitmap_end > map_room.highest_taken:
-                records = list(waiting)
-                waiting.clear()
+            wanted = len(waiting) if len(waiting) <= room else room  # noqa: FURB136 - min() is a call
+            if offset_of(waiting[wanted - 1]) < map_room.bitmap_end > map_room.highest_taken:
+                records = lane.take(wanted)
             else:
-                fitting = epoch.fitting(lane, min(room, len(waiting)), offset_of)
+                fitting = epoch.fitting(lane, wanted, offset_of)
                 if fitting == 0:
                     if offset_of(waiting[0]) != epoch.tracker.commit_point:
                         epoch.park(lane)
