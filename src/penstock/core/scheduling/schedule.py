@@ -202,7 +202,11 @@ class Schedule:
             lanes, map_room = epoch.lanes, epoch.map_room
             wanted = len(waiting) if len(waiting) <= room else room  # noqa: FURB136 - min() is a call
             if offset_of(waiting[wanted - 1]) < map_room.bitmap_end > map_room.highest_taken:
-                records = lane.take(wanted)
+                if wanted == len(waiting):
+                    records = list(waiting)
+                    waiting.clear()
+                else:
+                    records = lane.take(wanted)
             else:
                 fitting = epoch.fitting(lane, wanted, offset_of)
                 if fitting == 0:
