@@ -9,9 +9,9 @@ from penstock.app.batch_attempt import BatchAttempt, batch_attempts, batch_attem
 from penstock.app.handler import Handler
 from penstock.app.record_adapter import RecordAdapter
 from penstock.app.task_cancellation import forget_cancellation
+from penstock.app.work import Work
 from penstock.core.failures.outcome import DONE, Failed
 from penstock.core.progress.lease import Lease
-from penstock.core.scheduling.work import Work
 
 Attend = Callable[[Work], None]
 AttendAsync = Callable[[Work], Awaitable[None]]

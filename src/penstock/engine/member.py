@@ -18,7 +18,7 @@ from penstock.core.progress.lease import Lease
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports.events import Event
 from penstock.engine.dispatch.dispatcher import Dispatcher
-from penstock.engine.dispatch.manual_ack import acking
+from penstock.engine.dispatch.manual_ack import with_ack
 from penstock.engine.dispatch.thread_messages import AckedBelow, GetProgress, Inbox, PartitionState, Renew, Stop
 from penstock.engine.fetch.fetcher import Fetcher
 from penstock.engine.fetch.start_positions import FirstTimes
@@ -87,7 +87,7 @@ class Member:
         shared = shared or SharedState()
         self.handler = self._handler = handler
         self._inbox: Inbox = SimpleQueue()
-        self._adapter = acking(MESSAGES, self._inbox) if handler.commit == "manual" else MESSAGES
+        self._adapter = with_ack(MESSAGES, self._inbox) if handler.commit == "manual" else MESSAGES
         self._store_session = open_store_session(handler)
         if self._store_session is not None:
             begin = self._store_session.transactions(tp_of, self._adapter.offset_of)

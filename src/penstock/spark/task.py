@@ -17,6 +17,7 @@ from pyspark import cloudpickle
 from penstock import errors
 from penstock.app import Handler
 from penstock.app.tuned_gc import tuned_gc
+from penstock.app.work import Work
 from penstock.core.progress.tracker import Tracker
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports.record_counts import Counts
@@ -24,7 +25,6 @@ from penstock.core.scheduling.bundle_size import BundleSize
 from penstock.core.scheduling.effects import Result
 from penstock.core.scheduling.lanes import Epoch
 from penstock.core.scheduling.schedule import Schedule
-from penstock.core.scheduling.work import Work
 from penstock.errors import ConfigError, HandlerError, PenstockError
 from penstock.serde import make_portable
 from penstock.spark.columns import ROWS, Intake
@@ -163,7 +163,7 @@ class _Task:
 
     def _hand_out(self) -> None:
         clock, size = self._clock, self._bundle_size.size
-        self._schedule.shape(self._epochs.values(), size)
+        self._schedule.mix_or_split(self._epochs.values(), size)
         bundles = self._schedule.take(clock(), size)
         works = [Work(runs, has_dead_letter=self._has_dead_letter, clock=clock) for runs in bundles]
         self._works.update(works)

@@ -16,9 +16,9 @@ from queue import Empty, SimpleQueue
 from typing import Protocol
 
 from penstock.app import Attend, Handler, attend_async, attending, end_task, is_ended, worker_error
+from penstock.app.work import Work
 from penstock.core.progress.lease import FOREVER
 from penstock.core.scheduling.bundle_size import queued_ahead
-from penstock.core.scheduling.work import Work
 from penstock.spark.columns import ROWS
 
 # How long a cancelled attempt has to clean up.

@@ -1,4 +1,4 @@
-"""The real engine on a broker in memory, with a clock that is moved by hand, for your own tests."""
+"""The testing kit: the real engine on a broker in memory, with a clock that your test moves."""
 
 from penstock.testing.assignor_check import check_assignor
 from penstock.testing.bench import Bench

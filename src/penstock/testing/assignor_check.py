@@ -1,4 +1,4 @@
-"""A check for your own assignors: random groups, and what every assignor must hold to."""
+"""A check for your own assignors: random groups, and the rules that every assignor must follow."""
 
 from dataclasses import replace
 from random import Random
@@ -17,15 +17,15 @@ _TOPICS = ("audit", "orders", "payments", "returns")
 _IDS = [f"{name}-{number}" for name in ("a", "consumer", "x") for number in (3, 14, 15, 92)]
 _MEMBERS = 7
 _PARTITIONS = 9
-_PLAIN = 0.3  # how often nothing but names and numbers is known
-_ROUNDS = 6  # a cooperative assignor takes two for each move: it revokes first, and assigns in the next
+_PLAIN = 0.3  # the share of groups without racks, and of topics without racks and lags
+_ROUNDS = 6  # a cooperative assignor needs two for each move: it revokes in one, and assigns in the next
 
 
 def check_assignor(assignor: Assignor, *, examples: int = 200, settles: bool = True) -> None:
-    """Try the assignor on random groups, and raise an AssertionError with the smallest one that it fails on.
+    """Try the assignor on random groups. Raises an AssertionError with the smallest group that it fails on.
 
-    Every answer has to be complete and valid; the same for the same group, in whatever order its members come; and,
-    with ``settles``, nothing may move where nothing has changed. Needs ``hypothesis``.
+    Every assignment must be complete and valid, and must not depend on the order of the members. With ``settles``, no
+    partition may move while the group does not change. Needs ``hypothesis``.
     """
     hypothesis = _hypothesis()
 
@@ -37,7 +37,7 @@ def check_assignor(assignor: Assignor, *, examples: int = 200, settles: bool = T
         assert not wrong, f"{assignor.name} on {group}: {'; '.join(wrong)}."  # noqa: S101
         turned = assignor.assign(Group(tuple(reversed(group.members)), group.topics))
         assert _sets(turned) == _sets(answer), (  # noqa: S101
-            f"{assignor.name} on {group} answers differently when the members come in another order."
+            f"{assignor.name} on {group} returns another assignment if the members are in another order."
         )
         if settles:
             assert_settles(assignor, group)
@@ -46,19 +46,19 @@ def check_assignor(assignor: Assignor, *, examples: int = 200, settles: bool = T
 
 
 def assert_settles(assignor: Assignor, group: Group) -> None:
-    """Nothing may move from one generation to the next, after the few that a cooperative assignor needs."""
+    """No partition may move from one generation to the next, after the few that a cooperative assignor needs."""
     answers = [assignor.assign(group)]
     for generation in range(_ROUNDS):
         group = grown_old(group, answers[-1], generation)
         answers.append(assignor.assign(group))
         assert not faults(group, answers[-1])  # noqa: S101
     assert _sets(answers[-1]) == _sets(answers[-2]), (  # noqa: S101
-        f"{assignor.name} goes on moving partitions of {group}, where nothing has changed."
+        f"{assignor.name} keeps moving partitions of {group}, although the group does not change."
     )
 
 
 def grown_old(group: Group, answer: Assignment, generation: int) -> Group:
-    """The group one generation later: each member has what it was given, and knows it."""
+    """The group one generation later: each member owns what it was assigned, and says so in its user data."""
     members = tuple(
         replace(
             member,
@@ -72,9 +72,9 @@ def grown_old(group: Group, answer: Assignment, generation: int) -> Group:
 
 
 def groups(*, alike: bool = False) -> "SearchStrategy[Group]":
-    """Random groups for hypothesis; ``alike`` if all members are to subscribe to the same topics.
+    """Random groups for hypothesis; with ``alike``, all members subscribe to the same topics.
 
-    Hypothesis draws how large they are, which is what it has to make small; a seed of its own says all else.
+    Hypothesis draws only the sizes, so that it can shrink them, and a seed for everything else.
     """
     st = _hypothesis().strategies
     counts = st.lists(st.integers(0, _PARTITIONS), min_size=1, max_size=len(_TOPICS))
@@ -125,7 +125,7 @@ def _hypothesis() -> Any:
         import hypothesis.strategies  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise SetupError(
-            "check_assignor draws its groups with hypothesis, which is not installed.",
+            "check_assignor needs hypothesis, which is not installed.",
             hint="Run `pip install hypothesis`.",
         ) from error
     return hypothesis

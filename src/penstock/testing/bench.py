@@ -1,4 +1,4 @@
-"""The bench: an app on a broker in memory, driven step by step by a test."""
+"""The bench: runs an app on a broker in memory, step by step, as a test asks for it."""
 
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
@@ -32,27 +32,28 @@ _START = datetime(2025, 1, 1, tzinfo=UTC)
 
 
 class ProcessDied(BaseException):
-    """Raised by ``crash`` inside a handler, where nothing may catch what ends its process, and caught by the bench."""
+    """``crash`` raises it inside a handler, the bench catches it. A BaseException, so that no handler catches it."""
 
 
 class Bench:
-    """An app on the real engine, a broker in memory, and a clock that stands still until a test moves it.
+    """Runs an app on the real engine, with a broker in memory and a clock that only your test moves.
 
-    Time passes only in ``advance`` (and where ``rebalance`` and ``stop`` wait for records in progress). No threads, no
-    network, no sleeping; the same test always takes the same course. Waits of a ``Retry`` are without their jitter.
+    Time passes only in ``advance`` (and while ``rebalance`` and ``stop`` wait for records in progress). There are no
+    threads, no network and no sleeps, so a test always takes the same course. Retries have no jitter.
 
-    ``def`` handlers run to their end, one after the other. ``async def`` handlers run side by side on a loop with the
-    bench's time: one that sleeps wakes when the clock gets there, and one that awaits an ``asyncio.Event`` of the test
-    is in progress until the test sets it. Handlers for processes run in this one.
+    ``def`` handlers run to their end, one after the other. ``async def`` handlers run concurrently on an event loop
+    with the bench's time: a handler that sleeps wakes when the clock gets there, and a handler that awaits an
+    ``asyncio.Event`` of your test is in progress until your test sets it. Handlers with ``workers="process"`` run in
+    the test's own process.
 
     The app starts with the first ``run_until_idle`` or ``advance``. After ``stop``, ``crash`` or an error, the next of
-    them starts it again, from what its groups have committed.
+    these calls starts it again, at the offsets that its groups have committed.
 
     Args:
         app: The app, as ``penstock run`` would run it.
-        partitions: How many partitions each topic has, or each of those named, while others have one.
+        partitions: How many partitions each topic has; or, by topic name, how many this topic has (others have one).
         now: The time at the start.
-        registry: A schema registry in place of the app's; ``"mock://any-name"`` is one in memory.
+        registry: A schema registry to use instead of the app's; ``"mock://any-name"`` is one in memory.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class Bench:
             raise ConfigError(f"App {app.name!r} has no handlers.", hint='Declare one with @app.consume("topic").')
         for handler in app.handlers:
             hint = "Test its function on named topics here, and this option on the embedded Kafka (penstock up)."
-            unheard = {
+            unsupported = {
                 "pattern": handler.pattern is not None,
                 "partitions": bool(handler.partitions),
                 "from_": handler.from_ is not None,
@@ -77,7 +78,7 @@ class Bench:
                 "offsets": handler.offsets is not None,
                 'delivery="exactly-once"': handler.is_exactly_once,
             }
-            handler.refuse(unheard, where="the testing kit", hint=hint)
+            handler.refuse(unsupported, where="the testing kit", hint=hint)
         self._app = self._users_app = app
         if registry is not None:
             chosen = registry_of(registry)
@@ -86,19 +87,19 @@ class Bench:
         self._broker = Broker(self._clock.time_ms, partitions)
         self._faults = Faults()
         self._process: Process | None = None
-        self._turning = False
+        self._is_turning = False
         self.events: list[Event] = []
-        """Everything that the app reported, events of single records included, from the first start on."""
+        """All events since the first start, including those of single records."""
         loop = HandDrivenLoop(self._clock.elapsed)
         self._world = World(self._broker, self._faults, self._clock, loop, self.events.append)
-        # A test need not close its bench; a loop that nobody closed would be a warning.
+        # Tests do not close a bench, and an event loop that is never closed causes a warning.
         weakref.finalize(self, HandDrivenLoop.end, loop)
 
     @property
     def now(self) -> datetime:
         return self._clock.now()
 
-    # What happens to the app.
+    # Drive the app.
 
     def produce(
         self,
@@ -114,11 +115,12 @@ class Bench:
 
         Args:
             topic: The topic.
-            value: Bytes as they are, text as UTF-8, None as a tombstone, and all else as handlers' outputs are encoded.
-            key: Decides the partition, as in Kafka. Without one, partitions take turns.
-            headers: By name, or in pairs where a name comes twice.
-            partition: Instead of the one that the key belongs to.
-            timestamp: The bench's time by default.
+            value: Bytes are written as they are, text as UTF-8, None as a tombstone, and other values as the outputs of
+                handlers are encoded.
+            key: Chooses the partition, as in Kafka. Without a key, partitions take turns.
+            headers: A mapping, or pairs if a name occurs twice.
+            partition: Overrides the partition that the key chooses.
+            timestamp: The default is the bench's time.
         """
         self._require_source(topic, partition)
         pairs = headers.items() if isinstance(headers, Mapping) else headers
@@ -132,26 +134,26 @@ class Bench:
         )
 
     def skip_offsets(self, topic: str, count: int = 1, *, partition: int = 0) -> None:
-        """Leave a gap, as transaction markers and compaction do."""
+        """Leave a gap in the offsets, as transaction markers and compaction do."""
         self._require_source(topic, partition)
         self._broker.log((topic, partition)).skip(count)
 
     def run_until_idle(self) -> None:
-        """Do everything that can be done at this moment of the clock.
+        """Do everything that the app can do without time passing.
 
-        What waits for its time goes on waiting: a retry, an incomplete batch for its ``linger``, a commit for its
-        ``commit_every``. Where the app would stop with an error, this raises it, after the app has stopped.
+        Timers keep waiting: a retry, an incomplete batch for its ``linger``, a commit for its ``commit_every``. If the
+        app stops with an error, this raises the error after the app has stopped.
         """
         with self._turn() as process:
             process.settle()
 
     def advance(self, duration: Duration) -> None:
-        """Let time pass, and do what falls due in its order; before and after it, everything that can be done.
+        """Let time pass, and do what falls due in order. Before and after it, do what ``run_until_idle`` does.
 
-        Called by a handler, it only says how long that handler takes.
+        If a handler calls it, it only sets how long that handler takes.
         """
         span = seconds(duration, name="advance")
-        if self._turning:
+        if self._is_turning:
             self._clock.move_to(self._clock.elapsed() + span)
             return
         target = self._clock.elapsed() + span
@@ -160,7 +162,7 @@ class Bench:
         self._clock.move_to(target)
 
     def stop(self) -> None:
-        """A clean stop: nothing more starts, records in progress are awaited, what is finished is committed."""
+        """Stop the app cleanly: start no further record, wait for those in progress, and commit."""
         if self._process is None:
             return
         with self._turn() as process:
@@ -168,17 +170,17 @@ class Bench:
             self._end()
 
     def crash(self) -> None:
-        """The process dies: nothing more is committed. Called by a handler, it dies in the middle of that handler."""
-        if self._turning:
+        """Kill the app's process without a commit. If a handler calls it, the process dies inside that handler."""
+        if self._is_turning:
             raise ProcessDied
         if self._process is not None:
             self._process.kill()
             self._end()
 
     def rebalance(self, *, lose: Iterable[TopicPartition] = ()) -> None:
-        """Every partition is given back in good order, drained and committed, and comes again as a new epoch.
+        """Revoke every partition (the app drains and commits it), and assign it again.
 
-        Partitions in ``lose``, such as ``("orders", 0)``, are taken away without a chance to drain or commit.
+        Partitions in ``lose``, such as ``("orders", 0)``, are lost instead: the app cannot drain or commit them.
         """
         lost = set(lose)
         tps = {tp for topic in self._sources() for tp in self._tps(topic)}
@@ -189,34 +191,34 @@ class Bench:
             process.settle()
             process.rebalance(lost, tps - lost)
 
-    # Faults.
+    # Switch faults on and off.
 
     def fail_produce(self, topic: str, *, too_large: bool = False) -> None:
-        """From now on nothing can be written to this topic, because the app may not, until ``mend``.
+        """Let every write to this topic fail until ``mend``, because the app is not authorized.
 
-        With ``too_large``, because the records are too large for it, which an output's own record is to blame for.
+        With ``too_large``, the broker refuses each record because of its size: then an output fails its own record.
         """
         self._require(topic, self._targets(), "writes to")
         self._faults.fail_produce(topic, too_large=too_large)
 
     def refuse_commits(self) -> None:
-        """From now on the broker accepts no commit, until ``mend``."""
+        """Let the broker refuse every commit until ``mend``."""
         self._faults.refuse_commits()
 
     def mend(self) -> None:
-        """Everything works again."""
-        self._faults.mend()
+        """Switch all faults off."""
+        self._faults.clear()
 
-    # What came of it.
+    # Look at the results.
 
     @overload
     def outputs(self, topic: str) -> list[Any]: ...
     @overload
     def outputs(self, topic: str, kind: type[T]) -> list[T]: ...
     def outputs(self, topic: str, kind: Any = None) -> list[Any]:
-        """The values written to a topic, in order, decoded as ``kind``.
+        """The values written to an output topic, in order, decoded as ``kind``.
 
-        Without it, as what the handler says that it returns; as bytes where it does not say.
+        Without ``kind``, they are decoded by the handler's return hint; without a hint they are bytes.
         """
         writers = [handler for handler in self._app.handlers if handler.to == topic]
         self._require(
@@ -228,24 +230,24 @@ class Bench:
         return [decode(record.value) for record in self.records(topic)]
 
     def records(self, topic: str) -> list[Record]:
-        """What is in a topic, in the order it was written: keys, headers, partitions, bytes."""
+        """The records of a topic, in the order in which they were written."""
         self._require(topic, self._sources() | self._targets(), "reads or writes")
         return list(self._broker.topic(topic).written)
 
     def dead_letters(self, topic: str) -> list[DeadLetter]:
-        """The dead letters in a topic, in order, with their reasons."""
+        """The dead letters in a dead-letter topic, in order, with their reasons."""
         letters = {handler.dead_letter for handler in self._app.handlers if handler.dead_letter is not None}
         self._require(topic, letters, "writes dead letters to")
         return [read_letter(record) for record in self.records(topic)]
 
     def committed(self, topic: str, *, group: str | None = None) -> dict[int, int]:
-        """The committed offset of each partition that has one; the group may be left out where there is only one."""
+        """The committed offset of each partition that has one. Give ``group`` only if several groups consume it."""
         name = self._consumer(topic, group).group
         found = {tp[1]: self._broker.committed(name, tp) for tp in self._tps(topic)}
         return {partition: commit[0] for partition, commit in found.items() if commit is not None}
 
     def lag(self, topic: str, *, group: str | None = None) -> int:
-        """Records between what the group has committed and the end of the topic."""
+        """The group's lag: how many offsets are between its commits and the ends of the topic's partitions."""
         handler = self._consumer(topic, group)
         committed = self.committed(topic, group=handler.group)
         ends = {partition: log.end for partition, log in enumerate(self._broker.topic(topic).logs)}
@@ -253,23 +255,21 @@ class Bench:
         return sum(end - committed.get(partition, fresh[partition]) for partition, end in ends.items())
 
     def events_of(self, kind: type[E]) -> list[E]:
-        """Those events that are of this kind, such as ``penstock.core.reports.events.Retried``."""
+        """The events of this class, such as ``penstock.core.reports.events.Retried``."""
         return [event for event in self.events if isinstance(event, kind)]
-
-    # Inside.
 
     @contextmanager
     def _turn(self) -> Iterator[Process]:
-        """While the app does something. It ends with the app running, stopped with its error, or dead."""
-        if self._turning:
+        """Surround every call that drives the app. After it the app is running, stopped by an error, or killed."""
+        if self._is_turning:
             raise ConfigError(
                 "A handler cannot drive the bench that runs it.",
                 hint="In a handler only produce(), advance() and crash() make sense; call the others in the test.",
             )
         process = self._process = self._process or self._start()
-        # Again for each turn, as two benches of one app may take turns.
+        # At each turn, because two benches of one app may take turns.
         self._users_app.lend_to(process.control)
-        self._turning = True
+        self._is_turning = True
         try:
             yield process
             if process.error is not None:
@@ -280,20 +280,20 @@ class Bench:
             if not isinstance(death, ProcessDied):
                 raise
         finally:
-            self._turning = False
+            self._is_turning = False
         if process.error is not None:
             self._end()
             raise process.error
 
     def _start(self) -> Process:
         process = Process(self._app, self._world)
-        # A test need not stop its bench; an app that outlives it must not go on answering.
-        self._give_back = weakref.finalize(self, self._users_app.take_back, process.control)
+        # Tests do not stop a bench. If the app outlives it, the app must not ask this process any more.
+        self._detach = weakref.finalize(self, self._users_app.take_back, process.control)
         return process
 
     def _end(self) -> None:
         self._process = None
-        self._give_back()
+        self._detach()
 
     def _tps(self, topic: str) -> list[TopicPartition]:
         return self._broker.topic_partitions(topic)
@@ -313,7 +313,7 @@ class Bench:
             )
 
     def _require(self, topic: str, known: set[str], does: str) -> None:
-        """A misspelt topic would be empty for ever, and a test that expects nothing in it pass."""
+        """Raise a ConfigError for an unknown topic: a test that expects an empty topic would pass with a typo."""
         if topic not in known:
             nearest = get_close_matches(topic, known, n=1, cutoff=0.0)
             hint = f"Did you mean {nearest[0]!r}?" if nearest else "Check the options of its handlers."

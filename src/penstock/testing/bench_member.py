@@ -1,4 +1,4 @@
-"""One handler's member: the real dispatcher between stand-ins that only move when they are told to."""
+"""One handler's member: the real dispatcher, with a fetcher, workers and an outbox in memory."""
 
 from collections.abc import Mapping
 from math import inf
@@ -8,7 +8,7 @@ from penstock.app import Handler
 from penstock.core.progress.lease import FOREVER
 from penstock.core.records.record import TopicPartition
 from penstock.engine.dispatch.dispatcher import Dispatcher
-from penstock.engine.dispatch.manual_ack import acking
+from penstock.engine.dispatch.manual_ack import with_ack
 from penstock.engine.dispatch.thread_messages import AckedBelow, Inbox, PartitionState, Stop
 from penstock.engine.observe.reporter import Reporter
 from penstock.errors import PenstockError
@@ -20,12 +20,12 @@ from penstock.testing.world import World
 
 
 def _no_jitter() -> float:
-    """The middle: each wait is exactly as long as ``Retry`` says."""
+    """The middle of the range, so that each wait is exactly as long as ``Retry`` says."""
     return 0.5
 
 
 class Member:
-    """``turn`` until it says that nothing is left to do now; then move the clock to ``next_due``."""
+    """Call ``turn`` until it returns False; then move the clock to ``next_due``."""
 
     def __init__(self, handler: Handler, world: World) -> None:
         self.handler = handler
@@ -33,8 +33,8 @@ class Member:
         self._started = self._clock()
         self._inbox: Inbox = SimpleQueue()
         self._commit_every = handler.commit_every
-        self._quiet = False  # the last commit had nothing to say, and nothing has happened since
-        adapter = acking(READING, self._inbox) if handler.commit == "manual" else READING
+        self._quiet = False  # the last commit was empty, and nothing has happened since
+        adapter = with_ack(READING, self._inbox) if handler.commit == "manual" else READING
         self._reporter = Reporter(handler, world.emit, member=f"{handler.name}-bench", adapter=adapter, per_record=True)
         self._dispatcher = Dispatcher(
             handler,
@@ -65,15 +65,15 @@ class Member:
         self._inbox.put(Stop(reason))
 
     def survey(self) -> dict[TopicPartition, PartitionState]:
-        """What it owns now. Handlers run between the dispatcher's turns, so they may ask too."""
+        """The progress of each owned partition. Handlers may call it: they run between the dispatcher's turns."""
         return {} if self.has_left else self._dispatcher.survey()
 
     def ack_below(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Taken at its next turn."""
+        """Acknowledge all handled records below these offsets, at the next turn."""
         self._inbox.put(AckedBelow(offsets))
 
     def turn(self) -> bool:
-        """Let each of its parts do what it can now; whether there may be more to do."""
+        """Let fetcher, dispatcher and workers do what they can now. Returns whether there may be more to do."""
         return not self.has_left and self._turn()
 
     def _turn(self) -> bool:
@@ -88,17 +88,18 @@ class Member:
             self._quiet = False
             return True
         self._quiet |= self._dispatcher.next_commit != commit
-        # Handlers come last: what is known is dealt with, and committed where that is due, before the next one runs.
+        # Handlers run last: before the next one, all messages are processed, and commits that are due are sent. So a
+        # crash in a handler finds a definite state.
         return self._workers.work()
 
     def next_due(self) -> float:
-        """When it has something to do, commits aside."""
+        """When it next has something to do, other than a commit."""
         return min(self._dispatcher.next_due(), self.fetcher.next_due())
 
     def next_commit(self, horizon: float) -> float:
-        """When it commits. Where nothing has changed, and nothing does before the horizon, only the last before that.
+        """When the next commit is due; empty commits before the horizon are skipped, up to the last of them.
 
-        So an hour of waiting is one step and not thousands, and commits keep their rhythm.
+        So an hour without records is one step, not thousands, and commits keep their rhythm.
         """
         commit = self._dispatcher.next_commit
         if not self._quiet or horizon == inf or self._commit_every <= 0:

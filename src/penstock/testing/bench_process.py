@@ -1,4 +1,4 @@
-"""An app as one process would run it: a member for each handler, from a start to a clean stop or a crash."""
+"""One process of an app on the bench: a member for each handler, from the start to a clean stop or a crash."""
 
 from collections.abc import Callable, Collection
 from itertools import count
@@ -11,11 +11,11 @@ from penstock.errors import ConfigError, PenstockError
 from penstock.testing.bench_member import Member
 from penstock.testing.world import World
 
-# Rounds without an end in sight: far more than any test has records.
-_MOST_ROUNDS = 1_000_000
-# What is due by this much later than asked for is due: sums of fractions of seconds are not exact.
+# After so many rounds, far more than any test has records, the app counts as never idle.
+_MAX_ROUNDS = 1_000_000
+# A timer that is due this much later than the target is due: sums of fractions of seconds are not exact.
 _ROUNDING_SECONDS = 1e-6
-# The least that time moves on, where something is due at every moment.
+# The least that time moves, if something is due now.
 _TICK_SECONDS = 0.001
 
 
@@ -25,28 +25,28 @@ class Process:
         self._loop = world.loop
         self._members = [Member(handler, world) for handler in app.handlers]
         self.control = RunningApp(self._members, lambda tps: {each: world.broker.log(each).end for each in tps})
-        """What ``app.progress()`` and ``app.commit()`` ask."""
+        """Answers ``app.progress()`` and ``app.commit()``."""
 
     @property
     def error(self) -> PenstockError | None:
         return next((member.error for member in self._members if member.error is not None), None)
 
     def settle(self) -> None:
-        """Until nothing can happen at this moment of the clock."""
+        """Give all members turns until none can do anything without time passing."""
         for rounds in count():
-            # Everybody in every round: what one does may wake any other.
+            # Every member in every round: each may cause work for any other.
             self._loop.settle()
             moved = [member.turn() for member in self._members]
             if not any(moved):
                 return
-            if rounds >= _MOST_ROUNDS:
+            if rounds >= _MAX_ROUNDS:
                 raise ConfigError(
-                    f"The app is still busy after {rounds:,} rounds at one moment of the clock.",
-                    hint="Do two handlers feed each other for ever?",
+                    f"The app is still busy after {rounds:,} rounds without time passing.",
+                    hint="Check whether two handlers write to each other's topics in an endless loop.",
                 )
 
     def advance(self, span: float) -> None:
-        """Let so much time pass, doing what falls due in its order; ends early at an error."""
+        """Let ``span`` seconds pass and do what falls due in order; an error ends it early."""
         target = self._clock.elapsed() + span
         self.settle()
         while self.error is None and (due := self._next_due(target)) <= target + _ROUNDING_SECONDS:
@@ -56,7 +56,7 @@ class Process:
             self.settle()
 
     def stop(self, reason: str) -> None:
-        """In good order, waiting for what is in progress as long as its handler's drain timeout says."""
+        """Stop all members cleanly; each waits for its records in progress up to its ``drain_timeout``."""
         for member in self._members:
             member.stop(reason)
         self._until(lambda: all(member.has_left for member in self._members))
@@ -68,19 +68,19 @@ class Process:
         self._until(lambda: not any(member.fetcher.is_revoking for member in self._members))
 
     def kill(self) -> None:
-        """No goodbye: nothing of it runs on."""
+        """End at once, without commits; no handler continues."""
         for member in self._members:
             member.kill()
         self._loop.cancel_all()
 
     def _until(self, reached: Callable[[], bool]) -> None:
-        """Let time pass until it is; only for what the engine itself puts an end to."""
+        """Let time pass until ``reached``; only for conditions that the engine itself reaches in bounded time."""
         self.settle()
         while not reached():
             self._move_to(self._next_due())
 
     def _next_due(self, horizon: float = inf) -> float:
-        """When the next thing happens; nobody looks behind the horizon."""
+        """When the next timer of any member is due; times after the horizon do not matter."""
         members = [member for member in self._members if not member.has_left]
         due = min([self._loop.next_due, *(member.next_due() for member in members)])
         return min([due, *(member.next_commit(min(due, horizon)) for member in members)])

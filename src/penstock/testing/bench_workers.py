@@ -1,4 +1,4 @@
-"""Workers without threads: handlers run when the bench turns."""
+"""Workers without threads: handlers run when the bench asks for it."""
 
 import asyncio
 from collections import deque
@@ -6,25 +6,25 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from penstock.app import Handler, RecordAdapter, attend_async, attending, end_task
+from penstock.app.work import Work
 from penstock.core.progress.lease import FOREVER
 from penstock.core.scheduling.bundle_size import BundleSize
-from penstock.core.scheduling.work import Work
 from penstock.engine.dispatch.thread_messages import Inbox, Worked
 from penstock.testing.hand_driven_loop import HandDrivenLoop
 
 
 class BenchWorkers(Protocol):
-    """What the dispatcher submits to, and the bench drives."""
+    """The dispatcher submits bundles; the bench calls ``work``."""
 
     def submit(self, works: Sequence[Work]) -> None: ...
     def close(self) -> None: ...
 
     def work(self) -> bool:
-        """Do what can be done now; whether there was anything."""
+        """Do what can be done now. Returns whether there was anything to do."""
 
 
 class OneByOne(BundleSize):
-    """Each record travels alone, so that none waits behind another that it merely travelled with."""
+    """Each record is a bundle of its own, so that none waits behind another only because they share a bundle."""
 
     @property
     def size(self) -> int:
@@ -38,7 +38,7 @@ def make_workers(handler: Handler, inbox: Inbox, adapter: RecordAdapter, loop: H
 
 
 class InlineWorkers:
-    """For ``def``, processes or not: one after the other, each to its end, in the order they were dispatched."""
+    """Runs ``def`` handlers one after the other, each to its end, in the order in which they were dispatched."""
 
     def __init__(self, handler: Handler, inbox: Inbox, adapter: RecordAdapter) -> None:
         self._inbox = inbox
@@ -54,7 +54,7 @@ class InlineWorkers:
     def work(self) -> bool:
         if not self._works:
             return False
-        # One at a time: what it leads to comes before the next, so that lanes and members take turns.
+        # One bundle per call: its effects come before the next bundle, so that lanes and members take turns.
         work = self._works.popleft()
         self._attend(work)
         self._inbox.put(Worked(work))
@@ -62,7 +62,7 @@ class InlineWorkers:
 
 
 class LoopWorkers:
-    """For ``async def``: up to the handler's concurrency side by side, each as far as it gets without waiting."""
+    """Runs up to ``concurrency`` ``async def`` handlers concurrently, each as far as it gets without waiting."""
 
     def __init__(self, handler: Handler, inbox: Inbox, adapter: RecordAdapter, loop: HandDrivenLoop) -> None:
         self._concurrency = handler.concurrency
@@ -81,11 +81,11 @@ class LoopWorkers:
             end_task(task)
 
     def work(self) -> bool:
-        """Only starts them; the loop, which all members share, is run by whoever turns the members."""
+        """Start tasks. ``Process.settle`` runs the event loop, which all members share."""
         for task in [task for task in self._tasks if task.done()]:
             self._tasks.remove(task)
             if not task.cancelled():
-                task.result()  # raises only what an attempt does not catch, and that is for the test to see
+                task.result()  # raises what an attempt does not catch, for the test to see
         started = False
         while self._waiting and len(self._tasks) < self._concurrency:
             self._tasks.add(self._loop.create_task(self._do(self._waiting.popleft())))

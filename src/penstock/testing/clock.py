@@ -1,21 +1,21 @@
-"""The clock that is moved by hand."""
+"""A clock that only the test moves."""
 
 from datetime import UTC, datetime, timedelta
 
 
 class Clock:
-    """Seconds since the bench was made, and the time of day that they amount to."""
+    """Seconds since the bench was created, and the date and time that they amount to."""
 
     def __init__(self, start: datetime) -> None:
         self._start = start
-        # From zero on, so that adding up short waits stays as exact as they are.
+        # Counted from zero: added to seconds since 1970, short waits would lose precision.
         self._elapsed = 0.0
 
     def elapsed(self) -> float:
         return self._elapsed
 
     def time(self) -> float:
-        """In seconds since 1970, as ``time.time``."""
+        """Seconds since 1970, like ``time.time``."""
         return self._start.timestamp() + self._elapsed
 
     def time_ms(self) -> int:
@@ -25,5 +25,5 @@ class Clock:
         return (self._start + timedelta(seconds=round(self._elapsed, 6))).astimezone(UTC)
 
     def move_to(self, elapsed: float) -> None:
-        """Never back: who is late stays where it is."""
+        """Move forward to this time. An earlier time has no effect."""
         self._elapsed = max(self._elapsed, elapsed)

@@ -1,4 +1,4 @@
-"""Dead letters as a test wants to see them."""
+"""Dead letters with their headers parsed, for tests."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -9,7 +9,7 @@ from penstock.core.records.record import Header, Record
 
 @dataclass(frozen=True, kw_only=True)
 class DeadLetter:
-    """A record that failed for good: its own key, value and headers, where it came from, and why it is here."""
+    """A record that failed for good: its key, value and headers, its topic, partition and offset, and the reason."""
 
     key: bytes | None
     value: bytes | None

@@ -1,4 +1,4 @@
-"""What goes wrong because a test asked for it."""
+"""Faults that a test has switched on."""
 
 from dataclasses import dataclass, field
 
@@ -8,9 +8,9 @@ from confluent_kafka import KafkaError
 @dataclass
 class Faults:
     produce: dict[str, KafkaError] = field(default_factory=dict)
-    """By topic, why nothing can be written to it."""
+    """By topic: the error of every write."""
     commits: KafkaError | None = None
-    """Why no commit is accepted."""
+    """The error of every commit; None while commits are accepted."""
 
     def fail_produce(self, topic: str, *, too_large: bool) -> None:
         code = KafkaError.MSG_SIZE_TOO_LARGE if too_large else KafkaError.TOPIC_AUTHORIZATION_FAILED
@@ -19,6 +19,6 @@ class Faults:
     def refuse_commits(self) -> None:
         self.commits = KafkaError(KafkaError.ILLEGAL_GENERATION)
 
-    def mend(self) -> None:
+    def clear(self) -> None:
         self.produce.clear()
         self.commits = None

@@ -1,7 +1,7 @@
-"""An event loop whose time is the bench's, so that a handler that sleeps wakes when the clock is moved.
+"""An event loop with the bench's clock: a handler that sleeps wakes when the test moves the clock.
 
-It runs until nothing is ready any more. What is still waiting then (for a timer, for an ``asyncio.Event`` of the test)
-stays in progress until the next time.
+The loop runs until no callback is ready. Tasks that still wait (for a timer, for an ``asyncio.Event`` of the test) stay
+in progress until the next time.
 """
 
 import asyncio
@@ -19,57 +19,57 @@ from penstock.errors import ConfigError
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
-# How long real work outside of the loop may take: a thread, and an answer on a socket. Without any, nothing is waited.
+# How many real seconds to wait for a thread, and for an answer on a socket. Without either, the loop does not wait.
 _THREAD_SECONDS = 60.0
 _SOCKET_SECONDS = 1.0
-# The loop itself has one end of a pipe registered, by which threads wake it.
+# The loop itself registers one end of a pipe, so that threads can wake it.
 _OWN_FILES = 1
 
 
 class HandDrivenLoop(asyncio.SelectorEventLoop):
     def __init__(self, clock: Callable[[], float]) -> None:
-        self._hand = clock
-        self._outside: set[asyncio.Future[Any]] = set()
+        self._clock = clock
+        self._executor_futures: set[asyncio.Future[Any]] = set()
         self._in_use = False
         self._ending = False
         self.next_due = inf
-        """When the next timer rings."""
+        """When the next timer is due."""
         super().__init__(_Selector(self))
 
     def time(self) -> float:
-        return self._hand()
+        return self._clock()
 
     def create_task(self, *args: Any, **options: Any) -> Any:
         self._in_use = True
         return super().create_task(*args, **options)
 
     def settle(self) -> None:
-        """Run until nothing is ready. Nothing ever is before the first task."""
+        """Run until no callback is ready. Before the first task there is nothing to run."""
         if not self._in_use:
             return
         try:
             asyncio.get_running_loop()
         except RuntimeError:
             while True:
-                # asyncio lets it out of a task that a handler started, besides handing it to whoever awaits it.
+                # If a task that a handler started raises SystemExit, asyncio also raises it out of run_forever.
                 with suppress(SystemExit):
                     self.run_forever()
                     return
         raise ConfigError(
-            "The bench runs async handlers on an event loop of its own, and another one is running here.",
-            hint="Write the test with def, or turn in a thread: await asyncio.to_thread(bench.run_until_idle).",
+            "The bench cannot run async handlers here, because another event loop is running on this thread.",
+            hint="Write the test with def, or use a thread: await asyncio.to_thread(bench.run_until_idle).",
         )
 
     def cancel_all(self) -> None:
-        """Whatever is still in progress ends, before anything else, when the loop runs again."""
+        """Cancel all tasks; they end first when the loop runs again."""
         for task in asyncio.all_tasks(self):
             end_task(task)
 
     def end(self) -> None:
-        """Give back what the system lent it.
+        """Cancel all tasks and close the loop.
 
-        The garbage collector asks for this at any moment, also while another loop runs on this thread, which forbids to
-        run this one: then it ends on a thread of its own.
+        The garbage collector may call this while another loop runs on this thread, where asyncio forbids running this
+        one: then it ends on a new thread.
         """
         try:
             asyncio.get_running_loop()
@@ -90,24 +90,24 @@ class HandDrivenLoop(asyncio.SelectorEventLoop):
 
     def run_in_executor(self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts) -> asyncio.Future[T]:
         future = super().run_in_executor(executor, func, *args)
-        self._outside.add(future)
-        future.add_done_callback(self._outside.discard)
+        self._executor_futures.add(future)
+        future.add_done_callback(self._executor_futures.discard)
         return future
 
     def patience(self, files: int) -> float:
-        """How many real seconds to wait for what happens outside of the loop."""
-        if self._outside or self._ending:
+        """How many real seconds to wait for threads and sockets."""
+        if self._executor_futures or self._ending:
             return _THREAD_SECONDS
         return _SOCKET_SECONDS if files > _OWN_FILES else 0.0
 
     def on_quiet(self, timeout: float | None) -> None:
-        """Nothing is ready, and no timer rings for so long."""
+        """Stop the loop: no callback is ready, and the next timer is due in ``timeout`` seconds."""
         self.next_due = inf if timeout is None else self.time() + timeout
         self.stop()
 
 
 class _Selector(selectors.DefaultSelector):
-    """Where a loop would wait is where this one ends: it asks for a wait only when nothing is ready."""
+    """Stops the loop where asyncio would wait: a loop asks its selector to wait only if no callback is ready."""
 
     def __init__(self, loop: HandDrivenLoop) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A broker in memory: topics with partitions, and what groups have committed."""
+"""A broker in memory: topics with partitions, and the commits of groups."""
 
 import asyncio
 from bisect import bisect_left
@@ -16,7 +16,7 @@ Commit = tuple[int, str]
 
 
 class Log:
-    """One partition: records by offset, with gaps where offsets were passed over."""
+    """One partition: records by offset, with gaps where offsets were skipped."""
 
     def __init__(self) -> None:
         self._records: list[Record] = []
@@ -30,7 +30,7 @@ class Log:
         self.end += offsets
 
     def read(self, start: int, limit: int) -> list[Record]:
-        """Copies, as a real fetch makes them: the engine knows by identity which delivery of a record is meant."""
+        """Return copies, as a real fetch does: the engine tells two deliveries of a record apart by identity."""
         first = bisect_left(self._records, start, key=attrgetter("offset"))
         return [copy(record) for record in self._records[first : first + limit]]
 
@@ -43,16 +43,16 @@ class Topic:
         self.name = name
         self.logs = [Log() for _ in range(partitions)]
         self.written: list[Record] = []
-        """All records in the order they were written, whatever their partition."""
+        """The records of all partitions, in the order in which they were written."""
         self._turns = count()
 
     def partition_of(self, key: bytes | None) -> int:
-        """By key; without one, in turn, where a real producer chooses at random."""
+        """Choose by key; without a key partitions take turns, where a real producer chooses at random."""
         return next(self._turns) % len(self.logs) if key is None else partition_for(key, len(self.logs))
 
 
 class Broker:
-    """``partitions`` says how many a topic gets when it is first used: one number for all, or by name, else one."""
+    """``partitions`` is how many a topic gets at its first use: a number for all topics, or by name (default 1)."""
 
     def __init__(self, now_ms: Callable[[], int], partitions: int | Mapping[str, int]) -> None:
         self._now_ms = now_ms
@@ -103,12 +103,12 @@ def copy(record: Record, attempt: int = 1) -> Record:
 
 
 async def at_once(function: Callable[..., Any], *arguments: Any) -> Any:
-    """On the spot: a thread would answer at a moment that the bench does not know of."""
+    """Call it on this thread: a thread would answer at a moment that the bench does not control."""
     return function(*arguments)
 
 
 def is_for_the_test(error: BaseException) -> bool:
-    """Ctrl+C, the end of a process by ``crash``, and what test runners raise in ``fail`` and ``skip``."""
+    """Whether the test must see this error: Ctrl+C, ``crash``, and the ``fail`` and ``skip`` of test runners."""
     return not isinstance(error, Exception | SystemExit | asyncio.CancelledError | GeneratorExit)
 
 

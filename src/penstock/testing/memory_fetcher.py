@@ -1,4 +1,4 @@
-"""The fetcher's part on the broker in memory: fetches, commits, and gives partitions back when told to."""
+"""A fetcher on the broker in memory: it fetches, commits, and revokes partitions when the bench asks for it."""
 
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
@@ -32,7 +32,7 @@ _FETCH_LIMIT = 500
 
 
 class MemoryFetcher:
-    """The only member of its group: it owns every partition of its topics, except while it gives some back."""
+    """The only member of its group: it owns every partition of its topics, except while some are revoked."""
 
     def __init__(
         self,
@@ -50,16 +50,16 @@ class MemoryFetcher:
         self._in_flight_room = in_flight_room
         self._commands: deque[ToFetcher] = deque()
         self._tps = [tp for topic in handler.consumed_topics for tp in world.broker.topic_partitions(topic)]
-        self._positions: dict[TopicPartition, int] = {}  # where to read on, of each partition that is owned
-        self._ends: dict[TopicPartition, int] = {}  # the end that the dispatcher was told last
-        self._slow: set[TopicPartition] = set()
+        self._positions: dict[TopicPartition, int] = {}  # the next offset of each owned partition
+        self._ends: dict[TopicPartition, int] = {}  # the last end that was reported to the dispatcher
+        self._paused: set[TopicPartition] = set()
         self._revoke: Revoking | None = None
         self._delivered = HandedOver()
         self._bounds = InFlight(handler.max_in_flight, handler.max_in_flight_bytes)
         self._full_since: float | None = None
         self._leaving = False
 
-    # The dispatcher's side.
+    # Called by the dispatcher.
 
     def ask(self, command: ToFetcher) -> None:
         self._commands.append(command)
@@ -67,7 +67,7 @@ class MemoryFetcher:
     def leave(self) -> None:
         self._leaving = True
 
-    # The bench's side.
+    # Called by the bench.
 
     @property
     def is_asked(self) -> bool:
@@ -83,7 +83,7 @@ class MemoryFetcher:
         return sum(self._broker.log(tp).end - self._start(tp) for tp in self._tps)
 
     def revoke(self, tps: Collection[TopicPartition]) -> None:
-        """Give these back in good order, and get them again after that."""
+        """Revoke these partitions, and assign them again after that."""
         mine = [tp for tp in tps if tp in self._positions]
         if mine:
             self._revoke = Revoking(mine, SimpleQueue())
@@ -93,15 +93,15 @@ class MemoryFetcher:
         mine = [tp for tp in tps if tp in self._positions]
         if mine:
             self._inbox.put(Lost(mine))
-            self._disown(mine)
+            self._drop(mine)
 
     def next_due(self) -> float:
-        """When the dispatcher looks whether one partition keeps the others' places, if nothing else wakes it."""
+        """When the dispatcher must check back-pressure, because nothing more may be in flight."""
         due = inf if self._full_since is None else self._full_since + FULL_SECONDS
         return due if due > self._clock() else inf
 
     def step(self) -> bool:
-        """Do what there is to do now; whether there was anything."""
+        """Do what there is to do now. Returns whether there was anything to do."""
         if self._revoke is not None:
             return self._finish_revoke(self._revoke)
         if self._commands:
@@ -132,17 +132,17 @@ class MemoryFetcher:
         return 0 if self._handler.start == "earliest" else self._broker.log(tp).end
 
     def _fetch(self) -> bool:
-        # One place is kept back, as the real fetcher does.
+        # Keep one slot in reserve, as the real fetcher does.
         room = min(_FETCH_LIMIT, self._in_flight_room(self._delivered) - 1)
         records: dict[TopicPartition, list[Record]] = {}
         ends: dict[TopicPartition, int] = {}
-        for tp in [tp for tp in self._positions if tp not in self._slow]:
+        for tp in [tp for tp in self._positions if tp not in self._paused]:
             log = self._broker.log(tp)
-            found = self._first_of(log.read(self._positions[tp], room)) if room > 0 else []
+            found = self._limited_by_bytes(log.read(self._positions[tp], room)) if room > 0 else []
             if found:
                 records[tp] = found
                 room -= len(found)
-                # Whoever was read goes to the end of the queue, so that none waits for ever behind another.
+                # A partition that was read moves to the end of the queue, so that each gets its turn.
                 del self._positions[tp]
                 self._positions[tp] = found[-1].offset + 1
             if not log.count_from(self._positions[tp]) and self._ends.get(tp) != log.end:
@@ -158,8 +158,8 @@ class MemoryFetcher:
             self._inbox.put(Fetched(records, ends, excesses))
         return bool(records or ends)
 
-    def _first_of(self, records: list[Record]) -> list[Record]:
-        """As much as a client holds at once, and one at least."""
+    def _limited_by_bytes(self, records: list[Record]) -> list[Record]:
+        """The first records, as many as the client's buffers hold, and at least one."""
         left = sum(client_bytes(self._handler.max_in_flight_bytes))
         for index, record in enumerate(records):
             left -= _size(record)
@@ -176,10 +176,10 @@ class MemoryFetcher:
         elif isinstance(command, Pause):
             self._pause(command.tps)
         elif isinstance(command, Resume):
-            self._slow.difference_update(command.tps)
+            self._paused.difference_update(command.tps)
 
     def _pause(self, tps: Mapping[TopicPartition, int | None]) -> None:
-        self._slow.update(tp for tp in tps if tp in self._positions)
+        self._paused.update(tp for tp in tps if tp in self._positions)
         rewinds = {tp: to for tp, to in tps.items() if to is not None and tp in self._positions}
         self._positions.update(rewinds)
         for tp in rewinds:
@@ -187,14 +187,14 @@ class MemoryFetcher:
         self._inbox.put(Rewound(list(rewinds)))
 
     def _commit(self, commits: Commits) -> None:
-        # A commit that was asked for before its partition was given back is older than the last one of its epoch.
-        # Commands come before assignments, so it cannot meet a new epoch either.
-        ours = {tp: commit for tp, commit in commits.items() if tp in self._positions}
-        refused = {} if self._faults.commits is None else dict.fromkeys(ours, self._faults.commits.str())
-        for tp, commit in ours.items():
+        # Ignore a commit for a partition that was revoked since: it is older than the last commit of its epoch. It
+        # cannot reach a new epoch either, because commands are carried out before assignments.
+        owned = {tp: commit for tp, commit in commits.items() if tp in self._positions}
+        refused = {} if self._faults.commits is None else dict.fromkeys(owned, self._faults.commits.str())
+        for tp, commit in owned.items():
             if tp not in refused:
                 self._broker.commit(self._handler.group, tp, commit)
-        self._inbox.put(CommitAnswer(ours, refused))
+        self._inbox.put(CommitAnswer(owned, refused))
 
     def _finish_revoke(self, revoke: Revoking) -> bool:
         if revoke.answer.empty():
@@ -202,15 +202,15 @@ class MemoryFetcher:
         commits = revoke.answer.get_nowait()
         if commits:
             self._commit(commits)
-        self._disown(list(revoke.tps))
+        self._drop(list(revoke.tps))
         self._revoke = None
         return True
 
-    def _disown(self, tps: Collection[TopicPartition]) -> None:
+    def _drop(self, tps: Collection[TopicPartition]) -> None:
         for tp in tps:
             self._positions.pop(tp, None)
             self._ends.pop(tp, None)
-            self._slow.discard(tp)
+            self._paused.discard(tp)
 
 
 def _size(record: Record) -> int:

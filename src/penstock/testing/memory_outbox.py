@@ -1,4 +1,4 @@
-"""Outputs and dead letters on their way to the broker in memory."""
+"""Produces outputs and dead letters to the broker in memory."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,7 +9,7 @@ from penstock.testing.world import World
 
 
 class MemoryOutbox:
-    """Writes at once; the answer is in the inbox for the dispatcher's next turn."""
+    """Writes at once; the dispatcher finds the answer in its inbox at its next turn."""
 
     is_full = False
 
@@ -30,4 +30,4 @@ class MemoryOutbox:
         return ()
 
     def flush(self) -> None:
-        """Nothing ever waits here."""
+        """Nothing to do: records never wait here."""

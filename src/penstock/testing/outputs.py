@@ -1,4 +1,4 @@
-"""What an app wrote, as its handlers returned it."""
+"""Decodes the outputs of an app to the values that its handlers returned."""
 
 from collections.abc import Callable, Iterable
 from functools import reduce
@@ -16,9 +16,9 @@ _PLAIN = attrgetter("value")
 
 
 def reader_of_outputs(handlers: Iterable[Handler]) -> Callable[[Record], Any]:
-    """From what these handlers say that they return, and how it is encoded.
+    """Choose a decoder by the return hints of these handlers and how they encode outputs.
 
-    The bytes as they are where they do not say, or do not agree.
+    Without hints, or if the handlers differ, outputs stay bytes.
     """
     declared = [(_returned(handler), handler.to_value, handler.registry) for handler in handlers]
     if not declared or any(each != declared[0] for each in declared):
@@ -26,7 +26,7 @@ def reader_of_outputs(handlers: Iterable[Handler]) -> Callable[[Record], Any]:
     hint, how, registry = declared[0]
     if how is not None and not hasattr(how, "decode") and not isinstance(how, Format):
         return _PLAIN
-    wanted = None if how is not None and hint is bytes else hint | None  # bytes stands for "it does not say"
+    wanted = None if how is not None and hint is bytes else hint | None  # bytes means that there is no hint
     try:
         return reader_by(how, wanted, READING, registry=registry)
     except (ConfigError, TypeError):
@@ -36,7 +36,7 @@ def reader_of_outputs(handlers: Iterable[Handler]) -> Callable[[Record], Any]:
 def _returned(handler: Handler) -> Any:
     hint = handler.signature.returns
     if handler.batch is not None:
-        # A batch returns a list with a result, None or an exception for each record.
+        # A batch handler returns a list with a result, None or an exception for each record.
         hint = next(iter(get_args(hint)), Any)
     kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     outputs = tuple(kind for kind in kinds if kind is not NoneType and not _is_error(kind))

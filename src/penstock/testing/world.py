@@ -1,4 +1,4 @@
-"""All that an app meets on the bench, and that outlives its process."""
+"""The parts of a bench that outlive the app's process."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

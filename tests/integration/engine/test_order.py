@@ -136,8 +136,8 @@ def test_foreign_metadata_is_reported_and_costs_nothing_but_repeats(
 def test_a_key_that_holds_up_the_rest_is_told(
     brokers: str, group: str, make_topic: MakeTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hot_key_detector, "_LOOK_SECONDS", 0.1)
-    monkeypatch.setattr(hot_key_detector, "_SECONDS", 0.5)
+    monkeypatch.setattr(hot_key_detector, "_CHECK_SECONDS", 0.1)
+    monkeypatch.setattr(hot_key_detector, "_HOT_SECONDS", 0.5)
     source, app, told = make_topic(), App(group), threading.Event()
 
     @app.consume(source, order="key", concurrency=8)

@@ -42,7 +42,7 @@ def test_what_is_held_is_unfinished_until_it_is_acknowledged() -> None:
     dispatch.ack(PLACE, 0, batch[0])
     assert epoch.tracker.commit_point == 2
     assert not dispatch.ack(PLACE, 0, batch[0]).finished, "twice is fine"
-    assert not epoch.acked
+    assert not epoch.pending.acked_early
     ((_, finished),) = dispatch.ack_below(PLACE, 3).finished
     assert finished == [batch[2]]
     assert dispatch.commits() == {PLACE: (3, "")}

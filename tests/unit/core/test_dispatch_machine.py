@@ -37,7 +37,7 @@ class DispatchMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         # As offsets do not get far here, and runs are short.
-        self.patches = (patch.object(schedule, "_APART", 10), patch.object(dispatch, "_LONG", 3))
+        self.patches = (patch.object(schedule, "_SPLIT_OFFSETS", 10), patch.object(dispatch, "_LONG", 3))
         for each in self.patches:
             each.start()
         self.dispatch = make_dispatch(order=self.order, retry_topics=[60.0], max_in_flight_bytes=40_000)
@@ -98,13 +98,14 @@ class DispatchMachine(RuleBasedStateMachine):
         tp = data.draw(st.sampled_from(sorted(self.fetch_at)))
         epoch = next(e for e in self.dispatch.epochs if e.tp == tp)
         count = min(count, 40 - (self.delivered - self.dispatch.settled))
-        asleep = epoch.wake_at is not None and not epoch.rewinding  # until the fetcher is told, some still come
-        if epoch.paused or asleep or count < 1:
+        # Records still arrive until the fetcher is asked to pause.
+        asleep = epoch.fetch_state.wake_at is not None and not epoch.fetch_state.rewinding
+        if epoch.fetch_state.paused or asleep or count < 1:
             return
         batch = records(tp, self.fetch_at[tp], count)
         self.delivered += count
         if tp == RETRY_PLACE:
-            self.fetch_returned(batch, listening=epoch.dispatching and not epoch.rewinding)
+            self.fetch_returned(batch, listening=epoch.dispatching and not epoch.fetch_state.rewinding)
             return
         self.dispatch.deliver(tp, batch, excesses(each.offset for each in batch))
         self.fetch_at[tp] += count
@@ -155,7 +156,7 @@ class DispatchMachine(RuleBasedStateMachine):
         assert offsets == sorted(offsets) or not run.lane.ordered
         assert not self.finished[run.epoch.tp] & set(offsets), "what is finished does not run again"
         others = [other for work in self.works for other in work if other is not run and not other.done]
-        running = {(o.epoch, r.offset) for o in others for r in o.records[o.taken :]}
+        running = {(o.epoch, r.offset) for o in others for r in o.records[o.collected :]}
         assert not running & {(run.epoch, offset) for offset in offsets}, "a record is with one worker"
         if not run.lane.ordered:
             return
@@ -189,7 +190,7 @@ class DispatchMachine(RuleBasedStateMachine):
     def report(self, data: st.DataObject, outcomes: list[Outcome]) -> None:
         bundle = data.draw(st.sampled_from(self.works))
         run = next(each for each in bundle if not each.done)
-        left = len(run.records) - run.taken
+        left = len(run.records) - run.collected
         outcomes = outcomes[:left]
         stops = [n for n, each in enumerate(outcomes) if each in (FAILURE, SLOW_FAILURE) and run.lane.ordered]
         stopped = bool(stops)
@@ -203,7 +204,7 @@ class DispatchMachine(RuleBasedStateMachine):
             self.dispatch.release()
 
     def note(self, run: Run, outcomes: list[Outcome], *, last: bool) -> None:
-        done, tp = run.records[run.taken : run.taken + len(outcomes)], run.epoch.tp
+        done, tp = run.records[run.collected : run.collected + len(outcomes)], run.epoch.tp
         current = run.epoch in self.dispatch.epochs
         effects = self.dispatch.report([(run, outcomes, last)], now=self.now)
         if not current:
@@ -225,9 +226,9 @@ class DispatchMachine(RuleBasedStateMachine):
             self.dispatch.report([(each, (), True)], now=self.now)
             each.done = True
         if run.lane.mixed or not run.lane.ordered:
-            begun = data.draw(st.integers(run.taken, len(run.records)))
+            begun = data.draw(st.integers(run.collected, len(run.records)))
             # It began the last of them, so it is through with the others.
-            self.note(run, [DONE] * max(0, begun - run.taken - 1), last=False)
+            self.note(run, [DONE] * max(0, begun - run.collected - 1), last=False)
             if begun < len(run.records) or run.lane.mixed:
                 self.dispatch.report([(run.split(run.records[begun:]), (), True)], now=self.now)
 
@@ -275,9 +276,9 @@ class DispatchMachine(RuleBasedStateMachine):
     @invariant()
     def bytes_in_flight_are_those_of_unfinished_records(self) -> None:
         for epoch in self.dispatch.epochs:
-            assert epoch.excesses == excesses(self.unfinished[epoch.tp])
-            assert epoch.excess == sum(epoch.excesses.values())
-        assert self.dispatch._excess == sum(epoch.excess for epoch in self.dispatch.epochs)
+            assert epoch.large_values.excesses == excesses(self.unfinished[epoch.tp])
+            assert epoch.large_values.excess == sum(epoch.large_values.excesses.values())
+        assert self.dispatch._excess == sum(epoch.large_values.excess for epoch in self.dispatch.epochs)
 
     def teardown(self) -> None:
         """Whatever happened, what is owned can be finished: nothing is stuck, nothing is forgotten."""
@@ -292,7 +293,7 @@ class DispatchMachine(RuleBasedStateMachine):
             for bundle in self.works:
                 for run in bundle:
                     if not run.done:
-                        outcomes = [DONE] * (len(run.records) - run.taken)
+                        outcomes = [DONE] * (len(run.records) - run.collected)
                         self.sends.extend(self.dispatch.report([(run, outcomes, True)], now=self.now).sends)
                 self.dispatch.release()
             self.works.clear()
@@ -300,10 +301,10 @@ class DispatchMachine(RuleBasedStateMachine):
             self.dispatch.acknowledge(send)
         for epoch in self.dispatch.epochs:
             assert epoch.drained
-            assert epoch.in_progress == 0
+            assert epoch.lanes.in_progress == 0
             if epoch.tp not in self.draining:
                 assert epoch.tracker.unfinished == 0
-                assert not epoch.lanes, "idle lanes are forgotten"
+                assert not epoch.lanes.by_key, "idle lanes are forgotten"
 
 
 class KeyOrderMachine(DispatchMachine):

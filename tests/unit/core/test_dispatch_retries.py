@@ -149,8 +149,8 @@ def test_a_resting_retry_topic_gives_back_places_like_any_other() -> None:
     (run,) = take(dispatch, size=1)
     ((pause,), _) = dispatch.balance(FULL_SECONDS)
     assert (pause.epoch, pause.rewind_to) == (epoch, 4)
-    assert epoch.wake_at is None, "what it gave back is due"
-    assert not other.paused
+    assert epoch.fetch_state.wake_at is None, "what it gave back is due"
+    assert not other.fetch_state.paused
     dispatch.rewound(LATER)
     dispatch.report([(run, [DONE], True)], now=1.0)
     (rest,) = take(dispatch)

@@ -3,12 +3,12 @@
 import pytest
 
 from dispatching import BLOCKED, FAILURE, SLOW_FAILURE, keyed, make_dispatch, records, take
+from penstock.app.work import Work
 from penstock.core.failures.outcome import DONE, Failed
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling import schedule
 from penstock.core.scheduling.bundle_size import NOT_QUICK, QUICK
 from penstock.core.scheduling.lanes import Run
-from penstock.core.scheduling.work import Work
 
 PLACE: TopicPartition = ("t", 0)
 
@@ -43,11 +43,11 @@ def test_lanes_are_gathered_in_the_order_of_offsets_and_only_when_none_of_them_r
     (running,) = take(dispatch, size=1)
     dispatch.deliver(PLACE, keyed(PLACE, b"a", b"b", b"a", first=1))
     assert offsets(take(dispatch, size=QUICK)) == [[2]]
-    assert not epoch.whole
+    assert not epoch.lanes.mixed
     dispatch.report([(running, [], True)], now=0.0)  # given back, undone
-    dispatch.report([(Run(epoch.lanes[b"b"], keyed(PLACE, b"b", first=2)), [DONE], True)], now=0.0)
+    dispatch.report([(Run(epoch.lanes.by_key[b"b"], keyed(PLACE, b"b", first=2)), [DONE], True)], now=0.0)
     assert offsets(take(dispatch, size=QUICK)) == [[0, 1, 3]]
-    assert epoch.whole
+    assert epoch.lanes.mixed
 
 
 @pytest.mark.parametrize("failure", [FAILURE, BLOCKED])
@@ -61,7 +61,7 @@ def test_a_retry_divides_the_partition_and_holds_its_own_key_only(failure: Faile
     assert offsets(take(dispatch, size=QUICK)) == [[2, 4], [5], [7]]
     (retry,) = take(dispatch, 10.0, size=QUICK)
     assert offsets([retry]) == [[1, 3, 6]]
-    assert not epoch.whole
+    assert not epoch.lanes.mixed
 
 
 def test_a_failure_that_waits_in_a_retry_topic_holds_nothing_up_and_divides_nothing() -> None:
@@ -71,7 +71,7 @@ def test_a_failure_that_waits_in_a_retry_topic_holds_nothing_up_and_divides_noth
     (whole,) = take(dispatch, size=QUICK)
     dispatch.report([(whole, [SLOW_FAILURE], True)], now=0.0)
     assert offsets(take(dispatch, size=QUICK)) == [[1, 2]]
-    assert epoch.whole
+    assert epoch.lanes.mixed
 
 
 @pytest.mark.parametrize("key", [b"a", None])
@@ -110,7 +110,7 @@ def test_a_stuck_record_keeps_its_key_and_the_others_go_on(keys: tuple[bytes, ..
     assert {record.offset for other in others for record in other.records} == {
         n for n, key in enumerate([*keys, b"b", b"d"]) if n > 1 and key != b"b"
     }
-    assert not epoch.whole
+    assert not epoch.lanes.mixed
     run.outcomes.append(DONE)
     run.done = True
     dispatch.report(work.collect(), now=0.0)
@@ -136,17 +136,17 @@ def test_a_stuck_record_that_fails_in_the_end_is_tried_again_before_its_key_goes
 
 
 def test_after_a_stuck_record_keys_have_their_own_lanes_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schedule, "_APART", 5)
+    monkeypatch.setattr(schedule, "_SPLIT_OFFSETS", 5)
     dispatch = make_dispatch(order="key", concurrency=10)
     epoch = dispatch.assign(PLACE, 0)
     dispatch.deliver(PLACE, records(PLACE, 0, 3))
     (run,) = take(dispatch, size=QUICK)
     dispatch.report([(run, [FAILURE], True)], now=0.0)
-    for first, count, whole in [(3, 3, False), (6, 1, False), (7, 1, True)]:
+    for first, count, mixed in [(3, 3, False), (6, 1, False), (7, 1, True)]:
         dispatch.report([(each, [DONE] * len(each.records), True) for each in take(dispatch, 1.0, size=QUICK)], now=1.0)
         dispatch.deliver(PLACE, records(PLACE, first, count))
         runs = take(dispatch, 1.0, size=QUICK)
-        assert epoch.whole == whole
+        assert epoch.lanes.mixed == mixed
         dispatch.report([(each, [DONE] * len(each.records), True) for each in runs], now=1.0)
 
 
@@ -166,5 +166,5 @@ def test_what_stands_in_a_whole_partition_is_given_back_and_revoked_like_any_oth
     run.done = True
     dispatch.report(work.collect(), now=0.0)
     assert epoch.drained
-    assert not epoch.lanes
+    assert not epoch.lanes.by_key
     assert take(dispatch, 1.0, size=QUICK) == []

@@ -226,7 +226,7 @@ def test_inside_another_event_loop_it_says_what_to_do() -> None:
     async def test() -> list[int]:
         bench = Bench(app)
         bench.produce("orders", 1)
-        with pytest.raises(ConfigError, match="another one is running here") as caught:
+        with pytest.raises(ConfigError, match="another event loop is running") as caught:
             bench.run_until_idle()
         assert "asyncio.to_thread(bench.run_until_idle)" in caught.value.hint
         await asyncio.to_thread(bench.run_until_idle)

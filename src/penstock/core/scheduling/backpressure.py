@@ -1,6 +1,5 @@
-"""Which partitions rest for a while: those that hold too much, and retry topics whose next record is not due."""
+"""Which partitions to pause: those that hold too much, and retry topics whose next record is not due yet."""
 
-from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
@@ -8,27 +7,27 @@ from penstock.core.scheduling.effects import Pause
 from penstock.core.scheduling.in_flight import InFlight
 from penstock.core.scheduling.lanes import AnyRecord, Epoch
 
-# How long all places may be taken before partitions that hold more than their share must give some back. Pausing makes
-# the client fetch again what it had buffered, so a moment of fullness is waited out.
+# How long ``max_in_flight`` must be used up before partitions above their share are paused and rewound. A pause makes
+# the client fetch again what it had buffered, so a short moment of fullness is ignored.
 FULL_SECONDS = 0.5
 
-# The shortest rest of a retry topic. Records often fall due one after the other, and fetching anew for each would cost
-# more than it gains.
+# The shortest pause of a retry topic. Records often fall due one after the other, and a pause and a fetch for each
+# record would cost more than they gain.
 NAP_SECONDS = 0.25
 
 
 @dataclass(slots=True)
 class Balanced:
-    """What to pause and to resume, and how many records lost their places, with how many bytes of large values."""
+    """Partitions to pause and to resume; and how many records, with how much excess, are no longer in flight."""
 
     pause: list[Pause] = field(default_factory=list)
     resume: list[Epoch] = field(default_factory=list)
-    given_back: int = 0
-    freed: int = 0
+    dropped: int = 0
+    dropped_excess: int = 0
 
 
 class Backpressure:
-    """The places of ``max_in_flight`` among partitions, and the bytes of ``max_in_flight_bytes``."""
+    """Shares ``max_in_flight`` and ``max_in_flight_bytes`` among the partitions of a member."""
 
     def __init__(self, bounds: InFlight, offset_of: Callable[[AnyRecord], int]) -> None:
         self._bounds = bounds
@@ -36,72 +35,82 @@ class Backpressure:
         self._full_since: float | None = None
 
     def sleep(self, epoch: Epoch, offset: int, *, now: float, wait: float) -> None:
-        """The record at this offset is not due, and neither is what follows; they are fetched again when it is.
+        """Pause a retry topic's partition until the record at this offset is due.
 
-        Until then they hold no places, and what still comes of them is dropped.
+        The partition is rewound to this offset: it and later records are fetched again then. Until then they are not
+        in flight, and those that still arrive are dropped.
         """
         epoch.tracker.reach(offset)
-        epoch.rewinding = True
-        epoch.rewind_to = offset
-        epoch.wake_at = now + max(wait, NAP_SECONDS)
+        epoch.fetch_state.rewinding = True
+        epoch.fetch_state.rewind_to = offset
+        epoch.fetch_state.wake_at = now + max(wait, NAP_SECONDS)
+
+    @staticmethod
+    def rewound(epoch: Epoch) -> None:
+        """The fetcher has seeked back, so the records that arrive from now on count."""
+        epoch.fetch_state.rewinding = False
 
     def turn(self, epochs: Collection[Epoch], now: float) -> Balanced:
-        """What is to rest from now on, and what has rested enough.
+        """Decide which partitions to pause and which to resume.
 
-        Places matter only where all are taken for a while. Then a partition with more than its share gives back what
-        has not started, and fetching it goes on from there later.
+        Shares matter only while the member's limit is used up. Then each partition above its share is paused, its
+        records that no worker has begun are dropped, and it is rewound to the first of them.
         """
         balanced = Balanced()
         share = max(1, self._bounds.max_records // max(1, len(epochs)))
         share_bytes = self._bounds.max_bytes // max(1, len(epochs))
         if self._is_full(epochs, now):
             for epoch in epochs:
+                state = epoch.fetch_state
                 surplus, surplus_bytes = epoch.tracker.unfinished - share, self._bytes(epoch) - share_bytes
-                # A partition that is alone takes bytes from nobody.
-                if not epoch.paused and (surplus > 0 or (surplus_bytes > 0 and len(epochs) > 1)):
-                    epoch.paused = True
-                    if epoch.gate is None:  # else what waits on lanes is committed, and would not come again
-                        self._give_back(epoch, surplus, surplus_bytes, balanced)
-                    balanced.pause.append(Pause(epoch, epoch.rewind_to))
-                    epoch.rewind_to = None
+                # A single partition may use all bytes: no other partition needs them.
+                if not state.paused and (surplus > 0 or (surplus_bytes > 0 and len(epochs) > 1)):
+                    state.paused = True
+                    if epoch.gate is None:  # at most once, waiting records are committed: Kafka does not redeliver them
+                        self._drop_waiting(epoch, surplus, surplus_bytes, balanced)
+                    balanced.pause.append(Pause(epoch, state.rewind_to))
+                    state.rewind_to = None
         for epoch in epochs:
-            if epoch.rewind_to is not None:
-                balanced.pause.append(Pause(epoch, epoch.rewind_to))
-                epoch.rewind_to = None
-            elif self._wakes(epoch, share, share_bytes, now):
+            state = epoch.fetch_state
+            if state.rewind_to is not None:
+                balanced.pause.append(Pause(epoch, state.rewind_to))
+                state.rewind_to = None
+            elif self._resumes(epoch, share, share_bytes, now):
                 balanced.resume.append(epoch)
         return balanced
 
     def _bytes(self, epoch: Epoch) -> int:
-        return self._bounds.bytes_of(epoch.tracker.unfinished, epoch.excess)
+        return self._bounds.bytes_of(epoch.tracker.unfinished, epoch.large_values.excess)
 
-    def _wakes(self, epoch: Epoch, share: int, share_bytes: int, now: float) -> bool:
-        rested = epoch.paused or epoch.wake_at is not None
-        if epoch.paused and epoch.tracker.unfinished <= share // 2 and self._bytes(epoch) <= share_bytes // 2:
-            epoch.paused = False
-        if epoch.wake_at is not None and now >= epoch.wake_at:
-            epoch.wake_at = None
-        return rested and not epoch.paused and epoch.wake_at is None
+    def _resumes(self, epoch: Epoch, share: int, share_bytes: int, now: float) -> bool:
+        state = epoch.fetch_state
+        was_paused = state.paused or state.wake_at is not None
+        if state.paused and epoch.tracker.unfinished <= share // 2 and self._bytes(epoch) <= share_bytes // 2:
+            state.paused = False
+        if state.wake_at is not None and now >= state.wake_at:
+            state.wake_at = None
+        return was_paused and not state.paused and state.wake_at is None
 
     def _is_full(self, epochs: Iterable[Epoch], now: float) -> bool:
-        """Whether nearly all places, or bytes, have been taken for a while."""
+        """Whether 3/4 of the records or of the bytes have been in flight for FULL_SECONDS."""
         records = sum(epoch.tracker.unfinished for epoch in epochs)
-        taken = self._bounds.bytes_of(records, sum(epoch.excess for epoch in epochs))
-        if records < self._bounds.max_records * 3 // 4 and taken < self._bounds.max_bytes * 3 // 4:
+        used = self._bounds.bytes_of(records, sum(epoch.large_values.excess for epoch in epochs))
+        if records < self._bounds.max_records * 3 // 4 and used < self._bounds.max_bytes * 3 // 4:
             self._full_since = None
         elif self._full_since is None:
             self._full_since = now
         return self._full_since is not None and now - self._full_since >= FULL_SECONDS
 
-    def _give_back(self, epoch: Epoch, surplus: int, surplus_bytes: int, balanced: Balanced) -> None:
-        """Take up to so many records, and bytes, off the ends of lanes; fetching starts again at the first of them.
+    def _drop_waiting(self, epoch: Epoch, surplus: int, surplus_bytes: int, balanced: Balanced) -> None:
+        """Remove the last waiting records from the lanes, up to this surplus, and rewind the partition to the first.
 
-        Only those above everything that is finished, in progress or sent: what comes again must all be new.
+        It removes only offsets above every record that is finished, with a worker or being produced: all records that
+        are fetched again must be new to the tracker.
         """
-        touched = epoch.tracker.highest_finished() if epoch.drained else epoch.highest_taken
+        touched = epoch.tracker.highest_finished() if epoch.drained else epoch.map_room.highest_taken
         touched = max(touched, epoch.restored_up_to)
-        offset_of = self._offset_of
-        waiting = (offset_of(record) for lane in epoch.lanes.values() for record in lane.waiting)
+        offset_of, large = self._offset_of, epoch.large_values
+        waiting = (offset_of(record) for lane in epoch.lanes.by_key.values() for record in lane.waiting)
         untouched = sorted(offset for offset in waiting if offset > touched)
         if not untouched:
             return
@@ -109,17 +118,11 @@ class Backpressure:
         while count < len(untouched) and (surplus > 0 or surplus_bytes > 0):
             count += 1
             surplus -= 1
-            surplus_bytes -= self._bounds.bytes_of(1, epoch.excesses.get(untouched[-count], 0))
+            surplus_bytes -= self._bounds.bytes_of(1, large.excesses.get(untouched[-count], 0))
         first = untouched[-count]
-        balanced.freed += epoch.lighten([offset for offset in epoch.excesses if offset >= first])
-        for lane in [*epoch.lanes.values()]:
-            # Looked at one by one: what was put back into a lane without an order may stand anywhere in it.
-            kept = [record for record in lane.waiting if offset_of(record) < first]
-            balanced.given_back += len(lane.waiting) - len(kept)
-            lane.waiting = deque(kept)
-            if not lane.waiting and not lane.held:
-                del epoch.lanes[lane.key]
+        balanced.dropped_excess += large.remove([offset for offset in large.excesses if offset >= first])
+        balanced.dropped += epoch.lanes.drop_from(first, offset_of)
         epoch.tracker.retract(first)
-        epoch.rewinding = True
-        epoch.rewind_to = first
-        epoch.wake_at = None
+        epoch.fetch_state.rewinding = True
+        epoch.fetch_state.rewind_to = first
+        epoch.fetch_state.wake_at = None

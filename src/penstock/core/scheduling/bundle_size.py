@@ -1,22 +1,22 @@
-"""How many records to hand to a worker at once.
+"""How many records the dispatcher hands to a worker at once.
 
-Handing over costs the same for one record as for many. So quick handlers get bundles worth a moment of work, and slow
-ones get records one by one, or they would wait behind each other while other workers idle.
+A handover costs the same for one record as for many. So a quick handler gets bundles that take about 4 ms, and a slow
+handler gets records one by one: in a bundle they would wait behind each other while other workers are idle.
 """
 
 _BUNDLE_SECONDS = 0.004
-# Also of one lane, so that one with a long queue shares workers fairly.
-_MOST = 2_000
-_WEIGHT = 0.3  # of the newest observation
+# The largest bundle, and the largest run of one lane: a lane with a long queue must share workers with the others.
+_MAX_RECORDS = 2_000
+_NEWEST_WEIGHT = 0.3  # of the newest observation in the moving average
 
-# Bundles of this size are of a handler so quick that to sort its records by key takes as long as to handle them, and
-# ones below the other size are not: in between it is left as it was.
+# A bundle of QUICK records or more means that the handler is so quick that sorting its records by key takes as long as
+# handling them. Below NOT_QUICK records it is not. In between, the lanes stay as they are (hysteresis).
 QUICK = 1_000
 NOT_QUICK = 500
 
 
 class BundleSize:
-    """Learns how long a record takes. Until it knows, records go one by one."""
+    """Measures how long one record takes. Before the first measurement, records go one by one."""
 
     def __init__(self) -> None:
         self._seconds_per_record: float | None = None
@@ -25,17 +25,17 @@ class BundleSize:
         if records:
             latest = seconds / records
             before = latest if self._seconds_per_record is None else self._seconds_per_record
-            self._seconds_per_record = before + _WEIGHT * (latest - before)
+            self._seconds_per_record = before + _NEWEST_WEIGHT * (latest - before)
 
     @property
     def size(self) -> int:
         if self._seconds_per_record is None:
             return 1
-        if self._seconds_per_record * _MOST <= _BUNDLE_SECONDS:
-            return _MOST
+        if self._seconds_per_record * _MAX_RECORDS <= _BUNDLE_SECONDS:
+            return _MAX_RECORDS
         return max(1, int(_BUNDLE_SECONDS / self._seconds_per_record))
 
 
 def queued_ahead(concurrency: int) -> int:
-    """How many works may wait for a worker, so that one that finishes need not wait for the dispatcher."""
+    """How many bundles may be queued for busy workers, so that a worker that finishes does not wait for the next."""
     return max(2, concurrency // 4)

@@ -1,6 +1,7 @@
-"""The dispatcher's rules: which records may run now, what their outcomes lead to, what may be committed.
+"""The dispatcher's rules: which records may run now, what follows from their outcomes, what may be committed.
 
-One dispatcher thread drives this and carries out what it returns. Nothing here blocks, reads a clock or knows Kafka.
+The dispatcher's thread calls these rules and carries out the effects that they return. Nothing here blocks, reads a
+clock or calls Kafka.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,11 +29,13 @@ from penstock.core.progress.tracker import Tracker
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.backpressure import Backpressure
 from penstock.core.scheduling.effects import Attempt, Effects, Pause, Result, Returned, Send
+from penstock.core.scheduling.epoch_parts import MapRoom
 from penstock.core.scheduling.in_flight import HandedOver, InFlight
 from penstock.core.scheduling.lanes import AnyRecord, Epoch, Order, Run
 from penstock.core.scheduling.schedule import Later, Schedule
 
-# A run of so many records may be a stretch of its partition, as whole partitions have them; those of keys are short.
+# Only runs of at least so many records are checked for consecutive offsets. Runs of mixed lanes and of partitions are
+# that long; those of single keys are short.
 _LONG = 32
 
 NOTHING: Mapping[int, int] = MappingProxyType({})
@@ -45,14 +48,14 @@ class Dispatch:
     """All partitions of one member.
 
     Args:
-        in_flight: How much may be delivered and unfinished; each partition has an even share of it.
-        dead_letter_of: Builds a dead letter, or None where the handler has no dead-letter topic.
-        retry_record_of: Builds what goes to the retry topic of so many seconds.
-        retry_topics: The seconds of each retry topic, ascending; none where waits are spent in memory.
-        circuit: Stops the app rather than dead-letter nearly everything, where asked for.
-        ahead: At most once: records go to lanes when the commit behind them is accepted.
-        random: Numbers from 0 up to 1, for the jitter of retries.
-        order, concurrency and what follows: As ``Schedule`` has them.
+        in_flight: How much may be in flight; each partition has an equal share.
+        dead_letter_of: Builds a dead letter; None if the handler has no dead-letter topic.
+        retry_record_of: Builds the record for the retry topic with this delay in seconds.
+        retry_topics: The delays of the retry topics in seconds, ascending; empty if retries wait in memory.
+        circuit: The circuit breaker, if one is declared: it stops the app instead of dead-lettering nearly everything.
+        ahead: At most once: records go to lanes only after the broker has accepted a commit behind them.
+        random: Returns numbers from 0 up to 1, for the jitter of retries.
+        order, concurrency, null_keys_in_order, batch, linger, offset_of, key_of: See ``Schedule``.
     """
 
     def __init__(
@@ -94,69 +97,82 @@ class Dispatch:
         self._in_flight = in_flight
         self._backpressure = Backpressure(in_flight, offset_of)
         self.settled = 0
-        """Records that were delivered and hold no place in flight any more; the fetcher reads it."""
-        self._excess = self._excess_taken = 0  # bytes of large values: in flight here; and of all that came in
+        """How many delivered records are no longer in flight: finished, or dropped. The fetcher's thread reads it."""
+        self._excess = 0  # the excess of all large values in flight here
+        self._excess_received = 0  # the excess of all large values that ever arrived here
 
     @property
     def epochs(self) -> tuple[Epoch, ...]:
         return tuple(self._epochs.values())
 
-    # Partitions come and go.
+    # Partitions are assigned, revoked and lost.
 
     def assign(
-        self, tp: TopicPartition, committed: int | None, metadata: str = "", finished: Sequence[Range] = ()
+        self,
+        tp: TopicPartition,
+        start: int | None,
+        metadata: str = "",
+        finished: Sequence[Range] = (),
+        *,
+        is_committed: bool = True,
     ) -> Epoch:
-        """A new epoch, from what the group has committed; ``finished`` is what the metadata's offset map says."""
-        known = None if committed is None else (committed, metadata)
-        epoch = Epoch(tp, next(self._numbers), Tracker(committed, finished), known)
-        epoch.gate = CommitGate(self._offset_of) if self._ahead else None
-        if finished:
-            epoch.restored_up_to = epoch.highest_taken = finished[-1][1] - 1
-            epoch.ranges = len(finished)
-        self._epochs[tp] = epoch
+        """Begin an epoch at the group's commit; ``finished`` are the ranges of the offset map in its metadata.
+
+        With ``is_committed=False``, the broker has no such commit: the epoch commits even if no new record arrives.
+        """
+        restored_up_to = finished[-1][1] - 1 if finished else -1
+        epoch = self._epochs[tp] = Epoch(
+            tp,
+            next(self._numbers),
+            Tracker(start, finished),
+            committed=(start, metadata) if is_committed and start is not None else None,
+            gate=CommitGate(self._offset_of) if self._ahead else None,
+            restored_up_to=restored_up_to,
+            map_room=MapRoom(highest_taken=restored_up_to, ranges=len(finished)),
+        )
         return epoch
 
     def stop_dispatching(self, tps: Iterable[TopicPartition]) -> list[Epoch]:
-        """No further record of these starts; what is with workers still counts when it comes back."""
+        """Start no further record of these. The outcomes of records that workers have still count."""
         stopped = [self._epochs[tp] for tp in tps if tp in self._epochs]
         for epoch in stopped:
             epoch.stop()
         return stopped
 
     def close(self, tps: Iterable[TopicPartition]) -> list[Epoch]:
-        """These epochs are over; whatever still comes back from them is dropped."""
+        """End these epochs. Outcomes that still arrive for them are dropped."""
         closed = self.stop_dispatching(tps)
         for epoch in closed:
             epoch.end()
             del self._epochs[epoch.tp]
             self.settled += epoch.tracker.unfinished
-            self._excess -= epoch.lighten([*epoch.excesses])
+            self._excess -= epoch.large_values.remove([*epoch.large_values.excesses])
         return closed
 
     # How much is in flight.
 
     def room(self, delivered: HandedOver, *, much: bool = False) -> int:
-        """How many more records may be delivered, after these; none, if ``much`` is wanted and there is only a little.
+        """How many more records the fetcher may hand over; with ``much``, 0 unless at least a quarter is free.
 
-        Called by the fetcher, from its thread. What came in is read first: large values that come in meanwhile are then
-        counted twice, and not left out.
+        The fetcher calls it on its own thread. ``_excess_received`` is read before ``_excess``: if large values arrive
+        in between, they are counted twice, which is safe; in the other order they would not be counted at all.
         """
-        on_their_way = delivered.excess - self._excess_taken
+        on_their_way = delivered.excess - self._excess_received
         records, excess = delivered.records - self.settled, on_their_way + self._excess
         if much and not self._in_flight.is_roomy(records, excess):
             return 0
         return self._in_flight.room(records, excess, largest=delivered.largest)
 
-    def took(self, excess: int) -> None:
-        """Large values of so many bytes have been delivered here, or were dropped."""
-        self._excess_taken += excess
+    def received(self, excess: int) -> None:
+        """Large values with this total excess have arrived; they are delivered or dropped by now."""
+        self._excess_received += excess
 
-    # Records come in and go to workers.
+    # Records arrive and go to workers.
 
     def deliver(self, tp: TopicPartition, records: Sequence[AnyRecord], excesses: Mapping[int, int] = NOTHING) -> None:
-        """Put records of one partition on their lanes; if it is not ours any more they are dropped.
+        """Put records of one partition on their lanes; drop them if this member no longer owns the partition.
 
-        ``excesses`` are those of large values, as ``InFlight`` has them.
+        ``excesses`` are those of large values, as ``InFlight.excesses`` returns them.
         """
         epoch = self._open_epoch(tp)
         if epoch is None:
@@ -170,7 +186,7 @@ class Dispatch:
             records = [record for record, offset in zip(records, offsets, strict=True) if offset in wanted]
             excesses = {offset: excess for offset, excess in excesses.items() if offset in wanted}
         if excesses:
-            self._excess += epoch.weigh(excesses)
+            self._excess += epoch.large_values.add(excesses)
         if epoch.gate is None:
             self._schedule.deliver(epoch, records)
         else:
@@ -183,9 +199,10 @@ class Dispatch:
         now: float,
         excesses: Mapping[int, int] = NOTHING,
     ) -> list[Returned]:
-        """The same for a retry topic: from the first record that is not due on, they come again when it is.
+        """Like ``deliver``, for a retry topic. Returns the records that were put on lanes.
 
-        Records of other groups are passed over, as if they were not there. Returns what was put on lanes.
+        From the first record that is not due yet, the records are dropped; they are fetched again when it is due.
+        Records of other groups are skipped, as if they did not exist.
         """
         epoch = self._open_epoch(tp)
         if epoch is None:
@@ -195,7 +212,7 @@ class Dispatch:
         ours = [each for each in due if each.said.ours]
         for each in ours:
             offset = self._offset_of(each.record)
-            # It may have failed here since, and then have been given back.
+            # The record may have failed here since it was written, and been dropped by back-pressure after that.
             epoch.failures[offset] = max(each.said.failures, epoch.failures.get(offset, 0))
         self.settled += len(records) - len(ours)
         if excesses:
@@ -210,51 +227,51 @@ class Dispatch:
         return ours
 
     def _open_epoch(self, tp: TopicPartition) -> Epoch | None:
-        """The epoch that records of this partition belong to, unless what comes of it is to be dropped."""
+        """The epoch that accepts fetched records of this partition; None if they must be dropped."""
         epoch = self._epochs.get(tp)
         return epoch if epoch is not None and epoch.is_open else None
 
     def reach(self, tp: TopicPartition, offset: int) -> None:
-        """The partition was read up to its end, which is this offset."""
+        """The fetcher has read the partition up to its end, which is this offset."""
         epoch = self._open_epoch(tp)
-        # Where what is delivered is dropped, the end is not reached.
+        # If the epoch drops records, it has not reached the end.
         if epoch is not None:
             epoch.tracker.reach(offset)
 
     def take(self, now: float, size: int) -> list[list[Run]]:
-        """Runs that may start now, in one bundle of about ``size`` records for each worker that is free."""
-        self._schedule.shape(self._epochs.values(), size)
+        """Take runs that may start now: a bundle of about ``size`` records for each free worker."""
+        self._schedule.mix_or_split(self._epochs.values(), size)
         return self._schedule.take(now, size)
 
     @property
     def busy(self) -> int:
-        """Bundles that were taken and are not released yet."""
+        """How many bundles were taken and not released yet."""
         return self._schedule.busy
 
     def release(self) -> None:
-        """A worker is free again."""
+        """A worker finished a bundle, so another bundle may be taken."""
         self._schedule.release()
 
     def next_due(self) -> float | None:
-        """When the next retry is due, here or in a retry topic, or an incomplete batch has waited long enough."""
+        """When the next retry is due, in memory or in a retry topic, or the ``linger`` of a batch is over."""
         due = [self._schedule.next_due()]
         if self._retry_topics:
-            due += [epoch.wake_at for epoch in self._epochs.values()]
+            due += [epoch.fetch_state.wake_at for epoch in self._epochs.values()]
         return min((at for at in due if at is not None), default=None)
 
-    # Outcomes come back.
+    # Workers, users and the broker report.
 
     def report(self, results: Iterable[Result], now: float) -> Effects:
-        """Outcomes of runs, as workers got to them."""
+        """Workers have these outcomes of runs."""
         effects = Effects()
         finished: dict[Epoch, list[AnyRecord]] = {}
         schedule, circuit = self._schedule, self._circuit
         for run, outcomes, last in results:
             epoch, count = run.lane.epoch, len(outcomes)
-            whole = last and 0 < count == len(run.records) and outcomes.count(DONE) == count
-            if whole and (epoch in finished or self.is_current(epoch)):
-                # Nearly always: all of a run is done, and its partition is still ours.
-                if count >= _LONG and (offsets := self._stretch(run)):
+            all_done = last and 0 < count == len(run.records) and outcomes.count(DONE) == count
+            if all_done and (epoch in finished or self.is_current(epoch)):
+                # The usual case: every record of the run succeeded, and this member still owns the partition.
+                if count >= _LONG and (offsets := self._consecutive_offsets(run)):
                     self._finish(epoch, offsets, effects)
                     effects.finished.append((epoch, run.records))
                 else:
@@ -278,80 +295,81 @@ class Dispatch:
         effects.finished.extend(finished.items())
         return effects
 
-    def _stretch(self, run: Run) -> range | None:
-        """The offsets of this run, if none is missing between them: then they are known without a look at each."""
+    def _consecutive_offsets(self, run: Run) -> range | None:
+        """The offsets of this run if they are consecutive, else None.
+
+        Then only the first and the last are read: to read each again would take a fifth of what a no-op handler costs.
+        """
         first, last = self._offset_of(run.records[0]), self._offset_of(run.records[-1])
-        # Only where lanes have an order do the offsets of a run ascend.
+        # Only the runs of ordered lanes have ascending offsets.
         return range(first, last + 1) if run.lane.ordered and last - first == len(run.records) - 1 else None
 
     def _finish(self, epoch: Epoch, offsets: Sequence[int], effects: Effects) -> None:
         epoch.tracker.finish_all(offsets)
-        epoch.ranges += len(offsets)
-        epoch.ranges_counted = False
+        epoch.map_room.add_finished(len(offsets))
         self.settled += len(offsets)
-        if epoch.excesses:
-            self._excess -= epoch.lighten(offsets)
-        if epoch.acked:
+        if epoch.large_values.excesses:
+            self._excess -= epoch.large_values.remove(offsets)
+        if epoch.pending.acked_early:
             for offset in offsets:
-                epoch.acked.pop(offset, None)
+                epoch.pending.acked_early.pop(offset, None)
         if epoch.failures:
             for offset in offsets:
                 failures = epoch.failures.pop(offset, 0)
                 if failures:
                     effects.again[epoch, offset] = failures + 1
-        self._schedule.wake(epoch.unpark())
+        self._schedule.add_ready(epoch.unpark())
 
     def ack(self, tp: TopicPartition, offset: int, record: AnyRecord) -> Effects:
-        """The user says that this very record is finished; what was read in another epoch does not count."""
+        """The user acknowledges this record. It has no effect for a record that an earlier epoch read."""
         effects = Effects()
         epoch = self._epochs.get(tp)
         if epoch is None:
             return effects
-        if epoch.held.get(offset) is record:
-            self._release_held(epoch, [offset], effects)
-        elif epoch.tracker.is_unfinished(offset):  # its handler is still at it, or its outcome on the way
-            epoch.acked[offset] = record
+        if epoch.pending.unacked.get(offset) is record:
+            self._finish_unacked(epoch, [offset], effects)
+        elif epoch.tracker.is_unfinished(offset):  # its handler has not returned yet, or its outcome has not arrived
+            epoch.pending.acked_early[offset] = record
         return effects
 
     def ack_below(self, tp: TopicPartition, offset: int) -> Effects:
-        """The user says that all records below this offset that wait for it are finished."""
+        """The user acknowledges all handled records below this offset."""
         effects = Effects()
         epoch = self._epochs.get(tp)
         if epoch is not None:
-            self._release_held(epoch, [held for held in epoch.held if held < offset], effects)
+            self._finish_unacked(epoch, [unacked for unacked in epoch.pending.unacked if unacked < offset], effects)
         return effects
 
-    def _release_held(self, epoch: Epoch, offsets: Sequence[int], effects: Effects) -> None:
-        effects.finished.append((epoch, [epoch.held.pop(offset) for offset in offsets]))
+    def _finish_unacked(self, epoch: Epoch, offsets: Sequence[int], effects: Effects) -> None:
+        effects.finished.append((epoch, [epoch.pending.unacked.pop(offset) for offset in offsets]))
         self._count_finished(len(offsets))
         self._finish(epoch, offsets, effects)
 
     def acknowledge(self, send: Send) -> bool:
-        """The broker has what became of a record; False if that came too late to count."""
+        """The broker has acknowledged a produced record. Returns False if its epoch is over, so it has no effect."""
         epoch, offset = send.tried.epoch, send.tried.offset
-        epoch.sending -= 1
+        epoch.pending.sending -= 1
         if not self.is_current(epoch):
             return False
         epoch.tracker.finish(offset)
         epoch.failures.pop(offset, None)
-        epoch.acked.pop(offset, None)
-        epoch.ranges += 1
-        epoch.ranges_counted = False
+        epoch.pending.acked_early.pop(offset, None)
+        epoch.map_room.add_finished(1)
         self.settled += 1
-        self._excess -= epoch.lighten([offset])
+        self._excess -= epoch.large_values.remove([offset])
         if send.failure is None:
             self._count_finished(1)
-        self._schedule.wake(epoch.unpark())
+        self._schedule.add_ready(epoch.unpark())
         return True
 
     def abandon(self, send: Send) -> None:
-        """What became of a record cannot be written now; the record stays unfinished and will be delivered again."""
-        send.tried.epoch.sending -= 1
+        """This record cannot be produced now. The consumed record stays unfinished, so Kafka redelivers it."""
+        send.tried.epoch.pending.sending -= 1
 
     def refuse(self, send: Send, failure: Failed) -> Effects:
-        """The broker will never take this, so its record has failed for good after all."""
+        """The broker will never accept this record, so the consumed record has failed for good."""
         tried = send.tried
-        tried.epoch.sending -= 1
+        tried.epoch.pending.sending -= 1
         effects = Effects()
         if self.is_current(tried.epoch):
             self._fail(tried, failure, effects)
@@ -360,7 +378,10 @@ class Dispatch:
     # Commits and back-pressure.
 
     def commits(self, *, known_too: bool = False) -> dict[TopicPartition, tuple[int, str]]:
-        """Commit points with their offset maps, each pair of one moment, where the broker has another (or any)."""
+        """The commit point and offset map of each partition where they differ from what the broker has.
+
+        With ``known_too``, of every partition. Point and map are one snapshot.
+        """
         snapshots = ((epoch, self._snapshot(epoch)) for epoch in self._epochs.values())
         return {e.tp: now for e, now in snapshots if now is not None and (known_too or now != e.committed)}
 
@@ -371,7 +392,7 @@ class Dispatch:
         point = epoch.tracker.commit_point
         if point is None:
             return None
-        # Without a map nothing is lost: what is finished above the commit point would be repeated.
+        # Without a map no record is lost: those that are finished above the commit point would be handled again.
         return point, encode(point, epoch.tracker.finished_ranges()) or ""
 
     def committed(self, tp: TopicPartition, commit: tuple[int, str]) -> None:
@@ -384,45 +405,45 @@ class Dispatch:
             self._schedule.deliver(epoch, epoch.gate.accept(commit[0]))
 
     def committing(self, commits: Mapping[TopicPartition, tuple[int, str]]) -> None:
-        """These commits are on their way; ``committed`` or ``refused`` follows for each."""
+        """These commits were sent; a call of ``committed`` or ``refused`` follows for each."""
         for epoch in self._epochs.values():
             if epoch.gate is not None and epoch.tp in commits:
                 epoch.gate.ask(commits[epoch.tp][0])
 
     def refused(self, tp: TopicPartition) -> None:
-        """The broker did not accept a commit of this partition, as far as is known."""
+        """The broker refused a commit of this partition, or its answer is unknown."""
         epoch = self._epochs.get(tp)
         if epoch is not None and epoch.gate is not None:
             epoch.gate.refuse()
 
     @property
     def waits_for_commit(self) -> bool:
-        """At most once: whether there are records that can only be handled after the next commit."""
+        """At most once: whether records wait at a gate for the next commit."""
         return self._ahead and any(epoch.gate and not epoch.gate.is_shut for epoch in self._epochs.values())
 
     def caught_up(self, ends: Mapping[TopicPartition, int]) -> bool:
         """Whether every owned partition is finished up to its end in ``ends``.
 
-        What is not due in a retry topic is left to wait there, but what was due before it has to be finished.
+        Records of a retry topic that are not due yet do not count.
         """
         return all(_has_reached(epoch, ends.get(epoch.tp, 0)) for epoch in self._epochs.values())
 
     def balance(self, now: float) -> tuple[list[Pause], list[Epoch]]:
         """Which partitions to pause and which to resume."""
         balanced = self._backpressure.turn(self._epochs.values(), now)
-        self.settled += balanced.given_back
-        self._excess -= balanced.freed
+        self.settled += balanced.dropped
+        self._excess -= balanced.dropped_excess
         return balanced.pause, balanced.resume
 
     def rewound(self, tp: TopicPartition) -> None:
-        """The fetcher went back, so what comes from now on is new."""
+        """The fetcher has seeked back, so the records that arrive from now on count."""
         epoch = self._epochs.get(tp)
         if epoch is not None:
-            epoch.rewinding = False
+            self._backpressure.rewound(epoch)
 
     def is_current(self, epoch: Epoch) -> bool:
-        """Whether what comes of this epoch still counts."""
-        # By identity: the partition may be ours again, but in a new epoch that knows nothing of this one.
+        """Whether outcomes of this epoch still count."""
+        # By identity: this member may own the partition again, in a new epoch.
         return self._epochs.get(epoch.tp) is epoch
 
     def _settle(
@@ -435,7 +456,7 @@ class Dispatch:
         effects: Effects,
         now: float,
     ) -> list[Later]:
-        """Sort outcomes into consequences; returns the records that are to be tried again, each with its time."""
+        """Derive the effects of these outcomes. Returns the records to try again, each with its time."""
         retries = []
         for record, outcome in zip(records, outcomes, strict=True):
             if outcome is DONE:
@@ -451,11 +472,11 @@ class Dispatch:
                 else:
                     self._send(Send(tried, outcome.output), effects)
             elif isinstance(outcome, Held):
-                if epoch.acked.pop(offset, None) is record:
+                if epoch.pending.acked_early.pop(offset, None) is record:
                     finished.append(record)
                     self._count_finished(1)
                 else:
-                    epoch.held[offset] = record
+                    epoch.pending.unacked[offset] = record
             elif isinstance(outcome, Skipped):
                 finished.append(record)
                 self._count_finished(1)
@@ -467,6 +488,7 @@ class Dispatch:
         return retries
 
     def _fail(self, tried: Attempt, failure: Failed, effects: Effects) -> float | None:
+        """Decide what follows from a failure. Returns the seconds until the next attempt in memory, if there is one."""
         decision = decide(
             failure,
             attempt=tried.attempt,
@@ -478,7 +500,7 @@ class Dispatch:
             if failure.wait is None:
                 tried.epoch.failures[tried.offset] = tried.attempt
                 effects.retried.append((tried, failure, decision.delay))
-            else:  # no attempt was made, so none is counted
+            else:  # the handler was not called, so this does not count as an attempt
                 effects.blocked.append((tried, failure, decision.delay))
             return decision.delay
         if isinstance(decision, Postpone) and self._retry_record_of is not None:
@@ -500,12 +522,12 @@ class Dispatch:
 
     @staticmethod
     def _send(send: Send, effects: Effects) -> None:
-        send.tried.epoch.sending += 1
+        send.tried.epoch.pending.sending += 1
         effects.sends.append(send)
 
 
 def _has_reached(epoch: Epoch, end: int) -> bool:
     point = epoch.tracker.commit_point
-    if epoch.wake_at is not None:
+    if epoch.fetch_state.wake_at is not None:
         return not epoch.tracker.unfinished
     return point is not None and point >= end

@@ -1,4 +1,4 @@
-"""What the dispatcher's rules take and return: data, for the edges to carry out."""
+"""The data that the dispatcher's rules take and return. The engines carry the effects out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from penstock.core.scheduling.lanes import AnyRecord, Epoch, Run
 
 @dataclass(eq=False, slots=True)
 class Attempt:
-    """A record and the attempt at it that is meant."""
+    """One attempt to handle one record; the first attempt has the number 1."""
 
     epoch: Epoch
     record: AnyRecord
@@ -20,9 +20,9 @@ class Attempt:
 
 @dataclass(eq=False, slots=True)
 class Send:
-    """An output, a dead letter (then with its failure), or what goes to a retry topic (then with its delay too).
+    """A record to produce: an output, a dead letter (has ``failure``), or a retry record (has ``delay`` too).
 
-    Its record is finished once the broker has it.
+    The consumed record is finished when the broker has acknowledged this one.
     """
 
     tried: Attempt
@@ -33,7 +33,7 @@ class Send:
 
 @dataclass(eq=False, slots=True)
 class Returned:
-    """A record of a retry topic, and what its headers say."""
+    """A record read from a retry topic, with its parsed headers."""
 
     record: AnyRecord
     said: RetryInfo
@@ -41,7 +41,7 @@ class Returned:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Stop fetching a partition, and go back to ``rewind_to`` where some of it was given back."""
+    """Pause a partition. If ``rewind_to`` is set, also seek back to it: records from there on are fetched again."""
 
     epoch: Epoch
     rewind_to: int | None
@@ -49,19 +49,19 @@ class Pause:
 
 @dataclass(slots=True)
 class Effects:
-    """What follows from outcomes, for the dispatcher to carry out. What is skipped is finished too."""
+    """The consequences of outcomes, for the dispatcher to carry out. A skipped record is also in ``finished``."""
 
     finished: list[tuple[Epoch, list[AnyRecord]]] = field(default_factory=list)
     again: dict[tuple[Epoch, int], int] = field(default_factory=dict)
-    """Of what is finished, the attempt that did it, where that was not the first."""
+    """For finished records that needed more than one attempt: the number of the attempt that succeeded."""
     skipped: list[tuple[Attempt, str]] = field(default_factory=list)
     sends: list[Send] = field(default_factory=list)
     retried: list[tuple[Attempt, Failed, float]] = field(default_factory=list)
     blocked: list[tuple[Attempt, Failed, float]] = field(default_factory=list)
-    """What waits for something that is away; its next attempt has the same number."""
+    """Records that wait for an unavailable dependency. The wait is no attempt: the next attempt has the same number."""
     halted: tuple[Attempt, Failed] | None = None
-    """What the app must stop at: it has nowhere to go, or the breaker is open."""
+    """The failure that must stop the app: there is no dead-letter topic, or the circuit breaker is open."""
 
 
 Result = tuple[Run, Sequence[Outcome], bool]
-"""A run, the outcomes of its next records, and whether the worker does no more of it."""
+"""A run, the outcomes of its next records, and whether the worker attempts no more records of it."""

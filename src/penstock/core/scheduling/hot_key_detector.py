@@ -1,19 +1,19 @@
-"""A key that holds up the rest: most of what waits is in its lane, while workers have nothing to do."""
+"""Detects a hot key: most waiting records have this key, while some worker is idle."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from penstock.core.scheduling.lanes import Epoch, Lane
 
-_LOOK_SECONDS = 1.0
-# It is told when it was so for so long, and never about a handful of records.
-_SECONDS = 10.0
-_MANY = 100
+_CHECK_SECONDS = 1.0
+# A key is hot after it held more than half of the waiting records for this long, and at least this many of them.
+_HOT_SECONDS = 10.0
+_MIN_WAITING = 100
 
 
 @dataclass(frozen=True, slots=True)
 class BlockingKey:
-    """``waiting`` of the ``of`` records that wait at all are in this lane."""
+    """This lane holds ``waiting`` of all ``of`` waiting records, and has done so for ``seconds``."""
 
     lane: Lane
     waiting: int
@@ -22,28 +22,31 @@ class BlockingKey:
 
 
 class HotKeyDetector:
-    """Only one lane can have more than half; it is told once, and again if it was not so meanwhile."""
+    """Reports a hot key once, and again only if it was not hot in between.
+
+    At most one lane can hold more than half of the waiting records, so it remembers only one.
+    """
 
     def __init__(self) -> None:
-        self._next_look = 0.0
+        self._next_check = 0.0
         self._lane: Lane | None = None
         self._since = 0.0
-        self._told = False
+        self._is_reported = False
 
     def look(self, epochs: Iterable[Epoch], *, has_idle: bool, now: float) -> BlockingKey | None:
-        """``has_idle``: whether a worker has nothing to do."""
-        if now < self._next_look:
+        """Check once a second. ``has_idle`` says whether some worker has nothing to do."""
+        if now < self._next_check:
             return None
-        self._next_look = now + _LOOK_SECONDS
+        self._next_check = now + _CHECK_SECONDS
         lane, of = _longest(epochs) if has_idle else (None, 0)
-        if lane is None or len(lane.waiting) < _MANY or 2 * len(lane.waiting) <= of:
+        if lane is None or len(lane.waiting) < _MIN_WAITING or 2 * len(lane.waiting) <= of:
             self._lane = None
             return None
         if lane is not self._lane:
-            self._lane, self._since, self._told = lane, now, False
-        if self._told or now - self._since < _SECONDS:
+            self._lane, self._since, self._is_reported = lane, now, False
+        if self._is_reported or now - self._since < _HOT_SECONDS:
             return None
-        self._told = True
+        self._is_reported = True
         return BlockingKey(lane, len(lane.waiting), of, now - self._since)
 
 
@@ -51,9 +54,9 @@ def _longest(epochs: Iterable[Epoch]) -> tuple[Lane | None, int]:
     """The longest lane of a key, and how many records wait in all lanes."""
     longest, waiting = None, 0
     for epoch in epochs:
-        for lane in epoch.lanes.values():
+        for lane in epoch.lanes.by_key.values():
             waiting += len(lane.waiting)
-            # Lanes of whole partitions, and of what has no order, go by names.
+            # A str names the mixed lane of a partition or the lane of records without order; keys are bytes.
             if not isinstance(lane.key, str) and (longest is None or len(lane.waiting) > len(longest.waiting)):
                 longest = lane
     return longest, waiting

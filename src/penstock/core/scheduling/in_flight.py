@@ -1,4 +1,4 @@
-"""How much may be delivered and unfinished: records, and the bytes of their values."""
+"""How much may be in flight (fetched and not finished): records, and the bytes of their values."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -6,29 +6,29 @@ from dataclasses import dataclass
 from penstock.core.scheduling.lanes import AnyRecord
 
 DEFAULT_BYTES = 256_000_000
-"""Of a member, with what its client has fetched ahead."""
+"""The default of ``max_in_flight_bytes`` for one member. It includes what the Kafka client has fetched ahead."""
 
-# What the client itself may hold at most: its queue, and an answer of the broker on its way there.
-_QUEUE_BYTES, _ANSWER_BYTES = 4_194_304, 16_777_216
-# And at most so large a part of all bytes each.
+# The most that the Kafka client itself holds: its queue, and one fetch response that is being received.
+_QUEUE_BYTES, _RESPONSE_BYTES = 4_194_304, 16_777_216
+# Each of the two takes at most 1/8 of max_in_flight_bytes.
 _CLIENT_PART = 8
-# After everything was taken, so large a part must be free before more comes in.
+# After the limit was reached, 1/4 must be free before the fetcher fetches more.
 _ROOMY_PART = 4
 
 
 def client_bytes(max_bytes: int) -> tuple[int, int]:
-    """Of so many bytes in all, what the client may queue, and what one answer of a broker may bring."""
+    """Divide ``max_bytes``: what the client may queue, and how large one fetch response may be."""
     most = max(1, max_bytes // _CLIENT_PART)
-    return min(_QUEUE_BYTES, most), min(_ANSWER_BYTES, most)
+    return min(_QUEUE_BYTES, most), min(_RESPONSE_BYTES, most)
 
 
 @dataclass(slots=True)
 class HandedOver:
-    """What a fetcher has handed over so far; only the fetcher writes it."""
+    """Totals of what the fetcher has handed to the dispatcher; only the fetcher writes them."""
 
     records: int = 0
     excess: int = 0
-    largest: int = 0  # the largest excess among those that came last
+    largest: int = 0  # the largest excess in the last handover
 
     def add(self, records: int, excesses: Iterable[int]) -> None:
         excesses = [*excesses]
@@ -38,10 +38,11 @@ class HandedOver:
 
 
 class InFlight:
-    """The bounds of one member.
+    """The limits of one member.
 
-    Values of up to ``small`` bytes are not looked at one by one: each counts as so many bytes, and ``max_records`` of
-    them take half of the bytes at most. What a larger value has beyond that is its excess, and is counted.
+    Weighing each value would cost more than a no-op handler. So each record counts as ``small`` bytes, where
+    ``max_records`` small records take half of the bytes. Only what a larger value has above ``small``, its excess, is
+    counted record by record.
     """
 
     def __init__(self, max_records: int, max_bytes: int) -> None:
@@ -56,7 +57,7 @@ class InFlight:
         offset_of: Callable[[AnyRecord], int],
         size_of: Callable[[AnyRecord], int],
     ) -> dict[int, int]:
-        """Of large values, by offset; nearly always there are none."""
+        """The excess of each large value, by offset. Nearly always there is none."""
         small = self.small
         if not records or max(map(size_of, records)) <= small:
             return {}
@@ -66,10 +67,10 @@ class InFlight:
         return records * self.small + excess
 
     def room(self, records: int, excess: int, *, largest: int) -> int:
-        """How many more records may come in, with so much in flight, if they are as large as the last ones.
+        """How many more records may be fetched, assuming that each is as large as the largest of the last handover.
 
-        Where bytes are left, that is two at least: a fetcher keeps one place back, and a record that is larger than all
-        bytes together has to get through, too.
+        While any bytes are left, the answer is at least two: the fetcher keeps one slot in reserve, and a record that
+        is larger than the whole limit must still get through.
         """
         left = self.max_bytes - self.bytes_of(records, excess)
         if left <= 0:
@@ -77,6 +78,6 @@ class InFlight:
         return min(self.max_records - records, max(2, left // max(1, self.small + largest)))
 
     def is_roomy(self, records: int, excess: int) -> bool:
-        """Whether a good part of records and bytes is free."""
+        """Whether at least a quarter of the records and of the bytes is free."""
         free = self.max_bytes - self.bytes_of(records, excess)
         return self.max_records - records > self.max_records // _ROOMY_PART and free >= self.max_bytes // _ROOMY_PART

@@ -1,39 +1,35 @@
-"""Lanes: records that must run in order. And epochs, which own them."""
+"""Lanes (records that must run in order), runs (what a worker takes from a lane) and epochs (which own the lanes)."""
 
-from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from penstock.core.failures.outcome import Outcome
 from penstock.core.progress.commit_gate import CommitGate
-from penstock.core.progress.offset_map import MAX_BODY_BYTES
 from penstock.core.progress.tracker import Tracker
 from penstock.core.records.record import TopicPartition
+from penstock.core.scheduling.epoch_parts import FetchState, LargeValues, MapRoom, Pending
 
 Order = Literal["partition", "key", "none"]
 
-# Within this many offsets of the commit point a bitmap of what is finished always fits into a commit.
-BITMAP_SPAN = 8 * MAX_BODY_BYTES
-# And this many finished ranges always fit as runs, even if four billion offsets lie between the first and the last.
-MAX_RANGES = 380
-
-
-# Here a record is whatever the engine reads and its workers take: the rules look only at its offset and its key.
+# Each engine passes its own kind of record (a client's message, a row). The rules read only its offset and its key.
 AnyRecord = Any
 
 
 @dataclass(eq=False, slots=True)
 class Lane:
-    """Records that must run one at a time, in the order of their offsets; or, if not ``ordered``, in any way."""
+    """Records that must run one at a time, in the order of their offsets; if not ``ordered``, in any order.
+
+    Owner: ``Schedule``; ``Backpressure`` drops waiting records through ``PartitionLanes.drop_from``.
+    """
 
     epoch: "Epoch"
     key: Hashable
     ordered: bool = True
     waiting: deque[AnyRecord] = field(default_factory=deque)
-    held: bool = False  # a worker has it, or a retry waits for its time
-    mixed: bool = False  # of several keys: what stands behind a record may overtake it, unless it has its key
+    held: bool = False  # a worker has its first records, or its first record waits for a retry
+    mixed: bool = False  # has several keys: only records of the same key must wait for each other
 
     def take(self, limit: int) -> list[AnyRecord]:
         if len(self.waiting) <= limit:
@@ -45,148 +41,148 @@ class Lane:
 
 @dataclass(eq=False, slots=True)
 class Run:
-    """The head of a lane, on its way to a worker.
+    """The first records of a lane, in the order in which a worker attempts them.
 
-    The worker appends an outcome for each record it attempts and sets ``done`` when it attempts no more of them. The
-    dispatcher takes outcomes out as they come, and knows by ``taken`` how many it has.
+    The worker appends an outcome for each record that it attempts, and sets ``done`` when it attempts no more of them.
+    The dispatcher collects outcomes meanwhile; ``collected`` counts those that it has.
     """
 
     lane: Lane
     records: list[AnyRecord]
     outcomes: list[Outcome] = field(default_factory=list)
     done: bool = False
-    taken: int = 0
-    before: "Run | None" = None  # what this one was split from; its worker may still be at the last record of that
+    collected: int = 0
+    split_from: "Run | None" = None  # a worker may still be busy with the last record of that run
 
     @property
     def epoch(self) -> "Epoch":
         return self.lane.epoch
 
     def split(self, tail: list[AnyRecord]) -> "Run":
-        """A run of its own for these last records, which nobody has begun."""
+        """Move these last records, which no worker has begun, to a run of their own."""
         del self.records[len(self.records) - len(tail) :]
-        self.epoch.running += 1
-        return Run(self.lane, tail, before=self)
+        self.epoch.lanes.running += 1
+        return Run(self.lane, tail, split_from=self)
+
+
+@dataclass(eq=False, slots=True)
+class PartitionLanes:
+    """The lanes of one partition, and what workers have of them.
+
+    Owner: ``Schedule``. Two others change it, by methods: ``Backpressure`` (``drop_from``), and the dispatcher when it
+    takes records back from a stuck worker (``Run.split``).
+    """
+
+    by_key: dict[Hashable, Lane] = field(default_factory=dict)  # lanes with records that wait or run
+    mixed: bool = False  # all keys share one mixed lane
+    mixed_again_from: int = 0  # the keys keep their own lanes up to this offset
+    running: int = 0  # runs that workers have
+    in_progress: int = 0  # records in those runs
+    parked: list[Lane] = field(default_factory=list)  # lanes that wait for room in the offset map
+    parked_at: int | None = None  # the commit point when the first lane was parked
+
+    def drop_from(self, first: int, offset_of: Callable[[AnyRecord], int]) -> int:
+        """Remove the waiting records from this offset on; returns how many. They will be fetched again."""
+        dropped = 0
+        for lane in [*self.by_key.values()]:
+            # Each record is compared, because a record that was put back into a lane without order can be anywhere.
+            kept = [record for record in lane.waiting if offset_of(record) < first]
+            dropped += len(lane.waiting) - len(kept)
+            lane.waiting = deque(kept)
+            if not lane.waiting and not lane.held:
+                del self.by_key[lane.key]
+        return dropped
+
+    def clear(self) -> None:
+        for lane in self.by_key.values():
+            lane.waiting.clear()
+        self.by_key.clear()
+        self.parked.clear()
 
 
 @dataclass(eq=False, slots=True)
 class Epoch:
-    """One ownership of one partition, from assigned to revoked.
+    """One ownership of one partition, from assigned to revoked or lost.
 
-    ``dispatching`` is read by workers between records: once it is False, they start no further one. While
-    ``rewinding``, records still come from before the fetcher went back, and are dropped: they will come again.
+    Each mutable part is an object of its own, whose class names its owner: the only one that writes its fields.
+    The few fields that are left here are:
+
+    - ``tracker``: ``Dispatch`` delivers and finishes offsets; ``Backpressure`` takes back the delivery of those that it
+      drops.
+    - ``committed``: written by ``Dispatch``.
+    - ``failures``: written by ``Dispatch`` (on Spark, by the task's settlement) and read by workers for each record.
+    - ``dispatching``: written by ``end`` and read by workers before each record. Once it is False, they start no
+      further one.
     """
 
     tp: TopicPartition
     number: int
     tracker: Tracker
-    committed: tuple[int, str] | None  # offset and metadata, as the broker has them
-    lanes: dict[Hashable, Lane] = field(default_factory=dict)  # those with records that wait or run
-    whole: bool = False  # all keys share one mixed lane for now
-    whole_from: int = 0  # and do so again from this offset on at the earliest
-    failures: dict[int, int] = field(default_factory=dict)  # attempts that failed, by offset, of what is unfinished
-    dispatching: bool = True
-    paused: bool = False  # by back-pressure
-    rewinding: bool = False
-    wake_at: float | None = None  # of a retry topic: when the record it waits for is due
-    rewind_to: int | None = None  # where that record is, until the fetcher is told to go back to it
-    running: int = 0  # runs that workers hold
-    in_progress: int = 0  # records in those runs
-    held: dict[int, AnyRecord] = field(default_factory=dict)  # handled, and waiting to be acknowledged, by offset
-    acked: dict[int, AnyRecord] = field(default_factory=dict)  # acknowledged before their handler was known to return
-    sending: int = 0  # outputs and dead letters that the broker has not acknowledged yet
+    committed: tuple[int, str] | None  # the offset and metadata that the broker has; None: commit in any case
+    gate: CommitGate | None = None  # at most once: records wait here until they are committed
     restored_up_to: int = -1  # the highest offset that an earlier epoch finished
-    highest_taken: int = -1  # the highest offset that a worker ever had
-    bitmap_end: int = 0  # below this offset everything fits into a bitmap, as far as was looked
-    ranges: int = 0  # at most so many finished ranges lie above the commit point
-    ranges_counted: bool = False  # just so many, since nothing was finished after they were counted
-    parked: list[Lane] = field(default_factory=list)  # lanes that wait because the offset map might not fit
-    parked_at: int | None = None  # the commit point when the first of them was parked
-    gate: CommitGate | None = None  # at most once: where records wait until they are committed
-    excesses: dict[int, int] = field(default_factory=dict)  # of large values that are unfinished, by offset, in bytes
-    excess: int = 0  # of all of these
+    failures: dict[int, int] = field(default_factory=dict)  # failed attempts of each unfinished record, by offset
+    dispatching: bool = True
+    lanes: PartitionLanes = field(default_factory=PartitionLanes)
+    map_room: MapRoom = field(default_factory=MapRoom)
+    pending: Pending = field(default_factory=Pending)
+    fetch_state: FetchState = field(default_factory=FetchState)
+    large_values: LargeValues = field(default_factory=LargeValues)
 
     @property
     def drained(self) -> bool:
-        # What is committed ahead is handled here or nowhere.
-        committed = self.gate is not None and (self.gate or self.lanes)
-        return not self.running and not self.sending and not self.held and not committed
+        """Whether no record is with a worker, being produced, or waiting for its acknowledgement."""
+        # At most once, records in lanes are committed already: if this epoch drops them, they are lost.
+        committed = self.gate is not None and (self.gate or self.lanes.by_key)
+        return not self.lanes.running and not self.pending.count and not committed
 
     @property
     def is_open(self) -> bool:
-        """Whether what is fetched now belongs to it; else that is dropped, and will come again."""
-        return self.dispatching and not self.rewinding and not (self.gate is not None and self.gate.is_shut)
+        """Whether it accepts fetched records. If not, they are dropped and will be fetched again."""
+        is_shut = self.gate is not None and self.gate.is_shut
+        return self.dispatching and not self.fetch_state.rewinding and not is_shut
 
     def stop(self) -> None:
-        """No further record of it starts, but for those that are committed; what is with workers still counts."""
+        """Start no further record, except those that are committed already (at most once).
+
+        The outcomes of records that workers have still count.
+        """
         if self.gate is not None:
             self.gate.shut()
         else:
             self.end()
 
     def end(self) -> None:
-        """No further record of it starts."""
+        """Start no further record at all."""
         self.dispatching = False
-        for lane in self.lanes.values():
-            lane.waiting.clear()
         self.lanes.clear()
-        self.parked.clear()
-
-    def weigh(self, excesses: Mapping[int, int]) -> int:
-        """These values are large; returns by how many bytes."""
-        self.excesses.update(excesses)
-        more = sum(excesses.values())
-        self.excess += more
-        return more
-
-    def lighten(self, offsets: Iterable[int]) -> int:
-        """These are in flight no more; returns how many bytes of large values that frees."""
-        freed = sum(self.excesses.pop(offset, 0) for offset in offsets)
-        self.excess -= freed
-        return freed
 
     def attempt_at(self, offset: int) -> int:
-        """Which attempt at this record is next, or under way."""
+        """The number of the next or current attempt at this record."""
         return self.failures.get(offset, 0) + 1
 
-    def map_room(self, lane: Lane, wanted: int, offset_of: Callable[[AnyRecord], int]) -> int:
-        """How many of the first ``wanted`` records of this lane may start, so that each map that can follow fits.
+    @property
+    def started(self) -> int:
+        """How many records are started and not finished: each can add a range to the offset map."""
+        return self.lanes.in_progress + self.pending.count
 
-        Either all that is finished or may soon be lies close enough to the commit point for a bitmap, or there are
-        few enough ranges: each record that is open can add one.
-        """
-        last = offset_of(lane.waiting[wanted - 1])
-        if max(last, self.highest_taken) < self.bitmap_end:
-            return wanted
-        # The commit point may have moved on since it was looked at; it never goes back.
-        point = self.tracker.commit_point
-        if point is None:
-            return wanted
-        self.bitmap_end = point + BITMAP_SPAN
-        if self.highest_taken < self.bitmap_end:
-            # What was given back lies below the highest taken, and the rest of a lane ascends.
-            near = bisect_left(lane.waiting, self.bitmap_end, hi=wanted, key=offset_of)
-            if near:
-                return near
-        return min(wanted, self._range_room(wanted))
-
-    def _range_room(self, wanted: int) -> int:
-        open_records = self.in_progress + self.sending + len(self.held)
-        hopeless = open_records >= MAX_RANGES
-        if self.ranges + open_records + wanted > MAX_RANGES and not hopeless and not self.ranges_counted:
-            # Counting takes a while, so it is done only where the bound says no, and once for each state.
-            self.ranges, self.ranges_counted = self.tracker.count_finished_ranges(), True
-        return max(0, MAX_RANGES - self.ranges - open_records)
+    def fitting(self, lane: Lane, wanted: int, offset_of: Callable[[AnyRecord], int]) -> int:
+        """How many of the first ``wanted`` records of this lane may start, so that every later offset map fits."""
+        return self.map_room.fitting(lane.waiting, wanted, self.tracker, started=self.started, offset_of=offset_of)
 
     def park(self, lane: Lane) -> None:
-        """This lane waits for room in the offset map. A record at the commit point is never parked."""
-        if not self.parked:
-            self.parked_at = self.tracker.commit_point
-        self.parked.append(lane)
+        """Let this lane wait for room in the offset map. A lane whose first record is the commit point never waits."""
+        if not self.lanes.parked:
+            self.lanes.parked_at = self.tracker.commit_point
+        self.lanes.parked.append(lane)
 
     def unpark(self) -> list[Lane]:
-        """The lanes that waited, where something may fit by now."""
-        if not self.parked or (self.tracker.commit_point == self.parked_at and not self._range_room(1)):
+        """Return the parked lanes if there may be room now, else none."""
+        lanes = self.lanes
+        if not lanes.parked:
             return []
-        lanes, self.parked = self.parked, []
-        return lanes
+        is_unchanged = self.tracker.commit_point == lanes.parked_at
+        if is_unchanged and not self.map_room.free_ranges(1, self.tracker, started=self.started):
+            return []
+        parked, lanes.parked = lanes.parked, []
+        return parked

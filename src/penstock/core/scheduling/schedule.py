@@ -1,6 +1,12 @@
-"""Which records may run now: lanes that are ready, lanes that wait for a retry, and workers that are free.
+"""Which records may run now: lanes that are ready, lanes that wait for a retry, and free workers.
 
-Both engines schedule with this: a member with all its partitions, and a Spark task with its own stretch of one.
+Both engines use it: a member of the local engine for all of its partitions, a Spark task for its part of a partition.
+
+With ``order="key"``, a partition has a lane for each key. There is one exception, for very quick handlers only (a few
+microseconds a record): sorting their records by key costs as much as handling them, and more workers gain nothing. So
+while the handler is that quick, a partition is one mixed lane for all keys, which keeps the order of each key. As soon
+as a record is stuck, must be retried, or takes longer, the mixed lane is split into a lane for each key. DESIGN.md has
+the measurement that justifies this: a no-op handler took 2.6 to 2.8 s against 3.2 to 3.5 s for a million records.
 """
 
 from collections import deque
@@ -12,27 +18,27 @@ from operator import attrgetter
 from penstock.core.scheduling.bundle_size import NOT_QUICK, QUICK
 from penstock.core.scheduling.lanes import AnyRecord, Epoch, Lane, Order, Run
 
-# The lanes of an epoch that no key names. Keys are bytes, so these cannot meet one.
+# Names of lanes that belong to no key. Keys are bytes, so they cannot collide with these.
 _WHOLE_PARTITION = "partition"
 _UNORDERED = "unordered"
 
-# After a record of a whole partition was stuck or failed, the keys of so many offsets have their own lanes.
-_APART = 20_000
+# After a record of a mixed lane was stuck or failed, each key keeps its own lane for so many offsets.
+_SPLIT_OFFSETS = 20_000
 
 Later = tuple[AnyRecord, float]
-"""A record that is tried again, and when."""
+"""A record to try again, and when."""
 
 
 class Schedule:
     """The lanes of any number of epochs.
 
     Args:
-        order: What makes a lane: the partition, the key, or nothing.
-        null_keys_in_order: Whether records without a key share a lane, where keys make lanes.
-        concurrency: Workers that may be busy at once.
-        batch: How many records a worker gets at once; those of different lanes may be in one batch.
-        linger: Seconds that an incomplete batch waits for more.
-        offset_of, key_of: How to read a record, whatever the engine passes on as one.
+        order: Which records share a lane: those of a partition, those of a key, or none.
+        null_keys_in_order: With order by key, whether records without a key share one lane.
+        concurrency: How many bundles may be out at once, with workers or queued for them.
+        batch: How many records a worker gets at once. Records of different lanes may share a batch.
+        linger: How many seconds an incomplete batch waits for more records.
+        offset_of, key_of: Read the offset and the key of the engine's kind of record.
     """
 
     def __init__(
@@ -62,95 +68,99 @@ class Schedule:
     # Records come in and go to workers.
 
     def deliver(self, epoch: Epoch, records: Sequence[AnyRecord]) -> None:
-        """Put records of this epoch on their lanes, in the order of their offsets."""
-        if self._order == "key" and not epoch.whole:
+        """Append records of this epoch, in the order of their offsets, to their lanes."""
+        if self._order == "key" and not epoch.lanes.mixed:
             self._deliver_by_key(epoch, records)
         elif records:
             self._lane(epoch, _UNORDERED if self._order == "none" else _WHOLE_PARTITION).waiting.extend(records)
 
     def _deliver_by_key(self, epoch: Epoch, records: Sequence[AnyRecord]) -> None:
-        find, keyless = epoch.lanes.get, self._keyless
-        # Written out for speed: this runs for every record, and nearly always its lane is there.
-        for key, record in zip(map(self._key_of, records), records):  # noqa: B905 - checking costs, and both are one
+        find, keyless = epoch.lanes.by_key.get, self._keyless
+        # Inlined for speed: this runs for every record, and nearly always its lane exists.
+        for key, record in zip(map(self._key_of, records), records):  # noqa: B905 - the check costs; both have one length
             lane = find(key)
             if lane is None:
                 lane = self._lane(epoch, keyless if key is None else key)
             lane.waiting.append(record)
 
     def _lane(self, epoch: Epoch, key: Hashable) -> Lane:
-        """The lane of this key; a new one is ready as soon as it has a record."""
-        lane = epoch.lanes.get(key)
+        """The lane of this key. A new one is queued as ready, so the caller must give it a record."""
+        lanes = epoch.lanes
+        lane = lanes.by_key.get(key)
         if lane is None:
-            lane = epoch.lanes[key] = Lane(epoch, key, ordered=key is not _UNORDERED, mixed=epoch.whole)
+            lane = lanes.by_key[key] = Lane(epoch, key, ordered=key is not _UNORDERED, mixed=lanes.mixed)
             self._ready.append(lane)
         return lane
 
-    # With keys, a partition is divided into their lanes, or whole while that would cost more than it gains.
+    # With order by key, a partition has a lane for each key, or one mixed lane while its handler is very quick.
 
-    def shape(self, epochs: Iterable[Epoch], size: int) -> None:
-        """Let partitions be whole as long as bundles of this size say that the handler is quick.
+    def mix_or_split(self, epochs: Iterable[Epoch], size: int) -> None:
+        """Give partitions one mixed lane while bundles of this size show that the handler is quick.
 
-        Then the keys of a partition share one lane: that keeps the order of each, and with a quick handler no other
-        worker would gain by what it holds up. It ends as soon as that may not be so any more: a record is stuck or to
-        be tried again (``put_back``), or records take longer now.
+        A mixed lane keeps the order of each key, and with a quick handler it delays other keys by almost nothing. It
+        is split into a lane for each key as soon as it could delay them: when a record is stuck or must be retried
+        (``put_back``), or when records take longer.
         """
         if self._order != "key" or self._batch or NOT_QUICK <= size < QUICK:
             return
         for epoch in epochs:
+            lanes = epoch.lanes
             if size < NOT_QUICK:
-                if epoch.whole and not epoch.running:
-                    self._divide(epoch)
-            elif not epoch.whole and not epoch.running and epoch.dispatching and epoch.gate is None:
-                self._gather(epoch)
+                if lanes.mixed and not lanes.running:
+                    self._split(epoch)
+            elif not lanes.mixed and not lanes.running and epoch.dispatching and epoch.gate is None:
+                self._mix(epoch)
 
-    def _gather(self, epoch: Epoch) -> None:
-        lanes = epoch.lanes.values()
-        if (epoch.tracker.position or 0) < epoch.whole_from or epoch.parked or any(lane.held for lane in lanes):
+    def _mix(self, epoch: Epoch) -> None:
+        lanes, position = epoch.lanes, epoch.tracker.position or 0
+        if position < lanes.mixed_again_from or lanes.parked or any(lane.held for lane in lanes.by_key.values()):
             return
-        records = sorted(chain.from_iterable(lane.waiting for lane in lanes), key=self._offset_of)
-        for lane in lanes:
-            lane.waiting.clear()
-        epoch.lanes.clear()
-        epoch.whole = True
+        waiting = chain.from_iterable(lane.waiting for lane in lanes.by_key.values())
+        records = sorted(waiting, key=self._offset_of)
+        lanes.clear()
+        lanes.mixed = True
         self.deliver(epoch, records)
 
-    def _divide(self, epoch: Epoch) -> None:
-        """What waits in the mixed lane goes to the lanes of its keys."""
-        epoch.whole = False
-        mixed = epoch.lanes.pop(_WHOLE_PARTITION, None)
+    def _split(self, epoch: Epoch) -> None:
+        """Move the records that wait in the mixed lane to a lane for each key."""
+        epoch.lanes.mixed = False
+        mixed = epoch.lanes.by_key.pop(_WHOLE_PARTITION, None)
         if mixed is not None:
             self._deliver_by_key(epoch, mixed.waiting)
             mixed.waiting = deque()
 
-    def _divide_behind(self, run: Run, left: Sequence[AnyRecord], retries: Sequence[Later]) -> None:
-        """The same, where a record of a mixed run is still with its worker, or is tried again: only its key waits."""
-        epoch, stuck = run.epoch, run.before
-        if epoch.lanes.get(_WHOLE_PARTITION) is not run.lane:
+    def _split_behind(self, run: Run, left: Sequence[AnyRecord], retries: Sequence[Later]) -> None:
+        """Split the mixed lane while a worker is stuck with one of its records, or while one waits for a retry.
+
+        Only the key of that record must wait: it gets a lane that is held already.
+        """
+        epoch, stuck = run.epoch, run.split_from
+        if epoch.lanes.by_key.get(_WHOLE_PARTITION) is not run.lane:
             return
         run.lane.waiting.extendleft(reversed(left))
         if stuck is not None and stuck.records:
-            stuck.lane = self._set_apart(epoch, stuck.records[-1])
+            stuck.lane = self._add_held_lane(epoch, stuck.records[-1])
         for record, at in retries:
-            lane = self._set_apart(epoch, record)
+            lane = self._add_held_lane(epoch, record)
             lane.waiting.append(record)
             self._back_off(lane, at)
-        epoch.whole_from = (epoch.tracker.position or 0) + _APART
-        self._divide(epoch)
+        epoch.lanes.mixed_again_from = (epoch.tracker.position or 0) + _SPLIT_OFFSETS
+        self._split(epoch)
 
-    def _set_apart(self, epoch: Epoch, record: AnyRecord) -> Lane:
-        """A lane for the key of this record, or for itself where it has no order, that is held already."""
+    def _add_held_lane(self, epoch: Epoch, record: AnyRecord) -> Lane:
+        """Add a held lane for the key of this record; for the record alone, if it has no key and so no order."""
         key = self._key_of(record)
-        name = _alone(self._offset_of(record)) if key is None and self._keyless is _UNORDERED else key
-        lane = epoch.lanes[name] = Lane(epoch, name, held=True)
+        name = _name_alone(self._offset_of(record)) if key is None and self._keyless is _UNORDERED else key
+        lane = epoch.lanes.by_key[name] = Lane(epoch, name, held=True)
         return lane
 
     @property
     def has_ready(self) -> bool:
-        """Whether some lane would have a record for a worker that is free."""
+        """Whether some lane has a record that a free worker could start."""
         return bool(self._ready)
 
     def take(self, now: float, size: int) -> list[list[Run]]:
-        """Runs that may start now, in one bundle of about ``size`` records for each worker that is free."""
+        """Take runs that may start now: a bundle of about ``size`` records for each free worker."""
         while self._backoffs and self._backoffs[0][0] <= now:
             lane = heappop(self._backoffs)[2]
             lane.held = False
@@ -164,7 +174,7 @@ class Schedule:
         return bundles
 
     def _lingers(self, now: float) -> bool:
-        """Whether what is ready waits a while for more, because it does not fill a batch yet."""
+        """Whether the ready records wait for more, because they do not fill a batch and ``linger`` is not over."""
         if not self._batch:
             return False
         waiting = 0
@@ -181,23 +191,29 @@ class Schedule:
         return False
 
     def _bundle(self, size: int) -> list[Run]:
-        # Written out for speed: with keys there are nearly as many runs as records.
+        # Inlined for speed: with order by key there are nearly as many runs as records.
         bundle, room, ready, offset_of = [], size, self._ready, self._offset_of
         while ready and room > 0:
             lane = ready.popleft()
-            waiting, epoch = lane.waiting, lane.epoch
-            if not waiting:  # emptied since: its partition was revoked or gave records back
+            waiting = lane.waiting
+            if not waiting:  # emptied since: its partition was revoked, or back-pressure dropped records
                 continue
-            if len(waiting) <= room and offset_of(waiting[-1]) < epoch.bitmap_end > epoch.highest_taken:
-                records = list(waiting)
-                waiting.clear()
+            epoch = lane.epoch
+            lanes, map_room = epoch.lanes, epoch.map_room
+            wanted = len(waiting) if len(waiting) <= room else room  # noqa: FURB136 - min() is a call
+            if offset_of(waiting[wanted - 1]) < map_room.bitmap_end > map_room.highest_taken:
+                if wanted == len(waiting):
+                    records = list(waiting)
+                    waiting.clear()
+                else:
+                    records = lane.take(wanted)
             else:
-                fitting = epoch.map_room(lane, min(room, len(waiting)), offset_of)
+                fitting = epoch.fitting(lane, wanted, offset_of)
                 if fitting == 0:
                     if offset_of(waiting[0]) != epoch.tracker.commit_point:
                         epoch.park(lane)
                         continue
-                    fitting = 1  # the one at the commit point can only make the map smaller
+                    fitting = 1  # finishing the record at the commit point can only make the map smaller
                 records = lane.take(fitting)
             count = len(records)
             room -= count
@@ -206,86 +222,86 @@ class Schedule:
             elif waiting:
                 ready.append(lane)
             else:
-                del epoch.lanes[lane.key]
-            epoch.running += 1
-            epoch.in_progress += count
+                del lanes.by_key[lane.key]
+            lanes.running += 1
+            lanes.in_progress += count
             last = offset_of(records[-1])
-            if last > epoch.highest_taken:  # noqa: PLR1730 - a call costs more than it says
-                epoch.highest_taken = last
+            if last > map_room.highest_taken:  # noqa: PLR1730 - max() is a call, which costs too much here
+                map_room.highest_taken = last
             bundle.append(Run(lane, records))
         return bundle
 
     @property
     def busy(self) -> int:
-        """Bundles that were taken and are not released yet."""
+        """How many bundles were taken and not released yet."""
         return self._busy
 
     def release(self) -> None:
-        """A worker is free again."""
+        """A worker finished a bundle, so another bundle may be taken."""
         self._busy -= 1
 
-    def wake(self, lanes: Iterable[Lane]) -> None:
-        """These waited for something else than a retry, and need not any more."""
+    def add_ready(self, lanes: Iterable[Lane]) -> None:
+        """Queue lanes that were parked and may run now."""
         self._ready.extend(lanes)
 
     def next_due(self) -> float | None:
-        """When the next retry is due, or an incomplete batch has waited long enough."""
+        """When the next retry is due or the ``linger`` of an incomplete batch is over; None if neither is awaited."""
         due = [self._backoffs[0][0]] if self._backoffs else []
         if self._linger_until is not None:
             due.append(self._linger_until)
         return min(due, default=None)
 
     def stop_lingering(self) -> None:
-        """Nothing more comes in, so there is nothing that a batch could wait for."""
+        """Hand out incomplete batches at once, because no more records will arrive."""
         self._linger = 0.0
         self._linger_until = None
 
-    # Runs come back.
+    # Workers report runs.
 
     def complete(self, run: Run) -> None:
-        """All of this run is over at once, with nothing to try again: in short what ``put_back`` does at length."""
+        """Every record of this run succeeded. A short form of ``collect`` and ``put_back``, for speed."""
         lane, count = run.lane, len(run.records)
-        epoch = lane.epoch
-        run.taken = count
-        epoch.running -= 1
-        epoch.in_progress -= count
+        lanes = lane.epoch.lanes
+        run.collected = count
+        lanes.running -= 1
+        lanes.in_progress -= count
         if lane.ordered:
             lane.held = False
             if lane.waiting:
                 self._ready.append(lane)
-            elif epoch.lanes.get(lane.key) is lane:
-                del epoch.lanes[lane.key]
+            elif lanes.by_key.get(lane.key) is lane:
+                del lanes.by_key[lane.key]
 
     @staticmethod
     def collect(run: Run, count: int) -> list[AnyRecord]:
-        """The records that the next so many outcomes of this run are of; they are in progress no more."""
-        records = run.records[run.taken : run.taken + count]
-        run.taken += count
-        run.epoch.in_progress -= count
+        """Take the records of this run that the next ``count`` outcomes belong to; they are no longer in progress."""
+        records = run.records[run.collected : run.collected + count]
+        run.collected += count
+        run.epoch.lanes.in_progress -= count
         return records
 
     def put_back(self, run: Run, retries: Sequence[Later], *, last: bool) -> None:
-        """What is tried again, and, after the ``last`` outcomes of this run, what its worker has not begun."""
+        """Put records to retry back on lanes; after the ``last`` outcomes of this run, also those never attempted."""
         if not run.lane.ordered:
             for record, at in retries:
                 self._retry_alone(run.epoch, record, at)
         if last:
-            self._end(run, retries)
+            self._end_run(run, retries)
 
-    def _end(self, run: Run, retries: Sequence[Later]) -> None:
-        """The worker does no more of this run; what it left goes back."""
-        epoch, left = run.epoch, run.records[run.taken :]
-        epoch.running -= 1
-        epoch.in_progress -= len(left)
-        if run.lane.mixed and (retries or run.before is not None):
-            self._divide_behind(run, left, retries)
+    def _end_run(self, run: Run, retries: Sequence[Later]) -> None:
+        """The worker attempts no more records of this run: put the rest back."""
+        epoch, left = run.epoch, run.records[run.collected :]
+        epoch.lanes.running -= 1
+        epoch.lanes.in_progress -= len(left)
+        if run.lane.mixed and (retries or run.split_from is not None):
+            self._split_behind(run, left, retries)
         elif run.lane.ordered:
-            self._put_back(run.lane, left, retries)
+            self._release_lane(run.lane, left, retries)
         elif left and epoch.dispatching:
             self._lane(epoch, _UNORDERED).waiting.extendleft(reversed(left))
 
-    def _put_back(self, lane: Lane, left: Sequence[AnyRecord], retries: Sequence[Later]) -> None:
-        """The worker is through with this lane; what it left goes back to its head, behind what is tried again."""
+    def _release_lane(self, lane: Lane, left: Sequence[AnyRecord], retries: Sequence[Later]) -> None:
+        """Put records back at the front of this lane, those to retry first, and let it run or wait for the retry."""
         lane.held = False
         if not lane.epoch.dispatching:
             return
@@ -297,10 +313,10 @@ class Schedule:
             self._make_ready(lane)
 
     def _retry_alone(self, epoch: Epoch, record: AnyRecord, at: float) -> None:
-        """A record without an order waits for its next attempt in a lane of its own."""
+        """Let a record without order wait for its retry in a lane of its own."""
         if epoch.dispatching:
-            lane = Lane(epoch, _alone(self._offset_of(record)), waiting=deque([record]))
-            epoch.lanes[lane.key] = lane
+            lane = Lane(epoch, _name_alone(self._offset_of(record)), waiting=deque([record]))
+            epoch.lanes.by_key[lane.key] = lane
             self._back_off(lane, at)
 
     def _back_off(self, lane: Lane, at: float) -> None:
@@ -310,10 +326,10 @@ class Schedule:
     def _make_ready(self, lane: Lane) -> None:
         if lane.waiting:
             self._ready.append(lane)
-        elif lane.epoch.lanes.get(lane.key) is lane:
-            del lane.epoch.lanes[lane.key]
+        elif lane.epoch.lanes.by_key.get(lane.key) is lane:
+            del lane.epoch.lanes.by_key[lane.key]
 
 
-def _alone(offset: int) -> Hashable:
-    """The name of a lane for one record that has no order."""
+def _name_alone(offset: int) -> Hashable:
+    """The name of a lane that holds one record without order."""
     return ("alone", offset)

@@ -1,4 +1,4 @@
-"""When a member commits, what became of it, and whether the group still takes it for a member."""
+"""When a member commits, and what follows from the broker's answers."""
 
 from collections.abc import Callable
 
@@ -9,15 +9,18 @@ from penstock.engine.dispatch.thread_messages import CommitAnswer, Commits
 from penstock.engine.observe.member_metrics import Stopwatches
 from penstock.engine.observe.reporter import Reporter
 
-# How soon it is tried again after one was refused, or while the member is about to leave.
+# How long to wait after a refused commit, and between commits while the member is about to leave.
 _SOON_SECONDS = 0.1
 
 
 class CommitScheduler:
-    """One commit at a time, so that an older one can never overtake a newer one.
+    """Decides when to commit. Only one commit is under way at a time, so an older one never overtakes a newer one.
 
-    A commit is also how a member that was asleep asks whether it still counts: the broker takes none from others.
-    What ``carry`` takes there is answered by a message.
+    It also confirms the membership: a member that did not poll for longer than its session commits again what it knows,
+    because the broker accepts commits only from current members.
+
+    The dispatcher's thread owns it. ``send_commits`` passes commits on to the fetcher (or to the transactor), which
+    answers with a ``CommitAnswer``.
     """
 
     def __init__(
@@ -29,40 +32,40 @@ class CommitScheduler:
         lease: Lease,
         watches: Stopwatches,
         clock: Callable[[], float],
-        carry: Callable[[Commits], None],
+        send_commits: Callable[[Commits], None],
     ) -> None:
         self._dispatch = dispatch
-        self._tell = reporter
+        self._reporter = reporter
         self._lease = lease
         self._watches = watches
         self._clock = clock
-        self._carry = carry
+        self._send_commits = send_commits
         self._every = handler.commit_every
         self._after = 1 if handler.commit == "record" else handler.commit_after
-        self._settled = 0  # records that were through at the last commit
-        self._again = False
+        self._settled = 0  # ``Dispatch.settled`` at the last commit
+        self._again = False  # commit once more when the commit under way is answered
         self._closed = False
-        self._not_before = 0.0  # at most once: when the next one may be tried, after one was refused
-        self._confirming: Commits | None = None  # the commit whose answer says whether this member still counts
+        self._not_before = 0.0  # at most once: when the next commit may be tried after a refused one
+        self._confirming: Commits | None = None  # the commit whose answer confirms the membership
         self.next = clock() + self._every
         self.is_under_way = False
 
-    def hurry(self) -> None:
-        """From now on whatever is finished is committed soon: the member is about to leave."""
+    def commit_soon(self) -> None:
+        """From now on commit every 0.1 s, because the member is about to leave."""
         self.next, self._every = self._clock(), _SOON_SECONDS
 
     def close(self) -> None:
-        """The member leaves, and its last commits go with what it gives back."""
+        """Send no further commit: the member leaves, and the answers to its revokes contain the last commits."""
         self._closed = True
 
-    def keep_up(self, now: float) -> None:
-        """Commit if it is time, or enough was finished."""
+    def commit_if_due(self, now: float) -> None:
+        """Commit if ``commit_every`` is over, or if enough records were finished."""
         if now >= self.next or self._is_enough(now):
             self.commit()
             self.next = now + self._every
 
     def _is_enough(self, now: float) -> bool:
-        """Whether so many records were finished since the last commit that the next one need not wait for its time."""
+        """Whether to commit before ``commit_every`` is over."""
         if self.is_under_way:
             return False
         if self._dispatch.waits_for_commit and now >= self._not_before:
@@ -79,7 +82,7 @@ class CommitScheduler:
         self.send(self._dispatch.commits())
 
     def commit_at_once(self) -> None:
-        """Now, or when the one under way is answered: somebody asked for it."""
+        """Commit now because the user asked for it; if a commit is under way, after its answer."""
         self._again = self.is_under_way
         self.commit()
 
@@ -89,44 +92,45 @@ class CommitScheduler:
         self.is_under_way = True
         self._watches.commit_asked()
         self._dispatch.committing(commits)
-        self._carry(commits)
+        self._send_commits(commits)
 
     def answered(self, answer: CommitAnswer) -> None:
         self.is_under_way = False
         self._watches.commit_answered()
         if not answer.refused and answer.commits == self._confirming:
-            self.trust_again()
+            self.membership_confirmed()
         for tp, commit in answer.commits.items():
             reason = answer.refused.get(tp)
             if reason is None:
                 self._dispatch.committed(tp, commit)
-                self._tell.committed(tp, commit[0])
+                self._reporter.committed(tp, commit[0])
             else:
                 self._dispatch.refused(tp)
-                self._tell.commit_failed(tp, commit[0], reason)
+                self._reporter.commit_failed(tp, commit[0], reason)
         if answer.refused:
             self._not_before = self._clock() + _SOON_SECONDS
             if self._after is not None:
-                # Where what is finished does not wait for the next round, a rebalance of others must not make it wait.
+                # Commits that follow finished records must not wait for ``commit_every`` only because another member's
+                # rebalance refused one.
                 self.next = min(self.next, self._not_before)
         if self._again:
             self._again = False
             self.commit()
 
     def confirm(self) -> None:
-        """Ask the broker whether this member still counts."""
+        """Ask the broker whether this member is still in the group, by a commit of all that is known."""
         commits = self._dispatch.commits(known_too=True)
         if commits:
             self._confirming = commits
             self.send(commits)
-        else:  # nothing was read yet, so nothing can be handled twice
-            self._trust()
+        else:  # no record was read yet, so none can be handled twice
+            self._restore_lease()
 
-    def trust_again(self) -> None:
-        """The group has spoken to this member, so what it says holds from now on."""
+    def membership_confirmed(self) -> None:
+        """The group has answered this member, so its partitions are its own again."""
         if self._confirming is not None:
-            self._trust()
+            self._restore_lease()
 
-    def _trust(self) -> None:
+    def _restore_lease(self) -> None:
         self._confirming = None
         self._lease.restore(self._clock())

@@ -1,4 +1,4 @@
-"""The dispatcher: the one thread that owns the state of a member's partitions."""
+"""The dispatcher: the only thread that owns the state of a member's partitions."""
 
 import random
 import time
@@ -7,6 +7,7 @@ from math import inf
 from queue import Empty
 
 from penstock.app import Handler, RecordAdapter, breaker_error, halt_error
+from penstock.app.work import Work
 from penstock.core.failures.breaker import Circuit
 from penstock.core.progress.lease import Lease
 from penstock.core.records.out_of_range import OutOfRange
@@ -17,7 +18,6 @@ from penstock.core.scheduling.effects import Effects, Result, Send
 from penstock.core.scheduling.hot_key_detector import HotKeyDetector
 from penstock.core.scheduling.in_flight import HandedOver, InFlight
 from penstock.core.scheduling.lanes import AnyRecord, Epoch
-from penstock.core.scheduling.work import Work
 from penstock.engine.dispatch.commit_scheduler import CommitScheduler
 from penstock.engine.dispatch.failed_records import FailedRecords
 from penstock.engine.dispatch.partition_lifecycle import PartitionLifecycle
@@ -61,23 +61,23 @@ from penstock.errors import PenstockError
 
 # The longest wait for a message; timers that are due sooner shorten it.
 _IDLE_SECONDS = 0.1
-# A pause between turns while there is enough to do ahead of the workers.
+# A pause between turns while enough bundles are queued for the workers.
 _BREATH_SECONDS = 0.001
 _OUTBOX_FULL_SECONDS = 0.02
 _PROGRESS_SECONDS = 0.5
-# How often outcomes are taken from workers that are still in the middle of a run.
+# How often to collect outcomes from workers in the middle of a run.
 _COLLECT_SECONDS = 0.1
-# A worker that has a bundle for longer than this lets others have the rest of it.
+# From a worker that has had a bundle for longer than this, the dispatcher takes back what it has not begun.
 _STUCK_SECONDS = 0.05
-# Messages handled before timers get their turn again.
+# The most messages to take before timers are checked again.
 _MESSAGE_BURST = 256
 
 
 class Dispatcher:
-    """Takes every message of a member, asks the rules in ``core``, and carries out what they say.
+    """Takes all messages of a member, calls the rules in ``core``, and carries out the effects that they return.
 
-    Whatever it does without a message depends on ``clock``; ``wall_clock`` is for people, and ``jitter`` gives numbers
-    from 0 up to 1. The testing kit puts its own in their places.
+    Timers use ``clock``; ``wall_clock`` is for times that people or other processes read; ``jitter`` returns numbers
+    from 0 up to 1. The testing kit passes its own.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Dispatcher:
         self._failed_records = FailedRecords(handler, adapter, wall_clock)
         self._circuit = None if handler.breaker is None else Circuit(handler.breaker)
         self._inbox = inbox
-        self._tell = reporter
+        self._reporter = reporter
         self._transactor: TransactorSide | None = None
         self._until = None if until is None else dict(until)
         self._catch_up = catch_up or CatchUp()
@@ -127,13 +127,13 @@ class Dispatcher:
         self._next_collection = clock() + _COLLECT_SECONDS
         self._works: set[Work] = set()
         self._stall_detector = StallDetector(adapter.offset_of, clock())
-        self._hot_lanes = HotKeyDetector()
+        self._hot_keys = HotKeyDetector()
         self.watches = Stopwatches(clock)
         self._results: list[Result] = []
         self._bundle_size = bundle_size or BundleSize()
         self._commits = CommitScheduler(
             handler, self._dispatch, reporter,
-            lease=lease, watches=self.watches, clock=clock, carry=self._carry_commits,
+            lease=lease, watches=self.watches, clock=clock, send_commits=self._send_commits,
         )  # fmt: skip
         self._lifecycle = PartitionLifecycle(self._dispatch, self._commits, reporter)
         self._stopping = False
@@ -143,11 +143,11 @@ class Dispatcher:
         self.error: PenstockError | None = None
 
     def in_flight_room(self, delivered: HandedOver, *, much: bool = False) -> int:
-        """How many more records may come in, after these; called by the fetcher."""
+        """How many more records the fetcher may hand over; the fetcher calls it on its own thread."""
         return self._dispatch.room(delivered, much=much)
 
     def health(self) -> tuple[float | None, int, tuple[InProgress, ...]]:
-        """Seconds since something was finished, records in flight, what takes longest; read from other threads."""
+        """Seconds since a record was finished, records in flight, the longest in progress; for other threads."""
         in_flight = sum(epoch.tracker.unfinished for epoch in self._dispatch.epochs)
         return (
             (self._clock() - self._stall_detector.finished_at if in_flight else None),
@@ -157,44 +157,44 @@ class Dispatcher:
 
     @property
     def has_joined(self) -> bool:
-        """Whether the group has answered once, be it with nothing; read from other threads."""
+        """Whether the group has assigned partitions once, even none; for other threads."""
         return self._lifecycle.assignments > 0
 
     def load(self) -> tuple[int, int, dict[TopicPartition, int]]:
-        """Lanes with records, works that workers have or will have, bytes of offset maps; read from other threads."""
+        """Lanes with records, bundles with workers or queued for them, bytes of offset maps; for other threads."""
         epochs = self._dispatch.epochs
         maps = {epoch.tp: len(known[1]) for epoch in epochs if (known := epoch.committed) is not None}
-        return sum(len(epoch.lanes) for epoch in epochs), self._dispatch.busy, maps
+        return sum(len(epoch.lanes.by_key) for epoch in epochs), self._dispatch.busy, maps
 
     def survey(self) -> dict[TopicPartition, PartitionState]:
-        """What the member owns, and how far that is; from the dispatcher's own thread."""
-        return {epoch.tp: _survey(epoch) for epoch in self._dispatch.epochs}
+        """The progress of each owned partition; only for the dispatcher's thread."""
+        return {epoch.tp: _partition_state(epoch) for epoch in self._dispatch.epochs}
 
     def attach(
         self, fetcher: FetcherSide, workers: Workers, outbox: OutboxSide, transactor: TransactorSide | None = None
     ) -> None:
-        """Whom it talks to, from its first turn on; with a ``transactor``, which is the outbox then, exactly-once."""
+        """Connect it to the other threads, before its first turn. With exactly-once, the outbox is the transactor."""
         self._fetcher, self._workers, self._outbox, self._transactor = fetcher, workers, outbox, transactor
         self._lifecycle.attach(fetcher.ask, transactor)
 
-    def _carry_commits(self, commits: Commits) -> None:
+    def _send_commits(self, commits: Commits) -> None:
         if self._transactor is None:
             self._fetcher.ask(Commit(commits, self._lifecycle.assignments))
         else:
             self._transactor.commit(commits, self._lifecycle.losses)
 
     def run(self) -> None:
-        """Until the member has left its group."""
+        """Run until the member has left its group."""
         started = self._clock()
         while not self.left:
             self.turn(self._wait())
             if self._dispatch.busy - self._handler.concurrency > self._enough_ahead:
-                # Works wait for workers, so nobody waits for this thread: let more come in, and take it at once.
+                # Bundles are queued, so no worker waits for this thread: let messages gather, and take them at once.
                 time.sleep(_BREATH_SECONDS)
-        self._tell.stopped(self._clock() - started)
+        self._reporter.stopped(self._clock() - started)
 
     def turn(self, wait: float) -> None:
-        """Wait so long for a message, take what is there, and do all that is due."""
+        """Wait up to ``wait`` seconds for a message, take all messages, and do what is due."""
         self._take_messages(wait)
         self._advance(self._clock())
 
@@ -214,25 +214,25 @@ class Dispatcher:
 
     @property
     def next_commit(self) -> float:
-        """When what is finished by then is committed."""
+        """When the next commit by time is due."""
         return self._commits.next
 
     def next_due(self) -> float:
-        """When else there is something to do without a message: a retry, a batch, the last moment of a revoke."""
+        """When the next timer other than a commit is due: a retry, a batch's ``linger``, the deadline of a revoke."""
         work = self._dispatch.next_due()
         return min(inf if work is None else work, self._lifecycle.next_due())
 
     def _take(self, message: ToDispatcher) -> None:  # noqa: C901, PLR0912, PLR0915 - some lines for each kind of message
         match message:
             case Fetched(records, ends, excesses):
-                self._lifecycle.unheard.difference_update(records, ends)
+                self._lifecycle.unfetched.difference_update(records, ends)
                 for tp, batch in records.items():
                     if tp[0] in self._handler.delayed:
                         self._deliver_returned(tp, batch, excesses.get(tp, NOTHING))
                     else:
                         self._dispatch.deliver(tp, batch, excesses.get(tp, NOTHING))
                 if excesses:
-                    self._dispatch.took(sum(sum(each.values()) for each in excesses.values()))
+                    self._dispatch.received(sum(sum(each.values()) for each in excesses.values()))
                 for tp, offset in ends.items():
                     self._dispatch.reach(tp, offset)
             case Worked(work):
@@ -266,20 +266,20 @@ class Dispatcher:
                 self.watches.rebalance_began()
                 deadline = min(self._clock() + self._handler.drain_timeout, self._leave_by)
                 self._lifecycle.revoking(message, deadline)
-                self._commits.trust_again()
+                self._commits.membership_confirmed()
             case Lost(tps):
                 self.watches.rebalance_began()
                 self._lifecycle.lost(tps)
-                self._commits.trust_again()
+                self._commits.membership_confirmed()
             case TransactionFailed(error):
                 self._fetcher.ask(StartOver(error))
             case EngineError(error, fatal):
                 if fatal:
                     self._fail(error)
                 else:
-                    self._tell.error(error, fatal=False)
+                    self._reporter.error(error, fatal=False)
             case Suspended(seconds):
-                self._tell.suspended(seconds)
+                self._reporter.suspended(seconds)
                 self._commits.confirm()
             case Rewound(tps):
                 for tp in tps:
@@ -287,7 +287,7 @@ class Dispatcher:
             case Acked(tp, offset, record):
                 self._carry_out(self._dispatch.ack(tp, offset, record))
             case AckedBelow(offsets):
-                # A handler may ask for it while the outcomes of the records before its own are still with its worker.
+                # The caller may be a handler whose worker still holds the outcomes of earlier records: collect them.
                 self._results.extend(result for work in self._works for result in work.collect())
                 self._report()
                 for tp, offset in offsets.items():
@@ -301,35 +301,36 @@ class Dispatcher:
                 self.left = True
 
     def _advance(self, now: float) -> None:
-        """Everything that is due, whatever message came last."""
+        """Do everything that is due now."""
         if self._outbox.is_full:
             self._outbox.flush()
         if now >= self._next_collection:
             self._next_collection = now + _COLLECT_SECONDS
-            self._look_after_works()
+            self._check_works()
         if now <= self._lease.until and not self._outbox.is_full:
             self._hand_out(now)
         self._backpressure(now)
         self._lifecycle.answer_revokes(now)
         if not self._stopping:
-            self._begin_anew()
-        self._commits.keep_up(now)
+            self._restart_recreated()
+        self._commits.commit_if_due(now)
         if self._stopping and not self._leaving:
             self._leave(now)
         if now >= self._next_progress:
-            self._tell.progressed()
+            self._reporter.progressed()
             self._next_progress = now + _PROGRESS_SECONDS
         if self._until is not None and self._has_caught_up(self._until):
             self._stop("caught up")
 
     def _hand_out(self, now: float) -> None:
-        # With a breaker nobody knows whether the next dead letter is written, so its lane waits for the decision.
+        # With a circuit breaker, a final failure may stop the app instead of becoming a dead letter. So its lane must
+        # wait for the decision.
         has_dead_letter, clock = self._handler.dead_letter is not None and self._circuit is None, self._clock
         bundles = self._dispatch.take(now, self._bundle_size.size)
         works = [Work(runs, has_dead_letter=has_dead_letter, clock=clock) for runs in bundles]
         if works:
             self._works.update(works)
-            self._tell.dispatched(works)
+            self._reporter.dispatched(works)
             self._workers.submit(works)
 
     def _backpressure(self, now: float) -> None:
@@ -339,33 +340,33 @@ class Dispatcher:
         if resumed:
             self._fetcher.ask(Resume([epoch.tp for epoch in resumed]))
         for pause in paused:
-            self._tell.paused(pause.epoch)
+            self._reporter.paused(pause.epoch)
         for epoch in resumed:
-            self._tell.resumed(epoch)
+            self._reporter.resumed(epoch)
 
-    def _begin_anew(self) -> None:
-        for found in self._lifecycle.begin_anew():
+    def _restart_recreated(self) -> None:
+        for found in self._lifecycle.restart_recreated():
             if self._until is not None:
                 self._until[found.tp] = min(self._until.get(found.tp, 0), found.high)
 
     def _has_caught_up(self, until: Mapping[TopicPartition, int]) -> bool:
         if not self._lifecycle.assignments:
-            # Others of this process may be through with everything before this one gets anything.
+            # Other members of this process may finish everything before this member is assigned a partition.
             return bool(until) and self._catch_up.have_finished(until)
-        # A commit past the end of its log looks like one that has caught up, until the broker says otherwise.
-        if self._lifecycle.unheard or not self._dispatch.caught_up(until):
+        # A commit past the end of the log looks caught up, until the first fetch finds that it is out of range.
+        if self._lifecycle.unfetched or not self._dispatch.caught_up(until):
             return False
-        # What a transaction holds is not done before it is committed: it may be lost, and done again.
+        # Records in an open transaction are not finished: if it fails, they are handled again.
         if self._transactor is not None and (self._commits.is_under_way or self._dispatch.commits()):
             return False
-        # A member with nothing to do may still get what another one of this process gives back.
+        # This member may still be assigned what another member of this process has not finished.
         self._catch_up.finished(epoch.tp for epoch in self._dispatch.epochs)
         return not self._catch_up.unfinished
 
-    # What workers and the broker report.
+    # Reports of workers and of the broker.
 
-    def _look_after_works(self) -> None:
-        """Take what is finished from workers that are still busy, and from stuck ones what they have not begun."""
+    def _check_works(self) -> None:
+        """Collect outcomes from busy workers, take back what stuck workers have not begun, and report stalls."""
         for work in self._works:
             self._results.extend(work.collect())
             if work.began is not None and self._clock() - work.began > _STUCK_SECONDS:
@@ -373,10 +374,10 @@ class Dispatcher:
         self._report()
         now, has_idle = self._clock(), self._dispatch.busy < self._handler.concurrency
         for epoch, record, seconds in self._stall_detector.look(self._works, self._dispatch.settled, now):
-            self._tell.stalled(epoch, record, seconds)
-        hot = self._hot_lanes.look(self._dispatch.epochs, has_idle=has_idle, now=now)
+            self._reporter.stalled(epoch, record, seconds)
+        hot = self._hot_keys.look(self._dispatch.epochs, has_idle=has_idle, now=now)
         if hot is not None:
-            self._tell.hot_key(hot)
+            self._reporter.hot_key(hot)
 
     def _report(self) -> None:
         if self._results:
@@ -384,7 +385,7 @@ class Dispatcher:
             self._carry_out(self._dispatch.report(results, self._clock()))
 
     def _carry_out(self, effects: Effects) -> None:
-        self._tell.settled(effects)
+        self._reporter.settled(effects)
         self._acknowledge(self._outbox.send(effects.sends))
         if effects.halted is not None:
             tried, failure = effects.halted
@@ -397,21 +398,21 @@ class Dispatcher:
     def _acknowledge(self, sends: Iterable[Send]) -> None:
         for send in sends:
             if self._dispatch.acknowledge(send):
-                self._tell.delivered(send)
+                self._reporter.delivered(send)
 
     def _deliver_returned(self, tp: TopicPartition, batch: Sequence[AnyRecord], excesses: Mapping[int, int]) -> None:
-        """Records of a retry topic: their headers say when they are due."""
+        """Deliver records of a retry topic, whose headers say when they are due."""
         returned = self._failed_records.read_returned(tp, batch)
         begun = self._dispatch.deliver_returned(tp, returned, self._clock(), excesses)
         damaged = [each for each in begun if each.said.problem]
         if damaged:
             offset = self._offset_of(damaged[0].record)
-            self._tell.damaged_headers(tp, offset, len(damaged), damaged[0].said.problem)
+            self._reporter.damaged_headers(tp, offset, len(damaged), damaged[0].said.problem)
 
-    # The end.
+    # Stopping and leaving.
 
     def _fail(self, error: PenstockError) -> None:
-        self._tell.error(error, fatal=True)
+        self._reporter.error(error, fatal=True)
         self.error = self.error or error
         self._stop("error")
 
@@ -419,18 +420,18 @@ class Dispatcher:
         if self._stopping:
             return
         self._stopping = True
-        self._tell.stopping(reason)
+        self._reporter.stopping(reason)
         tps = [epoch.tp for epoch in self._dispatch.epochs]
         self._dispatch.stop_dispatching(tps)
         self._fetcher.ask(Pause(dict.fromkeys(tps)))
         self._leave_by = self._clock() + self._handler.drain_timeout
-        self._commits.hurry()
+        self._commits.commit_soon()
 
     def _leave(self, now: float) -> None:
-        """Leave once all that was in progress is finished and committed, or it has been waited for long enough.
+        """Leave the group when everything is finished and committed, or ``drain_timeout`` is over.
 
-        Not before: a commit that waits behind a rebalance of others is refused, and only a member that goes on polling
-        gets to the next generation, whose commits are accepted.
+        Not earlier: the broker refuses commits during another member's rebalance, and only a member that keeps polling
+        joins the next generation, whose commits the broker accepts.
         """
         drained = all(epoch.drained for epoch in self._dispatch.epochs) and not self._outbox.is_full
         done = drained and not self._commits.is_under_way and not self._dispatch.commits()
@@ -440,6 +441,6 @@ class Dispatcher:
             self._fetcher.leave()
 
 
-def _survey(epoch: Epoch) -> PartitionState:
+def _partition_state(epoch: Epoch) -> PartitionState:
     committed = None if epoch.committed is None else epoch.committed[0]
     return PartitionState(epoch.number, epoch.tracker.position, committed, epoch.tracker.unfinished)

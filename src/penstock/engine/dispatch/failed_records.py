@@ -1,4 +1,4 @@
-"""Records that leave the app because an attempt failed: to the dead letters, or to a retry topic and back."""
+"""Builds dead letters and retry records from failed attempts, and reads what comes back from retry topics."""
 
 from collections.abc import Callable, Sequence
 
@@ -12,7 +12,7 @@ from penstock.core.scheduling.lanes import AnyRecord
 
 
 class FailedRecords:
-    """``clock`` is the wall's: failures are dated for people, and due times must hold in other processes."""
+    """``clock`` is a wall clock: people read the times of failures, and other processes read due times."""
 
     def __init__(self, handler: Handler, adapter: RecordAdapter, clock: Callable[[], float]) -> None:
         self._handler = handler
@@ -43,7 +43,7 @@ class FailedRecords:
         )
 
     def read_returned(self, tp: TopicPartition, batch: Sequence[AnyRecord]) -> list[Returned]:
-        """Records of a retry topic, each with what its headers say about when it is due."""
+        """Parse the headers of records of a retry topic, which say when each is due."""
         group, longest, now = self._handler.group, self._handler.delayed[tp[0]].seconds, self._clock()
         return [
             Returned(each, read_retry_info(self._to_record(each, 1).headers, group=group, longest=longest, now=now))

@@ -1,4 +1,4 @@
-"""Acknowledgement by hand: from ``record.ack()`` to the dispatcher."""
+"""Manual acknowledgement: passes ``record.ack()`` on to the dispatcher."""
 
 from dataclasses import replace
 from typing import Any
@@ -8,8 +8,8 @@ from penstock.core.records.record import Record
 from penstock.engine.dispatch.thread_messages import Acked, Inbox
 
 
-def acking(adapter: RecordAdapter, inbox: Inbox) -> RecordAdapter:
-    """Records of this reading can be acknowledged, which reaches the dispatcher with this inbox."""
+def with_ack(adapter: RecordAdapter, inbox: Inbox) -> RecordAdapter:
+    """Make an adapter whose records put an ``Acked`` message into this inbox when the user calls ``record.ack()``."""
 
     def to_record(source: Any, attempt: int) -> Record:
         record = adapter.to_record(source, attempt)

@@ -1,4 +1,4 @@
-"""Partitions come and go: what a member does when it is given some, is asked for them, or finds their log changed."""
+"""What a member does when partitions are assigned, revoked or lost, and when a log was truncated or recreated."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -22,124 +22,126 @@ class _Revoke:
 
 
 class PartitionLifecycle:
-    """The epochs of a member, from the first message about one to the last."""
+    """Begins and ends the epochs of a member. The dispatcher's thread owns it."""
 
     def __init__(self, dispatch: Dispatch, commits: CommitScheduler, reporter: Reporter) -> None:
         self._dispatch = dispatch
         self._commits = commits
-        self._tell = reporter
+        self._reporter = reporter
         self._transactor: TransactorSide | None = None
         self._revokes: list[_Revoke] = []
-        self._set_back: dict[TopicPartition, OutOfRange] = {}  # logs that begin anew once their old records are through
-        self.unheard: set[TopicPartition] = set()  # of these nothing was fetched yet, not even that they end there
-        self.assignments = self.losses = 0  # heard of so far
+        self._recreated: dict[TopicPartition, OutOfRange] = {}  # their old records are not finished yet
+        self.unfetched: set[TopicPartition] = set()  # assigned, but neither records nor an end were fetched yet
+        self.assignments = self.losses = 0  # how many Assigned and Lost messages were taken
 
-    def attach(self, ask: Callable[[ToFetcher], None], transactor: TransactorSide | None) -> None:
-        self._ask, self._transactor = ask, transactor
+    def attach(self, ask_fetcher: Callable[[ToFetcher], None], transactor: TransactorSide | None) -> None:
+        self._ask_fetcher, self._transactor = ask_fetcher, transactor
 
     def next_due(self) -> float:
-        """The last moment of a revoke."""
+        """The earliest deadline of a revoke."""
         return min((revoke.deadline for revoke in self._revokes), default=inf)
 
     def assigned(self, assigned: Assigned) -> None:
-        self._begin_transactions()
+        self._reset_transactor()
         self.assignments += 1
-        self.unheard.update(assigned.committed)
+        self.unfetched.update(assigned.committed)
         for tp, commit in assigned.committed.items():
             known = assigned.finished.get(tp, ())
             if tp in assigned.starts or commit is None:
                 offset = assigned.starts.get(tp)
-                epoch = self._begin(tp, offset, known)
+                epoch = self._begin_uncommitted(tp, offset, known)
             else:
                 offset, metadata = commit
                 finished = joined(self._read_map(tp, offset, metadata), known)
-                epoch = self._dispatch.assign(tp, offset, metadata, finished)
-                if tp in assigned.behind:
-                    epoch.committed = None  # so that it is committed even if nothing new comes
+                is_committed = tp not in assigned.behind
+                epoch = self._dispatch.assign(tp, offset, metadata, finished, is_committed=is_committed)
             if tp in assigned.forced:
-                self._tell.forced(epoch, offset, None if commit is None else commit[0])
-            self._tell.assigned(epoch, offset)
+                self._reporter.forced(epoch, offset, None if commit is None else commit[0])
+            self._reporter.assigned(epoch, offset)
 
     def lost(self, tps: Iterable[TopicPartition]) -> None:
-        """They are somebody else's already, so nothing of them counts any more."""
+        """Drop these partitions at once: another member may own them already, so nothing is drained or committed."""
         self.losses += 1
         for epoch in self._close(tps):
-            self._tell.lost(epoch)
-        self._begin_transactions()
+            self._reporter.lost(epoch)
+        self._reset_transactor()
 
     def revoking(self, request: Revoking, deadline: float) -> None:
-        """Asked for; answered when what is in progress is through, or at the deadline."""
+        """Start no further record of these partitions. ``answer_revokes`` answers when they are drained."""
         self._dispatch.stop_dispatching(request.tps)
         self._revokes.append(_Revoke(request, deadline))
 
     def answer_revokes(self, now: float) -> None:
-        """A revoke that is drained, or has waited long enough, gets its last commit points and ends its epochs."""
+        """Answer each revoke that is drained or past its deadline with the last commits, and end its epochs."""
         for revoke in [*self._revokes]:
             tps = set(revoke.request.tps)
-            ours = [epoch for epoch in self._dispatch.epochs if epoch.tp in tps]
-            if now < revoke.deadline and not all(epoch.drained for epoch in ours):
+            revoked = [epoch for epoch in self._dispatch.epochs if epoch.tp in tps]
+            if now < revoke.deadline and not all(epoch.drained for epoch in revoked):
                 continue
             if self._transactor is not None and self._commits.is_under_way:
-                continue  # one transaction after the other; its answer is on its way
+                continue  # only one transaction at a time: wait for its answer
             commits = self._dispatch.commits()
             if self._transactor is not None:
-                # A transaction holds what came of all partitions, so the commits of all go with it.
+                # A transaction contains outputs of all partitions, so it must contain the commits of all.
                 self._commits.send(commits)
             for epoch in self._close(tps):
-                self._tell.revoked(epoch)
+                self._reporter.revoked(epoch)
             self._revokes.remove(revoke)
             revoke.request.answer.put({tp: commit for tp, commit in commits.items() if tp in tps})
 
     def out_of_range(self, found: OutOfRange) -> None:
+        """The fetcher's position is outside of the log.
+
+        If the fetcher moves forward, records were deleted: skip them. If it moves back, the log was recreated:
+        ``restart_recreated`` begins a new epoch when the old records are finished.
+        """
         epoch = next((epoch for epoch in self._dispatch.epochs if epoch.tp == found.tp), None)
-        # One that is on its way back meets the same end of the log there, and reports again.
-        if epoch is None or epoch.rewinding:
+        # A partition that is being rewound finds the same problem after the rewind, and reports it again.
+        if epoch is None or epoch.fetch_state.rewinding:
             return
         if found.moved_to < found.offset:
-            self._set_back[found.tp] = found
+            self._recreated[found.tp] = found
             return
-        self._tell.out_of_range(found)
+        self._reporter.out_of_range(found)
         self._dispatch.reach(found.tp, found.moved_to)
-        self._ask(Seek({found.tp: found.moved_to}))
+        self._ask_fetcher(Seek({found.tp: found.moved_to}))
 
-    def begin_anew(self) -> list[OutOfRange]:
-        """Offsets start again in a log that was made anew, so the old epoch ends; first, what it delivered finishes.
+    def restart_recreated(self) -> list[OutOfRange]:
+        """Begin a new epoch for each recreated log whose old records are all finished; returns those.
 
-        Returns those that began now.
+        Offsets start again in a recreated log, so the old epoch must end; but first its records must finish.
         """
-        if not self._set_back:
+        if not self._recreated:
             return []
-        through = {epoch.tp for epoch in self._dispatch.epochs if not epoch.tracker.unfinished and epoch.drained}
-        begun = [found for tp, found in self._set_back.items() if tp in through]
-        for found in begun:
+        finished = {epoch.tp for epoch in self._dispatch.epochs if not epoch.tracker.unfinished and epoch.drained}
+        restarted = [found for tp, found in self._recreated.items() if tp in finished]
+        for found in restarted:
             for epoch in self._close([found.tp]):
-                self._tell.revoked(epoch)
-            self._tell.out_of_range(found)
-            self._tell.assigned(self._begin(found.tp, found.moved_to), found.moved_to)
-            self._ask(Seek({found.tp: found.moved_to}, anew=True))
-        return begun
+                self._reporter.revoked(epoch)
+            self._reporter.out_of_range(found)
+            self._reporter.assigned(self._begin_uncommitted(found.tp, found.moved_to), found.moved_to)
+            self._ask_fetcher(Seek({found.tp: found.moved_to}, anew=True))
+        return restarted
 
-    def _begin(self, tp: TopicPartition, offset: int | None, finished: Sequence[Range] = ()) -> Epoch:
-        """An epoch of which nothing is committed, or nothing that counts: its first commit says where it stands."""
-        epoch = self._dispatch.assign(tp, offset, "", joined(finished))
-        epoch.committed = None
-        return epoch
+    def _begin_uncommitted(self, tp: TopicPartition, offset: int | None, finished: Sequence[Range] = ()) -> Epoch:
+        """Begin an epoch that must commit in any case: nothing is committed, or the commit is not valid any more."""
+        return self._dispatch.assign(tp, offset, "", joined(finished), is_committed=False)
 
-    def _begin_transactions(self) -> None:
-        """With no epoch left, all that counts is what is committed, and transactions can build on that."""
+    def _reset_transactor(self) -> None:
+        """Drop what the transactor holds uncommitted, if no epoch is left that it belongs to."""
         if self._transactor is not None and not self._dispatch.epochs:
             self._transactor.reset()
 
     def _close(self, tps: Iterable[TopicPartition]) -> list[Epoch]:
         tps = list(tps)
-        self.unheard.difference_update(tps)
+        self.unfetched.difference_update(tps)
         for tp in tps:
-            self._set_back.pop(tp, None)
+            self._recreated.pop(tp, None)
         return self._dispatch.close(tps)
 
     def _read_map(self, tp: TopicPartition, offset: int, metadata: str) -> list[Range]:
         try:
             return decode(offset, metadata)
         except UnreadableMapError as error:
-            self._tell.ignored_metadata(tp, offset, str(error))
+            self._reporter.ignored_metadata(tp, offset, str(error))
             return []

@@ -1,6 +1,6 @@
-"""What the dispatcher asks of those around it: all that a stand-in for them must offer.
+"""What the dispatcher needs from the fetcher and the outbox. The testing kit implements these protocols in memory.
 
-The third of them, ``Workers``, stands with its implementations.
+The protocol of the workers is in ``engine/workers/worker_pools.py``.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,32 +11,32 @@ from penstock.engine.dispatch.thread_messages import Commits, ToFetcher
 
 
 class FetcherSide(Protocol):
-    """Carries out commands some time later, and answers into the inbox."""
+    """Carries out commands later, on its own thread, and answers with messages to the dispatcher's inbox."""
 
     def ask(self, command: ToFetcher) -> None: ...
 
     def leave(self) -> None:
-        """Give everything back, which asks the dispatcher to drain it, commit, and say ``Left``."""
+        """Leave the group: revoke all partitions (the dispatcher drains them), commit, and answer with ``Left``."""
 
 
 class OutboxSide(Protocol):
-    """Writes outputs and dead letters; the inbox gets Delivered, Refused or Undeliverable for each."""
+    """Produces records; it puts Delivered, Refused or Undeliverable into the dispatcher's inbox for each."""
 
     @property
     def is_full(self) -> bool: ...
 
     def send(self, sends: Iterable[Send]) -> Sequence[Send]:
-        """Returns those whose records are finished by that, as the next commit can only count together with them."""
+        """Produce these. Returns those that count as acknowledged at once: with exactly-once, all that were queued."""
 
     def flush(self) -> None:
-        """Try again what waits because it was full."""
+        """Produce what waits because the client's buffer was full."""
 
 
 class TransactorSide(OutboxSide, Protocol):
-    """An outbox that commits as well: what was sent and what is committed count together."""
+    """An outbox that commits too: produced records and commits are in one transaction."""
 
     def commit(self, commits: Commits, losses: int) -> None:
-        """``losses`` is how often the dispatcher has heard that partitions were lost."""
+        """End the transaction with these commits; ``losses`` is how many Lost messages the dispatcher has taken."""
 
     def reset(self) -> None:
-        """Nothing that was sent and not committed counts any more; all epochs are over."""
+        """Drop everything that is not committed, because all epochs are over."""

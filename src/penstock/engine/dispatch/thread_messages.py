@@ -1,41 +1,42 @@
-"""What the threads of a member tell each other. The dispatcher has one inbox for all of it."""
+"""The messages between the threads of a member. The dispatcher has one inbox for all of its messages."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 
+from penstock.app.work import Work
 from penstock.core.failures.outcome import Failed
 from penstock.core.progress.offset_map import Range
 from penstock.core.records.out_of_range import OutOfRange
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.effects import Send
 from penstock.core.scheduling.lanes import AnyRecord
-from penstock.core.scheduling.work import Work
 from penstock.errors import PenstockError
 
 Offsets = Mapping[TopicPartition, int]
 Commits = Mapping[TopicPartition, tuple[int, str]]
-"""For each partition the offset and the metadata of its commit."""
+"""By partition: the offset and the metadata to commit."""
 
 # To the dispatcher.
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """Records by partition, in the order of their offsets, and the partitions whose end was reached, with that end."""
+    """Fetched records by partition, in the order of their offsets, and the ends of partitions read to their end."""
 
     records: Mapping[TopicPartition, Sequence[AnyRecord]]
     ends: Offsets
-    excesses: Mapping[TopicPartition, Mapping[int, int]] = field(default_factory=dict)  # of large values
+    excesses: Mapping[TopicPartition, Mapping[int, int]] = field(default_factory=dict)  # see ``InFlight.excesses``
 
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """Partitions that are ours now, with what the group has committed for each, if anything.
+    """Partitions that were assigned to this member, each with the group's commit or None.
 
-    ``starts`` has those that begin elsewhere than at their commit: at this offset, or, for None, where the log starts.
-    Those of them that are ``forced`` have a commit that does not count. ``finished`` are ranges that are finished
-    besides what a commit's metadata says. ``behind`` are those that are kept elsewhere and stand otherwise in Kafka.
+    ``starts`` overrides the commit: the partition begins at this offset, or, for None, at the start of the log.
+    ``forced`` has those of ``starts`` that have a commit, which ``from_`` overrides. ``finished`` has finished ranges
+    in addition to those in the commit's metadata. ``behind`` has partitions whose progress is in a store and whose
+    commit in Kafka differs from it.
     """
 
     committed: Mapping[TopicPartition, tuple[int, str] | None]
@@ -47,7 +48,7 @@ class Assigned:
 
 @dataclass(frozen=True, slots=True)
 class Revoking:
-    """Partitions to give back. The answer, once their work is drained, is what to commit for them."""
+    """Partitions that the group revokes. The answer, after they are drained, is what to commit for them."""
 
     tps: Sequence[TopicPartition]
     answer: "SimpleQueue[Commits]"
@@ -55,35 +56,35 @@ class Revoking:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Partitions that somebody else may own already."""
+    """Partitions that this member has lost: another member may own them already."""
 
     tps: Sequence[TopicPartition]
 
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """A worker is through with this."""
+    """A worker has finished this bundle."""
 
     work: Work
 
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """Outputs and dead letters that the broker has acknowledged."""
+    """Produced records that the broker has acknowledged."""
 
     sends: Sequence[Send]
 
 
 @dataclass(frozen=True, slots=True)
 class Approved:
-    """What might have been too large is not, in this form: it can be sent."""
+    """With exactly-once: the broker accepts this record, which might have been too large. It can be sent."""
 
     send: Send
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """What the broker will never take, because of what it is: its record has failed for good."""
+    """The broker will never accept this record, because of its content. So the consumed record has failed for good."""
 
     send: Send
     failure: Failed
@@ -91,7 +92,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Undeliverable:
-    """What the cluster does not take, and what has nowhere else to go: the member must stop."""
+    """The cluster does not accept this record, or it is a dead letter that is refused: the member must stop."""
 
     send: Send
     error: PenstockError
@@ -99,7 +100,7 @@ class Undeliverable:
 
 @dataclass(frozen=True, slots=True)
 class CommitAnswer:
-    """What became of a commit, partition by partition; a reason where the broker did not accept it."""
+    """The answer to a commit; ``refused`` has the reason for each partition that the broker did not accept."""
 
     commits: Commits
     refused: Mapping[TopicPartition, str]
@@ -107,7 +108,7 @@ class CommitAnswer:
 
 @dataclass(frozen=True, slots=True)
 class TransactionFailed:
-    """A transaction is lost, so what was done since the one before does not count."""
+    """A transaction failed, so nothing since the previous transaction counts."""
 
     error: PenstockError
 
@@ -122,21 +123,21 @@ class EngineError:
 
 @dataclass(frozen=True, slots=True)
 class Rewound:
-    """What is fetched of these partitions from now on comes from where they were sent back to."""
+    """The fetcher has seeked these partitions back; records fetched from now on start at the new position."""
 
     tps: Sequence[TopicPartition]
 
 
 @dataclass(frozen=True, slots=True)
 class Suspended:
-    """No poll succeeded for longer than a session, so the membership is in doubt and nothing starts."""
+    """No poll succeeded for longer than the session timeout: start no record until the membership is confirmed."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Acked:
-    """The user says that this record is finished."""
+    """The user acknowledges this record (``record.ack()``)."""
 
     tp: TopicPartition
     offset: int
@@ -145,14 +146,14 @@ class Acked:
 
 @dataclass(frozen=True, slots=True)
 class AckedBelow:
-    """The user says that all that waits for acknowledgement below these offsets is finished."""
+    """The user acknowledges all handled records below these offsets (``app.commit()``)."""
 
     offsets: Offsets
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """How far an owned partition is; see ``PartitionProgress``."""
+    """The progress of an owned partition; see ``PartitionProgress``."""
 
     epoch: int
     position: int | None
@@ -162,19 +163,19 @@ class PartitionState:
 
 @dataclass(frozen=True, slots=True)
 class GetProgress:
-    """Somebody asks what is owned, and how far it is."""
+    """Asks for the progress of each owned partition (``app.progress()``)."""
 
     answer: "SimpleQueue[dict[TopicPartition, PartitionState]]"
 
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """The fetcher has given everything back and is gone."""
+    """The fetcher has left the group and ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Stop in good order."""
+    """Finish what is in progress, commit, and leave the group."""
 
     reason: str
 
@@ -208,7 +209,7 @@ Inbox = SimpleQueue[ToDispatcher]
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """``assignments`` counts the Assigned that the dispatcher had taken when it asked for this."""
+    """``assignments`` is how many ``Assigned`` messages the dispatcher had taken when it sent this."""
 
     commits: Commits
     assignments: int
@@ -216,7 +217,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Stop fetching these, and go back to the offset where one is given, which is answered with Rewound."""
+    """Pause these partitions. Where an offset is given, also seek back to it and answer with ``Rewound``."""
 
     tps: Mapping[TopicPartition, int | None]
 
@@ -228,7 +229,7 @@ class Resume:
 
 @dataclass(frozen=True, slots=True)
 class Seek:
-    """Go on from these offsets with partitions that wait for it; ``anew`` where offsets mean other records now."""
+    """Continue at these offsets with partitions that were out of range; ``anew`` if their logs were recreated."""
 
     offsets: Offsets
     anew: bool = False
@@ -236,14 +237,14 @@ class Seek:
 
 @dataclass(frozen=True, slots=True)
 class Renew:
-    """The topics of these partitions were made anew, and what was fetched last belongs to logs that are gone."""
+    """The topics of these partitions were recreated; records fetched before belong to the deleted logs."""
 
     tps: Sequence[TopicPartition]
 
 
 @dataclass(frozen=True, slots=True)
 class StartOver:
-    """What was done since the last commit does not count: let everything go, and take it again as it is committed."""
+    """Nothing since the last commit counts: drop all partitions, and take them again at their commits."""
 
     error: PenstockError
 

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from penstock.app import Handler, RecordAdapter
+from penstock.app.work import Work
 from penstock.core.failures.outcome import Failed
 from penstock.core.records.out_of_range import OutOfRange
 from penstock.core.records.record import TopicPartition
@@ -14,7 +15,6 @@ from penstock.core.reports.record_counts import Counts
 from penstock.core.scheduling.effects import Attempt, Effects, Send
 from penstock.core.scheduling.hot_key_detector import BlockingKey
 from penstock.core.scheduling.lanes import AnyRecord, Epoch
-from penstock.core.scheduling.work import Work
 from penstock.errors import PenstockError
 
 

@@ -1,4 +1,4 @@
-"""Outputs, dead letters and retries on their way to the broker.
+"""Produces outputs, dead letters and retry records.
 
-``outbox.py`` waits for acknowledgements; ``transactor.py`` takes its place with exactly-once.
+``outbox.py`` waits for the broker's acknowledgements; with exactly-once, ``transactor.py`` replaces it.
 """

@@ -1,4 +1,4 @@
-"""Outputs, dead letters and retries on their way to the broker, each acknowledged before its record is finished."""
+"""Produces outputs, dead letters and retry records. A record is finished when the broker has acknowledged them."""
 
 import threading
 from collections import deque
@@ -18,18 +18,19 @@ from penstock.kafka.errors import translate
 _POLL_SECONDS = 0.1
 _CLOSE_SECONDS = 5.0
 
-# What the record itself is to blame for; anything else is the cluster's trouble.
+# Errors that the record's own content causes; all other errors are problems of the cluster.
 OWN_FAULT = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD, KafkaError.RECORD_LIST_TOO_LARGE})
-# Where the client has given up for good, it says this of each record, and what it was once.
-_GIVEN_UP = frozenset({KafkaError._FATAL, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})  # noqa: SLF001
+# After a fatal error the client fails every record with one of these codes, and reports the reason only once.
+_PURGED = frozenset({KafkaError._FATAL, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})  # noqa: SLF001
 
 
 class Outbox:
-    """Produces from the dispatcher's thread; a thread of its own collects the broker's acknowledgements.
+    """Produces on the dispatcher's thread; its own thread collects the broker's acknowledgements.
 
-    The client sends records in batches, and the broker refuses a batch as a whole. So what is refused is sent again by
-    itself, by a second client that ``make_alone`` makes when it is needed. Where we added headers it has one more
-    chance, with as few of them as will do. Only then is the record to blame. What was sent after it may be there first.
+    The client sends records in batches, and the broker refuses a batch as a whole. So each refused record is sent again
+    alone, by a second client that ``make_alone`` creates when it is first needed. A dead letter or retry record that is
+    refused again is sent a third time with shortened headers. Only then has the record failed. Records that were sent
+    after it may arrive before it.
     """
 
     def __init__(self, producer: Producer, inbox: Inbox, *, make_alone: Callable[[], Producer], brokers: str) -> None:
@@ -41,7 +42,7 @@ class Outbox:
         self._acknowledged: list[Send] = []
         self._refused: SimpleQueue[tuple[Send, list[ProducerRecord]]] = SimpleQueue()
         self._alone: Producer | None = None
-        self._given_up: SimpleQueue[tuple[Send, KafkaError]] = SimpleQueue()
+        self._purged: SimpleQueue[tuple[Send, KafkaError]] = SimpleQueue()
         self._fatal: KafkaError | None = None
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._collect, name="outbox", daemon=True)
@@ -49,7 +50,7 @@ class Outbox:
 
     @property
     def is_full(self) -> bool:
-        """Whether some wait here because the client's own buffer is full; ``flush`` tries them again."""
+        """Whether records wait because the client's buffer is full; ``flush`` tries them again."""
         return bool(self._waiting)
 
     def send(self, sends: Iterable[Send]) -> Sequence[Send]:
@@ -76,9 +77,9 @@ class Outbox:
         while not self._closing.is_set():
             self._poll(self._producer, _POLL_SECONDS)
             self._send_refused_alone()
-            self._explain()
+            self._report_purged()
             if self._acknowledged:
-                # Callbacks run inside poll, on this thread, so nobody else touches the list.
+                # Delivery callbacks run inside poll, on this thread, so no other thread uses the list.
                 self._inbox.put(Delivered(self._acknowledged))
                 self._acknowledged = []
 
@@ -88,17 +89,17 @@ class Outbox:
         except KafkaException as error:
             self._fatal = self._fatal or error.args[0]
 
-    def _explain(self) -> None:
-        """What was given up, with the reason for it, which may have come after."""
-        while not self._given_up.empty():
-            send, error = self._given_up.get()
+    def _report_purged(self) -> None:
+        """Report purged records, with the fatal error if it is known: it may arrive after the first of them."""
+        while not self._purged.empty():
+            send, error = self._purged.get()
             self._give_up(send, self._fatal or error)
 
     def _on_delivery(self, send: Send, error: KafkaError | None, _message: object = None) -> None:
         if error is None:
             self._acknowledged.append(send)
-        elif error.code() in _GIVEN_UP:
-            self._given_up.put((send, error))
+        elif error.code() in _PURGED:
+            self._purged.put((send, error))
         elif error.code() in OWN_FAULT:
             out = send.outgoing
             self._refused.put((send, [out] if send.failure is None else [out, shortened(out)]))
@@ -140,21 +141,22 @@ def _produce(producer: Producer, out: ProducerRecord, on_delivery: Callable[...,
 
 
 def refusal(send: Send, error: KafkaError, *, brokers: str) -> Refused | Undeliverable:
-    """What it means that the broker does not take this, in no form."""
-    # A dead letter has nowhere else to go, so its refusal always stops the member.
+    """The message for a record that the broker has refused in every form."""
+    # There is no other topic for a refused dead letter, so it always stops the member.
     is_dead_letter = send.failure is not None and send.delay is None
     if error.code() in OWN_FAULT and not is_dead_letter:
-        return Refused(send, _why(send, error))
-    doing = f"writing to topic {send.outgoing.topic} what became of {_name(send)}"
+        return Refused(send, _final_failure(send, error))
+    doing = f"writing the result of {_name(send)} to topic {send.outgoing.topic}"
     return Undeliverable(send, translate(KafkaException(error), doing=doing, brokers=brokers))
 
 
-def _why(send: Send, error: KafkaError) -> Failed:
-    """Why the record has failed for good: by its output, or by what failed before it could not wait."""
-    why = f"topic {send.outgoing.topic} does not take"
+def _final_failure(send: Send, error: KafkaError) -> Failed:
+    """The final failure of the consumed record: its output was refused, or its retry record was."""
+    topic = send.outgoing.topic
     if send.failure is None:
-        return Failed("OutputRefused", f"{why} its output: {error.str()}", final=True)
-    return replace(send.failure, message=f"{send.failure.message} ({why} it: {error.str()})", final=True)
+        return Failed("OutputRefused", f"topic {topic} refused its output: {error.str()}", final=True)
+    message = f"{send.failure.message} (topic {topic} refused its retry record: {error.str()})"
+    return replace(send.failure, message=message, final=True)
 
 
 def _name(send: Send) -> str:

@@ -1,4 +1,4 @@
-"""Exactly-once: what records led to, and the commit that says so, in one transaction after the other."""
+"""Exactly-once: writes outputs and the commits of their consumed records in one transaction after the other."""
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,20 +26,20 @@ from penstock.errors import PenstockError, ServerError
 from penstock.kafka.client.transactions import Row, Transaction
 from penstock.kafka.errors import is_final, kafka_error
 
-_SAFE = "Nothing was lost: what was not committed will be handled again."
+_SAFE = "No record is lost: Penstock handles uncommitted records again."
 _IDLE_SECONDS = 0.1
 _CLOSE_SECONDS = 15.0
-# How many records may wait for the client; beyond that nothing more is handed to workers.
-_MANY = 20_000
-# What a batch, a record's header and its parts take at most on top of their bytes.
+# If more records than this are queued for the client, the dispatcher hands no more work out.
+_MAX_QUEUED = 20_000
+# The most that a batch, and each field of a record, take in addition to their bytes.
 _BATCH_BYTES, _FIELD_BYTES = 120, 10
-_BATCH_SIZE = 1_000_000  # the client's own
-_SMALL = 500
+_BATCH_SIZE = 1_000_000  # the client's default of batch.size
+_SURELY_SMALL_BYTES = 500
 
 
 @dataclass(frozen=True)
 class _CommitPoint:
-    """Here one transaction ends and the next begins; ``losses`` are those that the dispatcher knew of."""
+    """The end of one transaction; ``losses`` is how many Lost messages the dispatcher had taken."""
 
     commits: Commits
     losses: int
@@ -47,25 +47,25 @@ class _CommitPoint:
 
 @dataclass(frozen=True)
 class _Trial:
-    """This may be too large for its topic."""
+    """A record that may be too large for its topic."""
 
     send: Send
 
 
 class _Reset:
-    """Nothing that came before this counts."""
+    """Drop everything that was queued before this."""
 
 
 class Transactor:
-    """An outbox whose records count when their transaction does, together with the commit that calls them finished.
+    """An outbox that produces records and commits their consumed records in the same transaction.
 
-    One thread owns the producer. The dispatcher puts what is to be written and borders into one queue, so what stands
-    before a border belongs to the transaction that the border's commits are of, and nothing else does. A transaction
-    is committed as the member of this moment, which only the fetcher knows; so it waits at its border until the
-    fetcher, between two polls, comes by with ``authorize``.
+    One thread owns the producer. The dispatcher puts records and commit points into one queue, so a transaction
+    contains exactly the records before its commit point. It must be committed with the current group metadata
+    (generation and member id), which only the fetcher can read; so the thread waits at each commit point until the
+    fetcher, between two polls, calls ``authorize``.
 
-    When anything goes wrong nothing of this transaction counts, while the dispatcher takes its records for finished.
-    So the member starts over from what is committed, and until it has, all that comes in here is dropped.
+    If anything fails, the transaction is aborted, but the dispatcher has already marked its records as finished. So
+    the member starts over from its commits, and until then everything that is queued here is dropped.
     """
 
     def __init__(
@@ -81,12 +81,12 @@ class Transactor:
         self._inbox = inbox
         self._brokers = brokers
         self._queue: SimpleQueue[Sequence[Send] | _CommitPoint | _Trial | _Reset] = SimpleQueue()
-        self._granted: SimpleQueue[tuple[Any, int]] = SimpleQueue()
+        self._authorizations: SimpleQueue[tuple[Any, int]] = SimpleQueue()
         self._queued = self._written = 0
         self._transaction: Transaction | None = None
-        self._largest: Mapping[str, int] | None = None
+        self._topic_limits: Mapping[str, int] | None = None
         self._approved: set[int] = set()
-        self._broken = False
+        self._has_failed = False
         self._closing = threading.Event()
         self._wants_metadata = threading.Event()
         self._losses = 0
@@ -96,17 +96,17 @@ class Transactor:
     def start(self) -> None:
         self._thread.start()
 
-    # The dispatcher's side.
+    # Called by the dispatcher.
 
     @property
     def is_full(self) -> bool:
-        return self._queued - self._written > _MANY
+        return self._queued - self._written > _MAX_QUEUED
 
     def send(self, sends: Iterable[Send]) -> Sequence[Send]:
-        """These count as soon as the next commit does.
+        """Queue these for the transaction of the next commit; returns those that were queued.
 
-        What may be too large is tried out first, and comes back with Approved, or refused: within a transaction it
-        would fail all that is in it, again and again.
+        A record that may be too large is tried first, in a transaction that is aborted, and answered with Approved or
+        Refused: in the real transaction it would fail all other records, again and again.
         """
         wanted = []
         for send in sends:
@@ -123,51 +123,51 @@ class Transactor:
         if id(send) in self._approved:
             self._approved.discard(id(send))
             return False
-        # Until the limits are known, by the smallest that anybody sets.
-        limit = _SMALL if self._largest is None else self._largest.get(send.outgoing.topic, inf)
+        # Before the limits are known, assume the smallest that any topic is likely to have.
+        limit = _SURELY_SMALL_BYTES if self._topic_limits is None else self._topic_limits.get(send.outgoing.topic, inf)
         return _size(send.outgoing) > limit
 
     def flush(self) -> None:
-        """Nothing waits for the dispatcher's thread here."""
+        """Nothing to do: records never wait for the dispatcher's thread here."""
 
     def commit(self, commits: Commits, losses: int) -> None:
-        """All that was sent up to now, and these, in one transaction; a CommitAnswer says what became of it."""
+        """Commit everything that was sent up to now, with these commits; a CommitAnswer follows."""
         self._begun += 1
         self._queue.put(_CommitPoint(commits, losses))
 
     def reset(self) -> None:
-        """The dispatcher has let go of every epoch, so what comes from now on builds on what is committed."""
+        """The dispatcher has ended every epoch, so what it sends from now on starts at the commits."""
         self._queue.put(_Reset())
 
     def close(self) -> None:
         self._closing.set()
         self._thread.join(timeout=_CLOSE_SECONDS)
 
-    # The fetcher's side.
+    # Called by the fetcher.
 
     def authorize(self, member: Any) -> None:
-        """``member`` says who it is: the consumer, or, where that is none, an open member."""
+        """Pass on the group metadata of ``member``: the consumer, or the self-managed member if there is one."""
         if self._wants_metadata.is_set():
             self._wants_metadata.clear()
-            self._granted.put((member.consumer_group_metadata(), self._losses))
+            self._authorizations.put((member.consumer_group_metadata(), self._losses))
 
     def lost(self) -> None:
-        """Partitions of this member may be others' by now.
+        """This member has lost partitions, which other members may own by now.
 
-        What waits at a border must not be committed as the member that it is from now on: the broker would take it,
-        though somebody else has done the same work.
+        A commit point from before the loss must not be committed with the metadata from after it: the broker would
+        accept it, although another member has handled the same records.
         """
         self._losses += 1
 
     def abandon(self) -> None:
-        """The consumer is of no more use, so what waits for it waits in vain."""
-        self._granted.put((None, self._losses))
+        """The consumer is unusable, so no group metadata will come: end the wait for it."""
+        self._authorizations.put((None, self._losses))
 
     @property
     def is_committing(self) -> bool:
         return self._begun != self._ended
 
-    # The thread.
+    # On the transactor's own thread.
 
     def _run(self) -> None:
         while not self._closing.is_set() or not self._queue.empty():
@@ -179,9 +179,9 @@ class Transactor:
                 self._carry_out(asked)
             except PenstockError as error:
                 self._fail(error)
-            except BaseException as error:  # noqa: BLE001 - gone unheard, nothing would ever be committed again
-                self._broken = True
-                problem = f"Writing transactions broke down: {type(error).__name__}: {error}."
+            except BaseException as error:  # noqa: BLE001 - unreported, nothing would ever be committed again
+                self._has_failed = True
+                problem = f"Writing transactions failed because of {type(error).__name__}: {error}."
                 self._inbox.put(EngineError(ServerError(problem, hint=_SAFE), fatal=True))
         self._abort()
 
@@ -189,20 +189,20 @@ class Transactor:
         if isinstance(asked, _Reset):
             self._abort()
             self._approved.clear()
-            self._broken = False
+            self._has_failed = False
         elif isinstance(asked, _CommitPoint):
             self._end(asked)
         elif isinstance(asked, _Trial):
             self._try_out(asked.send)
         else:
             self._written += len(asked)
-            if not self._broken:
+            if not self._has_failed:
                 self._open().write(_row(send.outgoing) for send in asked)
 
     def _end(self, commit_point: _CommitPoint) -> None:
         reason = "the transaction it belongs to is lost"
         try:
-            metadata = None if self._broken else self._await_metadata(commit_point)
+            metadata = None if self._has_failed else self._await_metadata(commit_point)
             if metadata is not None:
                 self._open().commit(commit_point.commits, group=metadata)
                 reason = ""
@@ -216,20 +216,20 @@ class Transactor:
             )
 
     def _await_metadata(self, commit_point: _CommitPoint) -> Any:
-        """As whom to commit; None, and all is lost, where this member is not the one any more that did the work."""
-        while not self._granted.empty():  # of a consumer that was replaced
-            self._granted.get()
+        """Wait for the group metadata to commit with; None if this member has lost partitions since."""
+        while not self._authorizations.empty():  # left over from a consumer that was replaced
+            self._authorizations.get()
         self._wants_metadata.set()
         while not self._closing.is_set():
             with suppress(Empty):
-                metadata, losses = self._granted.get(timeout=_IDLE_SECONDS)
-                self._broken = metadata is None or losses != commit_point.losses
-                return None if self._broken else metadata
+                metadata, losses = self._authorizations.get(timeout=_IDLE_SECONDS)
+                self._has_failed = metadata is None or losses != commit_point.losses
+                return None if self._has_failed else metadata
         return None
 
     def _open(self) -> Transaction:
         if self._transaction is None:
-            # A batch is refused as a whole, so none may be larger than what its topic takes.
+            # The broker refuses a batch as a whole, so no batch may be larger than the smallest limit of a topic.
             batch = {"batch.size": min([_BATCH_SIZE, *self._limits().values()])}
             self._transaction = self._make_transaction("", batch)
             self._transaction.fence()
@@ -241,30 +241,30 @@ class Transactor:
         return trial
 
     def _limits(self) -> Mapping[str, int]:
-        if self._largest is None:
-            self._largest = self._read_limits()
-        return self._largest
+        if self._topic_limits is None:
+            self._topic_limits = self._read_limits()
+        return self._topic_limits
 
     def _abort(self) -> None:
-        """By a new producer, where there is a next one: what is open under its name is over when it has begun."""
+        """Abort the open transaction. The next producer with the same transactional id would fence it, too."""
         transaction, self._transaction = self._transaction, None
         if transaction is not None:
             transaction.abort()
 
     def _fail(self, error: PenstockError) -> None:
-        """Nothing of this transaction counts: the member is to start over from what is committed."""
-        self._broken = True
+        """The transaction is lost: abort it, and ask the member to start over from its commits."""
+        self._has_failed = True
         self._abort()
         cause = kafka_error(error.__cause__) if error.__cause__ is not None else None
-        self._largest = None  # perhaps they have changed
+        self._topic_limits = None  # read them again, as they may have changed
         if cause is not None and is_final(cause) and cause.code() not in OWN_FAULT:
             self._inbox.put(EngineError(error, fatal=True))
         else:
             self._inbox.put(TransactionFailed(error))
 
     def _try_out(self, send: Send) -> None:
-        """Whether the broker takes this, by itself or, where we added headers, with as few of them as will do."""
-        if self._broken:
+        """Find out whether the broker accepts this record; if not, and it has a failure, with shortened headers."""
+        if self._has_failed:
             return
         limits, trial = self._limits(), None
         shorter = [] if send.failure is None else [replace(send, outgoing=shortened(send.outgoing))]
@@ -272,7 +272,7 @@ class Transactor:
         for form in (send, *shorter):
             error = None
             if _size(form.outgoing) > limits.get(form.outgoing.topic, inf):
-                # Made only here: it costs a tenth of a second, while a transaction is open.
+                # Created only if needed: it takes a tenth of a second, while a transaction is open.
                 trial = trial or self._open_trial()
                 error = trial.try_out(_row(form.outgoing))
             if error is None:
@@ -289,6 +289,6 @@ def _row(out: ProducerRecord) -> Row:
 
 
 def _size(out: ProducerRecord) -> int:
-    """More than it takes in a batch of its own, without compression."""
+    """An upper bound for its size in a batch of its own, without compression."""
     headers = sum(len(name.encode()) + len(value or b"") + _FIELD_BYTES for name, value in out.headers)
     return len(out.key or b"") + len(out.value or b"") + headers + _BATCH_BYTES

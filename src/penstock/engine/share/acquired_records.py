@@ -125,5 +125,6 @@ class Batch:
 
     def _tried(self, message: Message) -> Attempt:
         tp = tp_of(message)
-        epoch = self._epochs.setdefault(tp, Epoch(tp, 1, Tracker(), None))
-        return Attempt(epoch, message, message.offset() or 0, message.delivery_count() or 1)
+        if tp not in self._epochs:
+            self._epochs[tp] = Epoch(tp, 1, Tracker(), None)
+        return Attempt(self._epochs[tp], message, message.offset() or 0, message.delivery_count() or 1)

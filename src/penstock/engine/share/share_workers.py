@@ -14,7 +14,7 @@ from penstock.app import Handler, RecordAdapter, attempts, attempts_async, forge
 from penstock.core.failures.outcome import Failed, Outcome
 from penstock.engine.dispatch.thread_messages import EngineError
 from penstock.engine.workers.event_loop import OnEventLoop
-from penstock.engine.workers.worker_pools import breakdown
+from penstock.engine.workers.worker_pools import worker_failure
 
 # How long a record waits here for what is away, such as a schema registry. Each release counts as a delivery, of which
 # there are few; and this must be over well before its lock is.
@@ -74,7 +74,7 @@ class _Threads:
                     time.sleep(wait)
                 self._report(Attempted(message, outcome))
         except BaseException as error:  # noqa: BLE001 - gone unheard, it would leave its record undone for ever
-            self._report(breakdown(self._handler, error))
+            self._report(worker_failure(self._handler, error))
 
 
 class _Tasks(OnEventLoop):
@@ -98,7 +98,7 @@ class _Tasks(OnEventLoop):
             self._report(Attempted(message, outcome))
         except BaseException as error:
             if not is_ended(asyncio.current_task()):
-                self._report(breakdown(self._handler, error))
+                self._report(worker_failure(self._handler, error))
             raise
 
 

@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, for handlers that are ``async def``."""
+"""An event loop on its own thread, for ``async def`` handlers."""
 
 import asyncio
 import threading
@@ -11,7 +11,7 @@ _CLOSE_SECONDS = 1.0
 
 
 class OnEventLoop:
-    """Whoever works on one. From other threads it is reached with ``self._loop.call_soon_threadsafe``."""
+    """Base class of workers that run on an event loop; other threads use ``self._loop.call_soon_threadsafe``."""
 
     def __init__(self, name: str) -> None:
         self._loop = asyncio.new_event_loop()
@@ -21,13 +21,13 @@ class OnEventLoop:
         self._thread.start()
 
     def close(self) -> None:
-        """What is in progress is cancelled."""
+        """Cancel the tasks in progress and end the loop."""
         self._closing = True
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(timeout=_CLOSE_SECONDS)
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
-        """On the loop's thread. The loop itself holds tasks only weakly."""
+        """Start a task; only for the loop's thread. The set keeps the task alive: the loop holds tasks only weakly."""
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -39,7 +39,7 @@ class OnEventLoop:
                 self._loop.run_forever()
                 break
             except (SystemExit, KeyboardInterrupt):
-                # asyncio lets these out of a task that a handler started, besides handing them to whoever awaits it.
+                # If a task that a handler started raises one of these, asyncio also raises it out of run_forever.
                 if self._closing:
                     break
         for task in self._tasks:

@@ -1,4 +1,4 @@
-"""Workers: what runs handlers. Threads for ``def``, one event loop for ``async def``, processes where asked for."""
+"""Workers run the handlers: threads for ``def``, one event loop for ``async def``, processes if declared."""
 
 import asyncio
 import threading
@@ -19,8 +19,8 @@ from penstock.app import (
     is_ended,
     worker_error,
 )
+from penstock.app.work import Work
 from penstock.core.progress.lease import Lease
-from penstock.core.scheduling.work import Work
 from penstock.engine.dispatch.thread_messages import EngineError, Inbox, Worked
 from penstock.engine.workers.event_loop import OnEventLoop
 from penstock.engine.workers.worker_processes import Child, check_importable
@@ -30,7 +30,7 @@ _CLOSE_SECONDS = 1.0
 
 
 class Workers(Protocol):
-    """No more than the handler's ``concurrency`` work at once; what is submitted beyond that waits its turn."""
+    """At most ``concurrency`` bundles are worked on at once; further ones are queued."""
 
     def submit(self, works: Sequence[Work]) -> None: ...
     def close(self) -> None: ...
@@ -45,7 +45,7 @@ def make_workers(handler: Handler, inbox: Inbox, adapter: RecordAdapter, lease: 
 
 
 class ThreadWorkers:
-    """Threads that are started as work comes in, up to the concurrency; each with a process of its own where asked."""
+    """Starts threads as bundles arrive, up to ``concurrency``; with ``workers="process"``, each owns a process."""
 
     def __init__(self, handler: Handler, inbox: Inbox, adapter: RecordAdapter, lease: Lease) -> None:
         self._handler = handler
@@ -61,7 +61,7 @@ class ThreadWorkers:
         for work in works:
             if len(self._threads) < self._handler.concurrency and not self._idle.acquire(blocking=False):
                 name = f"{self._handler.name}-worker-{len(self._threads) + 1}"
-                # A handler that never returns must not keep the process alive past its drain timeout.
+                # A daemon: a handler that never returns must not keep the process alive after drain_timeout.
                 self._threads.append(threading.Thread(target=self._serve, name=name, daemon=True))
                 self._threads[-1].start()
             self._works.put(work)
@@ -70,7 +70,7 @@ class ThreadWorkers:
         for _ in self._threads:
             self._works.put(None)
         if self._children:
-            # A thread can be left behind with its handler; a process would go on, so it is ended.
+            # A daemon thread ends with this process, but a child process would continue, so kill it.
             deadline = time.monotonic() + _CLOSE_SECONDS
             for thread in self._threads:
                 thread.join(max(0.0, deadline - time.monotonic()))
@@ -80,8 +80,8 @@ class ThreadWorkers:
     def _serve(self) -> None:
         try:
             self._attend()
-        except BaseException as error:  # noqa: BLE001 - gone unheard, it would leave its work undone for ever
-            self._inbox.put(breakdown(self._handler, error))
+        except BaseException as error:  # noqa: BLE001 - unreported, the bundle would never be finished
+            self._inbox.put(worker_failure(self._handler, error))
 
     def _attend(self) -> None:
         handler, adapter, lease = self._handler, self._adapter, self._lease
@@ -98,27 +98,27 @@ class ThreadWorkers:
     def _work(self, attend: Attend) -> None:
         while (work := self._works.get()) is not None:
             attend(work)
-            # Idle first: whoever acts on the report may find this thread free.
+            # Become idle before the report: the dispatcher may react with a bundle that this thread can take.
             if len(self._threads) < self._handler.concurrency:
                 self._idle.release()
             self._inbox.put(Worked(work))
 
 
-def breakdown(handler: Handler, error: BaseException) -> EngineError:
-    """What no outcome stands for: the app stops, and commits nothing of it."""
+def worker_failure(handler: Handler, error: BaseException) -> EngineError:
+    """An error that is not the outcome of an attempt: the app stops, and the bundle's records stay uncommitted."""
     if not isinstance(error, PenstockError):
         error = worker_error(handler.name, error)
     return EngineError(error, fatal=True)
 
 
 class EventLoopWorkers(OnEventLoop):
-    """One event loop in one thread; each work is a task on it."""
+    """One event loop on one thread; up to ``concurrency`` tasks take bundles from a queue."""
 
     def __init__(self, handler: Handler, inbox: Inbox, adapter: RecordAdapter, lease: Lease) -> None:
         self._handler = handler
         self._inbox = inbox
         self._attend = attend_async(handler, adapter, lease)
-        self._serving = 0  # tasks that will look for work again; one that will not may still be among the tasks
+        self._serving = 0  # tasks that will take another bundle; a task that ends may still be in ``_tasks``
         self._waiting: deque[Work] = deque()
         super().__init__(handler.name)
 
@@ -139,7 +139,7 @@ class EventLoopWorkers(OnEventLoop):
                     await self._attend(work)
                 except BaseException as error:
                     if not is_ended(asyncio.current_task()):
-                        self._inbox.put(breakdown(self._handler, error))
+                        self._inbox.put(worker_failure(self._handler, error))
                     raise
                 self._inbox.put(Worked(work))
         finally:

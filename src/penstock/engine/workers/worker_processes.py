@@ -1,4 +1,4 @@
-"""A worker's own process, for handlers that compute: the attempt happens there, everything else stays here."""
+"""A worker's own process, for CPU-bound handlers: it runs the attempts, and nothing else."""
 
 import multiprocessing
 import pickle
@@ -13,13 +13,13 @@ from penstock.core.failures.outcome import Failed, Outcome, WorkerDied, failed
 from penstock.core.records.record import Record
 from penstock.errors import ConfigError
 
-# A fork would copy threads and the Kafka client in an unknown state, so children start afresh.
+# A fork would copy threads and the Kafka client in an unknown state, so children start as new processes.
 _SPAWN = multiprocessing.get_context("spawn")
 _CLOSE_SECONDS = 1.0
 
 
 def check_importable(handler: Handler) -> None:
-    """A child gets its handler by name, and its decoders too, so they must have one there."""
+    """Raise a ConfigError if the handler or its decoders cannot be pickled: a child imports them by name."""
     try:
         pickle.dumps((handler.function, handler.value, handler.key, handler.headers, handler.to_value))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -30,7 +30,10 @@ def check_importable(handler: Handler) -> None:
 
 
 class Child:
-    """Called like an attempt, by one thread. A child that dies is a failed attempt, and the next starts another."""
+    """A child process that one thread calls like an attempt.
+
+    If the child dies, the attempt has failed, and the next attempt starts another child.
+    """
 
     def __init__(self, handler: Handler, adapter: RecordAdapter) -> None:
         # A child needs no client settings, which may hold secrets and functions.
@@ -39,7 +42,7 @@ class Child:
         self._is_up = False
 
     def __call__(self, records: Any, numbers: Any) -> Any:
-        """Attempt one record, or a batch with as many numbers."""
+        """Attempt one record, or a batch of records with a list of their attempt numbers."""
         if not isinstance(records, list):
             return self._ask(self._to_record(records, numbers))
         return self._ask_batch([self._to_record(*each) for each in zip(records, numbers, strict=True)])
@@ -50,11 +53,11 @@ class Child:
             return cast("list[Outcome]", outcomes)
         if len(records) == 1 or self._handler.is_at_most_once:
             return [outcomes] * len(records)
-        # One of them took the process along. Alone, each shows whether it was the one.
+        # One record killed the process. Attempt each alone to find out which.
         return [outcome for record in records for outcome in self._ask_batch([record])]
 
     def close(self) -> None:
-        """Let it end by itself, which an idle one does at once."""
+        """Close the pipe, at which an idle child exits at once, and kill the child if it does not."""
         if self._is_up:
             self._is_up = False
             self._pipe.close()
@@ -62,7 +65,7 @@ class Child:
             self._process.kill()
 
     def kill(self) -> None:
-        """From another thread, whatever it is at."""
+        """Kill the child at once; other threads may call it."""
         if self._is_up:
             self._process.kill()
 
@@ -73,7 +76,7 @@ class Child:
         theirs.close()
         self._is_up = True
         try:
-            self._pipe.recv()  # its word that it is ready
+            self._pipe.recv()  # the child's "ready"
         except (EOFError, OSError):
             self.close()
             module = called(self._handler.function).__module__
@@ -101,8 +104,8 @@ def _how(code: int | None) -> str:
 
 
 def _serve(handler: Handler, pipe: Connection) -> None:
-    """The child's life: until the pipe closes, which the end of its parent does too."""
-    # Ctrl+C reaches the whole group of processes; when to stop is the parent's decision.
+    """Run the child until the pipe closes; it also closes when the parent dies."""
+    # Ctrl+C reaches all processes of the group, but only the parent decides when to stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     engine_is_elsewhere(
         NoControl(

@@ -6,7 +6,8 @@ from penstock.core.failures.outcome import DONE, Outcome
 from penstock.core.progress.offset_map import MAX_BYTES, decode
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.backpressure import FULL_SECONDS
-from penstock.core.scheduling.lanes import BITMAP_SPAN, MAX_RANGES, Run
+from penstock.core.scheduling.epoch_parts import BITMAP_SPAN, MAX_RANGES
+from penstock.core.scheduling.lanes import Run
 
 PLACES: list[TopicPartition] = [("t", 0), ("t", 1)]
 
@@ -117,7 +118,7 @@ def test_a_lane_that_has_given_everything_back_is_forgotten() -> None:
     dispatch.balance(0.0)
     ((pause,), _) = dispatch.balance(FULL_SECONDS)
     assert pause.rewind_to == 2
-    assert [*epoch.lanes] == [b"a", b"b"]
+    assert [*epoch.lanes.by_key] == [b"a", b"b"]
     assert [record.offset for run in take(dispatch) for record in run.records] == [0, 1]
 
 
@@ -210,7 +211,7 @@ def test_lanes_wait_rather_than_finish_what_no_commit_could_say() -> None:
     ((offset, metadata),) = dispatch.commits().values()
     assert 0 < len(metadata) <= MAX_BYTES
     assert decode(offset, metadata) == epoch.tracker.finished_ranges()
-    assert epoch.highest_taken < BITMAP_SPAN, "what could not be told apart did not start"
+    assert epoch.map_room.highest_taken < BITMAP_SPAN, "what could not be told apart did not start"
     for run in held:
         dispatch.report([(run, [DONE], True)], now=0.0)
     while bundles := dispatch.take(0.0, 1_000):

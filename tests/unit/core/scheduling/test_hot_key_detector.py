@@ -13,7 +13,7 @@ from penstock.core.scheduling.lanes import Epoch, Lane
 def epoch(lanes: dict[Hashable, int], *, partition: int = 0) -> Epoch:
     """With so many records waiting in the lane of each key."""
     made = Epoch(("orders", partition), 1, Tracker(0), None)
-    made.lanes = {key: Lane(made, key, waiting=deque(range(count))) for key, count in lanes.items()}
+    made.lanes.by_key = {key: Lane(made, key, waiting=deque(range(count))) for key, count in lanes.items()}
     return made
 
 
@@ -26,7 +26,7 @@ def test_a_key_with_most_of_what_waits_is_told_once_and_not_at_once() -> None:
     here, there = epoch({b"hot": 300, b"cold": 50}), epoch({b"other": 100}, partition=1)
     watch = HotKeyDetector()
     assert told(watch, [here, there], range(10)) == []
-    assert told(watch, [here, there], range(10, 60)) == [BlockingKey(here.lanes[b"hot"], 300, 450, 10.0)]
+    assert told(watch, [here, there], range(10, 60)) == [BlockingKey(here.lanes.by_key[b"hot"], 300, 450, 10.0)]
 
 
 def test_it_is_told_again_if_it_was_not_so_meanwhile() -> None:

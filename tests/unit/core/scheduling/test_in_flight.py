@@ -36,7 +36,7 @@ class Fetching:
             )
             self.handed_over.add(1, excesses.values())
             self.dispatch.deliver(PLACE, [record], excesses)
-            self.dispatch.took(sum(excesses.values()))
+            self.dispatch.received(sum(excesses.values()))
             self.next, count = self.next + 1, count + 1
         return count
 
@@ -82,7 +82,7 @@ def test_values_on_their_way_to_the_dispatcher_count() -> None:
     fetching.handed_over.add(1, [5_000])
     assert fetching.room() == 0
     fetching.dispatch.settled += 1  # it was dropped
-    fetching.dispatch.took(5_000)
+    fetching.dispatch.received(5_000)
     assert fetching.room() > 1
 
 
@@ -97,12 +97,12 @@ def test_a_partition_with_large_values_gives_back_what_others_need() -> None:
     dispatch = fetching.dispatch
     dispatch.assign(OTHER, 0)
     fetching.fetch(size=100_000)
-    before = dispatch.epochs[0].excess
+    before = dispatch.epochs[0].large_values.excess
     assert not any(dispatch.balance(0.0))
     [pause], _ = dispatch.balance(10.0)
     assert pause.epoch.tp == PLACE
     assert pause.rewind_to is not None
-    assert dispatch.epochs[0].excess <= fetching.bounds.max_bytes / 2 < before
+    assert dispatch.epochs[0].large_values.excess <= fetching.bounds.max_bytes / 2 < before
     assert fetching.room() > 1
 
 

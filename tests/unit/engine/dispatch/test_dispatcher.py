@@ -8,11 +8,11 @@ import pytest
 from penstock import App, Record
 from penstock.app import RECORDS, Handler
 from penstock.app.handler import CommitMode
+from penstock.app.work import Work
 from penstock.core.failures.outcome import DONE
 from penstock.core.progress.lease import FOREVER
 from penstock.core.records.out_of_range import OutOfRange
 from penstock.core.reports import events
-from penstock.core.scheduling.work import Work
 from penstock.engine.dispatch.dispatcher import Dispatcher
 from penstock.engine.dispatch.thread_messages import (
     AckedBelow,

@@ -12,9 +12,9 @@ import pytest
 from dispatching import make_dispatch, records
 from penstock import App, Record
 from penstock.app import RECORDS
+from penstock.app.work import Work
 from penstock.core.failures.outcome import DONE, Failed, Outcome
 from penstock.core.progress.lease import FOREVER
-from penstock.core.scheduling.work import Work
 from penstock.engine.dispatch.thread_messages import Worked
 from penstock.engine.workers.worker_pools import EventLoopWorkers
 

@@ -6,11 +6,11 @@ from time import monotonic
 import pytest
 
 from penstock import Record
+from penstock.app.work import Work
 from penstock.core.failures.outcome import DONE, Failed, Outcome
 from penstock.core.progress.lease import Lease
 from penstock.core.progress.tracker import Tracker
-from penstock.core.scheduling.lanes import Epoch, Lane, Run
-from penstock.core.scheduling.work import Work
+from penstock.core.scheduling.lanes import Epoch, Lane, PartitionLanes, Run
 
 FAILURE, POISON = Failed("OSError", "away"), Failed("Reject", "never", final=True)
 
@@ -22,7 +22,7 @@ def make_runs(count: int, *, ordered: bool = True) -> list[Run]:
 
 def being_read(*, ordered: bool = True, mixed: bool = False) -> tuple[Work, Run, Iterator[Run], Iterator[Record]]:
     """A run of five records that a worker has begun to read, with what the worker goes through."""
-    epoch = Epoch(("t", 0), 1, Tracker(0), None, running=1)
+    epoch = Epoch(("t", 0), 1, Tracker(0), None, lanes=PartitionLanes(running=1))
     records = [Record("t", 0, n, None, b"") for n in range(5)]
     work = Work([Run(Lane(epoch, "all", ordered=ordered, mixed=mixed), records)], has_dead_letter=True, clock=monotonic)
     worker = work.runs()
@@ -38,7 +38,7 @@ def test_outcomes_can_be_taken_while_the_worker_is_busy_and_each_only_once() -> 
     assert work.collect() == []
     run.outcomes.extend([DONE, DONE])
     assert work.collect() == [(run, [DONE, DONE], False)]
-    run.taken = 2  # as the dispatcher notes when it reports them
+    run.collected = 2  # as the dispatcher notes when it reports them
     assert work.collect() == []
     run.outcomes.append(DONE)
     assert list(worker) == []
@@ -55,7 +55,7 @@ def test_a_failure_is_left_until_the_worker_says_that_it_stopped_there() -> None
     next(worker)
     run.outcomes.extend([DONE, FAILURE])
     assert work.collect() == [(run, [DONE], False)]
-    run.taken = 1
+    run.collected = 1
     assert list(worker) == []
     assert work.collect() == [(run, [FAILURE], True)]
 
@@ -95,7 +95,7 @@ def test_without_an_order_a_stuck_worker_loses_the_records_it_has_not_begun() ->
     (rest,) = work.take_back()
     assert rest.records == records[2:]
     assert run.records == records[:2]
-    assert run.epoch.running == 2, "each of the two comes back by itself"
+    assert run.epoch.lanes.running == 2, "each of the two comes back by itself"
     assert work.take_back() == []
     run.outcomes.append(DONE)
     assert list(adapter) == [], "what was taken back is not begun"
@@ -123,7 +123,7 @@ def test_wherever_a_worker_is_caught_each_record_is_its_own_or_taken_back(
     (rest,) = work.take_back()
     assert list(adapter) == [], "nothing else is begun"
     assert (run.records, rest.records) == (records[:kept], records[kept:])
-    assert rest.before is run, "whose last record is what the others may have to wait for"
+    assert rest.split_from is run, "whose last record is what the others may have to wait for"
 
 
 def test_a_run_that_is_done_has_nothing_to_take_back() -> None:

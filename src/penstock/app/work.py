@@ -1,4 +1,7 @@
-"""A bundle of runs while a worker has it."""
+"""A bundle of runs while a worker has it.
+
+It is here and not in ``core``, because two threads share it. Both engines and the testing kit use it.
+"""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -13,20 +16,21 @@ T = TypeVar("T")
 
 
 class Work:
-    """The worker takes runs off the front, and records of unordered and mixed ones; the dispatcher takes the rest back.
+    """The runs that one worker has. Two threads share it: the worker's and the dispatcher's.
 
-    Both sides use only operations that are atomic by themselves (a pop, an append, a clear, a flag), and no lock.
+    The worker takes runs from the front; the dispatcher collects outcomes, and takes back what a stuck worker has not
+    begun. There is no lock: both sides use only operations that are atomic in CPython (pop, append, clear, a flag).
     """
 
     __slots__ = (
-        "_batch", "_clock", "_collected", "_has_dead_letter", "_open", "_pending", "_seen", "_seen_since", "_started",
-        "began", "seconds", "stalled",
+        "_batch", "_clock", "_collected", "_has_dead_letter", "_iterated", "_pending", "_seen", "_seen_since",
+        "_started", "began", "seconds", "stalled",
     )  # fmt: skip
 
     def __init__(self, runs: list[Run], *, has_dead_letter: bool, clock: Callable[[], float]) -> None:
         self._pending = deque(runs)
         self._started: list[Run] = []
-        self._open: tuple[Run, list[AnyRecord]] | None = None  # a run, and what its worker reads it from
+        self._iterated: tuple[Run, list[AnyRecord]] | None = None  # a run, and the list that its worker iterates over
         self._collected = 0
         self._batch: list[Run] = []
         self._has_dead_letter = has_dead_letter
@@ -40,10 +44,10 @@ class Work:
     def unstarted(self) -> list[Run]:
         return list(self._pending)
 
-    # The worker's side.
+    # Called by the worker.
 
     def runs(self) -> Iterator[Run]:
-        """One run after the other, as long as there are any; each is done when the next is asked for."""
+        """Yield the runs one by one. A run is done when the worker asks for the next."""
         self.began = self._clock()
         while True:
             try:
@@ -56,17 +60,17 @@ class Work:
         self.seconds = self._clock() - self.began
 
     def records(self, run: Run) -> Iterator[AnyRecord]:
-        """The records of the run started last, as far as the dispatcher does not take them back meanwhile."""
+        """Iterate over the records of the run started last, until the dispatcher takes the rest back."""
         lane = run.lane
         if not lane.mixed and (lane.ordered or len(run.records) == 1):
             return iter(run.records)
-        # Whoever reads a list ends where it ends by then, so that to take the rest away is to clear it.
+        # A list iterator ends where the list ends at that moment: clearing the list takes the rest back.
         read = list(run.records)
-        self._open = (run, read)
+        self._iterated = (run, read)
         return iter(read)
 
     def as_batch(self, offset_of: Callable[[AnyRecord], int], lease: Lease) -> tuple[list[AnyRecord], list[int]]:
-        """All records of all runs at once, and which attempt at each this is; ``note_batch`` takes their outcomes."""
+        """Take all records of all runs, with the attempt number of each; ``note_batch`` takes their outcomes."""
         self.began = self._clock()
         runs = _pop_all(self._pending.popleft)
         self._started.extend(runs)
@@ -76,7 +80,7 @@ class Work:
         for run in self._batch:
             records += run.records
             epoch = run.epoch
-            # Hardly ever has anything failed before, so hardly ever is there something to look up.
+            # Look attempts up only if something has failed, which is rare.
             known = [epoch.attempt_at(offset_of(each)) for each in run.records] if epoch.failures else None
             numbers += known or [1] * len(run.records)
         return records, numbers
@@ -91,31 +95,31 @@ class Work:
         self.seconds = self._clock() - (self.began or 0.0)
 
     def stops_at(self, run: Run, failure: Failed) -> bool:
-        """Whether the run cannot go on before the dispatcher has decided what becomes of this failure."""
-        # A record that goes straight to the dead letters holds nobody up, and without an order none does.
+        """Whether the worker must stop this run until the dispatcher has decided about this failure."""
+        # A record that surely becomes a dead letter delays no other record; without order, no failure does.
         return failure.halts or (run.lane.ordered and not (failure.final and self._has_dead_letter))
 
-    # The dispatcher's side.
+    # Called by the dispatcher.
 
     @property
     def attempted(self) -> int:
         return sum(len(run.outcomes) for run in self._started)
 
     def collect(self) -> list[Result]:
-        """What came out since the last time."""
+        """Return the outcomes since the last call."""
         results: list[Result] = []
         for run in self._started[self._collected :]:
-            # Asked before looking at outcomes: none can follow once it is true.
+            # Read ``done`` before the outcomes: once it is true, no more outcomes follow.
             done = run.done
-            if done and not run.taken:
+            if done and not run.collected:
                 results.append((run, run.outcomes, True))
                 self._collected += 1
                 continue
             end = len(run.outcomes)
             if not done and end and isinstance(run.outcomes[end - 1], Failed):
-                # The worker may be about to say that it stopped there, and the two belong together.
+                # The worker may be about to stop the run at this failure: wait, and report both together.
                 end -= 1
-            new = run.outcomes[run.taken : end]
+            new = run.outcomes[run.collected : end]
             if new or done:
                 results.append((run, new, done))
             if not done:
@@ -124,7 +128,7 @@ class Work:
         return results
 
     def current(self, now: float) -> tuple[Run, AnyRecord, float] | None:
-        """The record that the worker is at, and for how long it has been seen to be."""
+        """The record that the worker handles now, and the seconds since a call first saw it there."""
         attempted, started = self.attempted, len(self._started)
         if (attempted, started) != self._seen:
             self._seen, self._seen_since = (attempted, started), now
@@ -134,27 +138,27 @@ class Work:
         return run, run.records[len(run.outcomes)], now - self._seen_since
 
     def take_back(self) -> list[Run]:
-        """What the worker has not begun, as runs: others can have them while it is stuck."""
+        """Take the runs and records that the worker has not begun, so that other workers can have them."""
         taken = _pop_all(self._pending.pop)
-        if self._open is not None and not self._open[0].done:
-            taken.extend(self._split(*self._open))
+        if self._iterated is not None and not self._iterated[0].done:
+            taken.extend(self._split(*self._iterated))
         return taken
 
     def _split(self, run: Run, read: list[AnyRecord]) -> list[Run]:
-        read.clear()  # from here on its worker begins no other record
+        read.clear()  # the worker begins no further record of this run
         outcomes = run.outcomes
         begun = len(outcomes)
         last = outcomes[begun - 1] if begun else None
         if not (isinstance(last, Failed) and self.stops_at(run, last)):
-            # It is at the next one, or between the two: then it leaves that one undone, and hands it back by itself.
+            # The worker handles the next record, or is between two: then it returns that one unattempted with its run.
             begun += 1
         tail = run.records[begun:]
-        # Of a mixed lane, what is not with this worker waits for the split, too.
+        # A run of a mixed lane is split even without a tail: its lane must be split into a lane for each key.
         return [run.split(tail)] if tail or run.lane.mixed else []
 
 
 def _pop_all(pop: Callable[[], T]) -> list[T]:
-    """Everything that the other side has not popped."""
+    """Pop everything that the other thread has not popped."""
     popped = []
     while True:
         try:
