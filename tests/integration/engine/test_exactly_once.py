@@ -303,5 +303,5 @@ def _hold_first(patch: pytest.MonkeyPatch, kind: type, method: str, held: set[st
 def _throw_out(brokers: str, group: str, member: Running) -> None:
     (joined,) = [event.rebalance for event in of_kind(member.events, events.Rebalanced)]
     network = Network(open_settings(brokers, {}))
-    network.line(group).leave(Identity(group, joined.member_id or "", -1, None), "a test throws it out")
+    network.connect(group).leave(Identity(group, joined.member_id or "", -1, None), "a test throws it out")
     network.close()

@@ -135,7 +135,7 @@ def test_a_member_that_the_coordinator_gave_up_loses_its_records_commits_nothing
         wait_for(lambda: committed(cluster, group, source) == {0: 5}, "what is finished to be committed")
         network = Network(open_settings(brokers, {}))
         name = rebalances(member)[0].member_id or ""
-        network.line(group).leave(Identity(group, name, -1, None), "a test throws it out")
+        network.connect(group).leave(Identity(group, name, -1, None), "a test throws it out")
         network.close()
         wait_for(lambda: of_kind(member.events, events.Lost), "the member to learn of it")
         gate.set()

@@ -15,13 +15,13 @@ def partition_bytes(cluster: Cluster, topics: Iterable[str]) -> dict[TopicPartit
     if not topics:
         return {}
     try:
-        from penstock.kafka.client.kafka_python import KafkaAdminClient, foreign  # noqa: PLC0415 - it comes with an extra
+        from penstock.kafka.client.kafka_python import KafkaAdminClient, kafka_python_errors  # noqa: PLC0415 - it comes with an extra
 
         config = open_settings(cluster.brokers, cluster.settings)
     except ConfigError:
         return {}
     sizes: dict[TopicPartition, int] = {}
-    with suppress(foreign.KafkaError):
+    with suppress(kafka_python_errors.KafkaError):
         admin = KafkaAdminClient(**config)
         try:
             answers = admin.describe_log_dirs(topics)

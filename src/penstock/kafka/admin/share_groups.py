@@ -20,11 +20,11 @@ from penstock.kafka.client.kafka_python import (
     ListGroupsRequest,
     NetworkSelector,
     ShareGroupDescribeRequest,
-    foreign,
+    kafka_python_errors,
 )
 from penstock.kafka.client.kafka_python_settings import open_settings
 from penstock.kafka.errors import translate
-from penstock.kafka.group.coordinator import as_exception
+from penstock.kafka.group.coordinator import to_confluent_error
 
 _ANSWER_MS = ANSWER_SECONDS * 1000
 _CLOSE_SECONDS = 5.0
@@ -177,8 +177,8 @@ class ShareGroups:
     def _run(self, function: Callable[..., Any], *arguments: Any) -> Any:
         try:
             return self._net.run(function, *arguments)
-        except (foreign.KafkaError, RuntimeError) as error:
-            raise as_exception(error) from error
+        except (kafka_python_errors.KafkaError, RuntimeError) as error:
+            raise to_confluent_error(error) from error
 
     # On the network's thread.
 
@@ -204,8 +204,8 @@ class ShareGroups:
         for there, sent in asked:
             try:
                 answers = (await self._answer(sent)).groups
-            except foreign.KafkaError as error:
-                found |= dict.fromkeys(there, as_exception(error))
+            except kafka_python_errors.KafkaError as error:
+                found |= dict.fromkeys(there, to_confluent_error(error))
                 continue
             for each in answers:
                 found[each.group_id] = _failure(each) if each.error_code else (there[each.group_id], each)

@@ -47,7 +47,7 @@ except ImportError as missing:
         hint="Install it: pip install 'penstock[assignors]'.",
     ) from missing
 
-foreign = kafka.errors
+kafka_python_errors = kafka.errors
 # What it says of lost connections we say in our own words; whoever configures logging still gets its own.
 logging.getLogger("kafka").addHandler(logging.NullHandler())
 
@@ -74,5 +74,5 @@ __all__ = [
     "ShareGroupDescribeRequest",
     "ShareGroupDescribeResponse",
     "SyncGroupRequest",
-    "foreign",
+    "kafka_python_errors",
 ]

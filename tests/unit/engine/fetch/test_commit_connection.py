@@ -34,14 +34,14 @@ class Client:
 
 
 class Connection:
-    """The network and its line. What is committed in the background is answered when the test says so."""
+    """The network and its connection. What is committed in the background is answered when the test says so."""
 
     def __init__(self) -> None:
         self.commits: list[tuple[int, Identity]] = []
         self.next_answer: Answer = {}
         self._waiting: SimpleQueue[Callable[[Answer], None]] = SimpleQueue()
 
-    def line(self, _group: str) -> "Connection":
+    def connect(self, _group: str) -> "Connection":
         return self
 
     def commit_later(
