@@ -1,4 +1,4 @@
-"""How many bytes partitions take on disk, asked over kafka-python: the other client has no such request."""
+"""The size of partitions on disk, with kafka-python: confluent-kafka does not have that request."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -10,7 +10,7 @@ from penstock.kafka.client.kafka_python_settings import open_settings
 
 
 def partition_bytes(cluster: Cluster, topics: Iterable[str]) -> dict[TopicPartition, int]:
-    """Of one copy of each; without those of which nobody tells: the library is not there, or one may not ask."""
+    """Return the size of one replica of each partition; {} if kafka-python is missing or ACLs forbid the request."""
     topics = list(topics)
     if not topics:
         return {}
