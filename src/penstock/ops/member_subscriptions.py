@@ -4,7 +4,7 @@ import time
 import warnings
 from collections.abc import Collection, Iterator
 
-from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaException, Message, TopicPartition
 
 from penstock.core.progress.commit_log import COMMIT_LOG, partition_of
 from penstock.core.progress.group_metadata import (
@@ -20,6 +20,7 @@ from penstock.core.progress.group_metadata import (
 from penstock.errors import PenstockError
 from penstock.kafka.admin.cluster import ANSWER_SECONDS, Cluster
 from penstock.kafka.admin.consumer_groups import GroupDescription
+from penstock.kafka.error_codes import Code
 from penstock.kafka.errors import is_final, translate
 from penstock.kafka.read.consumer_offsets import reader
 
@@ -109,7 +110,7 @@ def _records(cluster: Cluster, groups: Collection[str]) -> Iterator[Message]:
                 error = message.error()
                 if error is None:
                     yield message
-                elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the client's own code
+                elif error.code() == Code.LOCAL_PARTITION_EOF:
                     left.discard(message.partition())
                 elif is_final(error):
                     raise translate(KafkaException(error), doing=f"reading {COMMIT_LOG}", brokers=cluster.brokers)

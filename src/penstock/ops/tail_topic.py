@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaException
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from penstock.core.filters.expression import Expression
@@ -15,6 +15,7 @@ from penstock.errors import PenstockError, TopicError
 from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.admin.log_bounds import Bounds, Found, Logs
 from penstock.kafka.client.message_records import to_record
+from penstock.kafka.error_codes import Code
 from penstock.kafka.errors import is_final, translate
 from penstock.kafka.read.consumer_offsets import reader
 from penstock.kafka.read.read_records import read_span
@@ -93,7 +94,7 @@ class Tail:
                     error = message.error()
                     if error is None:
                         yield to_record(message)
-                    elif error.code() != KafkaError._PARTITION_EOF and is_final(error):  # noqa: SLF001 - its public name
+                    elif error.code() != Code.LOCAL_PARTITION_EOF and is_final(error):
                         doing = f"reading topic {self._topic}"
                         raise translate(KafkaException(error), doing=doing, brokers=self._cluster.brokers)
 

@@ -13,8 +13,8 @@ from penstock.app import Handler
 from penstock.core.records.record import TopicPartition
 from penstock.engine.dispatch.thread_messages import Commits
 from penstock.errors import PenstockError
-from penstock.kafka.admin.cluster import NO_COORDINATOR_YET
 from penstock.kafka.client.transactions import member_in
+from penstock.kafka.error_codes import NO_COORDINATOR_YET, Code
 from penstock.kafka.errors import commit_refusal
 
 # The limit for finding the coordinator on the new connection, before the member joins.
@@ -87,7 +87,7 @@ class CommitConnection:
         if self._client_answers_due or self._clock() < self._failed + _CLIENT_SECONDS:
             return self._commit_by_client(offsets, asynchronous=asynchronous)
         if not self._idle.wait(_ANSWER_SECONDS):
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001
+            raise KafkaException(KafkaError(Code.LOCAL_TIMED_OUT))
         found = member_in(self._consumer.consumer_group_metadata(), self._group)
         if found is None:
             return self._commit_by_client(offsets, asynchronous=asynchronous)

@@ -13,12 +13,9 @@ from penstock.core.records.record import TopicPartition
 from penstock.engine.dispatch.thread_messages import Commit, CommitAnswer, Commits, Inbox
 from penstock.engine.fetch.store_session import StoreSession
 from penstock.engine.produce.transactor import Transactor
+from penstock.kafka.error_codes import REBALANCING
 from penstock.kafka.errors import commit_refusal
 
-# The client joins a rebalance in the background, so its generation may be a moment older than the group's.
-_RETRIED_REFUSALS = frozenset(
-    {KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS, KafkaError.STALE_MEMBER_EPOCH}
-)
 _TRANSACTION_CHECK_SECONDS = 0.002
 _LAST_COMMIT_WAITS = (0.05, 0.1, 0.2, 0.4, 0.8)
 
@@ -189,7 +186,7 @@ class CommitSender:
                 done = consumer.commit(offsets=_to_commit(commits), asynchronous=False)
             except KafkaException as error:
                 reason: KafkaError = error.args[0]
-                if wait is not None and (reason.retriable() or reason.code() in _RETRIED_REFUSALS):
+                if wait is not None and (reason.retriable() or reason.code() in REBALANCING):
                     time.sleep(wait)
                     continue
                 self.refuse(commits, self._why(reason))

@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, Message
+from confluent_kafka import KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from penstock.core.records.record import TopicPartition
 from penstock.errors import PenstockError
+from penstock.kafka.error_codes import Code
 
 
 class DrainFetcher:
@@ -47,7 +48,7 @@ class DrainFetcher:
         good = []
         for message in messages:
             error = message.error()
-            if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
+            if error is not None and error.code() != Code.LOCAL_PARTITION_EOF:
                 # The main consumer runs into the same error later and reports it.
                 self._failed = True
                 break

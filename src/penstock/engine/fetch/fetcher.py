@@ -39,23 +39,17 @@ from penstock.engine.membership.native_membership import Membership
 from penstock.engine.produce.transactor import Transactor
 from penstock.errors import PenstockError, ServerError, StoreError, TopicError
 from penstock.kafka import buffer_settings, make_consumer, member_settings, reader_settings
+from penstock.kafka.error_codes import NOT_FINAL_WHILE_RUNNING, OUT_OF_RANGE, Code
 from penstock.kafka.errors import is_final, kafka_error, translate
 
 # The wait before a broken consumer is replaced. It doubles after each failure.
 _FIRST_REBUILD_SECONDS = 1.0
 _MAX_REBUILD_SECONDS = 30.0
 
-# All topics existed when the app started. A topic that is deleted later may be recreated, and the group assigns it
-# again. An error that is fatal for one consumer is not fatal for the next one.
-_PASSING_CODES = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._FATAL})  # noqa: SLF001
 # Two members with the same static id would fence each other forever. A fatal error has its cause only in its text.
-_FENCED = KafkaError(KafkaError.FENCED_INSTANCE_ID).str()
+_FENCED = KafkaError(Code.FENCED_INSTANCE_ID).str()
 # Only with the consumer protocol (KIP-848), where the older member keeps the static id.
-_UNRELEASED = KafkaError(KafkaError.UNRELEASED_INSTANCE_ID).str()
-# The log does not have the requested offset.
-_OUT_OF_RANGE_CODES = frozenset(
-    {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._LOG_TRUNCATION}  # noqa: SLF001
-)
+_UNRELEASED = KafkaError(Code.UNRELEASED_INSTANCE_ID).str()
 
 
 class StartOverError(Exception):
@@ -385,10 +379,10 @@ class Fetcher:
         error, tp = message.error(), tp_of(message)
         if error is None:
             return
-        if error.code() in _OUT_OF_RANGE_CODES:
+        if error.code() in OUT_OF_RANGE:
             if tp in self._positions.owned:
                 self._inbox.put(find_new_position(self._consumer, self._handler, tp, message.offset() or 0))
-        elif error.fatal() or error.code() == KafkaError._FATAL:  # noqa: SLF001
+        elif error.fatal() or error.code() == Code.LOCAL_FATAL:
             raise KafkaException(error)
         else:
             doing = f"reading {message.topic() or self._handler.source}"
@@ -409,4 +403,4 @@ class Fetcher:
 
 
 def _is_final(error: KafkaError) -> bool:
-    return error.code() not in _PASSING_CODES and is_final(error)
+    return error.code() not in NOT_FINAL_WHILE_RUNNING and is_final(error)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, groupby
 from typing import Any, Protocol
 
-from confluent_kafka import KafkaError, Message
+from confluent_kafka import Message
 
 from penstock.app import Handler
 from penstock.core.records.record import TopicPartition
@@ -13,6 +13,7 @@ from penstock.core.scheduling.in_flight import HandedOver, InFlight
 from penstock.engine.dispatch.thread_messages import Fetched, Inbox
 from penstock.engine.fetch.drain_fetcher import DrainFetcher
 from penstock.engine.fetch.fetch_positions import FetchPositions
+from penstock.kafka.error_codes import Code
 
 # How long a poll waits for a first record. Commands to the fetcher wait as long.
 _POLL_SECONDS = 0.05
@@ -123,7 +124,7 @@ class RecordPoller:
         tp, error = tp_of(message), message.error()
         if tp not in self._drain_fetcher.fetched_here:
             return False
-        if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001
+        if error is not None and error.code() != Code.LOCAL_PARTITION_EOF:
             return False
         if tp in self._positions.owned and (message.offset() or 0) < self._positions.position(tp):
             return True
@@ -167,7 +168,7 @@ def _without_errors(messages: list[Message], ends: dict[TopicPartition, int], er
         error = message.error()
         if error is None:
             good.append(message)
-        elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
+        elif error.code() == Code.LOCAL_PARTITION_EOF:
             ends[tp_of(message)] = message.offset() or 0
         else:
             errors.append(message)

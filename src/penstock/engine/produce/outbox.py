@@ -13,15 +13,16 @@ from penstock.core.failures.dead_letter import shortened
 from penstock.core.failures.outcome import Failed, ProducerRecord
 from penstock.core.scheduling.effects import Send
 from penstock.engine.dispatch.thread_messages import Delivered, Inbox, Refused, Undeliverable
+from penstock.kafka.error_codes import BAD_RECORD, DROPPED_BY_CLIENT
 from penstock.kafka.errors import translate
 
 _POLL_SECONDS = 0.1
 _CLOSE_SECONDS = 5.0
 
 # What the record itself is to blame for; anything else is the cluster's trouble.
-OWN_FAULT = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD, KafkaError.RECORD_LIST_TOO_LARGE})
+OWN_FAULT = BAD_RECORD
 # Where the client has given up for good, it says this of each record, and what it was once.
-_GIVEN_UP = frozenset({KafkaError._FATAL, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})  # noqa: SLF001
+_GIVEN_UP = DROPPED_BY_CLIENT
 
 
 class Outbox:

@@ -8,7 +8,6 @@ from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from confluent_kafka import (
-    KafkaError,
     KafkaException,
     TopicCollection,
 )
@@ -24,7 +23,16 @@ from penstock.kafka.admin.group_offsets import GroupOffsets
 from penstock.kafka.client.addresses import require_listener
 from penstock.kafka.client.clients import LOG
 from penstock.kafka.client.settings_by_client import admin_settings
-from penstock.kafka.errors import OF_MEMBERS_ONLY, commit_refusal, kafka_error, translate
+from penstock.kafka.error_codes import (
+    NO_ANSWER,
+    NO_BROKERS_YET,
+    NO_COORDINATOR_YET,
+    NO_LEADER_YET,
+    NOT_STABLE_YET,
+    ONLY_MEMBERS_COMMIT,
+    Code,
+)
+from penstock.kafka.errors import commit_refusal, kafka_error, translate
 
 T = TypeVar("T")
 
@@ -32,20 +40,8 @@ T = TypeVar("T")
 ANSWER_SECONDS = 8.0
 # After this time without an answer, look for the reason.
 _FIRST_SECONDS = 1.0
-_SILENCE = {KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN}  # noqa: SLF001 - the client's own codes
 _RETRY_SECONDS = 0.2
-# Mostly over within a second: a cluster that has just started, a coordinator that moves.
-NO_COORDINATOR_YET = {
-    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-    KafkaError.COORDINATOR_NOT_AVAILABLE,
-    KafkaError.NOT_COORDINATOR,
-}
-# In a cluster that has just started, the controller may know no broker yet that could host a new topic.
-_NO_BROKERS_YET = {KafkaError.INVALID_REPLICATION_FACTOR, KafkaError._TIMED_OUT}  # noqa: SLF001 - the client's own code
-# A partition that was just created, or whose leader moves.
-_NO_LEADER_YET = {KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION}
-_UNSETTLED_RETRY_SECONDS = 0.02
-_NOT_SETTLED_YET = {*NO_COORDINATOR_YET, KafkaError.UNSTABLE_OFFSET_COMMIT}
+_NOT_STABLE_RETRY_SECONDS = 0.02
 
 
 class Cluster:
@@ -86,7 +82,7 @@ class Cluster:
             try:
                 ids[name] = str(future.result().topic_id)
             except KafkaException as error:
-                if _code(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                if _code(error) != Code.UNKNOWN_TOPIC_OR_PART:
                     raise translate(error, doing=f"describing topic {name}", brokers=self.brokers) from error
         return ids
 
@@ -149,20 +145,20 @@ class Cluster:
             self._admin.create_topics([topic])[topic.topic].result()
 
         try:
-            _retry(ask, _NO_BROKERS_YET, deadline)
+            _retry(ask, NO_BROKERS_YET, deadline)
         except KafkaException as error:
-            if _code(error) == KafkaError.TOPIC_ALREADY_EXISTS:
+            if _code(error) == Code.TOPIC_ALREADY_EXISTS:
                 return False
             raise self._no_answer(error, f"creating topic {topic.topic}") from error
         return True
 
     def delete_topics(self, names: Sequence[str]) -> None:
         for name, future in (self._admin.delete_topics(list(names)) if names else {}).items():
-            self._wait(future, f"deleting topic {name}", ignore=KafkaError.UNKNOWN_TOPIC_OR_PART)
+            self._wait(future, f"deleting topic {name}", ignore=Code.UNKNOWN_TOPIC_OR_PART)
 
     def delete_group(self, group: str) -> None:
         for future in self._admin.delete_consumer_groups([group]).values():
-            self._wait(future, f"deleting group {group}", ignore=KafkaError.GROUP_ID_NOT_FOUND)
+            self._wait(future, f"deleting group {group}", ignore=Code.GROUP_ID_NOT_FOUND)
 
     def topic_partitions(self, topics: Iterable[str]) -> list[TopicPartition]:
         return [(topic, n) for topic, count in self.require_topics(list(topics)).items() for n in range(count)]
@@ -191,7 +187,7 @@ class Cluster:
             # A cluster that has just started has no coordinator for a moment.
             return len(_retry(ask, NO_COORDINATOR_YET, time.monotonic() + ANSWER_SECONDS).members)
         except KafkaException as error:
-            if _code(error) == KafkaError.GROUP_ID_NOT_FOUND:
+            if _code(error) == Code.GROUP_ID_NOT_FOUND:
                 return 0
             raise translate(error, doing=f"describing group {group}", brokers=self.brokers) from error
 
@@ -220,7 +216,7 @@ class Cluster:
 
         try:
             deadline = time.monotonic() + ANSWER_SECONDS
-            return _retry(ask, _NOT_SETTLED_YET, deadline, pause=_UNSETTLED_RETRY_SECONDS)
+            return _retry(ask, NOT_STABLE_YET, deadline, pause=_NOT_STABLE_RETRY_SECONDS)
         except KafkaException as error:
             raise self._no_offsets(group, error) from error
 
@@ -248,7 +244,7 @@ class Cluster:
             # The answer may come later and would be taken for the answer to the next commit.
             self._groups.pop((group, False)).close()
             refused = kafka_error(error)
-            if refused is not None and refused.code() in OF_MEMBERS_ONLY:
+            if refused is not None and refused.code() in ONLY_MEMBERS_COMMIT:
                 raise ServerError(
                     f"The offsets of group {group!r} cannot be committed: {commit_refusal(refused, is_member=False)}.",
                     hint="Stop the members of the group first.",
@@ -276,7 +272,7 @@ class Cluster:
             return {(tp.topic, tp.partition): future.result().offset for tp, future in futures.items()}
 
         try:
-            return _retry(ask, _NO_LEADER_YET, time.monotonic() + ANSWER_SECONDS)
+            return _retry(ask, NO_LEADER_YET, time.monotonic() + ANSWER_SECONDS)
         except KafkaException as error:
             topics = ", ".join(sorted({tp.topic for tp in asked}))
             raise translate(error, doing=f"reading offsets of {topics}", brokers=self.brokers) from error
@@ -285,7 +281,7 @@ class Cluster:
         try:
             return self._admin.list_topics(timeout=_FIRST_SECONDS)
         except KafkaException as error:
-            if _code(error) not in _SILENCE:
+            if _code(error) not in NO_ANSWER:
                 raise self._no_answer(error, doing) from error
             reason = why_silent(self.brokers, self.settings)
             if reason is not None:

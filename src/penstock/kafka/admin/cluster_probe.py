@@ -18,6 +18,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from penstock.errors import ServerError
 from penstock.kafka.admin.group_offsets import GroupOffsets
 from penstock.kafka.client.clients import LOG, make_producer
+from penstock.kafka.error_codes import Code
 
 PROBE_NAME = "__penstock_probe"
 _STEP_SECONDS = 5.0
@@ -82,7 +83,7 @@ def _create_topic(admin: AdminClient) -> None:
         admin.create_topics([wanted], operation_timeout=_STEP_SECONDS)[PROBE_NAME].result(_STEP_SECONDS)
     except KafkaException as error:
         # A probe that was killed has left the topic.
-        if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+        if error.args[0].code() != Code.TOPIC_ALREADY_EXISTS:
             raise
 
 
@@ -97,7 +98,7 @@ def _write(brokers: str) -> TopicPartition:
     producer.flush(_STEP_SECONDS * 2)
     if reports and isinstance(reports[0], TopicPartition):
         return reports[0]
-    raise KafkaException(reports[0] if reports else KafkaError(KafkaError._MSG_TIMED_OUT))  # noqa: SLF001 - its public name
+    raise KafkaException(reports[0] if reports else KafkaError(Code.LOCAL_MSG_TIMED_OUT))
 
 
 def _read(brokers: str, written: TopicPartition) -> None:
@@ -108,7 +109,7 @@ def _read(brokers: str, written: TopicPartition) -> None:
         consumer.assign([written])
         message = consumer.poll(_STEP_SECONDS)
         if message is None:
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 - its public name
+            raise KafkaException(KafkaError(Code.LOCAL_TIMED_OUT))
         if failure := message.error():
             raise KafkaException(failure)
 

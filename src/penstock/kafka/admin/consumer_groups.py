@@ -10,7 +10,6 @@ from confluent_kafka import (
     ConsumerGroupState,
     ConsumerGroupTopicPartitions,
     ConsumerGroupType,
-    KafkaError,
     KafkaException,
 )
 from confluent_kafka.admin import ConfigResource, ConsumerGroupDescription, MemberDescription, ResourceType
@@ -18,6 +17,7 @@ from confluent_kafka.admin import ConfigResource, ConsumerGroupDescription, Memb
 from penstock.core.records.record import TopicPartition
 from penstock.errors import PenstockError
 from penstock.kafka.admin.cluster import ANSWER_SECONDS, Cluster
+from penstock.kafka.error_codes import Code
 from penstock.kafka.errors import kafka_error, translate
 
 SHARE = "Share"
@@ -189,7 +189,7 @@ class Groups:
             return future.result(timeout=ANSWER_SECONDS * 2)
         except (KafkaException, TimeoutError) as error:
             inner = kafka_error(error)
-            if "none" in otherwise and inner is not None and inner.code() == KafkaError.GROUP_ID_NOT_FOUND:
+            if "none" in otherwise and inner is not None and inner.code() == Code.GROUP_ID_NOT_FOUND:
                 return otherwise["none"]
             raise self._translated(error, doing) from error
 

@@ -17,19 +17,13 @@ from penstock.errors import PenstockError, ServerError
 from penstock.kafka.client.addresses import parse_brokers
 from penstock.kafka.client.clients import LOG
 from penstock.kafka.client.settings_by_client import admin_settings
+from penstock.kafka.error_codes import LOGIN_REFUSED
 from penstock.kafka.errors import translate
 
 _CONNECT_SECONDS = 1.0
 # A broker that requires a client certificate refuses its absence only after its side of the handshake is complete.
 _CLIENT_CERTIFICATE_SECONDS = 0.3
 _LOGIN_SECONDS = 2.0
-_LOGIN_CODES = frozenset(
-    {
-        KafkaError._AUTHENTICATION,  # noqa: SLF001 - the client's own code
-        KafkaError.SASL_AUTHENTICATION_FAILED,
-        KafkaError.UNSUPPORTED_SASL_MECHANISM,
-    }
-)
 # OpenSSL's codes of certificate errors.
 _EXPIRED = (9, 10)
 _OTHER_NAME = (62, 64)
@@ -168,7 +162,7 @@ def _refused_login(brokers: str, settings: Mapping[str, Any]) -> PenstockError |
         while time.monotonic() < deadline:
             client.poll(_CONNECT_SECONDS)
             for error in errors:
-                if error.code() in _LOGIN_CODES:
+                if error.code() in LOGIN_REFUSED:
                     raise KafkaException(error)  # noqa: TRY301 - as a request of the client would raise it
     except KafkaException as error:
         return translate(error, doing="logging in", brokers=brokers, settings=settings)

@@ -14,6 +14,7 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from penstock.core.records.record import TopicPartition
 from penstock.kafka.client.clients import make_consumer
+from penstock.kafka.error_codes import Code
 
 # The client waits this long for an answer that was lost with its connection.
 _CLIENT = {"socket.timeout.ms": 5_000}
@@ -49,7 +50,7 @@ class GroupOffsets:
         while not self._answers and time.monotonic() < deadline:
             self._consumer.poll(_POLL_SECONDS)
         if not self._answers:
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 - its public name
+            raise KafkaException(KafkaError(Code.LOCAL_TIMED_OUT))
         error, partitions = self._answers[0]
         refused = error or next((each.error for each in partitions if each.error is not None), None)
         if refused is not None:

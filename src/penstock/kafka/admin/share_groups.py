@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from penstock.core.records.record import TopicPartition
 from penstock.errors import PenstockError
-from penstock.kafka.admin.cluster import ANSWER_SECONDS, NO_COORDINATOR_YET, Cluster
+from penstock.kafka.admin.cluster import ANSWER_SECONDS, Cluster
 from penstock.kafka.admin.consumer_groups import SHARE, Commit, GroupDescription, GroupListing, GroupMember, batches
 from penstock.kafka.client.kafka_python import (
     AlterShareGroupOffsetsRequest,
@@ -23,6 +23,7 @@ from penstock.kafka.client.kafka_python import (
     kafka_python_errors,
 )
 from penstock.kafka.client.kafka_python_settings import open_settings
+from penstock.kafka.error_codes import COORDINATOR_UNREACHABLE, NO_SUCH_SHARE_GROUP, SHARE_GROUPS_UNSUPPORTED
 from penstock.kafka.errors import translate
 from penstock.kafka.group.coordinator import to_confluent_error
 
@@ -31,11 +32,6 @@ _CLOSE_SECONDS = 5.0
 _RETRY_SECONDS = 0.2
 # Enough for the names and states of many thousands of groups.
 _MAX_ANSWER_BYTES = 100_000_000
-# _TRANSPORT: the coordinator's broker has died.
-_PASSING = frozenset({*NO_COORDINATOR_YET, KafkaError._TRANSPORT})  # noqa: SLF001 - the client's own code
-# The answers of brokers that do not know share groups, or only an older version of them.
-_TOO_OLD = frozenset({KafkaError.UNSUPPORTED_VERSION, KafkaError.INVALID_REQUEST})
-_NO_SUCH = frozenset({KafkaError.GROUP_ID_NOT_FOUND, KafkaError.UNSUPPORTED_VERSION})
 # The first request versions with group types, with several groups, and with the final form of share groups.
 _LIST_VERSION = 5
 _FIND_VERSION = 4
@@ -72,7 +68,7 @@ class ShareGroups:
             for answer in answers:
                 _check(answer)
         except KafkaException as error:
-            if error.args[0].code() in _TOO_OLD:
+            if error.args[0].code() in SHARE_GROUPS_UNSUPPORTED:
                 return []
             raise self._translated(error, "listing share groups") from error
         found = {
@@ -94,7 +90,7 @@ class ShareGroups:
         found: dict[str, GroupDescription | PenstockError] = {}
         for name, answer in self._answers(names, request).items():
             if isinstance(answer, KafkaException):
-                if answer.args[0].code() in _NO_SUCH:
+                if answer.args[0].code() in NO_SUCH_SHARE_GROUP:
                     found[name] = GroupDescription(name, "Unknown", "Dead", "", "", ())
                 else:
                     found[name] = self._translated(answer, f"describing group {name}")
@@ -148,7 +144,7 @@ class ShareGroups:
                 for each in (answer, *(part for topic in answer.responses for part in _parts(topic))):
                     _check(each)
             except KafkaException as error:
-                if error.args[0].code() not in _PASSING or time.monotonic() > deadline:
+                if error.args[0].code() not in COORDINATOR_UNREACHABLE or time.monotonic() > deadline:
                     raise self._translated(error, f"setting the offsets of group {name}") from error
                 time.sleep(_RETRY_SECONDS)
             else:
@@ -163,7 +159,7 @@ class ShareGroups:
             left, deadline = some, time.monotonic() + ANSWER_SECONDS
             while left:
                 found |= self._one_round(left, request)
-                left = [name for name in left if _code(found[name]) in _PASSING]
+                left = [name for name in left if _code(found[name]) in COORDINATOR_UNREACHABLE]
                 if time.monotonic() > deadline:
                     break
                 if left:

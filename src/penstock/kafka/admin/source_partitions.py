@@ -40,7 +40,7 @@ def source_lag(handler: Handler, cluster: Cluster, tps: Iterable[TopicPartition]
 
 
 def positions(start: Start, cluster: Cluster, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
-    """Return the offset that ``start`` means for each partition; None is the start of the log at the time of reading."""
+    """Return the offset that ``start`` means for each partition; None is the start of the log when it is read."""
     tps = list(tps)
     if start == "earliest":
         return dict.fromkeys(tps)

@@ -18,6 +18,7 @@ from penstock.core.settings import client_settings
 from penstock.core.text.plurals import counted
 from penstock.errors import ConfigError, PenstockError, StateError
 from penstock.kafka.client.clients import make_producer
+from penstock.kafka.error_codes import Code
 from penstock.kafka.errors import translate
 from penstock.serde import encode
 
@@ -146,7 +147,7 @@ class Producer:
         waiting = self._producer.flush(-1 if timeout is None else timeout)
         self._raise_failures()
         if waiting:
-            raise self._translated(KafkaException(KafkaError(KafkaError._TIMED_OUT)), f"({counted(waiting, 'record')})")  # noqa: SLF001
+            raise self._translated(KafkaException(KafkaError(Code.LOCAL_TIMED_OUT)), f"({counted(waiting, 'record')})")
 
     def close(self, timeout: float | None = None) -> None:
         """Flush and close. A second call does nothing."""

@@ -15,6 +15,7 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 from penstock.core.records.record import TopicPartition
 from penstock.errors import ServerError, SetupError
 from penstock.kafka.client.clients import make_consumer, make_producer
+from penstock.kafka.error_codes import CAUSE_UNKNOWN, FENCED, Code
 from penstock.kafka.errors import translate
 
 Row = tuple[str, bytes | None, bytes | None, list[Any] | None]
@@ -48,13 +49,6 @@ _ODD_LETTERS = re.compile(r"[^!-~]")
 _MAX_NAME_LENGTH = 200
 _TAG_LENGTH = 16
 
-_FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})  # noqa: SLF001
-# With these the client says only that something happened before: a transaction that fails takes along what the client
-# has not sent yet, its offsets among that.
-_VAGUE = frozenset(
-    {KafkaError._FATAL, KafkaError._STATE, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}  # noqa: SLF001
-)
-
 
 def transactional_id(group: str, *parts: str | int) -> str:
     """A name that no other group or parts have: names of topics hold no colon, and a group that is cut has a tag."""
@@ -86,7 +80,7 @@ def metadata_of_member(own: bytes, group: str, member_id: str, generation: int, 
         )
     if not member_id or generation == _NO_GENERATION:
         # The broker would take it: from one who is no member, it takes everything.
-        raise KafkaException(KafkaError(KafkaError.UNKNOWN_MEMBER_ID))
+        raise KafkaException(KafkaError(Code.UNKNOWN_MEMBER_ID))
     return _metadata(group, member_id, generation, static_id)
 
 
@@ -220,7 +214,7 @@ class Transaction:
             answer = answers.get(timeout=seconds + _GRACE_SECONDS)
         except Empty:
             self._is_lost = True
-            answer = KafkaError(KafkaError._TIMED_OUT, "the client did not come back")  # noqa: SLF001
+            answer = KafkaError(Code.LOCAL_TIMED_OUT, "the client did not come back")
         if isinstance(answer, KafkaError):
             raise KafkaException(answer)
         if answer is not None:
@@ -230,7 +224,7 @@ class Transaction:
         if caught.error is None:
             return
         doing, cause = f"{doing} transaction {self._name}", self._cause(caught.error)
-        if cause.code() in _FENCED and self._is_overdue:
+        if cause.code() in FENCED and self._is_overdue:
             raise ServerError(
                 f"The broker ended a transaction that took longer than {_TIMEOUT}={self._timeout_ms}, while {doing}.",
                 hint="Nothing of it counts. Make batches smaller with max_in_flight=, or raise that setting, up to the "
@@ -241,7 +235,7 @@ class Transaction:
 
     def _cause(self, error: KafkaError) -> KafkaError:
         """A lost transaction says by what it was lost whatever it is asked, unless it is asked to write."""
-        if error.code() not in _VAGUE or self._group is None or self._is_lost:
+        if error.code() not in CAUSE_UNKNOWN or self._group is None or self._is_lost:
             return error
         with _Catching() as caught:
             self._send_offsets({("-", 0): 0})

@@ -24,6 +24,7 @@ from penstock.kafka.client.kafka_python import (
     SyncGroupRequest,
     kafka_python_errors,
 )
+from penstock.kafka.error_codes import COORDINATOR_MOVED, Code
 
 PROTOCOL_TYPE = "consumer"
 _ANSWER_SECONDS = 10.0
@@ -34,7 +35,6 @@ _CLOSE_SECONDS = 5.0
 _COMMIT_VERSION = 9
 # librdkafka reads commit metadata up to this character; without it, librdkafka reads past the end.
 _END = "\0"
-_COORDINATOR_MOVED = frozenset({KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class CoordinatorConnection:
             reason=reason,
         )
         answer = self._ask(request, rebalance_seconds + _JOIN_GRACE_SECONDS)
-        if answer.error_code == KafkaError.MEMBER_ID_REQUIRED:
+        if answer.error_code == Code.MEMBER_ID_REQUIRED:
             return Joined(answer.member_id, -1, "", "", (), skip_assignment=False)
         self._check(answer.error_code)
         return Joined(
@@ -272,12 +272,12 @@ class CoordinatorConnection:
             for each in topic.partitions
             if each.error_code
         }
-        if not _COORDINATOR_MOVED.isdisjoint(refused.values()):
+        if not COORDINATOR_MOVED.isdisjoint(refused.values()):
             self.forget()
         return refused
 
     def _check(self, code: int) -> None:
-        if code in _COORDINATOR_MOVED:
+        if code in COORDINATOR_MOVED:
             self.forget()
         if code:
             raise KafkaException(KafkaError(code))
@@ -316,7 +316,7 @@ def to_confluent_error(error: BaseException) -> KafkaException:
         return error
     code = getattr(error, "errno", None)
     if isinstance(error, kafka_python_errors.KafkaTimeoutError):
-        code = KafkaError._TIMED_OUT  # noqa: SLF001
+        code = Code.LOCAL_TIMED_OUT
     elif not isinstance(code, int) or code <= 0:
-        code = KafkaError._TRANSPORT  # noqa: SLF001
+        code = Code.LOCAL_TRANSPORT
     return KafkaException(KafkaError(code, str(error) or type(error).__name__))

@@ -36,6 +36,7 @@ from penstock.core.reports.rebalance import (
 from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.client.clients import CONSUMER_DEFAULTS, static_id
 from penstock.kafka.client.kafka_python_settings import open_settings
+from penstock.kafka.error_codes import NOT_A_MEMBER, Code
 from penstock.kafka.errors import is_final, kafka_error
 from penstock.kafka.group.coordinator import CoordinatorConnection, Identity, Joined, Network
 from penstock.kafka.group.leader import Leader, subscribed_topics
@@ -54,8 +55,6 @@ _NO_GENERATION = -1
 _RETRY_SECONDS = 0.2
 _MAX_HEARTBEAT_WAIT_SECONDS = 10.0
 _JOIN_THREAD_SECONDS = 5.0
-# The coordinator does not know this member, or not in this generation.
-NOT_A_MEMBER = frozenset({KafkaError.UNKNOWN_MEMBER_ID, KafkaError.ILLEGAL_GENERATION})
 
 
 class SelfManagedMember:
@@ -163,7 +162,7 @@ class SelfManagedMember:
         # In this order: the member's thread counts a loss before it changes the identity.
         identity = self._identity
         if losses != self._losses:
-            raise KafkaException(KafkaError(KafkaError.UNKNOWN_MEMBER_ID))
+            raise KafkaException(KafkaError(Code.UNKNOWN_MEMBER_ID))
         return identity
 
     def _check_membership(self, codes: Iterable[int]) -> None:
@@ -194,10 +193,10 @@ class SelfManagedMember:
     def _handle_error(self, error: KafkaException) -> None:
         code = error.args[0].code()
         inner = kafka_error(error)
-        if self._leaving.is_set() or code == KafkaError.REBALANCE_IN_PROGRESS:
+        if self._leaving.is_set() or code == Code.REBALANCE_IN_PROGRESS:
             return
         if code in NOT_A_MEMBER:
-            self._lose(TIMED_OUT, keep_id=code == KafkaError.ILLEGAL_GENERATION)
+            self._lose(TIMED_OUT, keep_id=code == Code.ILLEGAL_GENERATION)
             return
         if inner is not None and is_final(inner):
             raise error
@@ -382,7 +381,7 @@ class SelfManagedMember:
             self._connection.heartbeat(self._identity, seconds=min(self._session, _MAX_HEARTBEAT_WAIT_SECONDS))
         except KafkaException as error:
             code = error.args[0].code()
-            if code == KafkaError.REBALANCE_IN_PROGRESS:
+            if code == Code.REBALANCE_IN_PROGRESS:
                 self._last_answer = now
                 raise _RebalanceError from error
             if code in NOT_A_MEMBER or is_final(error.args[0]):

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import Consumer, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from penstock.core.progress.commit_log import COMMIT_LOG, CommitKey, CommitValue, partition_of, read_key, read_value
@@ -14,6 +14,7 @@ from penstock.errors import PenstockError
 from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.admin.log_bounds import Found, Logs
 from penstock.kafka.client.clients import make_consumer
+from penstock.kafka.error_codes import Code
 from penstock.kafka.errors import is_final, translate
 
 _PEEK_SECONDS = 5.0
@@ -67,7 +68,7 @@ def _one_round(consumer: Consumer, wanted: Mapping[TopicPartition, int], deadlin
             error = message.error()
             if error is None:
                 found[*tp, wanted[tp]] = message.timestamp()[1] / 1000
-            elif error.code() != KafkaError._PARTITION_EOF and not is_final(error):  # noqa: SLF001 - the client's own code
+            elif error.code() != Code.LOCAL_PARTITION_EOF and not is_final(error):
                 continue
             open_tps.discard(tp)
             consumer.pause([KafkaTopicPartition(*tp)])
@@ -123,7 +124,7 @@ def _to_the_end(cluster: Cluster, starts: Mapping[TopicPartition, int], seconds:
                 error = message.error()
                 if error is None:
                     yield message
-                elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the client's own code
+                elif error.code() == Code.LOCAL_PARTITION_EOF:
                     ended.add(message.partition() or 0)
                 elif is_final(error):
                     raise translate(KafkaException(error), doing="reading commits", brokers=cluster.brokers)

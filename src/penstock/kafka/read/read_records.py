@@ -5,13 +5,14 @@ from concurrent.futures import ThreadPoolExecutor
 from math import ceil
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from penstock.core.records.record import Record, TopicPartition
 from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.client.clients import make_consumer
 from penstock.kafka.client.message_records import to_record
+from penstock.kafka.error_codes import Code
 from penstock.kafka.errors import is_final, translate
 
 _READ_LIMIT = 10_000
@@ -87,7 +88,7 @@ def read_topic(brokers: str, topic: str, *, settings: Mapping[str, Any] | None =
                 error = message.error()
                 if error is None:
                     yield to_record(message)
-                elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the client's own code
+                elif error.code() == Code.LOCAL_PARTITION_EOF:
                     ended.add(message.partition() or 0)
                 else:
                     raise translate(KafkaException(error), doing=f"reading topic {topic}", brokers=brokers)
@@ -118,7 +119,7 @@ def _read_span(
                     yield record
                 if reached[tp] >= left[tp]:
                     del left[tp]
-            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the client's own code
+            elif error.code() == Code.LOCAL_PARTITION_EOF:
                 del left[tp]
             elif is_final(error):
                 raise translate(KafkaException(error), doing=f"reading topic {tp[0]}", brokers=cluster.brokers)
