@@ -13,7 +13,7 @@ from penstock.assign import Assignment, CooperativeSticky, Group, Range, Topic
 from penstock.assign.sticky.user_data import read_cooperative, read_sticky, write_sticky
 from penstock.core.progress import group_metadata
 from penstock.errors import ConfigError
-from penstock.kafka.client.kafka_python import ConsumerProtocolSubscription
+from penstock.kafka.client.kafka_python import TESTED_VERSION, ConsumerProtocolSubscription, check_version
 from penstock.kafka.client.kafka_python_settings import open_settings
 from penstock.kafka.group.coordinator import GroupMemberInfo, Joined
 from penstock.kafka.group.leader import Leader, subscribed_topics
@@ -198,4 +198,23 @@ def test_without_kafka_python_it_says_what_to_install(monkeypatch: pytest.Monkey
         monkeypatch.delitem(sys.modules, name)
     with pytest.raises(ConfigError) as caught:
         importlib.import_module("penstock.kafka.client.kafka_python")
+    assert "penstock[assignors]" in caught.value.hint
+
+
+@pytest.mark.parametrize("version", ["3.0.12", "3.0.99", "3.0.13.dev0"])
+def test_tested_versions_of_kafka_python_are_accepted(version: str) -> None:
+    check_version(version)
+
+
+@pytest.mark.parametrize("version", ["2.3.0", "3.0.11", "3.1.0", "4.0"])
+def test_another_version_of_kafka_python_is_an_error_with_the_command_to_run(version: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        check_version(version)
+    assert f"kafka-python {version} is installed; Penstock is tested with {TESTED_VERSION}" in caught.value.problem
+    assert f"pip install kafka-python=={TESTED_VERSION}" in caught.value.hint
+
+
+def test_a_missing_kafka_python_is_an_error() -> None:
+    with pytest.raises(ConfigError, match="which is not installed") as caught:
+        check_version(None)
     assert "penstock[assignors]" in caught.value.hint

@@ -13,7 +13,7 @@ from penstock.app import Handler
 from penstock.core.records.record import TopicPartition
 from penstock.engine.dispatch.thread_messages import Commits
 from penstock.errors import PenstockError
-from penstock.kafka.client.transactions import member_in
+from penstock.kafka.client.librdkafka_internals import member_in
 from penstock.kafka.error_codes import NO_COORDINATOR_YET, Code
 from penstock.kafka.errors import commit_refusal
 

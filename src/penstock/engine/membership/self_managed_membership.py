@@ -9,7 +9,7 @@ from typing import Any
 from confluent_kafka import KafkaException, TopicPartition
 
 from penstock.engine.membership.native_membership import Membership
-from penstock.kafka.client.transactions import metadata_of_member
+from penstock.kafka.client.librdkafka_internals import member_metadata
 from penstock.kafka.group.membership_events import (
     Committed,
     MemberFailed,
@@ -99,7 +99,7 @@ class SelfManagedMembership(Membership):
         own = self._consumer.consumer_group_metadata()
         try:
             identity = self._member.identity_after(self._losses)
-            return metadata_of_member(
+            return member_metadata(
                 own, identity.group, identity.member_id, identity.generation, static_id=identity.static_id
             )
         except KafkaException:

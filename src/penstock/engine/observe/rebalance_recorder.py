@@ -23,7 +23,7 @@ from penstock.core.reports.rebalance import (
     Rebalance,
     Round,
 )
-from penstock.kafka.client.transactions import generation_in
+from penstock.kafka.client.librdkafka_internals import generation_in
 
 # Regular expressions, because the JSON of the statistics may have megabytes and only three values are needed.
 _REASON = re.compile(r'"rebalance_reason": ?("(?:[^"\\]|\\.)*")')
