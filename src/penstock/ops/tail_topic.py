@@ -17,8 +17,7 @@ from penstock.kafka.admin.log_bounds import Bounds, Found, Logs
 from penstock.kafka.client.message_records import to_record
 from penstock.kafka.error_codes import Code
 from penstock.kafka.errors import is_final, translate
-from penstock.kafka.read.consumer_offsets import reader
-from penstock.kafka.read.read_records import read_span
+from penstock.kafka.read.read_records import read_span, reader
 from penstock.ops.dead_letters import record_values
 
 _POLL_SECONDS = 0.2
@@ -86,7 +85,7 @@ class Tail:
             yield from found[-start.last :]
 
     def to_come(self, stop: threading.Event) -> Iterator[Record]:
-        """What comes after that, until stopped."""
+        """What comes after that, until stopped. Not read_to_end: it continues after the end."""
         with reader(self._cluster) as consumer:
             consumer.assign([KafkaTopicPartition(*tp, each.end) for tp, each in self._bounds.items()])
             while not stop.is_set():
