@@ -14,7 +14,7 @@ from penstock.assign.sticky.user_data import read_cooperative, read_sticky, writ
 from penstock.core.progress import group_metadata
 from penstock.errors import ConfigError
 from penstock.kafka.client.kafka_python import TESTED_VERSION, ConsumerProtocolSubscription, check_version
-from penstock.kafka.client.kafka_python_settings import open_settings
+from penstock.kafka.client.kafka_python_settings import kafka_python_config
 from penstock.kafka.group.coordinator import GroupMemberInfo, Joined
 from penstock.kafka.group.leader import Leader, subscribed_topics
 from penstock.kafka.group.membership_events import PartitionsLost
@@ -133,7 +133,7 @@ def test_what_moves_is_withheld_by_assignors_that_cooperate_and_by_no_others() -
 
 
 def test_connections_are_made_as_the_settings_say() -> None:
-    config = open_settings(
+    config = kafka_python_config(
         "a:1,b:2",
         {
             "security.protocol": "sasl_ssl",
@@ -162,12 +162,12 @@ def test_connections_are_made_as_the_settings_say() -> None:
 def test_half_a_login_is_refused(name: str) -> None:
     value = "false" if name.startswith("enable") else "x"
     with pytest.raises(ConfigError, match=name):
-        open_settings("a:1", {name: value})
+        kafka_python_config("a:1", {name: value})
 
 
 def test_a_login_that_kafka_python_would_need_more_for_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"cannot be GSSAPI together with share groups") as caught:
-        open_settings("a:1", {"sasl.mechanism": "GSSAPI"}, used_for="share groups")
+        kafka_python_config("a:1", {"sasl.mechanism": "GSSAPI"}, used_for="share groups")
     assert caught.value.hint == "Use one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512."
 
 

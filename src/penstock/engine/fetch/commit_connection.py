@@ -144,10 +144,10 @@ def open_commit_connection(
         return None
     try:
         # Imported here because they need kafka-python, an optional dependency.
-        from penstock.kafka.client.kafka_python_settings import open_settings  # noqa: PLC0415
+        from penstock.kafka.client.kafka_python_settings import kafka_python_config  # noqa: PLC0415
         from penstock.kafka.group.coordinator import Identity, Network  # noqa: PLC0415
 
-        network = Network(open_settings(brokers, handler.named_settings))
+        network = Network(kafka_python_config(brokers, handler.named_settings))
     except PenstockError:
         return None
     connection = CommitConnection(consumer, handler.group, network, identity=Identity, answered=answered)

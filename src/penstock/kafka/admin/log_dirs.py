@@ -6,7 +6,7 @@ from contextlib import suppress
 from penstock.core.records.record import TopicPartition
 from penstock.errors import ConfigError
 from penstock.kafka.admin.cluster import Cluster
-from penstock.kafka.client.kafka_python_settings import open_settings
+from penstock.kafka.client.kafka_python_settings import kafka_python_config
 
 
 def partition_bytes(cluster: Cluster, topics: Iterable[str]) -> dict[TopicPartition, int]:
@@ -17,7 +17,7 @@ def partition_bytes(cluster: Cluster, topics: Iterable[str]) -> dict[TopicPartit
     try:
         from penstock.kafka.client.kafka_python import KafkaAdminClient, kafka_python_errors  # noqa: PLC0415 - it comes with an extra
 
-        config = open_settings(cluster.brokers, cluster.settings)
+        config = kafka_python_config(cluster.brokers, cluster.settings)
     except ConfigError:
         return {}
     sizes: dict[TopicPartition, int] = {}

@@ -22,7 +22,7 @@ from penstock.kafka.client.kafka_python import (
     ShareGroupDescribeRequest,
     kafka_python_errors,
 )
-from penstock.kafka.client.kafka_python_settings import open_settings
+from penstock.kafka.client.kafka_python_settings import kafka_python_config
 from penstock.kafka.error_codes import COORDINATOR_UNREACHABLE, NO_SUCH_SHARE_GROUP, SHARE_GROUPS_UNSUPPORTED
 from penstock.kafka.errors import translate
 from penstock.kafka.group.coordinator import to_confluent_error
@@ -46,7 +46,7 @@ class ShareGroups:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._config = open_settings(cluster.brokers, cluster.settings, used_for="share groups")
+        self._config = kafka_python_config(cluster.brokers, cluster.settings, used_for="share groups")
         self._config["receive_message_max_bytes"] = _MAX_ANSWER_BYTES
 
     def __enter__(self) -> Self:

@@ -31,7 +31,7 @@ _OTHERWISE = ', or one of the assignors "cooperative-sticky", "range" and "round
 _HARMLESS = ("ssl.endpoint.identification.algorithm",)
 
 
-def open_settings(brokers: str, settings: Mapping[str, Any], *, used_for: str = _ASSIGNOR) -> dict[str, Any]:
+def kafka_python_config(brokers: str, settings: Mapping[str, Any], *, used_for: str = _ASSIGNOR) -> dict[str, Any]:
     """Translate settings of connections, logins and TLS. Raise for a login setting that kafka-python does not have."""
     config: dict[str, Any] = {"bootstrap_servers": brokers.split(","), "client_id": "penstock", **_RECONNECT}
     known = client_settings(settings)

@@ -35,7 +35,7 @@ from penstock.core.reports.rebalance import (
 )
 from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.client.clients import CONSUMER_DEFAULTS, static_id
-from penstock.kafka.client.kafka_python_settings import open_settings
+from penstock.kafka.client.kafka_python_settings import kafka_python_config
 from penstock.kafka.error_codes import NOT_A_MEMBER, Code
 from penstock.kafka.errors import is_final, kafka_error
 from penstock.kafka.group.coordinator import CoordinatorConnection, Identity, Joined, Network
@@ -78,7 +78,7 @@ class SelfManagedMember:
         self._topic_check_interval = handler.settings.get(refresh, CONSUMER_DEFAULTS[refresh]) / 1000
         self._brokers = brokers
         self._on_rebalance = on_rebalance
-        self._network = Network(open_settings(brokers, handler.named_settings))
+        self._network = Network(kafka_python_config(brokers, handler.named_settings))
         self._connection: CoordinatorConnection = self._network.connect(handler.group)
         self._commits: CoordinatorConnection = self._network.connect(handler.group)
         self._leader = Leader(handler.group, partial(Cluster, brokers, handler.settings))

@@ -93,7 +93,7 @@ def _split(data: bytes | None) -> tuple[bytes | None, PenstockData | None]:
     end = len(data) - len(OPEN_MARK) - _LENGTH.size
     try:
         begin = end - _LENGTH.unpack_from(data, end)[0]
-        told: Mapping[str, Sequence[str]] = json.loads(data[begin:end])
-        return data[:begin] or None, PenstockData(tuple(map(str, told["votes"])))
+        fields: Mapping[str, Sequence[str]] = json.loads(data[begin:end])
+        return data[:begin] or None, PenstockData(tuple(map(str, fields["votes"])))
     except (error, ValueError, KeyError, TypeError):
         return data, None
