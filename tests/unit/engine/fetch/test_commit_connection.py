@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from penstock import App
 from penstock.engine.fetch.commit_connection import CommitConnection, open_commit_connection
-from penstock.kafka.client.transactions import _metadata
+from penstock.kafka.client.librdkafka_internals import _write
 from penstock.kafka.group.coordinator import Identity
 
 A = ("orders", 0)
@@ -26,7 +26,7 @@ class Client:
         self.commits: list[tuple[int, bool]] = []
 
     def consumer_group_metadata(self) -> bytes:
-        return _metadata("shop", "member-1", self.generation, None)
+        return _write("shop", "member-1", self.generation, None)
 
     def commit(self, *, offsets: list[TopicPartition], asynchronous: bool) -> list[TopicPartition] | None:
         self.commits.append((offsets[0].offset, asynchronous))
