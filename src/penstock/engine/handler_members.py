@@ -1,4 +1,4 @@
-"""The members of one handler in one process, and what has to be looked after from outside of them."""
+"""The members of one handler in one process, and the checks that the topic watcher runs for them."""
 
 import time
 from collections.abc import Callable
@@ -14,12 +14,14 @@ from penstock.kafka import Cluster, source_lag, source_partitions
 from penstock.kafka.admin.consumer_groups import GroupDescription
 from penstock.kafka.admin.describe_group import describe_group
 
-# A member that waits for its partitions says why after so long, and again each time that so much more has passed.
+# A member that waits for its partitions reports why: first after 3 s, then every 10 s.
 _FIRST_NOTICE_SECONDS = 3.0
 _NEXT_NOTICE_SECONDS = 10.0
 
 
 class HandlerMembers:
+    """Makes the members of a handler and starts them. The topic watcher's thread calls ``report_*`` and ``check_*``."""
+
     def __init__(
         self,
         handler: Handler,
@@ -67,8 +69,8 @@ class HandlerMembers:
         for member in self.members:
             member.start(lag, self._topics)
 
-    def look_after_joining(self) -> None:
-        """A member waits in silence while the broker waits for others, such as one that was killed."""
+    def report_slow_join(self) -> None:
+        """Report why a member waits, for example because the broker waits for another member that was killed."""
         now = time.monotonic()
         if not self._waits_to_join or now < self._next_notice:
             return
@@ -91,7 +93,7 @@ class HandlerMembers:
             self._emit(Joining(group=group, handler=self._handler.name, seconds=round(waited, 3), reason=reason))
 
     def _why_partitions_are_missing(self, found: GroupDescription, waited: float, session: float | None) -> str | None:
-        """With the new protocol. The wait is over when the group has our members, and each member what it should."""
+        """With the consumer protocol: the wait ends when the group has all our members and is Stable."""
         members = {each.id: MemberAssignment(each.partitions, each.target) for each in found.members}
         own = {member.id_in_group for member in self.members if isinstance(member, Member)}
         known = {id_ for id_ in own if id_ is not None}
@@ -100,8 +102,8 @@ class HandlerMembers:
             return None
         return why_partitions_are_missing(found.name, members, own=known, waited=waited, session=session)
 
-    def look_after_ends(self) -> None:
-        """What moved to other processes counts as finished when they have committed it."""
+    def check_caught_up(self) -> None:
+        """Mark partitions that moved to other processes as finished when those have committed them."""
         moved = self._shared.catch_up.unfinished
         if self._ends is not None and moved:
             committed = self._cluster.committed(self._handler.group, moved)
@@ -109,17 +111,18 @@ class HandlerMembers:
             done = [tp for tp, offset in committed.items() if offset >= ends.get(tp, 0)]
             self._shared.catch_up.finished(done)
 
-    def look_after_topics(self) -> None:
-        """A topic that is deleted and made anew may have grown past our position before the client looks again.
+    def check_recreated_topics(self) -> None:
+        """Restart the partitions of recreated topics.
 
-        Then nothing seems to be wrong, and its first records would be passed by. Epochs that began since the last look
-        are left alone: they began on the new log.
+        A recreated topic may grow past our position before the client refreshes its metadata. The client then sees no
+        error and would skip the first records of the new log. Epochs that began since the last check are left alone:
+        they began on the new log.
         """
         epochs = {tp: (member, owned.epoch) for member in self.members for tp, owned in member.survey().items()}
         before, ids = self._topic_ids, self._cluster.topic_ids({topic for topic, _ in epochs})
-        renewed = {topic for topic, found in ids.items() if before.get(topic, found) != found}
+        recreated = {topic for topic, found in ids.items() if before.get(topic, found) != found}
         self._topic_ids = {**before, **ids}
         for tp, (member, number) in epochs.items():
-            if tp[0] in renewed and self._epochs.get(tp) == (member, number):
+            if tp[0] in recreated and self._epochs.get(tp) == (member, number):
                 member.renew([tp])
         self._epochs = epochs

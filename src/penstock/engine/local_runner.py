@@ -1,4 +1,4 @@
-"""Run an app on the local engine, from start to a clean stop."""
+"""Runs an app on the local engine, from the start to a clean stop."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -31,11 +31,11 @@ def run(
 ) -> None:
     """Consume for every handler of the app until ``stop`` is set, all have caught up, or one fails.
 
-    ``emit`` is called from several threads. ``per_record`` asks for events of single records too. Members can be
-    looked at on the ``health`` board.
+    Several threads call ``emit``. With ``per_record`` there are also events for single records. ``health`` gets the
+    members' health and metrics.
     """
     app.refuse_pipelines(
-        where="the local engine", hint="Run it with --engine spark, or put them into an app of their own."
+        where="the local engine", hint="Run the app with --engine spark, or move the pipelines to a separate app."
     )
     _check_options(app, until_caught_up=until_caught_up)
     members: list[Member | ShareMember] = []
@@ -66,18 +66,19 @@ def _check_options(app: App, *, until_caught_up: bool) -> None:
     for handler in app.handlers:
         if handler.is_shared and until_caught_up:
             raise ConfigError(
-                f"Handler {handler.name} consumes as a share group, which is never known to have caught up.",
-                hint="Leave --until-caught-up out, and stop it when its work is done.",
+                f"Handler {handler.name} consumes as a share group, and Kafka does not say when a share group has "
+                "caught up.",
+                hint="Run it without --until-caught-up, and stop it when its work is done.",
             )
         if handler.scale != "partition":
             raise ConfigError(
-                f"Handler {handler.name} uses scale={handler.scale!r}, which only the Spark engine has.",
-                hint='Use workers="process" to compute on all cores of this machine, or run it with --engine spark.',
+                f"Handler {handler.name} uses scale={handler.scale!r}, which only the Spark engine supports.",
+                hint='Use workers="process" to use all cores of this machine, or run the app with --engine spark.',
             )
 
 
 def _watch(members: Sequence[Member | ShareMember], stop: threading.Event) -> None:
-    """Until all have stopped; one that fails, or a wish to stop, stops the others."""
+    """Wait until all members have stopped. Stop all of them when ``stop`` is set or one of them fails."""
     asked = False
     running = list(members)
     while running:

@@ -21,7 +21,7 @@ from penstock.engine.dispatch.dispatcher import Dispatcher
 from penstock.engine.dispatch.manual_ack import with_ack
 from penstock.engine.dispatch.thread_messages import AckedBelow, GetProgress, Inbox, PartitionState, Renew, Stop
 from penstock.engine.fetch.fetcher import Fetcher
-from penstock.engine.fetch.start_positions import FirstTimes
+from penstock.engine.fetch.start_positions import AssignedBefore
 from penstock.engine.fetch.store_session import open_store_session
 from penstock.engine.membership.catch_up import CatchUp
 from penstock.engine.observe.health import Health
@@ -35,27 +35,27 @@ from penstock.kafka.client.message_records import tp_of
 from penstock.kafka.client.transactions import Transaction, transactional_id
 
 _JOIN_SECONDS = 10.0
-# How long to wait for an answer before looking whether anybody is there to give one.
-_SURVEY_SECONDS = 0.2
+# How long to wait for an answer before checking that the dispatcher thread is alive.
+_PROGRESS_SECONDS = 0.2
 _NUMBERS = count(1)
-# Kafka's own defaults.
+# Kafka's defaults.
 _SESSION_TIMEOUT_MS = 45_000
 _HEARTBEAT_MS = {"classic": 3_000, "consumer": 5_000}
-# How much later than it should be a heartbeat may be.
+# The largest delay of a heartbeat that the lease allows for.
 _LATE_HEARTBEAT_MS = 500
-# A killed member's transaction ends after this long, and until then readers of its outputs wait.
+# The broker aborts a killed member's transaction after this time. Until then, read-committed readers wait.
 _TRANSACTION_TIMEOUT_MS = 10_000
 
 
 def session_seconds(handler: Handler) -> float:
-    """How long the broker counts a member of this handler that it does not hear from."""
+    """Return how long the broker waits for a heartbeat before it removes a member of this handler."""
     return float(handler.settings.get("session.timeout.ms", _SESSION_TIMEOUT_MS)) / 1000
 
 
 def lease_seconds(handler: Handler) -> float:
-    """How long a member that hears nothing may take its partitions for its own.
+    """Return how long after a poll a member may assume that it still owns its partitions.
 
-    The broker counts its session from the last heartbeat, which may be an interval older than the last poll.
+    The session begins with the last heartbeat, which may be one heartbeat interval older than the last poll.
     """
     session = session_seconds(handler) * 1000
     heartbeat = float(handler.settings.get("heartbeat.interval.ms", _HEARTBEAT_MS[handler.protocol]))
@@ -64,14 +64,17 @@ def lease_seconds(handler: Handler) -> float:
 
 @dataclass(frozen=True)
 class SharedState:
-    """What the members of one handler in one process share."""
+    """State that the members of one handler in one process share."""
 
     catch_up: CatchUp = field(default_factory=CatchUp)
-    first_times: FirstTimes = field(default_factory=FirstTimes)
+    assigned_before: AssignedBefore = field(default_factory=AssignedBefore)
 
 
 class Member:
-    """Start it, ask it to stop (twice is fine), join it; then ``error`` says whether it stopped because of one."""
+    """Call ``start``, then ``stop`` (twice is fine), then ``join``.
+
+    ``error`` is then the reason of a failure, if any.
+    """
 
     def __init__(
         self,
@@ -116,11 +119,11 @@ class Member:
             brokers=brokers,
             in_flight_room=self._dispatcher.in_flight_room,
             lease=self._lease,
-            first_times=shared.first_times,
+            assigned_before=shared.assigned_before,
             number=number,
             transactor=self._transactor,
             store_session=self._store_session,
-            tell=self._reporter.rebalanced,
+            on_rebalance=self._reporter.rebalanced,
         )
         self._brokers = brokers
         self._thread = threading.Thread(target=self._run, name=f"{handler.name}-dispatcher", daemon=True)
@@ -134,23 +137,23 @@ class Member:
         self._inbox.put(Stop(reason))
 
     def survey(self) -> dict[TopicPartition, PartitionState]:
-        """What it owns, and how far that is; nothing where it has stopped. From any thread."""
+        """Return the progress of each owned partition; {} if the member has stopped. Call it from any thread."""
         answer: SimpleQueue[dict[TopicPartition, PartitionState]] = SimpleQueue()
         self._inbox.put(GetProgress(answer))
         while self._thread.is_alive():
             with suppress(Empty):
-                return answer.get(timeout=_SURVEY_SECONDS)
+                return answer.get(timeout=_PROGRESS_SECONDS)
         return {}
 
     def ack_below(self, offsets: Mapping[TopicPartition, int]) -> None:
         self._inbox.put(AckedBelow(offsets))
 
     def renew(self, tps: Sequence[TopicPartition]) -> None:
-        """Their topics were made anew: begin their logs again. From any thread."""
+        """Start these partitions again, because their topics were recreated. Call it from any thread."""
         self._fetcher.ask(Renew(tps))
 
     def join(self, timeout: float) -> bool:
-        """Whether it has stopped."""
+        """Wait for the member to stop; return whether it has."""
         self._thread.join(timeout)
         return not self._thread.is_alive()
 
@@ -160,16 +163,16 @@ class Member:
 
     @property
     def has_joined(self) -> bool:
-        """Whether the group has assigned it something, or nothing; from any thread."""
+        """Whether the member has had its first assignment, which may be empty. Read it from any thread."""
         return self._dispatcher.has_joined
 
     @property
     def id_in_group(self) -> str | None:
-        """With the new protocol, once it has begun to join; from any thread."""
+        """The member id with the consumer protocol, after the first join request. Read it from any thread."""
         return self._fetcher.member_id
 
     def health(self) -> Health:
-        """From any thread."""
+        """Call it from any thread."""
         finished, in_flight, longest = self._dispatcher.health()
         return Health(
             handler=self._handler.name,
@@ -182,7 +185,7 @@ class Member:
         )
 
     def member_metrics(self) -> MemberMetrics:
-        """From any thread."""
+        """Call it from any thread."""
         _, in_flight, longest = self._dispatcher.health()
         lanes, works, map_bytes = self._dispatcher.load()
         return MemberMetrics(
@@ -212,7 +215,7 @@ class Member:
                 stack.callback(self._fetcher.join, _JOIN_SECONDS)
                 stack.callback(self._fetcher.leave)
                 self._dispatcher.run()
-        except BaseException as crash:  # noqa: BLE001 - handed to whoever joins; nothing more is committed after it
+        except BaseException as crash:  # noqa: BLE001 - the runner raises it; nothing is committed after it
             self._crash = crash
 
     def _start_outbox(self) -> Outbox | Transactor:
@@ -236,7 +239,11 @@ def _written_topics(handler: Handler) -> list[str]:
 
 
 def _transactional_id(handler: Handler, member: str, number: int) -> str:
-    """Of this member alone. Where that has a lasting name, so has its producer, which ends what its last run left."""
+    """Return this member's transactional id.
+
+    With static_id= or partitions= the id is the same in the next run, whose producer then aborts the last run's
+    transaction.
+    """
     if handler.partitions:
         owned = ",".join(f"{topic}[{partition}]" for topic, partition in sorted(handler.partitions))
         return transactional_id(handler.group, handler.name, sha256(owned.encode()).hexdigest()[:16])

@@ -1,4 +1,4 @@
-"""The Kafka client library: everything that talks to a broker, and the translation of its errors."""
+"""Everything that talks to Kafka brokers, and the translation of the client's errors."""
 
 from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.admin.source_partitions import (

@@ -1,10 +1,9 @@
 """What the members of a group subscribe to, which the client's own description of a group does not tell."""
 
-import time
 import warnings
 from collections.abc import Collection, Iterator
 
-from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaException, Message
 
 from penstock.core.progress.commit_log import COMMIT_LOG, partition_of
 from penstock.core.progress.group_metadata import (
@@ -20,13 +19,11 @@ from penstock.core.progress.group_metadata import (
 from penstock.errors import PenstockError
 from penstock.kafka.admin.cluster import ANSWER_SECONDS, Cluster
 from penstock.kafka.admin.consumer_groups import GroupDescription
-from penstock.kafka.errors import is_final, translate
-from penstock.kafka.read.consumer_offsets import reader
+from penstock.kafka.errors import translate
+from penstock.kafka.read.read_records import read_to_end
 
 # The log is compacted, so a member that joined long ago is in it, but perhaps far from the end.
 _LOG_SECONDS = 10.0
-_BATCH = 10_000
-_POLL_SECONDS = 0.1
 
 
 def subscriptions(cluster: Cluster, group: GroupDescription) -> dict[str, Subscription]:
@@ -99,19 +96,7 @@ def _records(cluster: Cluster, groups: Collection[str]) -> Iterator[Message]:
     count = cluster.topics().get(COMMIT_LOG)
     if count is None:
         return
-    left = {partition_of(group, count) for group in groups}
-    deadline = time.monotonic() + _LOG_SECONDS
+    starts = dict.fromkeys(((COMMIT_LOG, partition_of(group, count)) for group in groups), 0)
     # Commits of an open transaction would hide what comes after them.
-    with reader(cluster, **{"isolation.level": "read_uncommitted"}) as consumer:
-        consumer.assign([TopicPartition(COMMIT_LOG, partition, 0) for partition in left])
-        while left and time.monotonic() < deadline:
-            for message in consumer.consume(_BATCH, _POLL_SECONDS):
-                error = message.error()
-                if error is None:
-                    yield message
-                elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the client's own code
-                    left.discard(message.partition())
-                elif is_final(error):
-                    raise translate(KafkaException(error), doing=f"reading {COMMIT_LOG}", brokers=cluster.brokers)
-    if left:
-        raise TimeoutError
+    member = {"isolation.level": "read_uncommitted"}
+    yield from read_to_end(cluster, starts, doing=f"reading {COMMIT_LOG}", seconds=_LOG_SECONDS, member=member)

@@ -11,8 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from confluent_kafka import KafkaError
-
 from penstock.core.failures.dead_letter_headers import ReplayHeader, replay_count, without_failure_headers
 from penstock.core.failures.outcome import ProducerRecord
 from penstock.core.progress.offset_map import encode
@@ -23,6 +21,7 @@ from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.admin.consumer_groups import Commit, Groups
 from penstock.kafka.admin.log_bounds import Bounds
 from penstock.kafka.client.transactions import Transaction, group_metadata, transactional_id
+from penstock.kafka.error_codes import FENCED
 from penstock.kafka.errors import kafka_error
 from penstock.ops.dead_letters import Choice, Letter, bounds_of, read_letters
 from penstock.ops.group_lag import offset_map_of
@@ -30,7 +29,6 @@ from penstock.ops.replay_audit import Audit
 
 PARKED = ".parked"
 _BATCH = 200
-_FENCED = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)  # noqa: SLF001 - its public name
 _TIMEOUT = "transaction.timeout.ms"
 # A batch takes moments; one of a process that was killed should not hold up readers for long.
 _TRANSACTION_MS = 60_000
@@ -234,7 +232,7 @@ class _Sender:
                 self._transaction.commit(commits)
         except PenstockError as error:
             cause = kafka_error(error.__cause__) if error.__cause__ is not None else None
-            if cause is not None and cause.code() in _FENCED:
+            if cause is not None and cause.code() in FENCED:
                 raise StateError(
                     "Another replay of this topic has taken over.",
                     hint="Let that one finish; what this one sent is remembered.",

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaException
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from penstock.core.filters.expression import Expression
@@ -15,9 +15,9 @@ from penstock.errors import PenstockError, TopicError
 from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.admin.log_bounds import Bounds, Found, Logs
 from penstock.kafka.client.message_records import to_record
+from penstock.kafka.error_codes import Code
 from penstock.kafka.errors import is_final, translate
-from penstock.kafka.read.consumer_offsets import reader
-from penstock.kafka.read.read_records import read_span
+from penstock.kafka.read.read_records import read_span, reader
 from penstock.ops.dead_letters import record_values
 
 _POLL_SECONDS = 0.2
@@ -85,7 +85,7 @@ class Tail:
             yield from found[-start.last :]
 
     def to_come(self, stop: threading.Event) -> Iterator[Record]:
-        """What comes after that, until stopped."""
+        """What comes after that, until stopped. Not read_to_end: it continues after the end."""
         with reader(self._cluster) as consumer:
             consumer.assign([KafkaTopicPartition(*tp, each.end) for tp, each in self._bounds.items()])
             while not stop.is_set():
@@ -93,7 +93,7 @@ class Tail:
                     error = message.error()
                     if error is None:
                         yield to_record(message)
-                    elif error.code() != KafkaError._PARTITION_EOF and is_final(error):  # noqa: SLF001 - its public name
+                    elif error.code() != Code.LOCAL_PARTITION_EOF and is_final(error):
                         doing = f"reading topic {self._topic}"
                         raise translate(KafkaException(error), doing=doing, brokers=self._cluster.brokers)
 

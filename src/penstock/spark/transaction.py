@@ -11,7 +11,6 @@ from functools import cache
 from typing import Any
 
 import pyarrow as pa
-from confluent_kafka import KafkaError
 
 from penstock.app import Handler
 from penstock.core.progress.offset_map import encode
@@ -21,6 +20,7 @@ from penstock.core.settings import Settings
 from penstock.errors import HandlerError, PenstockError, StateError
 from penstock.kafka import Cluster
 from penstock.kafka.client.transactions import Transaction, group_metadata, transactional_id
+from penstock.kafka.error_codes import Code
 from penstock.kafka.errors import kafka_error
 from penstock.spark.columns import to_rows
 from penstock.spark.finished import Finished, above
@@ -158,7 +158,7 @@ def _moved(offsets: TaskRange, marker: int, group: str) -> StateError:
 def _named(error: PenstockError, handler: Handler) -> PenstockError:
     """In the words that the other sink has for it."""
     inner = None if error.__cause__ is None else kafka_error(error.__cause__)
-    if inner is None or inner.code() != KafkaError.MSG_SIZE_TOO_LARGE:
+    if inner is None or inner.code() != Code.MSG_SIZE_TOO_LARGE:
         return error
     problem, hint = TOO_LARGE
     return HandlerError(problem.format(**named(handler)), hint=hint)

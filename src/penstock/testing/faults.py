@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaError
 
+from penstock.kafka.error_codes import Code
+
 
 @dataclass
 class Faults:
@@ -13,11 +15,11 @@ class Faults:
     """The error of every commit; None while commits are accepted."""
 
     def fail_produce(self, topic: str, *, too_large: bool) -> None:
-        code = KafkaError.MSG_SIZE_TOO_LARGE if too_large else KafkaError.TOPIC_AUTHORIZATION_FAILED
+        code = Code.MSG_SIZE_TOO_LARGE if too_large else Code.TOPIC_AUTHORIZATION_FAILED
         self.produce[topic] = KafkaError(code)
 
     def refuse_commits(self) -> None:
-        self.commits = KafkaError(KafkaError.ILLEGAL_GENERATION)
+        self.commits = KafkaError(Code.ILLEGAL_GENERATION)
 
     def clear(self) -> None:
         self.produce.clear()

@@ -268,7 +268,7 @@ def run(folder: Path, *arguments: str, env: dict[str, str] | None = None) -> tup
         (["run", "shop:appp"], 2, "nothing called 'appp'", "Did you mean shop:app?"),
         (["run", "bad:app"], 2, "Handler f takes (nothing)", "Write it as f(value)"),
         (["run", "shop:app", "-b", "127.0.0.1:1"], 3, "No Kafka broker answers at 127.0.0.1:1", "penstock up"),
-        (["run", "shop:app", "-b", "nonsense:port"], 2, "is not an address of Kafka", "host:port"),
+        (["run", "shop:app", "-b", "nonsense:port"], 2, "is not a valid address", "host:port"),
         (["run", "shop:app"], 3, "No Kafka is named, and the embedded one does not run", "penstock up"),
         (
             ["run", "shop:app", "--master", "local[1]"],

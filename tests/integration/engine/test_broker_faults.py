@@ -217,7 +217,7 @@ def test_a_consumer_that_is_not_allowed_is_not_replaced(
 
 def test_a_second_thread_cannot_touch_the_consumer(brokers: str, group: str) -> None:
     consumer = OwnedConsumer(make_consumer(brokers, group, settings={}))
-    with pytest.raises(StateError, match="belongs to nobody yet"):
+    with pytest.raises(StateError, match="belongs to no thread yet"):
         consumer.consume(1, 0)
     caught: list[StateError] = []
 

@@ -9,9 +9,9 @@ from penstock import App, Record
 from penstock.core.reports import events
 from penstock.kafka import Cluster
 from penstock.kafka.admin.consumer_groups import GroupDescription, Groups
-from penstock.kafka.client.kafka_python_settings import open_settings
+from penstock.kafka.client.kafka_python_settings import kafka_python_config
 from penstock.kafka.group.coordinator import CoordinatorConnection, Identity, Network
-from penstock.kafka.group.subscription_format import Ballot, write_subscription
+from penstock.kafka.group.subscription_format import PenstockData, write_subscription
 
 
 def test_a_count_commits_before_the_time_comes(brokers: str, group: str, make_topic: MakeTopic) -> None:
@@ -52,7 +52,12 @@ class BareMember:
         self._line = line
         self._identity = Identity(group, "", -1, None)
         subscription = write_subscription(
-            [topic], owned=(), generation=-1, rack=None, user_data=None, ballot=Ballot(("cooperative-sticky",))
+            [topic],
+            owned=(),
+            generation=-1,
+            rack=None,
+            user_data=None,
+            penstock_data=PenstockData(("cooperative-sticky",)),
         )
         self._protocols = [("cooperative-sticky", subscription)]
 
@@ -89,10 +94,10 @@ def test_with_commit_record_commits_do_not_wait_until_all_members_have_rejoined(
         assert isinstance(found, GroupDescription)
         return found.state
 
-    network, engine, done = Network(open_settings(brokers, {})), Running(app, brokers), 0
+    network, engine, done = Network(kafka_python_config(brokers, {})), Running(app, brokers), 0
     try:
         wait_for(lambda: of_kind(engine.events, events.Assigned), "an assignment")
-        silent, newcomer = (BareMember(network.line(group), group, source) for _ in range(2))
+        silent, newcomer = (BareMember(network.connect(group), group, source) for _ in range(2))
         silent.join()
         silent.sync()
         joining = threading.Thread(target=newcomer.join)

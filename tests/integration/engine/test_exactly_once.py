@@ -15,7 +15,7 @@ from penstock.engine.produce.transactor import Transactor
 from penstock.errors import ServerError
 from penstock.kafka import Cluster, make_producer
 from penstock.kafka.client import transactions
-from penstock.kafka.client.kafka_python_settings import open_settings
+from penstock.kafka.client.kafka_python_settings import kafka_python_config
 from penstock.kafka.client.transactions import Transaction
 from penstock.kafka.group.coordinator import Identity, Network
 from penstock.kafka.group.self_managed_member import SelfManagedMember
@@ -302,6 +302,6 @@ def _hold_first(patch: pytest.MonkeyPatch, kind: type, method: str, held: set[st
 
 def _throw_out(brokers: str, group: str, member: Running) -> None:
     (joined,) = [event.rebalance for event in of_kind(member.events, events.Rebalanced)]
-    network = Network(open_settings(brokers, {}))
-    network.line(group).leave(Identity(group, joined.member_id or "", -1, None), "a test throws it out")
+    network = Network(kafka_python_config(brokers, {}))
+    network.connect(group).leave(Identity(group, joined.member_id or "", -1, None), "a test throws it out")
     network.close()

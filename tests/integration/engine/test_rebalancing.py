@@ -250,7 +250,7 @@ def test_with_the_new_protocol_a_static_id_that_is_still_taken_stops_the_app_wit
         new = Running(make_app(group, source, Seen(), **options), brokers)
         new.join()
         assert old.is_alive
-    assert "still counts another member" in str(new.error)
+    assert "still has a member with the static_id" in str(new.error)
     assert "If that process was killed, start again after its session timeout" in str(getattr(new.error, "hint", ""))
 
 

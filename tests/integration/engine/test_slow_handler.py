@@ -42,16 +42,16 @@ def test_a_commit_while_there_is_no_room_does_not_pause_the_partitions(
 ) -> None:
     """Pausing throws away what the client has fetched, and costs about a second of nothing."""
     source, held = make_topic(), list[bool]()
-    hold = FetchPositions.hold
+    set_paused = FetchPositions.set_paused
 
     def watch(positions: FetchPositions, *, everything: bool) -> None:
         if positions.owned:
             held.append(everything)
-        hold(positions, everything=everything)
+        set_paused(positions, everything=everything)
 
-    monkeypatch.setattr(FetchPositions, "hold", watch)
+    monkeypatch.setattr(FetchPositions, "set_paused", watch)
     # The machine may be too busy for handlers to make room in the moment that they get, which is no matter here.
-    monkeypatch.setattr(record_poller, "_PATIENCE_SECONDS", 60)
+    monkeypatch.setattr(record_poller, "_FULL_SECONDS", 60)
     app = App(group)
 
     @app.consume(source, order="none", concurrency=10, max_in_flight=40, commit_every="10ms")

@@ -145,12 +145,12 @@ def wrong_password(secure: SecureBroker, _folder: Path) -> dict[str, Any]:
 # The listener, the settings, what is said about it, and what to do.
 REFUSED = {
     "a stranger's authority": ("tls", wrong_ca, "is not trusted", "ssl.ca.location"),
-    "another name": ("misnamed", by_tls, "made for another name", "advertised.listeners"),
-    "a certificate of last week": ("expired", by_tls, "has expired", "Renew it"),
-    "no certificate": ("mutual", by_tls, "asks for a certificate", "ssl.certificate.location"),
-    "a stranger's certificate": ("mutual", strange_certificate, "does not accept the certificate", "whom the broker"),
-    "no TLS here": ("tls", without_tls, "speaks TLS, and security.protocol is plaintext", "security.protocol=ssl"),
-    "no TLS there": ("plain", by_tls, "does not speak TLS", "TLS listener"),
+    "another name": ("misnamed", by_tls, "issued for another name", "advertised.listeners"),
+    "a certificate of last week": ("expired", by_tls, "has expired", "Renew the broker"),
+    "no certificate": ("mutual", by_tls, "requires a certificate", "ssl.certificate.location"),
+    "a stranger's certificate": ("mutual", strange_certificate, "does not accept the certificate", "the broker trusts"),
+    "no TLS here": ("tls", without_tls, "uses TLS, but security.protocol is plaintext", "security.protocol=ssl"),
+    "no TLS there": ("plain", by_tls, "does not use TLS", "TLS listener"),
     "a wrong password": ("login", wrong_password, "did not accept the login", "sasl.password"),
 }
 

@@ -74,5 +74,5 @@ def test_a_partition_without_a_leader_is_asked_again(monkeypatch: pytest.MonkeyP
 def test_a_partition_that_stays_without_a_leader_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "ANSWER_SECONDS", -1)
     kafka = cluster_that_says(monkeypatch, NO_LEADER_YET)
-    with pytest.raises(ServerError, match="no broker that answers for it while reading offsets of orders"):
+    with pytest.raises(ServerError, match="no leader that answers while reading offsets of orders"):
         kafka.end_offsets([("orders", 0)])

@@ -1,10 +1,11 @@
-"""The client's errors in words that say what to do, and which of them stop an app."""
+"""Errors of the client are translated to errors that say what to do; some of them stop the app."""
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from penstock.errors import ConfigError, PenstockError, ServerError, TopicError
-from penstock.kafka.errors import _FINAL_CODES, _TABLE, commit_refusal, is_final, translate
+from penstock.kafka.error_codes import FINAL
+from penstock.kafka.errors import _TABLE, commit_refusal, is_final, translate
 
 CODES = {
     name: code
@@ -37,7 +38,7 @@ def test_every_code_of_the_client_has_a_message(name: str) -> None:
         (KafkaError.TOPIC_AUTHORIZATION_FAILED, ServerError, "denied reading orders", "READ and DESCRIBE"),
         (KafkaError.GROUP_AUTHORIZATION_FAILED, ServerError, "denied the group", "READ on the group"),
         (KafkaError.CLUSTER_AUTHORIZATION_FAILED, ServerError, "the whole cluster", "IDEMPOTENT_WRITE"),
-        (KafkaError.UNKNOWN_TOPIC_OR_PART, TopicError, "A topic is missing", "Create it"),
+        (KafkaError.UNKNOWN_TOPIC_OR_PART, TopicError, "A topic is missing", "Create the topic"),
         (KafkaError.UNSUPPORTED_VERSION, ServerError, "too old for reading orders", "newer Kafka"),
         (KafkaError._UNSUPPORTED_FEATURE, ServerError, "lacks a feature", "group.protocol"),
         (KafkaError.INVALID_GROUP_ID, ConfigError, "The group's name", "group="),
@@ -45,22 +46,22 @@ def test_every_code_of_the_client_has_a_message(name: str) -> None:
         (KafkaError.MSG_SIZE_TOO_LARGE, ServerError, "is too large while", "receive.message.max.bytes"),
         (KafkaError.OFFSET_OUT_OF_RANGE, TopicError, "no longer in the log", "retention.ms"),
         (KafkaError._BAD_MSG, ServerError, "A record is corrupt", "Nothing past it was committed"),
-        (KafkaError.COORDINATOR_NOT_AVAILABLE, ServerError, "coordinator cannot be asked", "__consumer_offsets"),
-        (KafkaError.LEADER_NOT_AVAILABLE, ServerError, "no broker that answers", "brokers are up"),
+        (KafkaError.COORDINATOR_NOT_AVAILABLE, ServerError, "coordinator does not answer", "__consumer_offsets"),
+        (KafkaError.LEADER_NOT_AVAILABLE, ServerError, "no leader that answers", "brokers are up"),
         (KafkaError.FENCED_INSTANCE_ID, ConfigError, "same static id", "static_id="),
         (KafkaError._MAX_POLL_EXCEEDED, ServerError, "did not poll in time", "max.poll.interval.ms"),
         (KafkaError._TRANSPORT, ServerError, "No Kafka broker answers at b:9092", "penstock up"),
     ],
 )
-def test_each_trouble_says_what_to_do(code: int, kind: type[PenstockError], problem: str, hint: str) -> None:
+def test_each_error_says_what_to_do(code: int, kind: type[PenstockError], problem: str, hint: str) -> None:
     error = translated(code)
     assert type(error) is kind
     assert problem in error.problem
     assert hint in error.hint
 
 
-def test_what_trying_again_does_not_mend_stops_the_app() -> None:
-    assert all(is_final(KafkaError(code)) for code in _FINAL_CODES)
+def test_final_errors_stop_the_app_and_others_do_not() -> None:
+    assert all(is_final(KafkaError(code)) for code in FINAL)
     # What is fatal for one consumer is not for the next, which the engine makes.
     assert not is_final(KafkaError(KafkaError._STATE, "x", True))  # noqa: FBT003 - marked as fatal by the client
     passing = (
@@ -76,15 +77,15 @@ def test_what_trying_again_does_not_mend_stops_the_app() -> None:
     )
     assert not [code for code in passing if is_final(KafkaError(code))]
     # What stops an app has a message of its own; of a fatal error the client's text says more than its code.
-    assert _FINAL_CODES - set(_TABLE) == {KafkaError._FATAL}
+    assert FINAL - set(_TABLE) == {KafkaError._FATAL}
 
 
-def test_what_is_not_the_client_s_own_is_told_as_it_is() -> None:
+def test_other_exceptions_are_reported_with_their_name() -> None:
     error = translate(TimeoutError(), doing="committing", brokers="b")
     assert str(error) == "Kafka failed while committing: TimeoutError."
 
 
-def test_a_file_that_the_client_cannot_read_is_told_from_a_wrong_setting() -> None:
+def test_an_unreadable_file_and_a_wrong_setting_have_different_hints() -> None:
     unread = translated(
         KafkaError._INVALID_ARG, "Failed to create consumer: ssl.key.location failed: error:0A08:PEM lib"
     )
@@ -93,10 +94,10 @@ def test_a_file_that_the_client_cannot_read_is_told_from_a_wrong_setting() -> No
     assert "names and values" in translated(KafkaError._INVALID_ARG, "No such configuration property").hint
 
 
-def test_a_refused_commit_is_told_truly_to_members_and_to_others() -> None:
+def test_a_refused_commit_has_different_reasons_for_members_and_for_others() -> None:
     unknown, rebalancing = KafkaError(KafkaError.UNKNOWN_MEMBER_ID), KafkaError(KafkaError.REBALANCE_IN_PROGRESS)
     assert commit_refusal(unknown, is_member=False).startswith(
-        "the group has members, and the broker takes commits from"
+        "the group has members, and the broker accepts commits only from"
     )
     assert commit_refusal(unknown, is_member=True).startswith("this member is not in the group's current generation")
     assert commit_refusal(rebalancing, is_member=True).startswith("the group is rebalancing")

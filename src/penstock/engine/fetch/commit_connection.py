@@ -1,4 +1,4 @@
-"""Commits of a native member on a connection of their own."""
+"""A separate connection for the commits of a native member."""
 
 import threading
 import time
@@ -13,39 +13,40 @@ from penstock.app import Handler
 from penstock.core.records.record import TopicPartition
 from penstock.engine.dispatch.thread_messages import Commits
 from penstock.errors import PenstockError
-from penstock.kafka.admin.cluster import NO_COORDINATOR_YET
-from penstock.kafka.client.transactions import member_in
+from penstock.kafka.client.librdkafka_internals import member_in
+from penstock.kafka.error_codes import NO_COORDINATOR_YET, Code
 from penstock.kafka.errors import commit_refusal
 
-# How long the coordinator may take to be found on the new connection, before the member joins.
+# The limit for finding the coordinator on the new connection, before the member joins.
 _FIND_SECONDS = 5.0
 # Longer than the connection's own timeout, after which it answers a commit with an error.
 _ANSWER_SECONDS = 30.0
-# After a failure the Kafka client commits for so long.
+# How long the Kafka client commits after this connection has failed.
 _CLIENT_SECONDS = 30.0
 
 
 class CommitConnection:
-    """Stands in for the Kafka client where a member commits: the same member and generation, another connection.
+    """Commits in place of the Kafka client: as the same member, in the same generation, on another connection.
 
-    A broker answers the requests of one connection in order, and it answers a JoinGroup when the last member has
-    joined. On the client's connection, a commit that is sent after its JoinGroup is read only then, and refused because
-    its generation is over: what was finished meanwhile stays uncommitted. On another connection the broker accepts it.
+    A broker answers the requests of one connection in order, and it answers a JoinGroup only when the last member has
+    joined. On the client's connection the broker reads a commit behind the JoinGroup only then, and refuses it because
+    its generation is over: records that finish during the rebalance stay uncommitted. On a second connection the broker
+    accepts the commit.
 
-    The committed offset must never move backwards because there are two connections, so only one is in use at a time:
+    Two connections must not move the committed offset backwards, so only one is in use at a time:
 
-    - A commit on this connection begins when the one before has its answer. So commits reach the broker in order, the
-      last one of a revoke too (``asynchronous=False`` waits for the one under way).
+    - A commit on this connection starts when the previous one has its answer. So commits reach the broker in order,
+      also the last commit of a revoke (``asynchronous=False`` waits for the commit in progress).
     - If this connection fails, the client commits for the next 30 s, with the same or a later offset. kafka-python has
-      closed the connection by then, so the request that failed was read, or never will be. The exception is a broker
-      that stands still for longer than the request's timeout and then goes on: it may read that request after a later
-      one, as with every Kafka client.
-    - The client hands back to this connection only when it owes no answer. A commit of the client that waits behind its
-      JoinGroup is thus refused, or accepted, before a later one is sent here.
-    - A commit that is under way while a partition is revoked is answered before the last commit of that partition is
-      sent, and the partition has no new owner before that. If the member is lost, the broker knows its id no more.
+      closed the failed connection before that, so the broker has read the failed request already, or never reads it.
+      The exception is a broker that freezes for longer than the request timeout and then continues: it can read that
+      request after a later one, as with every Kafka client.
+    - This connection takes over again only when the client waits for no answer. So the broker has answered a client's
+      commit that was queued behind a JoinGroup before this connection sends a later one.
+    - If a partition is revoked during a commit, the broker answers that commit before the last commit of the partition
+      is sent, and the partition has no new owner until then. If the member is lost, the broker rejects its id.
 
-    Used on the fetcher's thread; ``answered`` is called on the connection's thread as soon as the broker has answered.
+    Used on the fetcher thread; ``answered`` is called on the connection's thread as soon as the broker has answered.
     """
 
     def __init__(
@@ -61,32 +62,32 @@ class CommitConnection:
         self._consumer = consumer
         self._group = group
         self._network = network
-        self._line = network.line(group)
+        self._connection = network.connect(group)
         self._identity = identity
         self._answered = answered
         self._clock = clock
         self._idle = threading.Event()
         self._idle.set()
         self._failed = -inf  # when this connection failed last
-        self._client_owes = 0  # answers to commits of the client
+        self._client_answers_due = 0  # background commits of the client without an answer
 
     def find_coordinator(self) -> None:
-        self._line.reach(seconds=_FIND_SECONDS)
+        self._connection.reach(seconds=_FIND_SECONDS)
 
     def close(self) -> None:
-        """A commit that is under way is answered with an error."""
+        """Close the connection. A commit in progress is answered with an error."""
         self._network.close()
 
     def client_answered(self) -> None:
-        """To a commit that the client made in the background."""
-        self._client_owes = max(0, self._client_owes - 1)
+        """Note an answer to a background commit of the client."""
+        self._client_answers_due = max(0, self._client_answers_due - 1)
 
     def commit(self, *, offsets: Sequence[KafkaTopicPartition], asynchronous: bool) -> Sequence[KafkaTopicPartition]:
-        """As the client's own."""
-        if self._client_owes or self._clock() < self._failed + _CLIENT_SECONDS:
+        """Commit, with the same parameters as ``Consumer.commit``."""
+        if self._client_answers_due or self._clock() < self._failed + _CLIENT_SECONDS:
             return self._commit_by_client(offsets, asynchronous=asynchronous)
         if not self._idle.wait(_ANSWER_SECONDS):
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001
+            raise KafkaException(KafkaError(Code.LOCAL_TIMED_OUT))
         found = member_in(self._consumer.consumer_group_metadata(), self._group)
         if found is None:
             return self._commit_by_client(offsets, asynchronous=asynchronous)
@@ -94,10 +95,10 @@ class CommitConnection:
         commits = {(each.topic, each.partition): (each.offset, each.metadata or "") for each in offsets}
         if asynchronous:
             self._idle.clear()
-            self._line.commit_later(member, commits, lambda answer: self._on_answer(commits, answer))
+            self._connection.commit_later(member, commits, lambda answer: self._on_answer(commits, answer))
             return offsets
         try:
-            refused = self._line.commit(member, commits)
+            refused = self._connection.commit(member, commits)
         except KafkaException:
             self._failed = self._clock()
             return self._commit_by_client(offsets, asynchronous=False)
@@ -111,18 +112,18 @@ class CommitConnection:
         self, offsets: Sequence[KafkaTopicPartition], *, asynchronous: bool
     ) -> Sequence[KafkaTopicPartition]:
         done = self._consumer.commit(offsets=offsets, asynchronous=asynchronous)
-        self._client_owes += asynchronous
+        self._client_answers_due += asynchronous
         return done or offsets
 
     def _has_no_coordinator(self, refused: Mapping[TopicPartition, int]) -> bool:
-        """Whether the coordinator has moved. Then the Kafka client commits: it finds the new coordinator itself."""
+        """Return whether the coordinator has moved. Then the Kafka client commits, as it finds the new coordinator."""
         if NO_COORDINATOR_YET.isdisjoint(refused.values()):
             return False
         self._failed = self._clock()
         return True
 
     def _on_answer(self, commits: Commits, answer: dict[TopicPartition, int] | KafkaException) -> None:
-        """On the connection's thread."""
+        """Called on the connection's thread."""
         if isinstance(answer, KafkaException):
             self._failed = self._clock()
             refused = dict.fromkeys(commits, answer.args[0].str())
@@ -136,17 +137,17 @@ class CommitConnection:
 def open_commit_connection(
     handler: Handler, consumer: Any, brokers: str, *, answered: Callable[[Commits, Mapping[TopicPartition, str]], None]
 ) -> CommitConnection | None:
-    """None where the member's commits wait for nobody, or kafka-python is missing or cannot connect."""
+    """Return None if commits cannot wait behind a JoinGroup, or if kafka-python is missing or cannot connect."""
     waits_for_joins = handler.protocol == "classic" and handler.cooperates and not handler.is_open
     commits_finished = handler.delivery == "at-least-once" and handler.offsets is None
     if handler.commit != "record" or not waits_for_joins or not commits_finished:
         return None
     try:
-        # Imported here because they need a library that comes with an extra.
-        from penstock.kafka.client.kafka_python_settings import open_settings  # noqa: PLC0415
+        # Imported here because they need kafka-python, an optional dependency.
+        from penstock.kafka.client.kafka_python_settings import kafka_python_config  # noqa: PLC0415
         from penstock.kafka.group.coordinator import Identity, Network  # noqa: PLC0415
 
-        network = Network(open_settings(brokers, handler.named_settings))
+        network = Network(kafka_python_config(brokers, handler.named_settings))
     except PenstockError:
         return None
     connection = CommitConnection(consumer, handler.group, network, identity=Identity, answered=answered)

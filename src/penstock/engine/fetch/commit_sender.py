@@ -1,4 +1,4 @@
-"""Commits on their way to the broker, on the fetcher's thread."""
+"""Sends the dispatcher's commits to the broker, and the answers back. Runs on the fetcher thread."""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,19 +13,16 @@ from penstock.core.records.record import TopicPartition
 from penstock.engine.dispatch.thread_messages import Commit, CommitAnswer, Commits, Inbox
 from penstock.engine.fetch.store_session import StoreSession
 from penstock.engine.produce.transactor import Transactor
+from penstock.kafka.error_codes import REBALANCING
 from penstock.kafka.errors import commit_refusal
 
-# The client joins a rebalance in the background, so its generation may be a moment behind the group's.
-_PASSING_REFUSALS = frozenset(
-    {KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS, KafkaError.STALE_MEMBER_EPOCH}
-)
 _TRANSACTION_CHECK_SECONDS = 0.002
 _LAST_COMMIT_WAITS = (0.05, 0.1, 0.2, 0.4, 0.8)
 
 
 @dataclass(frozen=True)
 class _Saving:
-    """A save under way, with what was asked for, and as of which assignment."""
+    """A save in progress. ``assignments`` is the count of assignments that the dispatcher knew when it asked."""
 
     commits: Commits
     assignments: int
@@ -33,13 +30,14 @@ class _Saving:
 
 
 class CommitSender:
-    """The dispatcher asks for one commit at a time, and gets an answer to each, come what may.
+    """The dispatcher asks for one commit at a time and gets exactly one answer to each.
 
-    With a ``transactor`` the commits are its own, and it only has to be told as whom. Commits ``ahead`` of the records
-    are waited for, so that each is answered even while a revoke drains. With a ``keeper`` what counts is what it keeps;
-    the group's offsets only follow. The keeper saves in the background: a handler's transaction may hold the database
-    for long, and a member that does not poll meanwhile would hold up its whole group. Only a last commit waits for it.
-    ``is_member`` is False for a handler that has chosen its partitions itself.
+    A ``transactor`` commits itself and only needs the group metadata from here. Commits ``ahead`` of the records
+    (at-most-once) wait for the broker, so that each has its answer even while a revoke drains. With a ``store_session``
+    the store has the progress that counts; the group's offsets follow it. The store saves in the background: a
+    handler's transaction may lock the database for long, and a member that does not poll in that time delays its whole
+    group. Only the last commit of a partition waits for the save. ``is_member`` is False for a handler with
+    ``partitions=``.
     """
 
     def __init__(
@@ -55,32 +53,32 @@ class CommitSender:
         self._is_member = is_member
         self._store_session = store_session
         self._saving: _Saving | None = None
-        self._not_kept: dict[TopicPartition, tuple[tuple[int, str], str]] = {}
+        self._not_saved: dict[TopicPartition, tuple[tuple[int, str], str]] = {}
         self.ahead = ahead
         self._transactor = transactor
         self._under_way: Commits = {}
         self._assignments = 0
-        self._since: dict[TopicPartition, int] = {}  # which assignment each owned partition came with
+        self._assigned_by: dict[TopicPartition, int] = {}  # the number of the assignment of each owned partition
 
     def assigned(self, tps: Iterable[TopicPartition]) -> None:
-        """These are ours, by an Assigned that is on its way to the dispatcher."""
+        """Note an assignment. The caller sends Assigned to the dispatcher."""
         self._assignments += 1
-        self._since.update(dict.fromkeys(tps, self._assignments))
+        self._assigned_by.update(dict.fromkeys(tps, self._assignments))
 
     def lost(self) -> None:
-        """As told by a Lost that is on its way to the dispatcher."""
+        """Note that partitions were lost. The caller sends Lost to the dispatcher."""
         if self._transactor is not None:
             self._transactor.lost()
 
     def gone(self, tps: Iterable[TopicPartition]) -> None:
         tps = [*tps]
         for tp in tps:
-            self._since.pop(tp, None)
+            self._assigned_by.pop(tp, None)
         if self._store_session is not None:
             self._store_session.gone(tps)
 
     def attend(self, member: Any) -> None:
-        """Between two polls: carry on with what the transactor or the keeper has got to."""
+        """Between two polls: serve the transactor, and send a commit to Kafka that the store has saved."""
         self.authorize(member)
         if self._saving is not None and self._saving.refused.done():
             self._finish_saving(member)
@@ -90,12 +88,13 @@ class CommitSender:
             self._transactor.authorize(member)
 
     def commit(self, consumer: Any, asked: Commit, *, wait: bool = False) -> None:
-        """In the background, unless it is to ``wait``; ``on_commit`` gets the answer. A save is never waited for here.
+        """Commit in the background, or ``wait`` for the broker; never wait for a save. ``on_commit`` gets the answer.
 
-        A commit may have waited here while its partitions were given back, with a later commit, and perhaps taken
-        again. Brokers look at the member, not at what it owns, so they would take it, and the group would go back.
+        While the commit waited in the queue, its partitions may have been revoked, with a later commit, and assigned
+        again. A broker checks the member, not the partitions it owns, so it would accept the old commit and the group's
+        offset would move backwards. So commits of an earlier assignment are dropped.
         """
-        commits = self._still_ours(asked.commits, asked.assignments)
+        commits = self._still_owned(asked.commits, asked.assignments)
         if not commits:
             self._inbox.put(CommitAnswer({}, {}))
             return
@@ -105,17 +104,17 @@ class CommitSender:
         else:
             self._saving = _Saving(commits, asked.assignments, self._store_session.start_saving(commits))
 
-    def _still_ours(self, commits: Commits, assignments: int) -> Commits:
+    def _still_owned(self, commits: Commits, assignments: int) -> Commits:
         never = self._assignments + 1
-        return {tp: at for tp, at in commits.items() if self._since.get(tp, never) <= assignments}
+        return {tp: at for tp, at in commits.items() if self._assigned_by.get(tp, never) <= assignments}
 
     def _finish_saving(self, consumer: Any) -> None:
-        """What was saved goes on to Kafka; waits for the save, where that goes on."""
+        """Wait for the save in progress, if there is one, and commit what was saved to Kafka."""
         saving, self._saving = self._saving, None
         if saving is not None:
             kept = self._note_refusals(saving.commits, saving.refused.result())
-            # Some may have been given back meanwhile, with a later commit.
-            self._send(consumer, self._still_ours(kept, saving.assignments))
+            # Some partitions may have been revoked during the save, with a later commit.
+            self._send(consumer, self._still_owned(kept, saving.assignments))
 
     def _send(self, consumer: Any, commits: Commits, *, wait: bool = False) -> None:
         if not commits:
@@ -140,39 +139,40 @@ class CommitSender:
         self.answered(commits, refused)
 
     def answered(self, commits: Commits, refused: Mapping[TopicPartition, str]) -> None:
-        """With the reasons for what was refused.
+        """Send the answer to the dispatcher, with a reason for each refused partition.
 
-        On the fetcher's thread, or on that of a CommitConnection: the dispatcher asks for no other commit before this.
+        Called on the fetcher thread or on the thread of a CommitConnection. That is safe because the dispatcher asks
+        for no other commit before it has this answer.
         """
         commits, refused = dict(commits), dict(refused)
-        for tp, (commit, why) in self._not_kept.items():
+        for tp, (commit, why) in self._not_saved.items():
             commits[tp], refused[tp] = commit, why
-        self._under_way, self._not_kept = {}, {}
+        self._under_way, self._not_saved = {}, {}
         self._inbox.put(CommitAnswer(commits, refused))
 
     def _note_refusals(self, commits: Commits, refused: Mapping[TopicPartition, str]) -> Commits:
-        """Those that may go on to Kafka; why the others may not is a part of the next answer."""
-        self._not_kept = {tp: (commits[tp], reason) for tp, reason in refused.items()}
+        """Return the commits that the store has saved. The next answer has the reasons for the others."""
+        self._not_saved = {tp: (commits[tp], reason) for tp, reason in refused.items()}
         return {tp: commit for tp, commit in commits.items() if tp not in refused}
 
     def abandon(self, reason: str) -> None:
-        """No answer will come to what is under way."""
+        """Answer the commit in progress with this reason: the broker will not answer it."""
         if self._transactor is not None:
             self._transactor.abandon()
         self._saving = None
-        commits, self._under_way, self._not_kept = self._under_way, {}, {}
+        commits, self._under_way, self._not_saved = self._under_way, {}, {}
         if commits:
             self.refuse(commits, reason)
 
     def refuse(self, commits: Commits, reason: str) -> None:
         self._inbox.put(CommitAnswer(commits, dict.fromkeys(commits, reason)))
 
-    def commit_at_last(self, consumer: Any, commits: Commits) -> None:
-        """The last commit of an epoch waits for its answer, and is repeated while a rebalance of others refuses it."""
+    def commit_last(self, consumer: Any, commits: Commits) -> None:
+        """Make the last commit of an epoch: wait for the answer, and retry while a rebalance causes refusals."""
         if self._transactor is not None:
             self._end_transaction(consumer, self._transactor)
             return
-        # One save after the other: an older one must not come last.
+        # Wait for the older save first: it must not overwrite the newer one.
         self._finish_saving(consumer)
         if not commits:
             return
@@ -186,7 +186,7 @@ class CommitSender:
                 done = consumer.commit(offsets=_to_commit(commits), asynchronous=False)
             except KafkaException as error:
                 reason: KafkaError = error.args[0]
-                if wait is not None and (reason.retriable() or reason.code() in _PASSING_REFUSALS):
+                if wait is not None and (reason.retriable() or reason.code() in REBALANCING):
                     time.sleep(wait)
                     continue
                 self.refuse(commits, self._why(reason))
@@ -199,7 +199,10 @@ class CommitSender:
 
     @staticmethod
     def _end_transaction(member: Any, transactor: Transactor) -> None:
-        """The dispatcher has sent the last of these partitions to it, and its own time-outs see to an end."""
+        """Wait until the transactor has committed.
+
+        The dispatcher has queued everything, and the transactor has timeouts.
+        """
         while transactor.is_committing:
             transactor.authorize(member)
             time.sleep(_TRANSACTION_CHECK_SECONDS)

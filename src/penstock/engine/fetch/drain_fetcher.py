@@ -1,21 +1,26 @@
-"""Who fetches the partitions that stay, while a drain holds up the member's own client inside of its callback."""
+"""A temporary consumer outside the group.
+
+It fetches the retained partitions while ``on_revoke`` blocks the main one.
+"""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, Message
+from confluent_kafka import KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from penstock.core.records.record import TopicPartition
 from penstock.errors import PenstockError
+from penstock.kafka.error_codes import Code
 
 
 class DrainFetcher:
-    """A client that is no member, for the time of one drain; where it fails, the member's own has lost nothing.
+    """Opens one consumer per drain. If that consumer fails, the main consumer fetches the records after the drain.
 
-    It reads on from where that one has got to, which is then behind: ``overtaken`` says of which partitions, and what
-    comes of those again is to be passed over.
+    The temporary consumer starts at the positions of the main consumer, which then lags behind. ``fetched_here`` has
+    the partitions for which this is so: the main consumer returns some of their records again, and the caller drops
+    those.
     """
 
     def __init__(self, make_client: Callable[[], Any]) -> None:
@@ -23,11 +28,11 @@ class DrainFetcher:
         self._client: Any = None
         self._tps: set[TopicPartition] = set()
         self._failed = False
-        self.overtaken: set[TopicPartition] = set()
+        self.fetched_here: set[TopicPartition] = set()
 
     def fetch(self, positions: Mapping[TopicPartition, int], room: int) -> list[Message]:
-        """Records and ends of these partitions, from there on when it is first called in a drain."""
-        if self._tps != positions.keys():  # one drain may follow another without a poll in between
+        """Return records and ends of these partitions. The first call of a drain starts at ``positions``."""
+        if self._tps != positions.keys():  # a second drain can follow without a poll in between
             self.end()
             self._tps = {*positions}
         if self._failed or not positions or room <= 0:
@@ -43,16 +48,16 @@ class DrainFetcher:
         good = []
         for message in messages:
             error = message.error()
-            if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
-                # Told to whom it concerns by the member's own client, when that gets there.
+            if error is not None and error.code() != Code.LOCAL_PARTITION_EOF:
+                # The main consumer runs into the same error later and reports it.
                 self._failed = True
                 break
             good.append(message)
-        self.overtaken.update((message.topic() or "", message.partition() or 0) for message in good)
+        self.fetched_here.update((message.topic() or "", message.partition() or 0) for message in good)
         return good
 
     def end(self) -> None:
-        """The drain is over."""
+        """Close the consumer: the drain is over."""
         client, self._client, self._tps, self._failed = self._client, None, set(), False
         if client is not None:
             with suppress(KafkaException, RuntimeError):

@@ -1,4 +1,4 @@
-"""Pausing, resuming and moving within the partitions that are owned, on the fetcher's thread."""
+"""Fetch positions of the owned partitions: pause, resume, seek. Runs on the fetcher thread."""
 
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
@@ -11,22 +11,23 @@ from penstock.core.records.record import TopicPartition
 
 
 class FetchPositions:
-    """``cooperates`` says how the client wants its assignment changed: in parts, or always as a whole.
+    """Where each owned partition is fetched, and which partitions are paused.
 
-    A client that ``only_fetches`` is no member, and has to be told what to stop fetching.
+    With ``cooperates`` the consumer's assignment is changed incrementally, otherwise as a whole. With ``only_fetches``
+    the consumer is not the group member (a self-managed member is), so this class must unassign revoked partitions.
     """
 
     def __init__(self, consumer: Any, *, cooperates: bool, only_fetches: bool = False) -> None:
         self._consumer = consumer
         self._cooperates = cooperates or only_fetches
         self._only_fetches = only_fetches
-        self._next: dict[TopicPartition, int] = {}  # where fetching is, for each partition that is owned
-        self._slow: set[TopicPartition] = set()  # paused one by one, by the dispatcher
-        self._paused: set[TopicPartition] = set()
-        self._stuck: dict[TopicPartition, int] = {}  # to go on from here, as soon as the client allows it
+        self._next: dict[TopicPartition, int] = {}  # the next offset to fetch of each owned partition
+        self._paused_by_dispatcher: set[TopicPartition] = set()
+        self._paused: set[TopicPartition] = set()  # in the client
+        self._pending_seeks: dict[TopicPartition, int] = {}  # the client has not accepted these offsets yet
 
     def position(self, tp: TopicPartition) -> int:
-        """Where fetching is; below 0 where that is the start of the log."""
+        """Return the next offset to fetch; a negative number is the start of the log."""
         return self._next[tp]
 
     @property
@@ -34,17 +35,17 @@ class FetchPositions:
         return set(self._next)
 
     @property
-    def flowing(self) -> set[TopicPartition]:
-        """Those that nothing is to hold back, but for a want of room."""
-        return self._next.keys() - self._slow - self._stuck.keys()
+    def unpaused(self) -> set[TopicPartition]:
+        """Owned partitions that neither the dispatcher nor a pending seek stops."""
+        return self._next.keys() - self._paused_by_dispatcher - self._pending_seeks.keys()
 
     @property
     def is_paused(self) -> bool:
-        """Whether nothing can come at all."""
+        """Whether every owned partition is paused."""
         return self._paused >= self._next.keys()
 
     def add(self, starts: Mapping[TopicPartition, int | None]) -> None:
-        """Begin to fetch these, from an offset or from where the log starts."""
+        """Start to fetch these partitions at an offset, or, for None, at the start of the log."""
         new = {tp: OFFSET_BEGINNING if offset is None else offset for tp, offset in starts.items()}
         self._next.update(new)
         if self._cooperates:
@@ -53,70 +54,77 @@ class FetchPositions:
             self._consumer.assign(_at(self._next))
 
     def remove(self, tps: Collection[TopicPartition]) -> None:
-        """They are not ours any more; a client that is a member stops to fetch them by itself."""
+        """Forget partitions that were revoked or lost.
+
+        A consumer that is a group member has unassigned them already.
+        """
         self._release(tps)
         if self._only_fetches:
-            # A consumer that broke refuses it; what would still come of these partitions is dropped.
+            # A broken consumer refuses this. The dispatcher drops records of partitions that it does not own.
             with suppress(KafkaException):
                 self._consumer.incremental_unassign(_partitions(tp for tp in tps if tp in self._next))
         for tp in tps:
             self._next.pop(tp, None)
-            self._stuck.pop(tp, None)
-            self._slow.discard(tp)
+            self._pending_seeks.pop(tp, None)
+            self._paused_by_dispatcher.discard(tp)
 
     def passed(self, tp: TopicPartition, offset: int) -> None:
-        """Everything below this offset was fetched."""
+        """Note that all records below this offset were fetched."""
         if tp in self._next:
             self._next[tp] = offset
 
-    def hold(self, *, everything: bool) -> None:
-        """Pause what is slow, or all that is owned, and nothing else."""
-        wanted = self._next.keys() & self._slow if not everything else set(self._next)
+    def set_paused(self, *, everything: bool) -> None:
+        """Make the client pause all owned partitions, or exactly those that the dispatcher has paused."""
+        wanted = self._next.keys() & self._paused_by_dispatcher if not everything else set(self._next)
         if wanted != self._paused:
             self._consumer.pause(_partitions(wanted - self._paused))
             self._consumer.resume(_partitions(self._paused - wanted))
             self._paused = wanted
 
-    def slow_down(self, tps: Iterable[TopicPartition]) -> None:
-        self._slow.update(self._next.keys() & set(tps))
-        self.hold(everything=self.is_paused)
+    def pause(self, tps: Iterable[TopicPartition]) -> None:
+        self._paused_by_dispatcher.update(self._next.keys() & set(tps))
+        self.set_paused(everything=self.is_paused)
 
-    def speed_up(self, tps: Iterable[TopicPartition]) -> None:
-        self._slow.difference_update(tps)
+    def resume(self, tps: Iterable[TopicPartition]) -> None:
+        """The next ``set_paused`` passes this on to the client."""
+        self._paused_by_dispatcher.difference_update(tps)
 
-    def go_back(self, tp: TopicPartition, offset: int) -> None:
+    def seek(self, tp: TopicPartition, offset: int) -> None:
         self._next[tp] = offset
         try:
             self._consumer.seek(KafkaTopicPartition(*tp, offset))
-        except KafkaException:  # it is not being fetched, for example because its last offset was out of range
-            self.go_on(tp, offset)
+        except KafkaException:  # the client does not fetch it, for example because its last offset was out of range
+            self.reassign_at(tp, offset)
 
-    def go_on(self, tp: TopicPartition, offset: int) -> None:
-        """Fetch a partition again that the client has given up on, which no seek can do."""
+    def reassign_at(self, tp: TopicPartition, offset: int) -> None:
+        """Restart a partition that the client has stopped fetching. The client refuses to seek in such a partition."""
         if tp in self._next:
-            self._stuck[tp] = offset
+            self._pending_seeks[tp] = offset
 
-    def unstick(self) -> None:
-        """The client takes no change in the middle of a rebalance, so this is tried until it does."""
-        if not self._stuck:
+    def retry_seeks(self) -> None:
+        """Restart partitions at their pending offsets.
+
+        During a rebalance the client refuses, and the next call retries.
+        """
+        if not self._pending_seeks:
             return
-        self._next.update(self._stuck)
+        self._next.update(self._pending_seeks)
         try:
-            self._release(self._stuck if self._cooperates else self._next)
+            self._release(self._pending_seeks if self._cooperates else self._next)
             if self._cooperates:
-                with suppress(KafkaException):  # it may be out already, from an attempt before
-                    self._consumer.incremental_unassign(_partitions(self._stuck))
-                self._consumer.incremental_assign(_at(self._stuck))
+                with suppress(KafkaException):  # an earlier attempt may have unassigned it
+                    self._consumer.incremental_unassign(_partitions(self._pending_seeks))
+                self._consumer.incremental_assign(_at(self._pending_seeks))
             else:
                 self._consumer.assign(_at(self._next))
         except KafkaException:
             return
-        self._stuck.clear()
+        self._pending_seeks.clear()
 
     def _release(self, tps: Iterable[TopicPartition]) -> None:
-        """The client keeps a pause for when a partition comes back, which nobody would then know of."""
+        """Resume these partitions: the client remembers a pause and applies it when the partition is assigned again."""
         paused = self._paused.intersection(tps)
-        with suppress(KafkaException):  # a consumer that broke keeps nothing
+        with suppress(KafkaException):  # a broken consumer remembers no pauses
             self._consumer.resume(_partitions(paused))
         self._paused -= paused
 

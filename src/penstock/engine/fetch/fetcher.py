@@ -1,4 +1,4 @@
-"""The fetcher: the one thread that touches the Kafka consumer."""
+"""The fetcher: the only thread that uses the Kafka consumer."""
 
 import threading
 import time
@@ -33,33 +33,27 @@ from penstock.engine.fetch.commit_sender import CommitSender
 from penstock.engine.fetch.drain_fetcher import DrainFetcher
 from penstock.engine.fetch.owned_consumer import OwnedConsumer
 from penstock.engine.fetch.record_poller import InFlightRoom, RecordPoller, tp_of
-from penstock.engine.fetch.start_positions import FirstTimes, find_new_position
+from penstock.engine.fetch.start_positions import AssignedBefore, find_new_position
 from penstock.engine.fetch.store_session import StoreSession
 from penstock.engine.membership.native_membership import Membership
 from penstock.engine.produce.transactor import Transactor
 from penstock.errors import PenstockError, ServerError, StoreError, TopicError
 from penstock.kafka import buffer_settings, make_consumer, member_settings, reader_settings
+from penstock.kafka.error_codes import NOT_FINAL_WHILE_RUNNING, OUT_OF_RANGE, Code
 from penstock.kafka.errors import is_final, kafka_error, translate
 
-# How long to wait before a broken consumer is replaced: so long at first, twice as long after each failure.
+# The wait before a broken consumer is replaced. It doubles after each failure.
 _FIRST_REBUILD_SECONDS = 1.0
-_MOST_REBUILD_SECONDS = 30.0
+_MAX_REBUILD_SECONDS = 30.0
 
-# Topics are there when the app starts. One that goes away later may come back, and the group then assigns it again.
-# And what is fatal for a consumer is not for the next one.
-_PASSING_CODES = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._FATAL})  # noqa: SLF001
-# Two members with one static id would fence each other for ever. A fatal error has its cause only in its text.
-_FENCED = KafkaError(KafkaError.FENCED_INSTANCE_ID).str()
-# Only with the new protocol: there the older member of that static id stays.
-_UNRELEASED = KafkaError(KafkaError.UNRELEASED_INSTANCE_ID).str()
-# The log does not have the offset that was asked for, or not any more.
-_OUT_OF_RANGE_CODES = frozenset(
-    {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._LOG_TRUNCATION}  # noqa: SLF001
-)
+# Two members with the same static id would fence each other forever. A fatal error has its cause only in its text.
+_FENCED = KafkaError(Code.FENCED_INSTANCE_ID).str()
+# Only with the consumer protocol (KIP-848), where the older member keeps the static id.
+_UNRELEASED = KafkaError(Code.UNRELEASED_INSTANCE_ID).str()
 
 
 class StartOverError(Exception):
-    """The consumer is to be replaced, and all that it owned taken anew."""
+    """Replaces the consumer. The new one gets all partitions again, at their committed offsets."""
 
     def __init__(self, error: PenstockError) -> None:
         super().__init__(str(error))
@@ -67,7 +61,10 @@ class StartOverError(Exception):
 
 
 class Fetcher:
-    """Polls without ever waiting for handlers, and between polls carries out what the dispatcher asks for."""
+    """Polls, and runs the dispatcher's commands between polls. It never waits for handlers.
+
+    Other threads call ``ask``, ``leave``, ``polled``, ``member_id`` and ``join``; the rest runs on the fetcher thread.
+    """
 
     def __init__(
         self,
@@ -77,27 +74,27 @@ class Fetcher:
         brokers: str,
         in_flight_room: InFlightRoom,
         lease: Lease,
-        first_times: FirstTimes | None = None,
+        assigned_before: AssignedBefore | None = None,
         number: int = 0,
         transactor: Transactor | None = None,
         store_session: StoreSession | None = None,
-        tell: Callable[[Rebalance], None] | None = None,
+        on_rebalance: Callable[[Rebalance], None] | None = None,
     ) -> None:
         self._handler = handler
         self._inbox = inbox
         self._brokers = brokers
         self._lease = lease
         self._polled = time.monotonic()
-        self._doubted = False
-        self._first_times = first_times or FirstTimes()
+        self._is_suspended = False
+        self._assigned_before = assigned_before or AssignedBefore()
         self._number = number
-        self._tell = tell or (lambda _: None)
+        self._on_rebalance = on_rebalance or (lambda _: None)
         self._commands: SimpleQueue[ToFetcher] = SimpleQueue()
         self._closing = threading.Event()
-        self._ended = False  # in a way that the dispatcher knows of
+        self._ended = False  # True if the thread ended cleanly or has reported its error to the dispatcher
         self._member_id: str | None = None
         self._commit_connection: CommitConnection | None = None
-        self._poller = RecordPoller(handler, inbox, in_flight_room=in_flight_room, meanwhile=self._meanwhile)
+        self._poller = RecordPoller(handler, inbox, in_flight_room=in_flight_room, while_full=self._while_full)
         self._rebuild_seconds = _FIRST_REBUILD_SECONDS
         self._commit_sender = CommitSender(
             inbox,
@@ -107,7 +104,7 @@ class Fetcher:
             is_member=not handler.partitions,
         )
         self._store_session = store_session
-        # Made here, so that a setting that the client refuses is known before anything starts.
+        # Made here, so that a setting that the client refuses fails before anything starts.
         self._consumer = self._make_consumer()
         self._thread = threading.Thread(target=self._run, name=f"{handler.name}-fetcher", daemon=True)
 
@@ -118,7 +115,7 @@ class Fetcher:
         self._commands.put(command)
 
     def leave(self) -> None:
-        """Ask it to give everything back, commit and leave the group; ``join`` waits for that."""
+        """Ask the fetcher to drain and commit all partitions and leave the group; ``join`` waits for that."""
         self._closing.set()
 
     @property
@@ -128,7 +125,7 @@ class Fetcher:
 
     @property
     def member_id(self) -> str | None:
-        """The member's id in a group of the new protocol, where the client chooses it; read from other threads."""
+        """The member's id with the consumer protocol, where the client chooses it; read from other threads."""
         return self._member_id
 
     def join(self, timeout: float) -> None:
@@ -142,35 +139,36 @@ class Fetcher:
                 try:
                     self._consume()
                 except (KafkaException, StartOverError, StoreError) as error:
-                    self._break_off(error)
+                    self._drop_consumer(error)
                 else:
                     self._ended = True
                     return
-                # Asked to leave meanwhile, there is nothing left to give back.
+                # If the fetcher is asked to leave now, it owns no partitions and has nothing to commit.
                 if self._closing.wait(self._rebuild_seconds):
                     self._ended = True
                     return
-                self._rebuild_seconds = min(2 * self._rebuild_seconds, _MOST_REBUILD_SECONDS)
+                self._rebuild_seconds = min(2 * self._rebuild_seconds, _MAX_REBUILD_SECONDS)
                 self._consumer = self._make_consumer()
-        except Exception as error:  # noqa: BLE001 - whatever ends this thread must be known to the dispatcher
+        except Exception as error:  # noqa: BLE001 - the dispatcher must know of any error that ends this thread
             self._report(error, fatal=True)
             self._ended = True
         finally:
             if not self._ended:
-                # The client raises things that are no exceptions; an end by one of them must not look like a clean one.
-                problem = f"The thread that fetches for handler {self._handler.name} broke down."
-                self._inbox.put(EngineError(ServerError(problem, hint="Nothing was lost: start again."), fatal=True))
+                # The client can raise a KafkaError, which is not an exception. That must not look like a clean end.
+                problem = f"The fetcher thread of handler {self._handler.name} ended with an unknown error."
+                hint = "No records were lost. Start the app again."
+                self._inbox.put(EngineError(ServerError(problem, hint=hint), fatal=True))
             self._inbox.put(Left())
 
     def _consume(self) -> None:
-        """With one consumer, until it is to leave; raises where that consumer is of no more use."""
+        """Consume with one consumer until ``leave`` is called; raise if that consumer is broken."""
         self._consumer.adopt()
         self._commit_connection = open_commit_connection(
             self._handler, self._consumer, self._brokers, answered=self._commit_sender.answered
         )
         self._membership = self._make_membership()
         self._positions = self._membership.positions
-        self._poller.begin(self._consumer, self._positions, DrainFetcher(self._make_relief))
+        self._poller.begin(self._consumer, self._positions, DrainFetcher(self._make_drain_consumer))
         try:
             self._membership.join()
             if self._handler.protocol == "consumer":
@@ -178,13 +176,13 @@ class Fetcher:
             while not self._closing.is_set():
                 self._carry_out_commands()
                 self._membership.attend()
-                self._positions.unstick()
+                self._positions.retry_seeks()
                 self._fetch()
             self._membership.leave()
         except (KafkaException, StartOverError, StoreError):
             raise
         except BaseException:
-            self._membership.break_off()
+            self._membership.abandon()
             raise
         finally:
             self._poller.end()
@@ -193,35 +191,36 @@ class Fetcher:
 
     def _make_membership(self) -> Membership:
         parts: dict[str, Any] = {
-            "committer": self._commit_sender,
-            "first_times": self._first_times,
-            "keeper": self._store_session,
-            "stay_awake": self._stay_awake,
-            "tell": self._tell,
+            "commit_sender": self._commit_sender,
+            "assigned_before": self._assigned_before,
+            "store_session": self._store_session,
+            "during_drain": self._during_drain,
+            "on_rebalance": self._on_rebalance,
         }
         if not self._handler.is_open:
             membership = Membership(self._handler, self._inbox, self._consumer, **parts)
             if self._commit_connection is not None:
-                membership.commits_as = self._commit_connection
+                membership.committer = self._commit_connection
             return membership
-        # Imported here because it needs a library that nobody else does.
+        # Imported here because it needs kafka-python, an optional dependency.
         from penstock.engine.membership.self_managed_membership import SelfManagedMembership  # noqa: PLC0415
 
         return SelfManagedMembership(
             self._handler, self._inbox, self._consumer, number=self._number, brokers=self._brokers, **parts
         )
 
-    def _stay_awake(self, going: Sequence[TopicPartition]) -> None:
-        """While a revoke of these drains."""
+    def _during_drain(self, revoked: Sequence[TopicPartition]) -> None:
+        """Runs every few milliseconds while a revoke of these partitions drains and blocks the poll."""
         self._renew_lease()
-        self._poller.relieve(going)
-        self._commit_sender.authorize(self._membership.commits_as)
-        # What is finished meanwhile would be repeated after a kill, and what is committed ahead waits for its commit.
+        self._poller.fetch_during_drain(revoked)
+        self._commit_sender.authorize(self._membership.committer)
+        # Without this, a kill would repeat records that finish now, and at-most-once records would wait for their
+        # commit.
         self._carry_out_commits()
 
-    def _break_off(self, error: KafkaException | StartOverError | StoreError) -> None:
-        """Let go of the consumer and all that it owned; raises where a new one would fare no better."""
-        self._membership.break_off()
+    def _drop_consumer(self, error: KafkaException | StartOverError | StoreError) -> None:
+        """Drop the consumer and its partitions; raise if a new consumer would fail in the same way."""
+        self._membership.abandon()
         self._commit_sender.abandon("the consumer broke before the broker answered")
         while not self._commands.empty():
             command = self._commands.get_nowait()
@@ -231,14 +230,13 @@ class Fetcher:
         if inner is not None and _FENCED in inner.str():
             raise ServerError(
                 f"Another member of group {self._handler.group!r} has the static_id {self._handler.static_id!r}.",
-                hint="Give each process its own static_id, and stop the one that took this place.",
+                hint="Give each process its own static_id, or stop the process that uses this one.",
             )
         if inner is not None and _UNRELEASED in inner.str():
             raise ServerError(
-                f"The broker still counts another member of group {self._handler.group!r} with the static_id "
-                f"{self._handler.static_id!r}.",
+                f"Group {self._handler.group!r} still has a member with the static_id {self._handler.static_id!r}.",
                 hint="If that process was killed, start again after its session timeout (consumer.session.timeout.ms "
-                "of the group, 45 s by default). If it runs, give each process its own static_id.",
+                "of the group, 45 s by default). If it is running, give each process its own static_id.",
             )
         if inner is not None and _is_final(inner):
             raise error
@@ -252,7 +250,7 @@ class Fetcher:
                 handler.group,
                 settings={**buffer_settings(handler), **handler.named_settings},
                 member=member_settings(handler, self._number),
-                # Never by itself: what is passed over has to be known.
+                # The client must not reset silently: Penstock reports the records that a reset skips.
                 reset="error",
                 on_commit=self._on_commit,
                 on_error=self._on_error,
@@ -260,7 +258,7 @@ class Fetcher:
             )
         )
 
-    def _make_relief(self) -> Consumer:
+    def _make_drain_consumer(self) -> Consumer:
         handler = self._handler
         member = reader_settings(handler)
         settings = {**buffer_settings(handler), **handler.named_settings}
@@ -281,32 +279,32 @@ class Fetcher:
     def _fetch(self) -> None:
         messages = self._poller.poll()
         self._renew_lease()
-        troubles = self._poller.take(messages)
-        if len(troubles) < len(messages):
+        errors = self._poller.take(messages)
+        if len(errors) < len(messages):
             self._rebuild_seconds = _FIRST_REBUILD_SECONDS
-        # Told last: what came before a trouble counts before it.
-        for message in troubles:
-            self._on_trouble(message)
+        # After the records: the dispatcher must get the records that came before an error first.
+        for message in errors:
+            self._on_error_message(message)
 
     def _renew_lease(self) -> None:
-        """This thread is awake and so is its client. If it was not for too long, the dispatcher is to know first."""
+        """Renew the lease after a poll. After too long a gap the lease is over, and the dispatcher gets Suspended."""
         now = time.monotonic()
         if self._lease.renew(now):
-            self._doubted = False
-        elif not self._doubted:
-            self._doubted = True
+            self._is_suspended = False
+        elif not self._is_suspended:
+            self._is_suspended = True
             self._inbox.put(Suspended(now - self._polled))
         self._polled = now
 
-    def _meanwhile(self) -> bool:
-        """What is done while there is no room for more records; whether there is any use in waiting for some."""
+    def _while_full(self) -> bool:
+        """Run commands while too many records are in flight; return False to stop waiting for room."""
         self._carry_out_commands()
         return not self._closing.is_set()
 
     # Commands.
 
     def _carry_out_commands(self) -> None:
-        self._commit_sender.attend(self._membership.commits_as)
+        self._commit_sender.attend(self._membership.committer)
         while True:
             try:
                 command = self._commands.get_nowait()
@@ -314,11 +312,11 @@ class Fetcher:
                 return
             match command:
                 case Commit():
-                    self._commit_sender.commit(self._membership.commits_as, command)
+                    self._commit_sender.commit(self._membership.committer, command)
                 case Pause():
                     self._pause(command)
                 case Resume(tps):
-                    self._positions.speed_up(tps)
+                    self._positions.resume(tps)
                 case Seek():
                     self._seek(command)
                 case Renew(tps):
@@ -329,17 +327,17 @@ class Fetcher:
     def _start_over(self, error: PenstockError) -> None:
         if not self._membership.start_over(seconds=self._rebuild_seconds):
             raise StartOverError(error)
-        self._rebuild_seconds = min(2 * self._rebuild_seconds, _MOST_REBUILD_SECONDS)
+        self._rebuild_seconds = min(2 * self._rebuild_seconds, _MAX_REBUILD_SECONDS)
         self._report(error, fatal=False)
 
     def _carry_out_commits(self) -> None:
-        """Inside a callback of the client, which serves no answers there: so each commit waits for its own."""
+        """Run only the commits, and wait for each: inside a callback, the client delivers no commit answers."""
         others: list[ToFetcher] = []
         with suppress(Empty):
             while True:
                 command = self._commands.get_nowait()
                 if isinstance(command, Commit):
-                    self._commit_sender.commit(self._membership.commits_as, command, wait=True)
+                    self._commit_sender.commit(self._membership.committer, command, wait=True)
                 else:
                     others.append(command)
         for command in others:
@@ -348,43 +346,43 @@ class Fetcher:
     def _seek(self, command: Seek) -> None:
         if command.anew and self._store_session is not None:
             self._store_session.forget(command.offsets)
-        self._positions.speed_up(command.offsets)
+        self._positions.resume(command.offsets)
         for tp, offset in command.offsets.items():
-            self._positions.go_on(tp, offset)
+            self._positions.reassign_at(tp, offset)
 
     def _pause(self, command: Pause) -> None:
-        self._positions.slow_down(command.tps)
+        self._positions.pause(command.tps)
         # A partition may have been revoked since the dispatcher asked.
         owned = self._positions.owned
         rewinds = {p: offset for p, offset in command.tps.items() if offset is not None and p in owned}
         for tp, offset in rewinds.items():
-            self._positions.go_back(tp, offset)
+            self._positions.seek(tp, offset)
         self._inbox.put(Rewound(list(rewinds)))
 
     def _renew(self, tps: Sequence[TopicPartition]) -> None:
-        """What the client would only notice where the new log is still shorter than the old one was."""
+        """Restart partitions of recreated topics. The client notices that only while the new log is shorter."""
         for tp in self._positions.owned.intersection(tps):
             position = self._positions.position(tp)
             if position > 0:
-                # Nothing more may come until the dispatcher is through with the old log, and says Seek.
-                self._positions.slow_down([tp])
+                # Fetch nothing until the dispatcher has finished the old log and sends Seek.
+                self._positions.pause([tp])
                 self._inbox.put(find_new_position(self._consumer, self._handler, tp, position))
 
-    # Trouble.
+    # Errors.
 
     def _on_error(self, error: KafkaError) -> None:
-        """Trouble with connections, from the client's callback: it goes on trying by itself, unless that is useless."""
+        """The client's callback for connection errors. The client retries unless the error is final."""
         self._report(KafkaException(error), fatal=_is_final(error))
 
-    def _on_trouble(self, message: Message) -> None:
-        """Trouble in place of a record."""
+    def _on_error_message(self, message: Message) -> None:
+        """Handle an error that a poll returned in place of a record."""
         error, tp = message.error(), tp_of(message)
         if error is None:
             return
-        if error.code() in _OUT_OF_RANGE_CODES:
+        if error.code() in OUT_OF_RANGE:
             if tp in self._positions.owned:
                 self._inbox.put(find_new_position(self._consumer, self._handler, tp, message.offset() or 0))
-        elif error.fatal() or error.code() == KafkaError._FATAL:  # noqa: SLF001
+        elif error.fatal() or error.code() == Code.LOCAL_FATAL:
             raise KafkaException(error)
         else:
             doing = f"reading {message.topic() or self._handler.source}"
@@ -398,11 +396,11 @@ class Fetcher:
         if isinstance(error, TopicError) and not fatal:
             # It was there when the app started.
             error = TopicError(
-                f"A topic that the app consumes is gone, most likely deleted: {error.problem}",
-                hint="Once it is recreated, its new records are consumed from where start= says.",
+                f"A topic that the app consumes does not exist any more; it was probably deleted: {error.problem}",
+                hint="Recreate it. The app then consumes its new records, beginning where start= says.",
             )
         self._inbox.put(EngineError(error, fatal=fatal))
 
 
 def _is_final(error: KafkaError) -> bool:
-    return error.code() not in _PASSING_CODES and is_final(error)
+    return error.code() not in NOT_FINAL_WHILE_RUNNING and is_final(error)

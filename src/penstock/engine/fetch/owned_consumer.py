@@ -1,4 +1,4 @@
-"""The Kafka consumer, for one thread alone."""
+"""A Kafka consumer that only one thread may use."""
 
 import threading
 from typing import Any
@@ -9,10 +9,10 @@ from penstock.errors import StateError
 
 
 class OwnedConsumer:
-    """Passes everything on to the consumer, as long as the thread that adopted it asks.
+    """Forwards every call to the consumer and raises StateError on any thread but the one that adopted it.
 
-    The client itself would let a second thread in once the first one's call returns, and the two would then undo each
-    other's seeks, pauses and commits. So a mistake shows at once.
+    The client itself accepts calls of a second thread between two calls of the first. The threads would then undo each
+    other's seeks, pauses and commits, so such a mistake must fail at once.
     """
 
     def __init__(self, consumer: Consumer) -> None:
@@ -20,12 +20,12 @@ class OwnedConsumer:
         self._owner: threading.Thread | None = None
 
     def adopt(self) -> None:
-        """From now on the consumer is this thread's."""
+        """Make the current thread the owner."""
         self._owner = threading.current_thread()
 
     def __getattr__(self, name: str) -> Any:
         if threading.current_thread() is not self._owner:
-            owner = "nobody yet" if self._owner is None else f"thread {self._owner.name!r}"
+            owner = "no thread yet" if self._owner is None else f"thread {self._owner.name!r}"
             raise StateError(
                 f"Consumer.{name} was called on thread {threading.current_thread().name!r}, "
                 f"but the consumer belongs to {owner}.",

@@ -1,11 +1,11 @@
-"""Records from the client to the dispatcher: no more than there is room for, and none twice."""
+"""Polls records and sends them to the dispatcher: no more than fit in flight, and no record twice."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, groupby
 from typing import Any, Protocol
 
-from confluent_kafka import KafkaError, Message
+from confluent_kafka import Message
 
 from penstock.app import Handler
 from penstock.core.records.record import TopicPartition
@@ -13,26 +13,28 @@ from penstock.core.scheduling.in_flight import HandedOver, InFlight
 from penstock.engine.dispatch.thread_messages import Fetched, Inbox
 from penstock.engine.fetch.drain_fetcher import DrainFetcher
 from penstock.engine.fetch.fetch_positions import FetchPositions
+from penstock.kafka.error_codes import Code
 
-# How long a poll waits for a first record; commands to the fetcher wait as long.
+# How long a poll waits for a first record. Commands to the fetcher wait as long.
 _POLL_SECONDS = 0.05
-_FETCH_LIMIT = 4_000
-_PATIENCE_SECONDS = 0.5
+_MAX_POLL_RECORDS = 4_000
+# How long to wait for handlers to make room before every partition is paused.
+_FULL_SECONDS = 0.5
 _ROOM_CHECK_SECONDS = 0.002
 
 
 class InFlightRoom(Protocol):
-    """How many more records may be delivered, after these; none, if ``much`` is wanted and there is only a little."""
+    """Return how many more records may be delivered after these; 0 if ``much`` room is wanted and there is little."""
 
     def __call__(self, delivered: HandedOver, *, much: bool = False) -> int: ...
 
 
 class RecordPoller:
-    """Of one consumer after the other, on the fetcher's thread.
+    """Runs on the fetcher thread; a new consumer may replace a broken one (``begin``).
 
-    ``in_flight_room`` tells how many more records may be delivered now, given what was. A poll asks for no more, so the
-    bounds on what is in flight hold; where no room comes for a while, every partition is paused and polling goes
-    on. ``meanwhile`` is what the fetcher does while it waits for room, and tells whether to go on waiting.
+    ``in_flight_room`` returns how many more records may be delivered now. A poll asks for no more, so the limits on
+    records in flight hold. If there is no room for half a second, every partition is paused and polling continues. The
+    fetcher calls ``while_full`` while it waits for room; False ends the wait.
     """
 
     def __init__(
@@ -41,21 +43,21 @@ class RecordPoller:
         inbox: Inbox,
         *,
         in_flight_room: InFlightRoom,
-        meanwhile: Callable[[], bool],
+        while_full: Callable[[], bool],
     ) -> None:
         self._inbox = inbox
         self._max_in_flight = handler.max_in_flight
         self._in_flight_room = in_flight_room
-        self._meanwhile = meanwhile
+        self._while_full = while_full
         self._bounds = InFlight(handler.max_in_flight, handler.max_in_flight_bytes)
         self._delivered = HandedOver()
-        self._asked = 0  # so many records at most does the call bring that the client is in
+        self._asked = 0  # the limit of the consume() call in progress
         self._wants_much = False
         topics = {topic for topic, _ in handler.partitions} if handler.partitions else {*handler.consumed_topics}
         self._only_topic = topics.pop() if len(topics) == 1 else None
 
     def begin(self, consumer: Any, positions: FetchPositions, drain_fetcher: DrainFetcher) -> None:
-        """With this consumer from now on."""
+        """Use this consumer from now on."""
         self._consumer = consumer
         self._positions = positions
         self._drain_fetcher = drain_fetcher
@@ -65,50 +67,50 @@ class RecordPoller:
 
     def poll(self) -> list[Message]:
         room = self._room()
-        self._positions.hold(everything=room == 0)
-        # What is there already first; a call that asks for many waits until it has them all.
+        self._positions.set_paused(everything=room == 0)
+        # First only the records that the client has buffered: a call for many records waits until it has them all.
         messages = self._ask(room, 0) if room else []
         return messages or self._ask(1, _POLL_SECONDS)
 
     def take(self, messages: list[Message]) -> list[Message]:
-        """Hand over what a poll brought; returns what came in place of records, but for ends of logs."""
+        """Send the records and the ends of partitions to the dispatcher; return the error messages."""
         self._drain_fetcher.end()
         ends: dict[TopicPartition, int] = {}
-        troubles: list[Message] = []
-        if self._drain_fetcher.overtaken:
+        errors: list[Message] = []
+        if self._drain_fetcher.fetched_here:
             messages = [message for message in messages if not self._is_known(message)]
         if any(map(Message.error, messages)):
-            messages = _without_errors(messages, ends, troubles)
+            messages = _without_errors(messages, ends, errors)
         self._hand_over(messages, ends)
-        return troubles
+        return errors
 
-    def relieve(self, going: Sequence[TopicPartition]) -> None:
-        """Hand over more of what stays, while a drain of these keeps the consumer itself from fetching.
+    def fetch_during_drain(self, revoked: Sequence[TopicPartition]) -> None:
+        """Fetch the other partitions with a temporary consumer, while a drain of ``revoked`` blocks the main one.
 
-        What it has in its hands already finds room, too.
+        The room leaves space for the records that the blocked call still returns.
         """
-        staying = {tp: self._positions.position(tp) for tp in self._positions.flowing.difference(going)}
+        retained = {tp: self._positions.position(tp) for tp in self._positions.unpaused.difference(revoked)}
         room = self._in_flight_room(self._delivered) - self._asked - 1
         ends: dict[TopicPartition, int] = {}
-        messages = _without_errors(self._drain_fetcher.fetch(staying, min(_FETCH_LIMIT, room)), ends, [])
+        messages = _without_errors(self._drain_fetcher.fetch(retained, min(_MAX_POLL_RECORDS, room)), ends, [])
         self._hand_over(messages, ends)
 
     def _room(self) -> int:
-        """How many records to ask for: none while too many are in flight, until a good part of them is done.
+        """Return how many records to ask for: 0 if too many are in flight, until a good part of them is finished.
 
-        Pausing throws away what the client has buffered, and it is about a second before more comes after a resume. So
-        handlers get a moment to make room first: those who would be through with the rest within that second need less.
+        A pause drops the records that the client has buffered, and after a resume it takes about a second until more
+        arrive. So this first waits for handlers to make room: quick handlers need less than that second.
         """
-        deadline = time.monotonic() + _PATIENCE_SECONDS
-        # One place is kept back: with no room, a partition that is assigned in this very poll is not paused yet.
+        deadline = time.monotonic() + _FULL_SECONDS
+        # Keep room for 1 record: a partition that is assigned during this poll is not paused yet.
         while (room := self._in_flight_room(self._delivered, much=self._wants_much) - 1) < 1:
             self._wants_much = True
-            if self._positions.is_paused or time.monotonic() >= deadline or not self._meanwhile():
+            if self._positions.is_paused or time.monotonic() >= deadline or not self._while_full():
                 return 0
             time.sleep(_ROOM_CHECK_SECONDS)
         self._wants_much = False
-        # The other half is for relief, while a drain keeps what was asked for from coming.
-        return min(_FETCH_LIMIT, room, max(1, self._max_in_flight // 2))
+        # The other half is for the temporary consumer of a drain, which can block the call that asks for these.
+        return min(_MAX_POLL_RECORDS, room, max(1, self._max_in_flight // 2))
 
     def _ask(self, count: int, seconds: float) -> list[Message]:
         self._asked = count
@@ -118,20 +120,22 @@ class RecordPoller:
             self._asked = 0
 
     def _is_known(self, message: Message) -> bool:
-        """Whether relief has fetched it before."""
+        """Return whether the temporary consumer of a drain has fetched this message before."""
         tp, error = tp_of(message), message.error()
-        if tp not in self._drain_fetcher.overtaken or (error is not None and error.code() != KafkaError._PARTITION_EOF):  # noqa: SLF001
+        if tp not in self._drain_fetcher.fetched_here:
+            return False
+        if error is not None and error.code() != Code.LOCAL_PARTITION_EOF:
             return False
         if tp in self._positions.owned and (message.offset() or 0) < self._positions.position(tp):
             return True
-        self._drain_fetcher.overtaken.discard(tp)  # the client is where relief was
+        self._drain_fetcher.fetched_here.discard(tp)  # the main consumer has passed the temporary one's position
         return False
 
     def _hand_over(self, messages: list[Message], ends: dict[TopicPartition, int]) -> None:
         records: dict[TopicPartition, list[Message]] = {}
-        # Messages of one partition come in stretches, so they are sorted a stretch at a time.
-        for partition, stretch in groupby(messages, Message.partition):
-            for topic, same in self._by_topic(stretch):
+        # Messages of one partition follow each other, so one step groups many of them.
+        for partition, adjacent in groupby(messages, Message.partition):
+            for topic, same in self._by_topic(adjacent):
                 records.setdefault((topic or "", partition or 0), []).extend(same)
         if records or ends:
             excesses = {tp: found for tp, batch in records.items() if (found := self._excesses(batch))}
@@ -143,7 +147,7 @@ class RecordPoller:
                 self._positions.passed(tp, offset)
 
     def _excesses(self, batch: list[Message]) -> dict[int, int]:
-        # The length of a message is that of its value.
+        # len(message) is the length of its value.
         return self._bounds.excesses(batch, offset_of=_offset_of, size_of=len)
 
     def _by_topic(self, messages: Iterator[Message]) -> Iterable[tuple[str | None, Iterator[Message]]]:
@@ -158,14 +162,14 @@ def tp_of(message: Message) -> TopicPartition:
     return message.topic() or "", message.partition() or 0
 
 
-def _without_errors(messages: list[Message], ends: dict[TopicPartition, int], troubles: list[Message]) -> list[Message]:
+def _without_errors(messages: list[Message], ends: dict[TopicPartition, int], errors: list[Message]) -> list[Message]:
     good = []
     for message in messages:
         error = message.error()
         if error is None:
             good.append(message)
-        elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
+        elif error.code() == Code.LOCAL_PARTITION_EOF:
             ends[tp_of(message)] = message.offset() or 0
         else:
-            troubles.append(message)
+            errors.append(message)
     return good

@@ -1,4 +1,4 @@
-"""Progress that is kept outside of Kafka: claimed, saved and given to transactions for one member."""
+"""One member's access to an offset store: claim partitions, save commit points, open transactions for handlers."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,10 +21,10 @@ TpOf = Callable[[Any], TopicPartition]
 
 
 class StoreSession:
-    """The fetcher claims and saves; workers ask for transactions. Only the tokens are shared between them.
+    """The fetcher thread claims and saves; worker threads open transactions. They share only the tokens.
 
-    A save may have to wait until handlers' transactions let the database go, so ``start_saving`` makes it on a thread
-    of its own. ``on_close`` ends what was opened for it.
+    A save may wait for the locks of handlers' transactions, so ``start_saving`` saves on a separate thread.
+    ``on_close`` closes a store that was opened for this session.
     """
 
     def __init__(self, store: OffsetStore, group: str, on_close: Callable[[], None] | None = None) -> None:
@@ -32,44 +32,44 @@ class StoreSession:
         self._on_close = on_close
         self._group = group
         self._tokens: dict[TopicPartition, int] = {}
-        self._calling = threading.Lock()  # a store gets one call of a member at a time
-        # Whether it can be used at all is known before anything starts.
+        self._store_lock = threading.Lock()  # a member makes one call to the store at a time
+        # Fails before anything starts if the store cannot be used.
         store.claim(group, [])
 
     def claim(self, tps: Sequence[TopicPartition]) -> Mapping[TopicPartition, Kept]:
-        with self._calling:
+        with self._store_lock:
             kept = self._store.claim(self._group, tps)
         self._tokens.update({tp: each.token for tp, each in kept.items()})
         return kept
 
     def start_saving(self, commits: Commits) -> Future[dict[TopicPartition, str]]:
-        """Keep these, in the background; the result is why not, for those that were not."""
+        """Save these in the background. The result has the reason for each partition that was not saved."""
         future: Future[dict[TopicPartition, str]] = Future()
-        # What is claimed now decides, not what is claimed when its turn comes.
+        # The tokens of now: the partition may be claimed again before the thread runs.
         tokens = {tp: self._tokens[tp] for tp in commits if tp in self._tokens}
 
         def save() -> None:
             try:
                 future.set_result(self._save(commits, tokens))
-            except BaseException as error:  # noqa: BLE001 - raised where the result is asked for
+            except BaseException as error:  # noqa: BLE001 - future.result() raises it
                 future.set_exception(error)
 
         threading.Thread(target=save, name=f"{self._group}-saving", daemon=True).start()
         return future
 
-    def _save(self, commits: Commits, ours: Mapping[TopicPartition, int]) -> dict[TopicPartition, str]:
-        progress = {tp: Progress(token, *commits[tp]) for tp, token in ours.items()}
-        refused = dict.fromkeys((tp for tp in commits if tp not in ours), _CLAIMED)
+    def _save(self, commits: Commits, tokens: Mapping[TopicPartition, int]) -> dict[TopicPartition, str]:
+        progress = {tp: Progress(token, *commits[tp]) for tp, token in tokens.items()}
+        refused = dict.fromkeys((tp for tp in commits if tp not in tokens), _CLAIMED)
         try:
-            with self._calling:
+            with self._store_lock:
                 refused |= dict.fromkeys(self._store.save(self._group, progress), _CLAIMED)
         except PenstockError as error:
-            refused |= dict.fromkeys(ours, error.problem)
+            refused |= dict.fromkeys(tokens, error.problem)
         return refused
 
     def forget(self, tps: Iterable[TopicPartition]) -> None:
         tokens = {tp: self._tokens[tp] for tp in tps if tp in self._tokens}
-        with self._calling:
+        with self._store_lock:
             self._store.forget(self._group, tokens)
 
     def gone(self, tps: Iterable[TopicPartition]) -> None:
@@ -81,7 +81,7 @@ class StoreSession:
             self._on_close()
 
     def transactions(self, tp_of: TpOf, offset_of: Callable[[Any], int]) -> Begin | None:
-        """How an attempt begins a transaction, where the store has any."""
+        """Return the function that begins an attempt's transaction; None if the store has no transactions."""
         store = self._store
         if not isinstance(store, TransactionalStore):
             return None
@@ -106,6 +106,6 @@ def open_store_session(handler: Handler) -> StoreSession | None:
     if handler.offsets is None:
         return None
     store = open_store(handler.offsets, connections=handler.concurrency)
-    # One that the user made is the user's to close.
+    # The user closes a store that the user has made.
     on_close = store.close if isinstance(handler.offsets, str) and isinstance(store, SqlOffsets) else None
     return StoreSession(store, handler.group, on_close)

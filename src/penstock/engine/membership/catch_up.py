@@ -1,4 +1,4 @@
-"""How the members of one handler in one process know that together they have caught up."""
+"""Tells the members of one handler in one process when all of them have caught up."""
 
 import threading
 from collections.abc import Iterable
@@ -7,9 +7,9 @@ from penstock.core.records.record import TopicPartition
 
 
 class CatchUp:
-    """What any of them ever owned in this run, and what of it is finished up to where it was to be.
+    """Partitions that any of the members has owned in this run, and which of them are finished up to their target.
 
-    A member with nothing left must not leave before the others: what they give back in a rebalance may be its next.
+    A member that has caught up must not leave before the others: a rebalance may assign it one of their partitions.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Being a member of the group: what is assigned, given back and lost, on the fetcher's thread."""
+"""Group membership by the Kafka client: assign, revoke and lose partitions. Runs on the fetcher thread."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -15,22 +15,22 @@ from penstock.core.reports.rebalance import Rebalance
 from penstock.engine.dispatch.thread_messages import Assigned, Commits, EngineError, Inbox, Lost, Revoking
 from penstock.engine.fetch.commit_sender import CommitSender
 from penstock.engine.fetch.fetch_positions import FetchPositions
-from penstock.engine.fetch.start_positions import FirstTimes, find_positions
+from penstock.engine.fetch.start_positions import AssignedBefore, find_positions
 from penstock.engine.fetch.store_session import StoreSession
 from penstock.engine.observe.rebalance_recorder import RebalanceRecorder
 from penstock.errors import CallbackError
 
-# How much longer than the drain timeout the dispatcher may take to answer a revoke.
+# How much longer than drain_timeout the dispatcher may take to answer a revoke.
 _ANSWER_GRACE_SECONDS = 5.0
-_AWAKE_SECONDS = 0.05
+_DRAIN_CHECK_SECONDS = 0.05
 _ANSWER_SECONDS = 10.0
 
 
 class Membership:
-    """Of one consumer, from joining to leaving; a handler that names its partitions only seems to be a member.
+    """The membership of one consumer, from join to leave. A handler with ``partitions=`` uses it without a group join.
 
-    The client calls back on the fetcher's thread, inside ``consume`` and ``close``. After a revoke it takes the
-    partitions out by itself, as its protocol asks for.
+    The client runs its callbacks on the fetcher thread, inside ``consume`` and ``close``. After ``on_revoke`` the
+    client unassigns the partitions.
     """
 
     def __init__(
@@ -40,65 +40,68 @@ class Membership:
         consumer: Any,
         *,
         commit_sender: CommitSender,
-        first_times: FirstTimes,
+        assigned_before: AssignedBefore,
         store_session: StoreSession | None,
-        stay_awake: Callable[[Sequence[TopicPartition]], None],
-        tell: Callable[[Rebalance], None],
+        during_drain: Callable[[Sequence[TopicPartition]], None],
+        on_rebalance: Callable[[Rebalance], None],
     ) -> None:
         self._handler = handler
         self._inbox = inbox
         self._consumer = consumer
         self._commit_sender = commit_sender
-        self._first_times = first_times
+        self._assigned_before = assigned_before
         self._store_session = store_session
-        self._stay_awake = stay_awake
-        self._tell = tell
-        self._recorder = RebalanceRecorder(handler, consumer, tell)
+        self._during_drain = during_drain
+        self._on_rebalance = on_rebalance
+        self._recorder = RebalanceRecorder(handler, consumer, on_rebalance)
         self._over = False
         self.positions = FetchPositions(consumer, cooperates=handler.cooperates, only_fetches=handler.is_open)
-        self.commits_as = consumer
-        """Commits are made by whoever is the member."""
+        self.committer = consumer
+        """Makes the commits: the consumer, its CommitConnection, or a self-managed membership."""
 
     def join(self) -> None:
         handler = self._handler
         if handler.partitions:
-            self._get_to_know(handler.partitions)
+            self._load_metadata(handler.partitions)
             self._assign(handler.partitions)
             return
-        # The client takes a name with this first letter for an expression, and finds it anywhere in a name.
+        # The client reads a topic that begins with ^ as a regular expression, and matches any part of a name.
         topics = list(handler.consumed_topics) if handler.pattern is None else [f"^({handler.pattern})$"]
         self._consumer.subscribe(
             topics,
-            on_assign=lambda _, partitions: _calling(self._on_assign, partitions),
-            on_revoke=lambda _, partitions: _calling(self._on_revoke, partitions),
-            on_lost=lambda _, partitions: _calling(self._on_lost, partitions),
+            on_assign=lambda _, partitions: _run_callback(self._on_assign, partitions),
+            on_revoke=lambda _, partitions: _run_callback(self._on_revoke, partitions),
+            on_lost=lambda _, partitions: _run_callback(self._on_lost, partitions),
         )
 
     def attend(self) -> None:
-        """Between two polls."""
+        """The fetcher calls it between two polls. The client does this work inside ``consume``."""
 
     def leave(self) -> None:
-        """Give everything back, which drains and commits it."""
+        """Drain and commit all partitions, and leave the group."""
         if self._handler.partitions:
             self._revoke([*self.positions.owned])
         self._recorder.leaving()
         self._consumer.close()
         self._recorder.left()
 
-    def start_over(self, *, seconds: float) -> bool:  # noqa: ARG002 - this one cannot
-        """Let everything go, and take it as it is committed after so long; False where that takes a new consumer."""
+    def start_over(self, *, seconds: float) -> bool:  # noqa: ARG002 - the Kafka client needs a new consumer for that
+        """Lose all partitions, and take them again at their committed offsets after ``seconds``.
+
+        False if only a new consumer can do that.
+        """
         return False
 
     def on_statistics(self, text: str) -> None:
         self._recorder.on_statistics(text)
 
-    def break_off(self) -> None:
-        """The consumer is not to be used any more: all is lost, and what it still calls back means nothing."""
+    def abandon(self) -> None:
+        """Close a broken consumer: all its partitions are lost, and its later callbacks are ignored."""
         owned = [*self.positions.owned]
         self._lose(owned)
         self._recorder.broke_off(owned)
         self._over = True
-        with suppress(RuntimeError):  # it broke while it was closing
+        with suppress(RuntimeError):  # close() itself had failed
             self._consumer.close()
 
     # The client's callbacks.
@@ -117,18 +120,21 @@ class Membership:
         self._lose(tps)
         self._recorder.lost(tps)
 
-    def _get_to_know(self, tps: Sequence[TopicPartition]) -> None:
-        """A client that is no member learns of a topic when it fetches, and then takes a second to find its leader."""
+    def _load_metadata(self, tps: Sequence[TopicPartition]) -> None:
+        """Load the metadata of these topics.
+
+        Without a group, the client needs a second to find a leader by fetching.
+        """
         for topic in {topic for topic, _ in tps}:
             self._consumer.list_topics(topic, timeout=_ANSWER_SECONDS)
 
-    # What they mean.
+    # Ownership.
 
     def _assign(self, tps: Sequence[TopicPartition]) -> None:
         if self._over:
             return
-        assigned = find_positions(self._consumer, self._handler, tps, self._first_times, self._store_session)
-        # Where the user's function fails, these partitions stay unknown: what comes of them is dropped, uncommitted.
+        assigned = find_positions(self._consumer, self._handler, tps, self._assigned_before, self._store_session)
+        # If on_assigned fails, the dispatcher does not own these partitions: it drops their records uncommitted.
         if not self._call("on_assigned", tps):
             return
         self._commit_sender.assigned(tps)
@@ -142,17 +148,17 @@ class Membership:
             return
         answer: SimpleQueue[Commits] = SimpleQueue()
         self._inbox.put(Revoking(tps, answer))
-        self._commit_sender.commit_at_last(self.commits_as, self._await(answer, tps))
-        self._disown(tps)
+        self._commit_sender.commit_last(self.committer, self._await_drain(answer, tps))
+        self._remove(tps)
         self._call("on_revoked", tps)
 
-    def _await(self, answer: "SimpleQueue[Commits]", tps: Sequence[TopicPartition]) -> Commits:
-        """The dispatcher's answer to a revoke. The partitions that stay are worked on meanwhile."""
+    def _await_drain(self, answer: "SimpleQueue[Commits]", tps: Sequence[TopicPartition]) -> Commits:
+        """Wait for the dispatcher's answer to a revoke. The retained partitions are consumed during the wait."""
         deadline = time.monotonic() + self._handler.drain_timeout + _ANSWER_GRACE_SECONDS
         while time.monotonic() < deadline:
             with suppress(Empty):
-                return answer.get(timeout=_AWAKE_SECONDS)
-            self._stay_awake(tps)
+                return answer.get(timeout=_DRAIN_CHECK_SECONDS)
+            self._during_drain(tps)
         return {}
 
     def _lose(self, tps: Sequence[TopicPartition]) -> None:
@@ -161,23 +167,23 @@ class Membership:
             return
         self._commit_sender.lost()
         self._inbox.put(Lost(tps))
-        self._disown(tps)
+        self._remove(tps)
         self._call("on_lost", tps)
 
-    def _disown(self, tps: Sequence[TopicPartition]) -> None:
+    def _remove(self, tps: Sequence[TopicPartition]) -> None:
         self.positions.remove(tps)
         self._commit_sender.gone(tps)
 
     def _call(self, option: str, tps: Sequence[TopicPartition]) -> bool:
-        """Whether the user's function, if there is one, is content."""
+        """Call the user's function, if there is one; return False, and stop the app, if it raises."""
         function = getattr(self._handler, option)
         if function is None or not tps:
             return True
         try:
             function(list(tps))
-        except Exception as error:  # noqa: BLE001 - whatever it raises stops the app
+        except Exception as error:  # noqa: BLE001 - any exception stops the app
             problem = f"{option} of handler {self._handler.name} raised {type(error).__name__}: {error}."
-            hint = "Mend it and start again: what was not committed will be delivered again."
+            hint = f"Fix {option} and start the app again. Kafka redelivers the records that were not committed."
             self._inbox.put(EngineError(CallbackError(problem, hint=hint), fatal=True))
             return False
         return True
@@ -188,10 +194,13 @@ def _start(assigned: Assigned, tp: TopicPartition) -> int | None:
     return assigned.starts[tp] if tp in assigned.starts or commit is None else commit[0]
 
 
-def _calling(function: Callable[[Sequence[TopicPartition]], None], partitions: Sequence[KafkaTopicPartition]) -> None:
-    """Inside a callback. What the client raises in there comes out of the poll as a bare KafkaError.
+def _run_callback(
+    function: Callable[[Sequence[TopicPartition]], None], partitions: Sequence[KafkaTopicPartition]
+) -> None:
+    """Run the body of a client's callback, and raise a new KafkaException for each that it raises.
 
-    That is no exception, so no ``except`` would name it; raised anew, it comes out as what it is.
+    ``consume`` turns a KafkaException of the client's own calls into a bare KafkaError, which is not an exception, so
+    no ``except`` can catch it. A new KafkaException passes through unchanged.
     """
     try:
         function(_tps(partitions))

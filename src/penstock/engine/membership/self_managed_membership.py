@@ -1,4 +1,4 @@
-"""Being a member with an assignor that the Kafka client does not have: Penstock is the member, the client fetches."""
+"""Group membership by Penstock, for assignors that the Kafka client does not have. The client only fetches."""
 
 import time
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from typing import Any
 from confluent_kafka import KafkaException, TopicPartition
 
 from penstock.engine.membership.native_membership import Membership
-from penstock.kafka.client.transactions import metadata_of_member
+from penstock.kafka.client.librdkafka_internals import member_metadata
 from penstock.kafka.group.membership_events import (
     Committed,
     MemberFailed,
@@ -21,32 +21,32 @@ from penstock.kafka.group.self_managed_member import SelfManagedMember
 
 
 class SelfManagedMembership(Membership):
-    """The member's thread says what is to happen; it is carried out here, between two polls."""
+    """The member's thread decides what to assign and revoke; the fetcher thread does it between two polls."""
 
     def __init__(self, *arguments: Any, number: int, brokers: str, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._member = SelfManagedMember(self._handler, number=number, brokers=brokers, tell=self._tell)
-        self._losses = 0
-        self._anew_at = inf
-        self.commits_as = self
+        self._member = SelfManagedMember(self._handler, number=number, brokers=brokers, on_rebalance=self._on_rebalance)
+        self._losses = 0  # how many PartitionsLost this thread has handled
+        self._reassign_after = inf
+        self.committer = self
 
     def join(self) -> None:
         self._member.start()
 
     def attend(self) -> None:
         self._member.tick()
-        if time.monotonic() >= self._anew_at:
-            self._anew_at = inf
-            self._member.offer_anew()
+        if time.monotonic() >= self._reassign_after:
+            self._reassign_after = inf
+            self._member.reassign()
         while True:
             try:
-                notice = self._member.notices.get_nowait()
+                event = self._member.events.get_nowait()
             except Empty:
                 return
-            match notice:
+            match event:
                 case PartitionsAssigned(offered, done):
                     tps = [tp for tp in offered if tp not in self.positions.owned]
-                    self._get_to_know(tps)
+                    self._load_metadata(tps)
                     self._assign(tps)
                     done()
                 case PartitionsRevoked(tps, done):
@@ -61,9 +61,9 @@ class SelfManagedMembership(Membership):
                     raise error
 
     def start_over(self, *, seconds: float) -> bool:
-        """Without leaving the group, so that no other member is disturbed."""
+        """Do it without leaving the group, so that the other members do not rebalance."""
         self._lose([*self.positions.owned])
-        self._anew_at = time.monotonic() + seconds
+        self._reassign_after = time.monotonic() + seconds
         return True
 
     def leave(self) -> None:
@@ -75,37 +75,38 @@ class SelfManagedMembership(Membership):
         self._recorder.gave_up(owned)
         self._recorder.left()
         self._member.leave()
-        self._hear_answers()
+        self._deliver_commit_answers()
         self._consumer.close()
 
-    def break_off(self) -> None:
-        # In this order: when the group hears of it, nothing of ours may start any more.
-        super().break_off()
+    def abandon(self) -> None:
+        # In this order: no handler may start a record of these partitions once the group can assign them to others.
+        super().abandon()
         self._member.leave()
 
-    def _hear_answers(self) -> None:
-        """To commits that were on their way; all else that was to be done is done."""
-        while not self._member.notices.empty():
-            notice = self._member.notices.get_nowait()
-            if isinstance(notice, Committed):
-                self._commit_sender.answered(notice.commits, notice.refused)
+    def _deliver_commit_answers(self) -> None:
+        """Pass on the answers to the last commits. No other event matters after leaving."""
+        while not self._member.events.empty():
+            event = self._member.events.get_nowait()
+            if isinstance(event, Committed):
+                self._commit_sender.answered(event.commits, event.refused)
 
     def consumer_group_metadata(self) -> bytes | None:
-        """As the client's own, for its transactions: it is no member itself, and the broker would let it do anything.
+        """Return the group metadata of the self-managed member, in the client's format, for its transactions.
 
-        None after a loss, of which the dispatcher is about to hear: then nothing is to be committed.
+        The client's own metadata has generation -1, and brokers do not fence commits with that. None after a loss that
+        this thread has not handled yet: then the transaction must not be committed.
         """
         own = self._consumer.consumer_group_metadata()
         try:
-            identity = self._member.as_of(self._losses)
-            return metadata_of_member(
+            identity = self._member.identity_after(self._losses)
+            return member_metadata(
                 own, identity.group, identity.member_id, identity.generation, static_id=identity.static_id
             )
         except KafkaException:
             return None
 
     def commit(self, *, offsets: Sequence[TopicPartition], asynchronous: bool) -> Sequence[TopicPartition]:
-        """As the client's own, for the committer."""
+        """Commit as the self-managed member, with the same parameters as ``Consumer.commit``."""
         commits = {(each.topic, each.partition): (each.offset, each.metadata or "") for each in offsets}
         if asynchronous:
             self._member.commit_later(commits, losses=self._losses)

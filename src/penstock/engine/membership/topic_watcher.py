@@ -1,4 +1,4 @@
-"""A thread that asks the cluster now and then what members cannot see by themselves."""
+"""A thread that asks the cluster once a second for changes that the consumers do not report."""
 
 import threading
 from collections.abc import Sequence
@@ -7,16 +7,16 @@ from contextlib import suppress
 from penstock.engine.handler_members import HandlerMembers
 from penstock.errors import PenstockError
 
-_LOOK_SECONDS = 1.0
+_INTERVAL_SECONDS = 1.0
 
 
 class TopicWatcher:
-    """On a thread of its own, as a cluster that does not answer must not keep anybody from stopping."""
+    """Has its own thread, so that a cluster that does not answer cannot delay a stop."""
 
     def __init__(self, all_members: Sequence[HandlerMembers]) -> None:
-        self._teams = all_members
+        self._all_members = all_members
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="lookout", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="topic-watcher", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
@@ -25,12 +25,12 @@ class TopicWatcher:
         self._stop.set()
 
     def _run(self) -> None:
-        while not self._stop.wait(_LOOK_SECONDS):
-            for handler_members in self._teams:
-                # The next look may get an answer.
+        while not self._stop.wait(_INTERVAL_SECONDS):
+            for handler_members in self._all_members:
+                # Each check runs again in a second.
                 with suppress(PenstockError):
-                    handler_members.look_after_joining()
+                    handler_members.report_slow_join()
                 with suppress(PenstockError):
-                    handler_members.look_after_ends()
+                    handler_members.check_caught_up()
                 with suppress(PenstockError):
-                    handler_members.look_after_topics()
+                    handler_members.check_recreated_topics()

@@ -1,4 +1,4 @@
-"""What a running member tells others: events, health, metrics, recorded rebalances, and answers to ``app.progress()``.
+"""What a running member reports: events, health, metrics, rebalances, and answers to ``app.progress()``.
 
 Nothing here changes what is consumed.
 """

@@ -1,4 +1,4 @@
-"""Several members of one handler, heard as one: listeners see the handler start once, count once and stop once."""
+"""Merges the events of one handler's members: listeners see one start, one count and one stop per handler."""
 
 import threading
 from collections.abc import Callable
@@ -12,7 +12,7 @@ Emit = Callable[[events.Event], None]
 
 
 class EventMerger:
-    """``of(number)`` is what a member reports to."""
+    """``of(number)`` returns the function to which that member emits its events."""
 
     def __init__(self, emit: Emit, members: int) -> None:
         self._emit = emit
@@ -24,13 +24,13 @@ class EventMerger:
         self._lock = threading.Lock()
 
     def of(self, number: int) -> Emit:
-        return self._emit if self._members == 1 else lambda event: self._hear(number, event)
+        return self._emit if self._members == 1 else lambda event: self._receive(number, event)
 
-    def _hear(self, number: int, event: events.Event) -> None:
+    def _receive(self, number: int, event: events.Event) -> None:
         with self._lock:
-            told = self._merge(number, event)
-        if told is not None:
-            self._emit(told)
+            merged = self._merge(number, event)
+        if merged is not None:
+            self._emit(merged)
 
     def _merge(self, number: int, event: events.Event) -> events.Event | None:
         match event:

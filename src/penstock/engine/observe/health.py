@@ -1,4 +1,4 @@
-"""Whether members are alive: how long ago they polled and finished something, and what they are stuck at."""
+"""Health of members: how long ago they polled and finished a record, and which records run for long."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -6,13 +6,13 @@ from typing import Any
 
 from penstock.engine.observe.member_metrics import MemberMetrics
 
-# A poll comes every moment; one that is so late hangs, or the process does.
+# A member polls many times per second. After this time without a poll, the member or the process hangs.
 POLL_LIMIT_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class InProgress:
-    """A record that a worker has been at for a while."""
+    """A record that a handler has been running for a while."""
 
     topic: str
     partition: int
@@ -22,7 +22,7 @@ class InProgress:
 
 @dataclass(frozen=True)
 class Health:
-    """One member. ``finished_seconds_ago`` is None where nothing is in flight: then there is nothing to finish."""
+    """The health of one member. ``finished_seconds_ago`` is None if no record is in flight."""
 
     handler: str
     group: str
@@ -33,7 +33,7 @@ class Health:
     longest: tuple[InProgress, ...]
 
     def problems(self, *, stuck_after: float) -> list[str]:
-        """What is wrong with it, in sentences."""
+        """Return a sentence for each problem."""
         found = []
         if self.polled_seconds_ago > POLL_LIMIT_SECONDS:
             found.append(f"{self.handler} has not polled for {self.polled_seconds_ago:.0f} s.")
@@ -47,21 +47,21 @@ class Health:
 
 @dataclass
 class HealthBoard:
-    """Where members of this process can be looked at, from any thread."""
+    """Health and metrics of all members of this process, for any thread."""
 
-    _looks: list[Callable[[], Health]] = field(default_factory=list)
-    _measures: list[Callable[[], MemberMetrics]] = field(default_factory=list)
+    _health: list[Callable[[], Health]] = field(default_factory=list)
+    _metrics: list[Callable[[], MemberMetrics]] = field(default_factory=list)
 
-    def add(self, look: Callable[[], Health], measure: Callable[[], MemberMetrics] | None = None) -> None:
-        self._looks.append(look)
-        if measure is not None:
-            self._measures.append(measure)
+    def add(self, health: Callable[[], Health], metrics: Callable[[], MemberMetrics] | None = None) -> None:
+        self._health.append(health)
+        if metrics is not None:
+            self._metrics.append(metrics)
 
     def member_metrics(self) -> list[MemberMetrics]:
-        return [measure() for measure in self._measures]
+        return [metrics() for metrics in self._metrics]
 
     def report(self, *, stuck_after: float) -> dict[str, Any]:
-        members = [look() for look in self._looks]
+        members = [health() for health in self._health]
         problems = [problem for member in members for problem in member.problems(stuck_after=stuck_after)]
         status = "starting" if not members else "failing" if problems else "ok"
         return {"status": status, "problems": problems, "members": [asdict(member) for member in members]}

@@ -1,4 +1,4 @@
-"""What a member measures about itself: cheap enough to be always on, read by whoever exports it."""
+"""A member's metrics. They are cheap enough to be always on; exporters read them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ REBALANCE_BOUNDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 
 
 class Stopwatches:
-    """How long handlers, commits and rebalances take. Its dispatcher writes; other threads read the histograms."""
+    """Measures handlers, commits and rebalances. The dispatcher thread writes; other threads read the histograms."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -23,7 +23,7 @@ class Stopwatches:
         self.rebalance = Histogram(REBALANCE_BOUNDS)
 
     def worked(self, records: int, seconds: float) -> None:
-        """A worker was so long at so many records, once for each work. What comes in bundles counts as their mean."""
+        """Note that a worker took ``seconds`` for a bundle of ``records``. Each record counts with the mean."""
         if records:
             self.handler.observe(seconds / records, records)
 
@@ -36,7 +36,7 @@ class Stopwatches:
             self._commit_since = None
 
     def rebalance_began(self) -> None:
-        """Partitions are asked back, or lost. The first one begins with the start."""
+        """Note that partitions are revoked or lost. The first rebalance begins with the start of the member."""
         if self._unassigned_since is None:
             self._unassigned_since = self._clock()
 
@@ -48,7 +48,7 @@ class Stopwatches:
 
 @dataclass(frozen=True)
 class MemberMetrics:
-    """One member at this moment."""
+    """The metrics of one member now."""
 
     handler: str
     group: str
@@ -59,5 +59,5 @@ class MemberMetrics:
     polled_seconds_ago: float
     longest_seconds: float
     map_bytes: Mapping[TopicPartition, int]
-    """By partition, how long the offset map of its last commit is."""
+    """The length of the offset map in each partition's last commit."""
     watches: Stopwatches

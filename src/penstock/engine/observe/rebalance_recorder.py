@@ -1,6 +1,7 @@
-"""What the engine itself can tell of a member's rebalances.
+"""Records a member's rebalances for the Rebalanced event.
 
-Where the Kafka client is the member, that is all: its callbacks, and its statistics. An open member tells the rest.
+For a native member, the sources are the client's callbacks and statistics. A self-managed member records its
+rebalances itself, and uses this recorder only to leave.
 """
 
 import json
@@ -22,17 +23,20 @@ from penstock.core.reports.rebalance import (
     Reason,
     Rebalance,
 )
-from penstock.kafka.client.transactions import generation_in
+from penstock.kafka.client.librdkafka_internals import generation_in
 
-# Of statistics that may be megabytes long, three places are of interest.
+# Regular expressions, because the JSON of the statistics may have megabytes and only three values are needed.
 _REASON = re.compile(r'"rebalance_reason": ?("(?:[^"\\]|\\.)*")')
 _COORDINATOR = re.compile(r'"name": ?"GroupCoordinator", ?"nodeid": ?-?\d+, ?"nodename": ?"([^"]+)"')
-# The coordinator has a connection of its own, with a node id of -1. Its id is beside the same address elsewhere.
+# The client has a separate connection to the coordinator, with node id -1. The real id is next to the same address.
 _BROKER = r'"nodeid": ?(\d+), ?"nodename": ?"%s"'
 
 
 class RebalanceRecorder:
-    """Notes the moments of each round. Why it happened is in the client's next statistics, for which a round waits."""
+    """Notes the times of each rebalance.
+
+    Its reason is in the client's next statistics, so the report waits for them.
+    """
 
     def __init__(self, handler: Handler, consumer: Any, tell: Callable[[Rebalance], None]) -> None:
         self._handler = handler
@@ -52,7 +56,7 @@ class RebalanceRecorder:
             self._votes = tuple(name for name in (handler.assignor or default,) if isinstance(name, str))
 
     def begin(self) -> None:
-        """The client has called back."""
+        """Note that the client has called ``on_assign`` or ``on_revoke``."""
         if self._round is None:
             self._round = self._new_round()
         else:
@@ -67,7 +71,7 @@ class RebalanceRecorder:
         if self._round is not None:
             self._round.gave_up(tps, now=time.monotonic())
             self._round.phase("given up", now=time.monotonic())
-        if self._handler.protocol == "consumer":  # there each step is by itself
+        if self._handler.protocol == "consumer":  # there each revoke is a rebalance without an assign
             self._finish()
 
     def took(self, tps: Iterable[TopicPartition]) -> None:
@@ -84,7 +88,7 @@ class RebalanceRecorder:
         self._round.lost(tps, now=time.monotonic())
 
     def broke_off(self, tps: Iterable[TopicPartition]) -> None:
-        """The consumer is of no more use; the next one is a new member."""
+        """Note that the consumer is broken. The next consumer is a new member."""
         self.lost(tps, BROKE)
         self.left()
 
@@ -93,7 +97,7 @@ class RebalanceRecorder:
         self._member_id = member_id or self._member_id
 
     def left(self) -> None:
-        """That was the last round; nothing more will be known of those before it either."""
+        """Report the last rebalance, and those that still wait for statistics: none will come."""
         self._finish()
         self._tell_waiting(None)
 
@@ -101,21 +105,21 @@ class RebalanceRecorder:
         found = _COORDINATOR.search(text)
         if found is not None:
             node = re.search(_BROKER % re.escape(found[1]), text)
-            # Of how many partitions the offsets topic has, the client knows nothing.
+            # The statistics do not have the partition count of __consumer_offsets.
             self._coordinator = Coordinator.of(
                 self._handler.group, node=int(node[1]) if node else None, address=found[1], offsets_partitions=None
             )
         reason = _REASON.search(text)
         words = json.loads(reason[1]) if reason else ""
         if words != self._last_words:
-            # The client keeps its last reason, and mostly gives none: one that it gave before is not about this round.
+            # The client repeats its last reason in all later statistics, so only a new reason is about this rebalance.
             self._last_words = self._new_words = words
         if self._waiting:
             words, self._new_words = self._new_words, ""
             self._tell_waiting(words)
 
     def _generation(self) -> int | None:
-        """Of the classic protocol, in which all members have the same."""
+        """Return the generation with the classic protocol, where all members have the same one."""
         if self._handler.protocol != "classic":
             return None
         return generation_in(self._consumer.consumer_group_metadata())
@@ -124,7 +128,7 @@ class RebalanceRecorder:
         story, self._round = self._round, None
         if story is not None:
             story.known.update(member_id=self._member_id, votes=self._votes)
-            # With a single vote there is nothing else that a group could have chosen.
+            # With a single vote, the group must have chosen that assignor.
             story.known["strategy"] = self._votes[0] if len(self._votes) == 1 else None
             self._waiting.append((story, time.monotonic()))
 

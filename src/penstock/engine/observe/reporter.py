@@ -1,4 +1,4 @@
-"""A member's events and counts, so that the dispatcher can say in one word what happened."""
+"""Emits a member's events and counts its records."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
@@ -19,7 +19,10 @@ from penstock.errors import PenstockError
 
 
 class Reporter:
-    """``per_record`` asks for the events that come once for each record, which cost time."""
+    """The dispatcher calls one method per fact.
+
+    With ``per_record`` it also emits events for each record, which costs time.
+    """
 
     def __init__(
         self,
@@ -47,7 +50,7 @@ class Reporter:
     # Ownership.
 
     def rebalanced(self, rebalance: Rebalance) -> None:
-        """From the thread that was through with it first, which is not the dispatcher's."""
+        """Called on the fetcher thread or a self-managed member's thread, not on the dispatcher's."""
         self._emit(events.Rebalanced(**self._who, rebalance=rebalance))
 
     def assigned(self, epoch: Epoch, offset: int | None) -> None:
@@ -81,7 +84,7 @@ class Reporter:
     # Records.
 
     def dispatched(self, works: Iterable[Work]) -> None:
-        """These are on their way to workers."""
+        """Emit an event for each record that was sent to a worker."""
         if not self._per_record:
             return
         for work in works:
@@ -131,14 +134,17 @@ class Reporter:
         self._blocked(effects)
 
     def _blocked(self, effects: Effects) -> None:
-        """One stands for all: where something is away, every lane runs into it."""
+        """Emit one event for all lanes: if a dependency is unavailable, every lane is blocked by it."""
         if effects.blocked and not self._told_blocked:
             self._told_blocked = True
             tried, failure, delay = effects.blocked[0]
             self._emit(events.Blocked(**self._who, **_tried(tried), reason=failure.message, seconds=round(delay, 3)))
 
     def delivered(self, send: Send) -> None:
-        """The broker has what became of a record, so it is finished here. What waits is counted when it comes back."""
+        """Count a record whose output or dead letter the broker has.
+
+        A record in a retry topic is counted after its retry.
+        """
         tried = send.tried
         if send.failure is not None and send.delay is not None:
             self._postponed(send, send.failure, send.delay)
@@ -196,19 +202,19 @@ class Reporter:
     def resumed(self, epoch: Epoch) -> None:
         self._emit(events.Resumed(group=self._group, **_where(epoch)))
 
-    # Trouble, and the end.
+    # Errors, and the stop.
 
     def ignored_metadata(self, tp: TopicPartition, offset: int, why: str) -> None:
         topic, partition = tp
         self.warned(
             f"The metadata of the commit {topic}[{partition}]@{offset} is ignored: {why}. "
-            "Records that it says are finished may be repeated."
+            "Records that it marks as finished may be processed again."
         )
 
     def suspended(self, seconds: float) -> None:
         self.warned(
-            f"This process did not run for {seconds:.1f} s, longer than its session in the group: it asks whether it "
-            "still is a member before it handles another record."
+            f"No poll for {seconds:.1f} s, longer than the member's lease (session.timeout.ms minus a heartbeat). "
+            "Handlers are paused until the broker confirms the membership."
         )
 
     def damaged_headers(self, tp: TopicPartition, offset: int, count: int, why: str) -> None:
@@ -220,7 +226,7 @@ class Reporter:
         self._emit(events.Error(group=self._group, reason=reason, fatal=False))
 
     def error(self, error: PenstockError, *, fatal: bool) -> None:
-        reason = str(error) if fatal else f"{error} Trying again."
+        reason = str(error) if fatal else f"{error} Penstock retries."
         self._emit(events.Error(group=self._group, reason=reason, fatal=fatal, traceback=error.traceback))
 
     def stopping(self, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""What a running app answers, on the threads of those who ask."""
+"""Answers ``app.progress()`` and ``app.commit()`` for a running app, on the caller's thread."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
@@ -12,7 +12,7 @@ Ends = Callable[[Collection[TopicPartition]], Mapping[TopicPartition, int]]
 
 
 class AskedMember(Protocol):
-    """A member of whatever kind, as far as it is asked from outside; the testing kit has its own."""
+    """What this module needs of a member. The engine, share groups and the testing kit each have one."""
 
     @property
     def handler(self) -> Handler: ...
@@ -21,7 +21,7 @@ class AskedMember(Protocol):
 
 
 class RunningApp:
-    """The members of an app, and how to look up the ends of partitions."""
+    """``ends`` looks up the end offsets of partitions."""
 
     def __init__(self, members: Sequence[AskedMember], ends: Ends) -> None:
         self._members = members
@@ -34,23 +34,23 @@ class RunningApp:
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
         owned = [(member, member.survey()) for member in self._members]
-        # Another handler may consume the same topic, in a group of its own, and commit by itself there.
-        by_hand = [(member, tps) for member, tps in owned if member.handler.commit == "manual"]
-        asked = [(member, {each: offsets[each] for each in offsets if each in tps}) for member, tps in by_hand]
-        strangers = offsets.keys() - {tp for _, mine in asked for tp in mine}
-        automatic = [member for member, tps in owned if not strangers.isdisjoint(tps)]
+        # Another handler may consume the same topic in another group and commit automatically there.
+        manual = [(member, tps) for member, tps in owned if member.handler.commit == "manual"]
+        asked = [(member, {each: offsets[each] for each in offsets if each in tps}) for member, tps in manual]
+        not_manual = offsets.keys() - {tp for _, mine in asked for tp in mine}
+        automatic = [member for member, tps in owned if not not_manual.isdisjoint(tps)]
         if automatic:
             raise ConfigError(
-                f"Handler {automatic[0].handler.name} commits by itself what it has finished.",
-                hint='To commit by hand, declare it with commit="manual".',
+                f"Handler {automatic[0].handler.name} commits automatically, so app.commit() cannot commit for it.",
+                hint='To commit manually, declare the handler with commit="manual".',
             )
-        if strangers:
-            topic, partition = min(strangers)
+        if not_manual:
+            topic, partition = min(not_manual)
             raise StateError(
-                f"{topic}[{partition}] is not owned by this process now, so it cannot be committed here.",
-                hint="It may have moved to another member, which will get its uncommitted records again.",
+                f"This process does not own {topic}[{partition}] now, so it cannot commit it.",
+                hint="It may have moved to another member, which gets its uncommitted records again.",
             )
-        # Nothing is acknowledged before everything is known to be in order.
+        # Acknowledge only after all checks, so that an error leaves everything unchanged.
         for member, mine in asked:
             if mine:
                 member.ack_below(mine)

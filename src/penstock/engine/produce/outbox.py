@@ -13,15 +13,16 @@ from penstock.core.failures.dead_letter import shortened
 from penstock.core.failures.outcome import Failed, ProducerRecord
 from penstock.core.scheduling.effects import Send
 from penstock.engine.dispatch.thread_messages import Delivered, Inbox, Refused, Undeliverable
+from penstock.kafka.error_codes import BAD_RECORD, DROPPED_BY_CLIENT
 from penstock.kafka.errors import translate
 
 _POLL_SECONDS = 0.1
 _CLOSE_SECONDS = 5.0
 
 # Errors that the record's own content causes; all other errors are problems of the cluster.
-OWN_FAULT = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD, KafkaError.RECORD_LIST_TOO_LARGE})
+OWN_FAULT = BAD_RECORD
 # After a fatal error the client fails every record with one of these codes, and reports the reason only once.
-_PURGED = frozenset({KafkaError._FATAL, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})  # noqa: SLF001
+_PURGED = DROPPED_BY_CLIENT
 
 
 class Outbox:

@@ -1,4 +1,4 @@
-"""What was acquired with one poll, until the broker can be told what became of each record of it."""
+"""The records that one poll of a share group acquired, until each is acknowledged to the broker."""
 
 import random
 import time
@@ -22,7 +22,7 @@ from penstock.engine.share.share_workers import Attempted
 from penstock.errors import PenstockError
 from penstock.kafka.client.message_records import tp_of
 
-_LOOK_SECONDS = 0.05
+_CHECK_SECONDS = 0.05
 
 
 Inbox = SimpleQueue[Attempted | ToDispatcher]
@@ -30,10 +30,10 @@ Acknowledge = Callable[[Message, AcknowledgeType], None]
 
 
 class Batch:
-    """The records of one poll. All of them are acknowledged before there can be another poll.
+    """The records of one poll. The client requires that all of them are acknowledged before the next poll.
 
-    A record that failed is released, and comes again at once, to whoever asks first; the broker counts how often. It
-    drops a record after ``deliveries`` of them, so the last one that fails is a dead letter before that.
+    A failed record is released, and the broker redelivers it at once to any member. The broker counts deliveries and
+    drops a record after ``deliveries`` of them, so a record that fails in its last delivery becomes a dead letter.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Batch:
         handler: Handler,
         inbox: Inbox,
         outbox: Outbox,
-        tell: Reporter,
+        reporter: Reporter,
         *,
         adapter: RecordAdapter,
         acknowledge: Acknowledge,
@@ -51,7 +51,7 @@ class Batch:
         self._to_record = adapter.to_record
         self._inbox = inbox
         self._outbox = outbox
-        self._tell = tell
+        self._reporter = reporter
         self._acknowledge = acknowledge
         self._deliveries = deliveries
         self._failed_records = FailedRecords(handler, adapter, time.time)
@@ -60,11 +60,11 @@ class Batch:
         self.error: PenstockError | None = None
 
     def settle(self, messages: Sequence[Message], *, give_up: Callable[[], bool]) -> None:
-        """Until each of these is acknowledged; ``give_up`` releases those that are still in progress."""
+        """Wait until all of these are acknowledged. When ``give_up()`` is true, release those that still run."""
         self._open = {id(message): self._tried(message) for message in messages}
         while self._open:
             try:
-                self._take(self._inbox.get(timeout=_LOOK_SECONDS))
+                self._take(self._inbox.get(timeout=_CHECK_SECONDS))
             except Empty:
                 if self._outbox.is_full:
                     self._outbox.flush()
@@ -74,13 +74,13 @@ class Batch:
     def _take(self, message: Attempted | ToDispatcher) -> None:
         match message:
             case Attempted(record, outcome):
-                if id(record) in self._open:  # else it was given up, and is somebody else's by now
+                if id(record) in self._open:  # else it was released, and another member may have it
                     self._settle(self._open[id(record)], outcome)
             case Delivered(sends):
                 for send in sends:
                     failed = send.failure is not None
                     self._end(send.tried, AcknowledgeType.REJECT if failed else AcknowledgeType.ACCEPT)
-                    self._tell.delivered(send)
+                    self._reporter.delivered(send)
             case Refused(send, failure):
                 self._bury(send.tried, failure)
             case Undeliverable(_, error) | EngineError(error, _):
@@ -99,7 +99,7 @@ class Batch:
                 effects.finished.append((tried.epoch, [tried.record]))
                 effects.again[tried.epoch, tried.offset] = tried.attempt
                 self._end(tried, AcknowledgeType.ACCEPT)
-        self._tell.settled(effects)
+        self._reporter.settled(effects)
 
     def _fail(self, tried: Attempt, failure: Failed, effects: Effects) -> None:
         decision = decide(failure, attempt=tried.attempt, has_dead_letter=True, random=random.random)

@@ -1,4 +1,4 @@
-"""A member of a share group: one consumer, one thread, and workers for the records of one poll."""
+"""A share group member: one consumer, one thread, and workers for the records of one poll."""
 
 import os
 import socket
@@ -31,12 +31,15 @@ from penstock.kafka.group.share_consumer import delivery_limit, make_share_consu
 _POLL_SECONDS = 0.2
 _PROGRESS_SECONDS = 0.5
 _FIRST_REBUILD_SECONDS = 1.0
-_MOST_REBUILD_SECONDS = 30.0
+_MAX_REBUILD_SECONDS = 30.0
 _NUMBERS = count(1)
 
 
 class ShareMember:
-    """Start it, ask it to stop (twice is fine), join it; then ``error`` says whether it stopped because of one."""
+    """Call ``start``, then ``stop`` (twice is fine), then ``join``.
+
+    ``error`` is then the reason of a failure, if any.
+    """
 
     def __init__(
         self, handler: Handler, *, brokers: str, emit: Callable[[Event], None], per_record: bool, number: int = 0
@@ -44,7 +47,7 @@ class ShareMember:
         self.handler = handler
         self._brokers = brokers
         self._name = f"{socket.gethostname()}-{os.getpid()}-share-{next(_NUMBERS)}"
-        self._tell = Reporter(handler, emit, member=self._name, adapter=MESSAGES, per_record=per_record)
+        self._reporter = Reporter(handler, emit, member=self._name, adapter=MESSAGES, per_record=per_record)
         self._stopping = threading.Event()
         self._stop_by = float("inf")
         self._polled = time.monotonic()
@@ -55,28 +58,28 @@ class ShareMember:
         self.error: BaseException | None = None
 
     def start(self, lag: int, topics: tuple[str, ...]) -> None:
-        self._tell.started(lag, topics)
+        self._reporter.started(lag, topics)
         self._thread.start()
 
     def stop(self, reason: str) -> None:
         if not self._stopping.is_set():
             self._stop_by = time.monotonic() + self.handler.drain_timeout
             self._stopping.set()
-            self._tell.stopping(reason)
+            self._reporter.stopping(reason)
 
     def join(self, timeout: float) -> bool:
         self._thread.join(timeout)
         return not self._thread.is_alive()
 
     def survey(self) -> dict[TopicPartition, PartitionState]:
-        """Nobody owns partitions of a share group."""
+        """Return {}: members of a share group own no partitions."""
         return {}
 
     def renew(self, tps: Sequence[TopicPartition]) -> None:
-        """The broker looks after positions."""
+        """Do nothing: the broker keeps the positions of a share group."""
 
     def ack_below(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """The broker looks after positions."""
+        """Do nothing: the broker keeps the positions of a share group."""
 
     def health(self) -> Health:
         return Health(
@@ -90,7 +93,7 @@ class ShareMember:
         )
 
     def member_metrics(self) -> MemberMetrics:
-        """From any thread. There are no lanes, and no offsets to commit."""
+        """Call it from any thread. A share group has no lanes and commits no offsets."""
         health = self.health()
         return MemberMetrics(
             handler=self.handler.name,
@@ -110,28 +113,28 @@ class ShareMember:
     def _run(self) -> None:
         began = time.monotonic()
         try:
-            self._consume_for_long()
+            self._consume_with_retries()
         except PenstockError as error:
             self.error = error
-            self._tell.error(error, fatal=True)
-        except BaseException as crash:  # noqa: BLE001 - handed to whoever joins; nothing more is acknowledged after it
+            self._reporter.error(error, fatal=True)
+        except BaseException as crash:  # noqa: BLE001 - the runner raises it; nothing is acknowledged after it
             self.error = crash
-        self._tell.progressed()
-        self._tell.stopped(time.monotonic() - began)
+        self._reporter.progressed()
+        self._reporter.stopped(time.monotonic() - began)
 
-    def _consume_for_long(self) -> None:
-        """One consumer after the other, as long as what broke the last may pass."""
+    def _consume_with_retries(self) -> None:
+        """Consume, and replace a broken consumer until ``stop`` or a final error."""
         handler = self.handler
         set_share_start(self._brokers, handler)
         limit = delivery_limit(self._brokers, handler)
         workers = make_workers(handler, MESSAGES, self._inbox.put)
         outbox = Outbox(
             make_producer(self._brokers, settings=handler.named_settings),
-            self._inbox,  # type: ignore[arg-type] # of which it only uses what it may put in
+            self._inbox,  # type: ignore[arg-type] # the outbox only puts messages that this inbox accepts
             make_alone=lambda: make_alone_producer(self._brokers, handler.named_settings),
             brokers=self._brokers,
         )
-        rest = _FIRST_REBUILD_SECONDS
+        wait = _FIRST_REBUILD_SECONDS
         try:
             while not self._stopping.is_set():
                 try:
@@ -140,9 +143,9 @@ class ShareMember:
                     problem = translate(error, doing=f"consuming {handler.source}", brokers=self._brokers)
                     if is_final(error.args[0]):
                         raise problem from error
-                    self._tell.error(problem, fatal=False)
-                    self._stopping.wait(rest)
-                    rest = min(2 * rest, _MOST_REBUILD_SECONDS)
+                    self._reporter.error(problem, fatal=False)
+                    self._stopping.wait(wait)
+                    wait = min(2 * wait, _MAX_REBUILD_SECONDS)
         finally:
             workers.close()
             outbox.close()
@@ -153,7 +156,7 @@ class ShareMember:
             self.handler,
             self._inbox,
             outbox,
-            self._tell,
+            self._reporter,
             adapter=MESSAGES,
             acknowledge=consumer.acknowledge,
             deliveries=limit,
@@ -161,7 +164,7 @@ class ShareMember:
         try:
             consumer.set_acknowledgement_commit_callback(self._on_commit)
             consumer.subscribe(list(self.handler.topics))
-            told = time.monotonic()
+            reported = time.monotonic()
             while not self._stopping.is_set():
                 messages = self._poll(consumer)
                 for message in messages:
@@ -170,15 +173,15 @@ class ShareMember:
                 self._in_flight = 0
                 if batch.error is not None:
                     raise batch.error
-                if time.monotonic() - told >= _PROGRESS_SECONDS:
-                    self._tell.progressed()
-                    told = time.monotonic()
+                if time.monotonic() - reported >= _PROGRESS_SECONDS:
+                    self._reporter.progressed()
+                    reported = time.monotonic()
         finally:
             with suppress(KafkaException):
-                consumer.close()  # which sends the last acknowledgements first
+                consumer.close()  # this also sends the last acknowledgements
 
     def _poll(self, consumer: Any) -> list[Message]:
-        """What was sent before this is acknowledged along with it."""
+        """Poll. The poll also sends the acknowledgements of the last records."""
         messages = list(consumer.poll(timeout=_POLL_SECONDS))
         self._polled = time.monotonic()
         good = [message for message in messages if message.error() is None]
@@ -189,13 +192,13 @@ class ShareMember:
                 if is_final(error) or error.fatal():
                     raise KafkaException(error)
                 problem = translate(KafkaException(error), doing=f"reading {message.topic()}", brokers=self._brokers)
-                self._tell.error(problem, fatal=False)
+                self._reporter.error(problem, fatal=False)
         return good
 
     def _on_commit(self, offsets: Mapping[KafkaTopicPartition, set[int]], error: KafkaException | None) -> None:
-        """An acknowledgement that comes after its lock has run out is refused, and its records come again."""
+        """The client's callback. The broker refuses an acknowledgement after the record's lock has expired."""
         if error is None:
             return
         for tp, refused in offsets.items():
-            reason = f"{error.args[0].str()}; these records come again"
-            self._tell.commit_failed((tp.topic, tp.partition), min(refused, default=0), reason)
+            reason = f"{error.args[0].str()}; the broker redelivers these records"
+            self._reporter.commit_failed((tp.topic, tp.partition), min(refused, default=0), reason)

@@ -1,4 +1,4 @@
-"""Workers of a share group: every record on its own, in any order."""
+"""Workers of a share group. They run each record separately, in any order."""
 
 import asyncio
 import threading
@@ -16,14 +16,14 @@ from penstock.engine.dispatch.thread_messages import EngineError
 from penstock.engine.workers.event_loop import OnEventLoop
 from penstock.engine.workers.worker_pools import worker_failure
 
-# How long a record waits here for what is away, such as a schema registry. Each release counts as a delivery, of which
-# there are few; and this must be over well before its lock is.
-_PATIENCE_SECONDS = 10.0
+# How long a record waits for an unavailable dependency, such as a schema registry. Each release would use one of the
+# few deliveries that a record has. The wait must end well before the record's lock expires.
+_DEPENDENCY_WAIT_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Attempted:
-    """A worker is through with this."""
+    """A worker has attempted this record."""
 
     message: Message
     outcome: Outcome
@@ -43,7 +43,7 @@ def make_workers(handler: Handler, adapter: RecordAdapter, report: Report) -> Wo
 
 
 class _Threads:
-    """One for each record that may be in progress, as no more are fetched."""
+    """One thread for each record that may be in progress; a poll returns no more records than that."""
 
     def __init__(self, handler: Handler, adapter: RecordAdapter, report: Report) -> None:
         self._handler = handler
@@ -69,16 +69,16 @@ class _Threads:
         try:
             while (given := self._queue.get()) is not None:
                 message, attempt = given
-                until = time.monotonic() + _PATIENCE_SECONDS
+                until = time.monotonic() + _DEPENDENCY_WAIT_SECONDS
                 while (wait := _wait(outcome := self._attempt(message, attempt), until)) is not None:
                     time.sleep(wait)
                 self._report(Attempted(message, outcome))
-        except BaseException as error:  # noqa: BLE001 - gone unheard, it would leave its record undone for ever
+        except BaseException as error:  # noqa: BLE001 - without a report, the record would never be acknowledged
             self._report(worker_failure(self._handler, error))
 
 
 class _Tasks(OnEventLoop):
-    """Each record is a task."""
+    """One asyncio task for each record."""
 
     def __init__(self, handler: Handler, adapter: RecordAdapter, report: Report) -> None:
         self._handler = handler
@@ -91,7 +91,7 @@ class _Tasks(OnEventLoop):
 
     async def _work(self, message: Message, attempt: int) -> None:
         try:
-            until = time.monotonic() + _PATIENCE_SECONDS
+            until = time.monotonic() + _DEPENDENCY_WAIT_SECONDS
             while (wait := _wait(outcome := await self._attempt(message, attempt), until)) is not None:
                 await forget_cancellation()
                 await asyncio.sleep(wait)
@@ -103,6 +103,6 @@ class _Tasks(OnEventLoop):
 
 
 def _wait(outcome: Outcome, until: float) -> float | None:
-    """How long to wait before the same attempt can be made, if it could not."""
+    """Return how long to wait before the attempt is repeated because a dependency was unavailable; else None."""
     wait = outcome.wait if isinstance(outcome, Failed) else None
     return wait if wait is not None and time.monotonic() + wait < until else None

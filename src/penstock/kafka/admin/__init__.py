@@ -1,4 +1,4 @@
-"""Questions about a cluster and changes to it: topics, log bounds, groups, offsets, and why a broker does not answer.
+"""Reads and changes a cluster: topics, log bounds, groups, offsets; and finds out why a broker does not answer.
 
 Nothing here joins a group.
 """

@@ -1,14 +1,13 @@
-"""Questions and small changes to a cluster: topics, offsets, groups."""
+"""Reads and changes topics, offsets and groups of a cluster."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from confluent_kafka import (
-    KafkaError,
     KafkaException,
     TopicCollection,
 )
@@ -24,32 +23,29 @@ from penstock.kafka.admin.group_offsets import GroupOffsets
 from penstock.kafka.client.addresses import require_listener
 from penstock.kafka.client.clients import LOG
 from penstock.kafka.client.settings_by_client import admin_settings
-from penstock.kafka.errors import OF_MEMBERS_ONLY, commit_refusal, kafka_error, translate
+from penstock.kafka.error_codes import (
+    NO_ANSWER,
+    NO_BROKERS_YET,
+    NO_COORDINATOR_YET,
+    NO_LEADER_YET,
+    NOT_STABLE_YET,
+    ONLY_MEMBERS_COMMIT,
+    Code,
+)
+from penstock.kafka.errors import commit_refusal, kafka_error, translate
 
 T = TypeVar("T")
 
-# How long a broker may take to answer a question before it counts as not there.
+# A broker that does not answer a request in this time counts as unavailable.
 ANSWER_SECONDS = 8.0
-# After so much of it, the reason of the silence is looked for.
+# After this time without an answer, look for the reason.
 _FIRST_SECONDS = 1.0
-_SILENCE = {KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN}  # noqa: SLF001 - the client's own codes
 _RETRY_SECONDS = 0.2
-# Mostly over in a moment: a cluster that has just started, a coordinator that moves.
-NO_COORDINATOR_YET = {
-    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-    KafkaError.COORDINATOR_NOT_AVAILABLE,
-    KafkaError.NOT_COORDINATOR,
-}
-# The same for topics: of a cluster that has just started, no broker may be known yet that could hold one.
-_NO_BROKERS_YET = {KafkaError.INVALID_REPLICATION_FACTOR, KafkaError._TIMED_OUT}  # noqa: SLF001 - the client's own code
-# A partition that was just created, or whose leader moves.
-_NO_LEADER_YET = {KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION}
-_UNSETTLED_RETRY_SECONDS = 0.02
-_NOT_SETTLED_YET = {*NO_COORDINATOR_YET, KafkaError.UNSTABLE_OFFSET_COMMIT}
+_NOT_STABLE_RETRY_SECONDS = 0.02
 
 
 class Cluster:
-    """One Kafka cluster, by its bootstrap servers. Every method raises a PenstockError that says what to do."""
+    """One Kafka cluster, given by its bootstrap servers. Every method raises a PenstockError that says what to do."""
 
     def __init__(self, brokers: str, settings: Mapping[str, Any] | None = None) -> None:
         self.brokers = brokers
@@ -65,20 +61,20 @@ class Cluster:
 
     @property
     def admin(self) -> AdminClient:
-        """The client itself, for questions that have a file of their own beside this one."""
+        """The admin client, for the other modules of this package."""
         return self._admin
 
     def id(self) -> str:
-        """The cluster's own id, which outlives its addresses."""
+        """Return the cluster id, which stays the same when addresses change."""
         return str(self._metadata("asking for the cluster id").cluster_id)
 
     def topics(self) -> dict[str, int]:
-        """Every topic, with its number of partitions."""
+        """Return every topic with its number of partitions."""
         found = self._metadata("listing topics").topics
         return {name: len(topic.partitions) for name, topic in found.items() if topic.error is None}
 
     def topic_ids(self, names: Iterable[str]) -> dict[str, str]:
-        """Kafka's own ids of these topics, which change when one is made anew; those that are missing are left out."""
+        """Return the topic ids, which change when a topic is recreated; missing topics are left out."""
         asked = list(names)
         futures = self._admin.describe_topics(TopicCollection(asked), request_timeout=ANSWER_SECONDS) if asked else {}
         ids = {}
@@ -86,16 +82,16 @@ class Cluster:
             try:
                 ids[name] = str(future.result().topic_id)
             except KafkaException as error:
-                if _code(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                if _code(error) != Code.UNKNOWN_TOPIC_OR_PART:
                     raise translate(error, doing=f"describing topic {name}", brokers=self.brokers) from error
         return ids
 
     def require_topics(self, names: Iterable[str]) -> dict[str, int]:
-        """These topics with their numbers of partitions; one that is missing is an error with the nearest name."""
+        """Return these topics with their numbers of partitions; raise for a missing one, with the most similar name."""
         existing = self.topics()
         for name in names:
             if name not in existing:
-                # Lists leave out what one may not see; asked for by its name, it is denied instead.
+                # The list leaves out topics that ACLs hide. A request by name fails for them with a clear error.
                 self.topic_ids([name])
                 nearest = get_close_matches(name, existing, n=1)
                 create = f"Create it with `penstock topics create {name} --partitions 4`, or check its name."
@@ -104,9 +100,9 @@ class Cluster:
         return {name: existing[name] for name in names}
 
     def require_sight(self, kind: str) -> None:
-        """For when no topic or no group is found: where one may see nothing, that is an error.
+        """Raise if ACLs hide all topics or groups. Call it if a list is empty.
 
-        Brokers leave out of a list what one may not see, and say nothing about it.
+        Brokers silently leave out of a list what this login may not see.
         """
         try:
             found = self._admin.describe_cluster(include_authorized_operations=True, request_timeout=ANSWER_SECONDS)
@@ -115,12 +111,12 @@ class Cluster:
             raise translate(error, doing="asking what is allowed", brokers=self.brokers) from error
         if AclOperation.DESCRIBE not in (allowed or ()):
             raise ServerError(
-                f"No {kind} can be seen at {self.brokers}: this login may not describe any that there may be.",
+                f"The list of {kind}s at {self.brokers} is empty because this login may not describe any {kind}.",
                 hint=f"Ask for an ACL: DESCRIBE on the {kind}s, or on the cluster.",
             )
 
     def largest_batches(self, names: Iterable[str]) -> dict[str, int]:
-        """What each topic takes at once at most, in bytes; not of topics whose settings may not be read."""
+        """Return each topic's max.message.bytes; topics whose settings cannot be read are left out."""
         asked = {name: ConfigResource(ResourceType.TOPIC, name) for name in names}
         futures = self._admin.describe_configs([*asked.values()], request_timeout=ANSWER_SECONDS) if asked else {}
         found = {}
@@ -132,7 +128,7 @@ class Cluster:
     def create_topics(
         self, names: Iterable[str], *, partitions: int, config: Mapping[str, str] | None = None
     ) -> list[str]:
-        """Create those that are missing, with the broker's default replication; returns the ones it created."""
+        """Create the missing topics with the broker's default replication; return those that were created."""
         existing = self.topics()
         wanted = [
             NewTopic(name, num_partitions=partitions, replication_factor=-1, config=dict(config or {}))
@@ -143,26 +139,26 @@ class Cluster:
         return [topic.topic for topic in wanted if self._create(topic, deadline)]
 
     def _create(self, topic: NewTopic, deadline: float) -> bool:
-        """Whether it was created here; somebody else may have been quicker, and that is fine."""
+        """Create the topic; return False if it exists, for example because another process was quicker."""
 
         def ask() -> None:
             self._admin.create_topics([topic])[topic.topic].result()
 
         try:
-            _patiently(ask, _NO_BROKERS_YET, deadline)
+            _retry(ask, NO_BROKERS_YET, deadline)
         except KafkaException as error:
-            if _code(error) == KafkaError.TOPIC_ALREADY_EXISTS:
+            if _code(error) == Code.TOPIC_ALREADY_EXISTS:
                 return False
             raise self._no_answer(error, f"creating topic {topic.topic}") from error
         return True
 
     def delete_topics(self, names: Sequence[str]) -> None:
         for name, future in (self._admin.delete_topics(list(names)) if names else {}).items():
-            self._wait(future, f"deleting topic {name}", ignore=KafkaError.UNKNOWN_TOPIC_OR_PART)
+            self._wait(future, f"deleting topic {name}", ignore=Code.UNKNOWN_TOPIC_OR_PART)
 
     def delete_group(self, group: str) -> None:
         for future in self._admin.delete_consumer_groups([group]).values():
-            self._wait(future, f"deleting group {group}", ignore=KafkaError.GROUP_ID_NOT_FOUND)
+            self._wait(future, f"deleting group {group}", ignore=Code.GROUP_ID_NOT_FOUND)
 
     def topic_partitions(self, topics: Iterable[str]) -> list[TopicPartition]:
         return [(topic, n) for topic, count in self.require_topics(list(topics)).items() for n in range(count)]
@@ -171,36 +167,36 @@ class Cluster:
         return self._offsets(tps, OffsetSpec.earliest())
 
     def offsets_at(self, tps: Iterable[TopicPartition], moment: datetime) -> dict[TopicPartition, int]:
-        """The first offset from this moment on; the end where there is none."""
+        """Return the first offset at or after this time, or the end offset if there is none."""
         tps = list(tps)
         found = self._offsets(tps, OffsetSpec.for_timestamp(int(moment.timestamp() * 1000)))
         missing = self.end_offsets(tp for tp, offset in found.items() if offset < 0)
         return {**found, **missing}
 
     def end_offsets(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The offset that the next record of each partition will get."""
+        """Return the offset of the next record of each partition."""
         return self._offsets(tps, OffsetSpec.latest())
 
     def members(self, group: str) -> int:
-        """How many members the group has right now; none where there is no such group."""
+        """Return the current number of members; 0 if the group does not exist."""
 
         def ask() -> Any:
             return self._admin.describe_consumer_groups([group], request_timeout=ANSWER_SECONDS)[group].result()
 
         try:
-            # A cluster that has just started looks for a moment as if nobody kept its groups.
-            return len(_patiently(ask, NO_COORDINATOR_YET, time.monotonic() + ANSWER_SECONDS).members)
+            # A cluster that has just started has no coordinator for a moment.
+            return len(_retry(ask, NO_COORDINATOR_YET, time.monotonic() + ANSWER_SECONDS).members)
         except KafkaException as error:
-            if _code(error) == KafkaError.GROUP_ID_NOT_FOUND:
+            if _code(error) == Code.GROUP_ID_NOT_FOUND:
                 return 0
             raise translate(error, doing=f"describing group {group}", brokers=self.brokers) from error
 
     def committed(self, group: str, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The group's committed offsets; partitions without one are left out."""
+        """Return the group's committed offsets; partitions without one are left out."""
         return {tp: offset for tp, (offset, _) in self.commits(group, tps).items()}
 
     def commits(self, group: str, tps: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, str]]:
-        """The group's committed offsets, each with its metadata; partitions without one are left out."""
+        """Return the group's committed offsets with their metadata; partitions without one are left out."""
         try:
             found = self._committed(group, tps)
         except KafkaException as error:
@@ -208,7 +204,7 @@ class Cluster:
         return {tp: (each.offset, each.metadata or "") for tp, each in found.items() if each.offset >= 0}
 
     def settled(self, group: str, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The same, once no transaction that is about to end can change it any more; so this may have to wait."""
+        """Return the committed offsets once no open transaction can change them; this may wait for transactions."""
         asked = list(tps)
 
         def ask() -> dict[TopicPartition, int]:
@@ -220,12 +216,12 @@ class Cluster:
 
         try:
             deadline = time.monotonic() + ANSWER_SECONDS
-            return _patiently(ask, _NOT_SETTLED_YET, deadline, pause=_UNSETTLED_RETRY_SECONDS)
+            return _retry(ask, NOT_STABLE_YET, deadline, pause=_NOT_STABLE_RETRY_SECONDS)
         except KafkaException as error:
             raise self._no_offsets(group, error) from error
 
     def lag(self, group: str, topics: Iterable[str], *, start: str = "earliest") -> int:
-        """Records between the group's offsets and the topics' ends; ``start`` says where it begins without one."""
+        """Return the number of records after the group's offsets; ``start`` applies where the group has none."""
         tps = self.topic_partitions(topics)
         ends, starts, committed = self.end_offsets(tps), self.start_offsets(tps), self.committed(group, tps)
         fresh = starts if start == "earliest" else ends
@@ -234,9 +230,9 @@ class Cluster:
     def commit(
         self, group: str, offsets: Mapping[TopicPartition, int], metadata: Mapping[TopicPartition, str] | None = None
     ) -> None:
-        """Set offsets of a group that has no members; the broker refuses where it has some.
+        """Set the offsets of a group that has no members; the broker refuses if it has members.
 
-        Metadata that was committed before is gone, but for what is given here.
+        This replaces the metadata of earlier commits, with "" where ``metadata`` has nothing.
         """
         if not offsets:
             return
@@ -245,13 +241,13 @@ class Cluster:
         try:
             self._offsets_of(group).write(wanted, seconds=ANSWER_SECONDS)
         except KafkaException as error:
-            # Its answer may come yet, and would be taken for that of the next commit.
+            # The answer may come later and would be taken for the answer to the next commit.
             self._groups.pop((group, False)).close()
             refused = kafka_error(error)
-            if refused is not None and refused.code() in OF_MEMBERS_ONLY:
+            if refused is not None and refused.code() in ONLY_MEMBERS_COMMIT:
                 raise ServerError(
                     f"The offsets of group {group!r} cannot be committed: {commit_refusal(refused, is_member=False)}.",
-                    hint="Stop its members first.",
+                    hint="Stop the members of the group first.",
                 ) from error
             raise self._no_answer(error, f"committing offsets of group {group}") from error
 
@@ -276,7 +272,7 @@ class Cluster:
             return {(tp.topic, tp.partition): future.result().offset for tp, future in futures.items()}
 
         try:
-            return _patiently(ask, _NO_LEADER_YET, time.monotonic() + ANSWER_SECONDS)
+            return _retry(ask, NO_LEADER_YET, time.monotonic() + ANSWER_SECONDS)
         except KafkaException as error:
             topics = ", ".join(sorted({tp.topic for tp in asked}))
             raise translate(error, doing=f"reading offsets of {topics}", brokers=self.brokers) from error
@@ -285,7 +281,7 @@ class Cluster:
         try:
             return self._admin.list_topics(timeout=_FIRST_SECONDS)
         except KafkaException as error:
-            if _code(error) not in _SILENCE:
+            if _code(error) not in NO_ANSWER:
                 raise self._no_answer(error, doing) from error
             reason = why_silent(self.brokers, self.settings)
             if reason is not None:
@@ -299,7 +295,7 @@ class Cluster:
         return translate(error, doing=doing, brokers=self.brokers, settings=self.settings)
 
     def _wait(self, future: Any, doing: str, *, ignore: int) -> None:
-        """Wait until the change is made, or need not be: it failed with the code to ignore."""
+        """Wait for the change. An error with the code ``ignore`` means that there is nothing to change."""
         try:
             future.result()
         except KafkaException as error:
@@ -307,8 +303,8 @@ class Cluster:
                 raise translate(error, doing=doing, brokers=self.brokers) from error
 
 
-def _patiently(ask: Callable[[], T], passing: set[int], deadline: float, *, pause: float | None = None) -> T:
-    """The answer; it is asked for again as long as what stands in its way may be over in a moment."""
+def _retry(ask: Callable[[], T], passing: Collection[int], deadline: float, *, pause: float | None = None) -> T:
+    """Call ``ask`` again while it fails with a ``passing`` code, until the deadline."""
     while True:
         try:
             return ask()

@@ -1,4 +1,4 @@
-"""Whether a cluster really works: who answers, and whether a record makes the round trip."""
+"""Checks that a cluster works: which brokers answer, and whether a record can be written, read and committed."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -18,6 +18,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from penstock.errors import ServerError
 from penstock.kafka.admin.group_offsets import GroupOffsets
 from penstock.kafka.client.clients import LOG, make_producer
+from penstock.kafka.error_codes import Code
 
 PROBE_NAME = "__penstock_probe"
 _STEP_SECONDS = 5.0
@@ -29,14 +30,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ClusterAnswer:
-    """``brokers`` are those the cluster counts as alive, by id."""
+    """``brokers`` are the brokers in the cluster's metadata, by id."""
 
     cluster_id: str
     brokers: Mapping[int, str]
 
 
 def ask_cluster(brokers: str, *, timeout: float) -> ClusterAnswer | None:
-    """Return what the brokers say of their cluster, or nothing where none answers in time."""
+    """Return the cluster's id and brokers, or None if no broker answers in time."""
     admin = AdminClient({**_CLIENT, "bootstrap.servers": brokers}, logger=LOG)
     try:
         metadata = admin.list_topics(topic=PROBE_NAME, timeout=timeout)
@@ -47,42 +48,42 @@ def ask_cluster(brokers: str, *, timeout: float) -> ClusterAnswer | None:
 
 
 def round_trip(brokers: str, *, timeout: float, before_retry: Callable[[], None]) -> None:
-    """Write a record, read it back and commit its offset, on a topic that is gone afterwards.
+    """Write a record, read it and commit its offset, in a topic that is deleted afterwards.
 
-    It repeats what fails until the time is over: right after a start, coordinators are still on their way. What
-    ``before_retry`` raises ends it early.
+    Each step is retried until the timeout, because coordinators are not ready right after a start. An exception of
+    ``before_retry`` ends the retries.
     """
     deadline = time.monotonic() + timeout
 
-    def insist(doing: str, step: Callable[[], T]) -> T:
+    def retry(doing: str, step: Callable[[], T]) -> T:
         while True:
             try:
                 return step()
             except (KafkaException, TimeoutError) as error:
                 if time.monotonic() > deadline:
                     raise ServerError(
-                        f"The brokers answer, but it was not possible to {doing}: {error}.",
-                        hint="See their logs; a machine that is very busy may also need more time.",
+                        f"The brokers answer, but Penstock could not {doing} within {timeout:g} s: {error}.",
+                        hint="Look at the brokers' logs. If the machine is very busy, try again.",
                     ) from error
             before_retry()
             time.sleep(_PAUSE_SECONDS)
 
     admin = AdminClient({**_CLIENT, "bootstrap.servers": brokers}, logger=LOG)
-    insist("create a topic", lambda: _create_topic(admin))
-    written = insist("write a record", lambda: _write(brokers))
-    insist("read the record back", lambda: _read(brokers, written))
-    insist("commit an offset", lambda: _commit(brokers, written))
+    retry("create a topic", lambda: _create_topic(admin))
+    written = retry("write a record", lambda: _write(brokers))
+    retry("read the record", lambda: _read(brokers, written))
+    retry("commit an offset", lambda: _commit(brokers, written))
     _clean_up(admin)
 
 
 def _create_topic(admin: AdminClient) -> None:
-    # Replication as the brokers have it by default, so that the probe proves what users' topics will meet.
+    # The brokers' default replication, as users' topics get it.
     wanted = NewTopic(PROBE_NAME, num_partitions=1, replication_factor=-1)
     try:
         admin.create_topics([wanted], operation_timeout=_STEP_SECONDS)[PROBE_NAME].result(_STEP_SECONDS)
     except KafkaException as error:
-        # Left behind by a probe that was killed.
-        if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+        # A probe that was killed has left the topic.
+        if error.args[0].code() != Code.TOPIC_ALREADY_EXISTS:
             raise
 
 
@@ -97,7 +98,7 @@ def _write(brokers: str) -> TopicPartition:
     producer.flush(_STEP_SECONDS * 2)
     if reports and isinstance(reports[0], TopicPartition):
         return reports[0]
-    raise KafkaException(reports[0] if reports else KafkaError(KafkaError._MSG_TIMED_OUT))  # noqa: SLF001 - its public name
+    raise KafkaException(reports[0] if reports else KafkaError(Code.LOCAL_MSG_TIMED_OUT))
 
 
 def _read(brokers: str, written: TopicPartition) -> None:
@@ -108,7 +109,7 @@ def _read(brokers: str, written: TopicPartition) -> None:
         consumer.assign([written])
         message = consumer.poll(_STEP_SECONDS)
         if message is None:
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 - its public name
+            raise KafkaException(KafkaError(Code.LOCAL_TIMED_OUT))
         if failure := message.error():
             raise KafkaException(failure)
 
@@ -122,7 +123,7 @@ def _commit(brokers: str, written: TopicPartition) -> None:
 
 
 def _clean_up(admin: AdminClient) -> None:
-    """Leave nothing in the user's way; where that fails, the next probe tidies up."""
+    """Delete the topic and the group. If that fails, the next probe deletes them."""
     with suppress(KafkaException, TimeoutError):
         admin.delete_topics([PROBE_NAME], operation_timeout=_STEP_SECONDS)[PROBE_NAME].result(_STEP_SECONDS)
     with suppress(KafkaException, TimeoutError):

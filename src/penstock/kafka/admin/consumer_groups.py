@@ -1,4 +1,4 @@
-"""Any consumer groups of a cluster, many at a time. What fails for one of them is an answer about that one."""
+"""Lists, describes and deletes consumer groups, many at a time. An error of one group does not affect the others."""
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,7 +10,6 @@ from confluent_kafka import (
     ConsumerGroupState,
     ConsumerGroupTopicPartitions,
     ConsumerGroupType,
-    KafkaError,
     KafkaException,
 )
 from confluent_kafka.admin import ConfigResource, ConsumerGroupDescription, MemberDescription, ResourceType
@@ -18,12 +17,13 @@ from confluent_kafka.admin import ConfigResource, ConsumerGroupDescription, Memb
 from penstock.core.records.record import TopicPartition
 from penstock.errors import PenstockError
 from penstock.kafka.admin.cluster import ANSWER_SECONDS, Cluster
+from penstock.kafka.error_codes import Code
 from penstock.kafka.errors import kafka_error, translate
 
 SHARE = "Share"
-"""The type of share groups, as Kafka's own tools spell it."""
+"""The type of share groups, as Kafka's tools spell it."""
 
-# How many groups are asked about before the answers are waited for.
+# How many requests are sent before the first answer is awaited.
 _AT_ONCE = 500
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ class GroupListing:
 
 @dataclass(frozen=True, slots=True)
 class GroupMember:
-    """``target`` is what the broker means it to have, in the new protocol; else the same as ``partitions``."""
+    """``target`` is the broker's target assignment with the consumer protocol; else the same as ``partitions``."""
 
     id: str
     client: str
@@ -48,7 +48,7 @@ class GroupMember:
     partitions: tuple[TopicPartition, ...]
     target: tuple[TopicPartition, ...]
     rack: str | None = None
-    """Known of members of share groups; those of consumers tell it only to each other."""
+    """Known only for members of share groups: brokers do not return the rack of other members."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +60,10 @@ class GroupDescription:
     coordinator: str
     members: tuple[GroupMember, ...]
     simple: bool = False
-    """Nobody has ever joined it: its offsets were committed from outside, as the Spark engine does."""
+    """No member has ever joined: its offsets were committed from outside, as the Spark engine does."""
     epoch: int | None = None
     assignment_epoch: int | None = None
-    """Known of share groups: how often the group has changed, and for which of these it was assigned last."""
+    """Only of share groups: the group epoch, and the epoch of the last assignment."""
 
     @property
     def exists(self) -> bool:
@@ -80,9 +80,9 @@ class GroupDescription:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What a group has committed for one partition; the metadata of ours is an offset map.
+    """What a group has committed for one partition; Penstock's metadata is an offset map.
 
-    For a share group, the offset that its partition starts at, and the lag as the brokers count it.
+    For a share group, the start offset of the partition, and the lag as the brokers count it.
     """
 
     offset: int
@@ -96,7 +96,10 @@ class Groups:
         self._admin = cluster.admin
 
     def of_consumers(self) -> list[GroupListing]:
-        """Every group of consumers, by name. Brokers that do not answer are an error, for their groups are missing."""
+        """Return every consumer group, sorted by name.
+
+        Raise if a broker does not answer: its groups would be missing.
+        """
         answer = self._result(self._admin.list_consumer_groups(request_timeout=ANSWER_SECONDS), "listing groups")
         for failure in answer.errors:
             raise self._translated(failure, "listing groups")
@@ -104,9 +107,9 @@ class Groups:
         return sorted(found, key=lambda each: each.name)
 
     def others(self) -> list[GroupListing]:
-        """Groups that are not of consumers: share groups, Connect, Streams. The client tells hardly more than names."""
+        """Return the other groups: share groups, Connect, Streams. The client returns little more than their names."""
         with warnings.catch_warnings():
-            # The newer call leaves such groups out.
+            # Only the deprecated call returns such groups.
             warnings.simplefilter("ignore", DeprecationWarning)
             try:
                 everything = self._admin.list_groups(timeout=ANSWER_SECONDS)
@@ -120,7 +123,7 @@ class Groups:
         )
 
     def describe(self, names: Iterable[str]) -> dict[str, GroupDescription | PenstockError]:
-        """A group that does not exist has the state Dead, as in Kafka."""
+        """Describe groups. A group that does not exist has the state Dead, as in Kafka."""
         found: dict[str, GroupDescription | PenstockError] = {}
         for batch in batches(names):
             futures = self._admin.describe_consumer_groups(list(batch), request_timeout=ANSWER_SECONDS)
@@ -132,21 +135,21 @@ class Groups:
         return found
 
     def session_seconds(self, name: str) -> float | None:
-        """The session timeout of a group of the new protocol; None where the broker does not tell it."""
+        """Return the session timeout of a group of the consumer protocol; None if the broker does not return it."""
         resource = ConfigResource(ResourceType.GROUP, name)
         future = self._admin.describe_configs([resource], request_timeout=ANSWER_SECONDS)[resource]
         try:
             return int(future.result(timeout=ANSWER_SECONDS * 2)["consumer.session.timeout.ms"].value) / 1000
-        except (KafkaException, TimeoutError, KeyError, TypeError, ValueError):  # it may be old, or not allow it
+        except (KafkaException, TimeoutError, KeyError, TypeError, ValueError):  # an old broker, or no permission
             return None
 
     def committed(
         self, names: Iterable[str], *, stable: bool = False
     ) -> dict[str, dict[TopicPartition, Commit] | PenstockError]:
-        """All that each group has committed; ``stable`` refuses what an open transaction may yet change."""
+        """Return all committed offsets of each group; with ``stable``, an open transaction on them is an error."""
         found: dict[str, dict[TopicPartition, Commit] | PenstockError] = {}
         for batch in batches(names):
-            # The client takes one group in each call, but the calls need not wait for each other.
+            # The client accepts one group per call, but the calls can run at the same time.
             asked = {
                 name: self._admin.list_consumer_group_offsets(
                     [ConsumerGroupTopicPartitions(name)], request_timeout=ANSWER_SECONDS, require_stable=stable
@@ -161,14 +164,14 @@ class Groups:
         return found
 
     def commit(self, group: str, commits: Mapping[TopicPartition, Commit]) -> None:
-        """Set offsets and metadata of a group without members; the broker refuses where it has some."""
+        """Set offsets and metadata of a group without members; the broker refuses if it has members."""
         if not commits:
             return
         offsets = {tp: each.offset for tp, each in commits.items()}
         self._cluster.commit(group, offsets, {tp: each.metadata for tp, each in commits.items()})
 
     def delete(self, names: Sequence[str]) -> dict[str, PenstockError | None]:
-        """What went wrong for each, if anything."""
+        """Delete groups; return the error of each, or None."""
         outcomes: dict[str, PenstockError | None] = {}
         for batch in batches(names):
             futures = self._admin.delete_consumer_groups(list(batch), request_timeout=ANSWER_SECONDS)
@@ -181,12 +184,12 @@ class Groups:
         return outcomes
 
     def _result(self, future: "Future[Any]", doing: str, **otherwise: Any) -> Any:
-        """``none`` is the answer for a group that does not exist, where that is no error."""
+        """Wait for a result. If ``none`` is given, it is the result for a group that does not exist."""
         try:
             return future.result(timeout=ANSWER_SECONDS * 2)
         except (KafkaException, TimeoutError) as error:
             inner = kafka_error(error)
-            if "none" in otherwise and inner is not None and inner.code() == KafkaError.GROUP_ID_NOT_FOUND:
+            if "none" in otherwise and inner is not None and inner.code() == Code.GROUP_ID_NOT_FOUND:
                 return otherwise["none"]
             raise self._translated(error, doing) from error
 
@@ -235,9 +238,9 @@ def _commits(found: Any) -> dict[TopicPartition, Commit]:
 
 
 def _state(found: Any) -> str:
-    """The state of a group, from its listing or its description.
+    """Return the state of a group, from its listing or its description.
 
-    The client does not know the states Assigning and Reconciling of the newer protocol, and calls both unknown.
+    The client does not know the states Assigning and Reconciling of the consumer protocol, and calls both unknown.
     """
     if found.type is ConsumerGroupType.CONSUMER and found.state is ConsumerGroupState.UNKNOWN:
         return "Rebalancing"
@@ -245,7 +248,7 @@ def _state(found: Any) -> str:
 
 
 def _word(value: Any) -> str:
-    """As Kafka's own tools spell states and types: PREPARING_REBALANCING is PreparingRebalance."""
+    """Spell states and types like Kafka's tools: PREPARING_REBALANCING is PreparingRebalance."""
     words = {"PREPARING_REBALANCING": "PreparingRebalance", "COMPLETING_REBALANCING": "CompletingRebalance"}
     return words.get(value.name) or value.name.capitalize()
 

@@ -20,14 +20,14 @@ _CHILD = f"from {__name__} import answer_parent; answer_parent()"
 
 @dataclass(frozen=True)
 class Answer:
-    """``session_seconds`` is known of groups of the new protocol, where the broker tells it."""
+    """``session_seconds`` is known only for groups of the consumer protocol, where it is a setting of the broker."""
 
     group: GroupDescription
     session_seconds: float | None
 
 
 def describe_group(cluster: Cluster, group: str) -> Answer | None:
-    """None if the broker gives no answer, or the child process dies, or cannot be given the settings."""
+    """Return None if the broker does not answer, the child process dies, or the settings cannot be pickled."""
     try:
         question = pickle.dumps((cluster.brokers, dict(cluster.settings), group))
         done = subprocess.run(
@@ -40,7 +40,7 @@ def describe_group(cluster: Cluster, group: str) -> Answer | None:
         )
     except (OSError, subprocess.SubprocessError, pickle.PicklingError, AttributeError, TypeError):
         return None
-    answer: Answer = pickle.loads(done.stdout)  # noqa: S301 - our own child has written it
+    answer: Answer = pickle.loads(done.stdout)  # noqa: S301 - the child process has written it
     return answer
 
 
@@ -53,6 +53,6 @@ def _answer(brokers: str, settings: dict[str, object], group: str) -> Answer:
 
 
 def answer_parent() -> None:
-    """Run in the child process."""
-    question = pickle.load(sys.stdin.buffer)  # noqa: S301 - our own parent has written it
+    """Runs in the child process."""
+    question = pickle.load(sys.stdin.buffer)  # noqa: S301 - the parent process has written it
     sys.stdout.buffer.write(pickle.dumps(_answer(*question)))

@@ -1,6 +1,6 @@
-"""Why a broker that listens does not answer: TLS that fails, TLS on one side only, a login that is refused.
+"""Finds out why a broker that listens does not answer: TLS fails, only one side uses TLS, or the login is refused.
 
-Of all of these the client says only that the broker is not there. So one handshake of our own asks for the reason.
+In all of these cases the client only reports that the broker is down. So this module makes a TLS handshake itself.
 """
 
 import socket
@@ -17,50 +17,44 @@ from penstock.errors import PenstockError, ServerError
 from penstock.kafka.client.addresses import parse_brokers
 from penstock.kafka.client.clients import LOG
 from penstock.kafka.client.settings_by_client import admin_settings
+from penstock.kafka.error_codes import LOGIN_REFUSED
 from penstock.kafka.errors import translate
 
 _CONNECT_SECONDS = 1.0
-# A broker that misses a certificate says so only after its side of the handshake is over.
-_SECOND_THOUGHT_SECONDS = 0.3
+# A broker that requires a client certificate refuses its absence only after its side of the handshake is complete.
+_CLIENT_CERTIFICATE_SECONDS = 0.3
 _LOGIN_SECONDS = 2.0
-_LOGIN_CODES = frozenset(
-    {
-        KafkaError._AUTHENTICATION,  # noqa: SLF001 - the client's own code
-        KafkaError.SASL_AUTHENTICATION_FAILED,
-        KafkaError.UNSUPPORTED_SASL_MECHANISM,
-    }
-)
-# OpenSSL's numbers for what is wrong with a certificate.
-_OUT_OF_TIME = (9, 10)
-_ANOTHER_NAME = (62, 64)
-# What OpenSSL finds where there is no TLS.
+# OpenSSL's codes of certificate errors.
+_EXPIRED = (9, 10)
+_OTHER_NAME = (62, 64)
+# OpenSSL's errors if the other side does not use TLS.
 _NOT_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNEXPECTED_MESSAGE")
-# Certificates of the client that are not files are not read here.
+# This module does not read client certificates that are not in PEM files.
 _OTHER_CERTIFICATES = ("ssl.certificate.pem", "ssl.key.pem", "ssl.keystore.location", "ssl.engine.location")
 
 _PLAIN_HINT = "Use the port of its TLS listener, or set security.protocol=plaintext (with a login: sasl_plaintext)."
 _TLS_HINT = (
-    "Set security.protocol=ssl (with a login: sasl_ssl), and ssl.ca.location to the certificate of who signed its own."
+    "Set security.protocol=ssl (with a login: sasl_ssl), and ssl.ca.location to the CA that signed its certificate."
 )
-_CLOCK_HINT = "Renew it on the broker, or see that the clock of this machine is right."
+_CLOCK_HINT = "Renew the broker's certificate, or check the clock of this machine."
 _NAME_HINT = (
-    "Connect by a name that it was made for, which the broker's advertised.listeners have to name too, or have one "
-    "made for this name."
+    "Connect with a host name that is in the certificate and in the broker's advertised.listeners, or issue a "
+    "certificate for this name."
 )
-_TRUST_HINT = "Set ssl.ca.location to a PEM file with the certificate of who signed it{now}."
+_TRUST_HINT = "Set ssl.ca.location to a PEM file with the CA that signed the certificate{now}."
 _MISSING_HINT = "Set ssl.certificate.location and ssl.key.location (and ssl.key.password, if the key has one)."
-_REFUSED_HINT = "See that ssl.certificate.location was signed by somebody whom the broker trusts, and has not expired."
+_REFUSED_HINT = "Check that a CA that the broker trusts signed ssl.certificate.location, and that it has not expired."
 
 
 def why_silent(brokers: str, settings: Mapping[str, Any]) -> PenstockError | None:
-    """What is wrong between us and brokers that listen; None where nothing can be found."""
+    """Return the reason why brokers that listen do not answer; None if no reason is found."""
     known = client_settings(settings)
     protocol = str(known.get("security.protocol", "plaintext")).lower()
     for host, port in parse_brokers(brokers):
         try:
             connection = socket.create_connection((host, port), timeout=_CONNECT_SECONDS)
         except OSError:
-            continue  # another one listens
+            continue  # another broker listens
         broker = f"broker at {host}:{port}"
         with connection:
             found = (
@@ -83,14 +77,14 @@ def _of_tls(connection: socket.socket, host: str, broker: str, settings: Mapping
         if _is_alert(error):
             return _client_refused(broker, settings)
         if isinstance(error, ssl.SSLEOFError | ConnectionError) or getattr(error, "reason", "") in _NOT_TLS:
-            return ServerError(f"The {broker} does not speak TLS.", hint=_PLAIN_HINT)
+            return ServerError(f"The {broker} does not use TLS.", hint=_PLAIN_HINT)
     except OSError:
-        pass  # among them that nothing comes in time, and a file that the client reads and we do not
+        pass  # for example no answer in time, or a certificate file that only the client can read
     return None
 
 
 def _is_alert(error: OSError) -> bool:
-    """Whether the other side speaks TLS, and has said in it what it does not like."""
+    """Return whether the other side uses TLS and has sent an alert."""
     return "ALERT" in str(getattr(error, "reason", ""))
 
 
@@ -106,15 +100,15 @@ def _context(settings: Mapping[str, Any]) -> ssl.SSLContext:
     else:
         context.load_default_certs()
     if certificate := settings.get("ssl.certificate.location"):
-        # An empty password is none; without any, the terminal would be asked for it.
+        # Without a password argument, Python would ask for one in the terminal.
         password = str(settings.get("ssl.key.password", ""))
         context.load_cert_chain(certificate, settings.get("ssl.key.location"), password=password)
     return context
 
 
 def _of_client(broker: str, secure: ssl.SSLSocket, settings: Mapping[str, Any]) -> ServerError | None:
-    """What the broker thinks of us, once we have found nothing wrong with it."""
-    secure.settimeout(_SECOND_THOUGHT_SECONDS)
+    """Check whether the broker refuses this client after a handshake that succeeded on this side."""
+    secure.settimeout(_CLIENT_CERTIFICATE_SECONDS)
     try:
         secure.recv(1)
     except TimeoutError:
@@ -129,26 +123,26 @@ def _client_refused(broker: str, settings: Mapping[str, Any]) -> ServerError | N
         return None
     if "ssl.certificate.location" in settings:
         return ServerError(f"The {broker} does not accept the certificate of this client.", hint=_REFUSED_HINT)
-    return ServerError(f"The {broker} asks for a certificate of this client.", hint=_MISSING_HINT)
+    return ServerError(f"The {broker} requires a certificate of this client.", hint=_MISSING_HINT)
 
 
 def _untrusted(broker: str, error: ssl.SSLCertVerificationError, settings: Mapping[str, Any]) -> ServerError:
     reason = error.verify_message.rstrip(".")
-    if error.verify_code in _ANOTHER_NAME:
-        return ServerError(f"The certificate of the {broker} was made for another name: {reason}.", hint=_NAME_HINT)
-    if error.verify_code in _OUT_OF_TIME:
-        return ServerError(f"The certificate of the {broker} cannot be used: {reason}.", hint=_CLOCK_HINT)
-    place = settings.get("ssl.ca.location")
-    now = f"; {place} does not hold it" if place else ""
+    if error.verify_code in _OTHER_NAME:
+        return ServerError(f"The certificate of the {broker} was issued for another name: {reason}.", hint=_NAME_HINT)
+    if error.verify_code in _EXPIRED:
+        return ServerError(f"The certificate of the {broker} is not valid now: {reason}.", hint=_CLOCK_HINT)
+    path = settings.get("ssl.ca.location")
+    now = f"; {path} does not contain it" if path else ""
     return ServerError(f"The certificate of the {broker} is not trusted: {reason}.", hint=_TRUST_HINT.format(now=now))
 
 
 def _of_plaintext(connection: socket.socket, broker: str, protocol: str) -> ServerError | None:
-    """Whether TLS is what it waits for: then it answers with a certificate, or with an alert."""
+    """Check whether the broker expects TLS: then it answers with a certificate or an alert."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
-    problem = f"The {broker} speaks TLS, and security.protocol is {protocol}."
+    problem = f"The {broker} uses TLS, but security.protocol is {protocol}."
     try:
         with context.wrap_socket(connection):
             return ServerError(problem, hint=_TLS_HINT)
@@ -159,17 +153,17 @@ def _of_plaintext(connection: socket.socket, broker: str, protocol: str) -> Serv
 
 
 def _refused_login(brokers: str, settings: Mapping[str, Any]) -> PenstockError | None:
-    """What the client hears of its login. It would keep what it hears, so it is one that is soon gone."""
-    heard: list[KafkaError] = []
-    config = {**admin_settings(settings), "bootstrap.servers": brokers, "error_cb": heard.append}
+    """Return the login error that a temporary client reports. A client that has failed to log in stays unusable."""
+    errors: list[KafkaError] = []
+    config = {**admin_settings(settings), "bootstrap.servers": brokers, "error_cb": errors.append}
     try:
         client = AdminClient(config, logger=LOG)
         deadline = time.monotonic() + _LOGIN_SECONDS
         while time.monotonic() < deadline:
             client.poll(_CONNECT_SECONDS)
-            for error in heard:
-                if error.code() in _LOGIN_CODES:
-                    raise KafkaException(error)  # noqa: TRY301 - as the client would, had it been asked
+            for error in errors:
+                if error.code() in LOGIN_REFUSED:
+                    raise KafkaException(error)  # noqa: TRY301 - as a request of the client would raise it
     except KafkaException as error:
         return translate(error, doing="logging in", brokers=brokers, settings=settings)
     return None

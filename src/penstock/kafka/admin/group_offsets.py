@@ -1,7 +1,7 @@
-"""The offsets of one group, read and written by a consumer that never joins it.
+"""Reads and writes the offsets of one group, with a consumer that never joins it.
 
-The admin client has calls for both. But the answer that the group's coordinator has just moved it hands to a member
-that it does not have, and that ends the process (librdkafka #5040).
+The admin client has calls for both, but it crashes the process if the group's coordinator has just moved: it passes
+that error to a consumer that it does not have (librdkafka #5040).
 """
 
 import time
@@ -14,14 +14,15 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from penstock.core.records.record import TopicPartition
 from penstock.kafka.client.clients import make_consumer
+from penstock.kafka.error_codes import Code
 
-# The client waits that long for an answer that was lost with its connection.
+# The client waits this long for an answer that was lost with its connection.
 _CLIENT = {"socket.timeout.ms": 5_000}
-_LOOK_SECONDS = 0.005
+_POLL_SECONDS = 0.005
 
 
 class GroupOffsets:
-    """Raises KafkaException. ``stable`` reads wait for transactions that are about to change what they read."""
+    """Raises KafkaException. With ``stable``, reads wait for open transactions that may change the offsets."""
 
     def __init__(self, brokers: str, group: str, *, settings: Mapping[str, Any], stable: bool = False) -> None:
         level = "read_committed" if stable else "read_uncommitted"
@@ -35,21 +36,21 @@ class GroupOffsets:
 
     def read(self, tps: Iterable[TopicPartition], *, seconds: float) -> dict[TopicPartition, KafkaTopicPartition]:
         asked = [KafkaTopicPartition(*tp) for tp in tps]
-        self._consumer.poll(0)  # or what it has to say about its connections would pile up
+        self._consumer.poll(0)  # serves the client's queue of connection events, which would grow otherwise
         found = self._consumer.committed(asked, timeout=seconds) if asked else []
         return {(each.topic, each.partition): each for each in found}
 
     def write(self, commits: Mapping[TopicPartition, tuple[int, str]], *, seconds: float) -> None:
-        """Each offset with its metadata; the broker refuses it where the group has members."""
+        """Commit each offset with its metadata; the broker refuses if the group has members."""
         wanted = [KafkaTopicPartition(*tp, offset, metadata=text) for tp, (offset, text) in commits.items()]
         self._answers.clear()
-        # In the background: a commit that is waited for has no time limit.
+        # In the background, because a synchronous commit has no time limit.
         self._consumer.commit(offsets=wanted, asynchronous=True)
         deadline = time.monotonic() + seconds
         while not self._answers and time.monotonic() < deadline:
-            self._consumer.poll(_LOOK_SECONDS)
+            self._consumer.poll(_POLL_SECONDS)
         if not self._answers:
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 - its public name
+            raise KafkaException(KafkaError(Code.LOCAL_TIMED_OUT))
         error, partitions = self._answers[0]
         refused = error or next((each.error for each in partitions if each.error is not None), None)
         if refused is not None:

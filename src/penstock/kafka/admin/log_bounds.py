@@ -1,4 +1,7 @@
-"""Where partitions begin and end, by offset and by time, many at a time. A dead one is an answer about that one."""
+"""First and last offsets of partitions, and offsets by time, many at a time.
+
+An error of one partition does not affect the others.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -16,7 +19,7 @@ from penstock.errors import PenstockError
 from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.errors import translate
 
-# A partition without a leader would be waited for all this time.
+# The client waits this long for a partition without a leader.
 _ANSWER_SECONDS = 5.0
 
 _Futures = dict[KafkaTopicPartition, "Future[Any]"]
@@ -27,7 +30,7 @@ Moment = tuple[TopicPartition, float]
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The first offset of the log, and the one that the next record will get."""
+    """The first offset of the log, and the offset of the next record."""
 
     start: int
     end: int
@@ -35,7 +38,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An offset and the time of its record in milliseconds; both None where there is no such record."""
+    """An offset and the time of its record in milliseconds; both are None if there is no such record."""
 
     offset: int | None
     timestamp_ms: int | None
@@ -53,7 +56,7 @@ class Logs:
         return {tp: _bounds(starts.get(tp, end), end) for tp, end in ends.items()}
 
     def at_times(self, moments: Iterable[Moment]) -> dict[Moment, Found | PenstockError]:
-        """The first record of each partition from each moment on, in seconds since 1970."""
+        """Return the first record at or after each time, in seconds since 1970."""
         rounds: list[dict[TopicPartition, float]] = []
         depth: Counter[TopicPartition] = Counter()
         for tp, moment in dict.fromkeys(moments):
@@ -61,7 +64,7 @@ class Logs:
                 rounds.append({})
             rounds[depth[tp]][tp] = moment
             depth[tp] += 1
-        # One call takes a partition once, but the calls need not wait for each other.
+        # One call accepts a partition only once, but the calls can run at the same time.
         asked = [self._send({tp: _since(moment) for tp, moment in each.items()}) for each in rounds]
         return {
             (tp, each[tp]): answer
@@ -70,7 +73,7 @@ class Logs:
         }
 
     def newest(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, Found | PenstockError]:
-        """The record with the latest time of each."""
+        """Return the record with the latest time of each partition."""
         return self._ask(dict.fromkeys(tps, OffsetSpec.max_timestamp()))
 
     def _ask(self, specs: Mapping[TopicPartition, OffsetSpec]) -> dict[TopicPartition, Found | PenstockError]:

@@ -1,4 +1,4 @@
-"""How many bytes partitions take on disk, asked over kafka-python: the other client has no such request."""
+"""The size of partitions on disk, with kafka-python: confluent-kafka does not have that request."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -6,22 +6,22 @@ from contextlib import suppress
 from penstock.core.records.record import TopicPartition
 from penstock.errors import ConfigError
 from penstock.kafka.admin.cluster import Cluster
-from penstock.kafka.client.kafka_python_settings import open_settings
+from penstock.kafka.client.kafka_python_settings import kafka_python_config
 
 
 def partition_bytes(cluster: Cluster, topics: Iterable[str]) -> dict[TopicPartition, int]:
-    """Of one copy of each; without those of which nobody tells: the library is not there, or one may not ask."""
+    """Return the size of one replica of each partition; {} if kafka-python is missing or ACLs forbid the request."""
     topics = list(topics)
     if not topics:
         return {}
     try:
-        from penstock.kafka.client.kafka_python import KafkaAdminClient, foreign  # noqa: PLC0415 - it comes with an extra
+        from penstock.kafka.client.kafka_python import KafkaAdminClient, kafka_python_errors  # noqa: PLC0415 - it comes with an extra
 
-        config = open_settings(cluster.brokers, cluster.settings)
+        config = kafka_python_config(cluster.brokers, cluster.settings)
     except ConfigError:
         return {}
     sizes: dict[TopicPartition, int] = {}
-    with suppress(foreign.KafkaError):
+    with suppress(kafka_python_errors.KafkaError):
         admin = KafkaAdminClient(**config)
         try:
             answers = admin.describe_log_dirs(topics)

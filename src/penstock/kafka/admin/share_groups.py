@@ -1,4 +1,4 @@
-"""Share groups, looked at and set over kafka-python: the other client only reads from them."""
+"""Describes share groups and sets their offsets, with kafka-python: confluent-kafka can only consume from them."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from penstock.core.records.record import TopicPartition
 from penstock.errors import PenstockError
-from penstock.kafka.admin.cluster import ANSWER_SECONDS, NO_COORDINATOR_YET, Cluster
+from penstock.kafka.admin.cluster import ANSWER_SECONDS, Cluster
 from penstock.kafka.admin.consumer_groups import SHARE, Commit, GroupDescription, GroupListing, GroupMember, batches
 from penstock.kafka.client.kafka_python import (
     AlterShareGroupOffsetsRequest,
@@ -20,37 +20,33 @@ from penstock.kafka.client.kafka_python import (
     ListGroupsRequest,
     NetworkSelector,
     ShareGroupDescribeRequest,
-    foreign,
+    kafka_python_errors,
 )
-from penstock.kafka.client.kafka_python_settings import open_settings
+from penstock.kafka.client.kafka_python_settings import kafka_python_config
+from penstock.kafka.error_codes import COORDINATOR_UNREACHABLE, NO_SUCH_SHARE_GROUP, SHARE_GROUPS_UNSUPPORTED
 from penstock.kafka.errors import translate
-from penstock.kafka.group.coordinator import as_exception
+from penstock.kafka.group.coordinator import to_confluent_error
 
 _ANSWER_MS = ANSWER_SECONDS * 1000
 _CLOSE_SECONDS = 5.0
 _RETRY_SECONDS = 0.2
-# Names and states of many thousands of groups.
+# Enough for the names and states of many thousands of groups.
 _MAX_ANSWER_BYTES = 100_000_000
-# Also a coordinator whose broker has died.
-_PASSING = frozenset({*NO_COORDINATOR_YET, KafkaError._TRANSPORT})  # noqa: SLF001 - the client's own code
-# What brokers say that do not know share groups, or not in this form.
-_TOO_OLD = frozenset({KafkaError.UNSUPPORTED_VERSION, KafkaError.INVALID_REQUEST})
-_NO_SUCH = frozenset({KafkaError.GROUP_ID_NOT_FOUND, KafkaError.UNSUPPORTED_VERSION})
-# The first versions with what is asked for: types of groups, many at once, share groups as they came to stay.
+# The first request versions with group types, with several groups, and with the final form of share groups.
 _LIST_VERSION = 5
 _FIND_VERSION = 4
 _DESCRIBE_VERSION = 1
 
-_Told = tuple[Any, Any]
+_Answer = tuple[Any, Any]
 """A group's coordinator, and its answer about the group."""
 
 
 class ShareGroups:
-    """For the time of a ``with``; what fails for one group is an answer about that one."""
+    """Use it in a ``with`` block. An error of one group does not affect the others."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._config = open_settings(cluster.brokers, cluster.settings, used_for="share groups")
+        self._config = kafka_python_config(cluster.brokers, cluster.settings, used_for="share groups")
         self._config["receive_message_max_bytes"] = _MAX_ANSWER_BYTES
 
     def __enter__(self) -> Self:
@@ -60,19 +56,19 @@ class ShareGroups:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with suppress(Exception):  # whatever broke it, it is to be closed
+        with suppress(Exception):  # the network itself is closed below in any case
             self._net.run(self._close)
         self._net.stop(timeout_ms=_CLOSE_SECONDS * 1000)
         self._net.close()
 
     def listed(self) -> list[GroupListing]:
-        """By name; none where the brokers are older than share groups."""
+        """Return all share groups, sorted by name; [] if the brokers do not know share groups."""
         try:
             answers = self._run(self._of_all_brokers, ListGroupsRequest)
             for answer in answers:
                 _check(answer)
         except KafkaException as error:
-            if error.args[0].code() in _TOO_OLD:
+            if error.args[0].code() in SHARE_GROUPS_UNSUPPORTED:
                 return []
             raise self._translated(error, "listing share groups") from error
         found = {
@@ -84,7 +80,7 @@ class ShareGroups:
         return [found[name] for name in sorted(found)]
 
     def describe(self, names: Iterable[str]) -> dict[str, GroupDescription | PenstockError]:
-        """A group that does not exist, or is of another kind, has the state Dead, as in Kafka."""
+        """Describe groups. A group that does not exist, or is no share group, has the state Dead, as in Kafka."""
 
         def request(some: list[str]) -> Any:
             return ShareGroupDescribeRequest(
@@ -92,20 +88,20 @@ class ShareGroups:
             )
 
         found: dict[str, GroupDescription | PenstockError] = {}
-        for name, told in self._told(names, request).items():
-            if isinstance(told, KafkaException):
-                if told.args[0].code() in _NO_SUCH:
+        for name, answer in self._answers(names, request).items():
+            if isinstance(answer, KafkaException):
+                if answer.args[0].code() in NO_SUCH_SHARE_GROUP:
                     found[name] = GroupDescription(name, "Unknown", "Dead", "", "", ())
                 else:
-                    found[name] = self._translated(told, f"describing group {name}")
+                    found[name] = self._translated(answer, f"describing group {name}")
             else:
-                found[name] = _description(*told)
+                found[name] = _description(*answer)
         return found
 
     def starts(self, names: Iterable[str]) -> dict[str, dict[TopicPartition, Commit | None] | PenstockError]:
-        """Where each partition of each group starts, before which all is finished, and its lag.
+        """Return the start offset and the lag of each partition. All records before the start offset are finished.
 
-        None for one from which nothing has been read yet: where it starts is settled then.
+        None for a partition that the group has not read yet: the broker sets the start offset at the first read.
         """
 
         def request(some: list[str]) -> Any:
@@ -113,17 +109,17 @@ class ShareGroups:
             return DescribeShareGroupOffsetsRequest(groups=[group(group_id=name, topics=None) for name in some])
 
         found: dict[str, dict[TopicPartition, Commit | None] | PenstockError] = {}
-        for name, told in self._told(names, request).items():
+        for name, answer in self._answers(names, request).items():
             try:
-                if isinstance(told, KafkaException):
-                    raise told
-                found[name] = _starts(told[1])
+                if isinstance(answer, KafkaException):
+                    raise answer
+                found[name] = _starts(answer[1])
             except KafkaException as error:
                 found[name] = self._translated(error, f"reading the offsets of group {name}")
         return found
 
     def set_starts(self, name: str, starts: Mapping[TopicPartition, int]) -> None:
-        """Where partitions of a group without members start from now on; the broker refuses where it has some."""
+        """Set the start offsets of a group without members; the broker refuses if it has members."""
         topic = AlterShareGroupOffsetsRequest.AlteredTopic
         by_topic: dict[str, list[Any]] = {}
         for (topic_name, number), offset in starts.items():
@@ -134,13 +130,13 @@ class ShareGroups:
             self._change(AlterShareGroupOffsetsRequest(group_id=name, topics=topics), name)
 
     def forget_starts(self, name: str, topics: Iterable[str]) -> None:
-        """As if nothing of these topics had been read yet."""
+        """Delete the group's offsets of these topics, as if the group had not read them yet."""
         named = [DeleteShareGroupOffsetsRequest.DeletedTopic(topic_name=each) for each in topics]
         if named:
             self._change(DeleteShareGroupOffsetsRequest(group_id=name, topics=named), name)
 
     def _change(self, request: Any, name: str) -> None:
-        """What is to pass in a moment is asked for again; it may be done twice."""
+        """Send the request, and retry passing errors. The broker may execute the request twice."""
         deadline = time.monotonic() + ANSWER_SECONDS
         while True:
             try:
@@ -148,27 +144,29 @@ class ShareGroups:
                 for each in (answer, *(part for topic in answer.responses for part in _parts(topic))):
                     _check(each)
             except KafkaException as error:
-                if error.args[0].code() not in _PASSING or time.monotonic() > deadline:
+                if error.args[0].code() not in COORDINATOR_UNREACHABLE or time.monotonic() > deadline:
                     raise self._translated(error, f"setting the offsets of group {name}") from error
                 time.sleep(_RETRY_SECONDS)
             else:
                 return
 
-    def _told(self, names: Iterable[str], request: Callable[[list[str]], Any]) -> dict[str, _Told | KafkaException]:
-        """What its coordinator says of each group; what is to pass in a moment is asked for again."""
-        found: dict[str, _Told | KafkaException] = {}
+    def _answers(
+        self, names: Iterable[str], request: Callable[[list[str]], Any]
+    ) -> dict[str, _Answer | KafkaException]:
+        """Return the coordinator's answer about each group; retry passing errors."""
+        found: dict[str, _Answer | KafkaException] = {}
         for some in batches(names):
             left, deadline = some, time.monotonic() + ANSWER_SECONDS
             while left:
                 found |= self._one_round(left, request)
-                left = [name for name in left if _code(found[name]) in _PASSING]
+                left = [name for name in left if _code(found[name]) in COORDINATOR_UNREACHABLE]
                 if time.monotonic() > deadline:
                     break
                 if left:
                     time.sleep(_RETRY_SECONDS)
         return found
 
-    def _one_round(self, names: list[str], request: Callable[[list[str]], Any]) -> dict[str, _Told | KafkaException]:
+    def _one_round(self, names: list[str], request: Callable[[list[str]], Any]) -> dict[str, _Answer | KafkaException]:
         try:
             return dict(self._run(self._of_coordinators, names, request))
         except KafkaException as error:
@@ -177,10 +175,10 @@ class ShareGroups:
     def _run(self, function: Callable[..., Any], *arguments: Any) -> Any:
         try:
             return self._net.run(function, *arguments)
-        except (foreign.KafkaError, RuntimeError) as error:
-            raise as_exception(error) from error
+        except (kafka_python_errors.KafkaError, RuntimeError) as error:
+            raise to_confluent_error(error) from error
 
-    # On the network's thread.
+    # Runs on the network thread.
 
     async def _of_all_brokers(self, request: Callable[..., Any]) -> list[Any]:
         await self._bootstrap()
@@ -190,10 +188,10 @@ class ShareGroups:
 
     async def _of_coordinators(
         self, names: list[str], request: Callable[[list[str]], Any]
-    ) -> dict[str, _Told | KafkaException]:
+    ) -> dict[str, _Answer | KafkaException]:
         await self._bootstrap()
         where = FindCoordinatorRequest(key_type=0, coordinator_keys=names, min_version=_FIND_VERSION)
-        found: dict[str, _Told | KafkaException] = {}
+        found: dict[str, _Answer | KafkaException] = {}
         by_node: dict[int, dict[str, Any]] = {}
         for each in (await self._answer(self._send(where))).coordinators:
             if each.error_code:
@@ -204,8 +202,8 @@ class ShareGroups:
         for there, sent in asked:
             try:
                 answers = (await self._answer(sent)).groups
-            except foreign.KafkaError as error:
-                found |= dict.fromkeys(there, as_exception(error))
+            except kafka_python_errors.KafkaError as error:
+                found |= dict.fromkeys(there, to_confluent_error(error))
                 continue
             for each in answers:
                 found[each.group_id] = _failure(each) if each.error_code else (there[each.group_id], each)
@@ -240,7 +238,7 @@ def _failure(answer: Any) -> KafkaException:
 
 
 def _parts(topic: Any) -> tuple[Any, ...]:
-    """What has an error of its own in the answer about a topic."""
+    """Return the parts of a topic's answer that have an error code."""
     return tuple(topic.partitions) if hasattr(topic, "partitions") else (topic,)
 
 
@@ -249,8 +247,8 @@ def _check(answer: Any) -> None:
         raise _failure(answer)
 
 
-def _code(told: _Told | KafkaException) -> int:
-    return int(told.args[0].code()) if isinstance(told, KafkaException) else 0
+def _code(answer: _Answer | KafkaException) -> int:
+    return int(answer.args[0].code()) if isinstance(answer, KafkaException) else 0
 
 
 def _description(node: Any, group: Any) -> GroupDescription:

@@ -1,4 +1,4 @@
-"""What a handler consumes, as the cluster has it now: by topics, by a pattern or by partitions."""
+"""The topics and partitions that a handler consumes, as the cluster has them now."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -11,7 +11,7 @@ from penstock.kafka.admin.cluster import Cluster
 
 
 def source_topics(handler: Handler, cluster: Cluster) -> dict[str, int]:
-    """Topics with their numbers of partitions. One that is named and missing is an error; a pattern may match none."""
+    """Return topics with their numbers of partitions. Raise if a named topic is missing; a pattern may match none."""
     if handler.pattern is not None:
         return {topic: count for topic, count in sorted(cluster.topics().items()) if handler.consumes(topic)}
     return cluster.require_topics(handler.topics or dict.fromkeys(topic for topic, _ in handler.partitions))
@@ -24,13 +24,14 @@ def source_partitions(handler: Handler, cluster: Cluster) -> list[TopicPartition
     for topic, number in handler.partitions:
         if number >= topics[topic]:
             raise TopicError(
-                f"Topic {topic!r} has no partition {number}.", hint=f"It has {topics[topic]}, numbered from 0 on."
+                f"Topic {topic!r} has no partition {number}.",
+                hint=f"Use partitions 0 to {topics[topic] - 1}.",
             )
     return list(handler.partitions)
 
 
 def source_lag(handler: Handler, cluster: Cluster, tps: Iterable[TopicPartition]) -> int:
-    """Records between where the handler will begin and the ends of these partitions."""
+    """Return the number of records from the handler's start positions to the ends of these partitions."""
     tps = list(tps)
     ends, starts = cluster.end_offsets(tps), cluster.start_offsets(tps)
     begin = {**positions(handler.start, cluster, tps), **cluster.committed(handler.group, tps)}
@@ -39,7 +40,7 @@ def source_lag(handler: Handler, cluster: Cluster, tps: Iterable[TopicPartition]
 
 
 def positions(start: Start, cluster: Cluster, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
-    """The offset that ``start`` means for each partition, or None for where its log starts, whenever it is read."""
+    """Return the offset that ``start`` means for each partition; None is the start of the log when it is read."""
     tps = list(tps)
     if start == "earliest":
         return dict.fromkeys(tps)
@@ -75,7 +76,7 @@ def check_sources(app: App, cluster: Cluster) -> None:
     for handler in app.handlers:
         if handler.partitions and cluster.members(handler.group):
             raise ServerError(
-                f"Group {handler.group!r} has active members, so it takes no commits for partitions that "
-                f"{handler.name} has chosen itself.",
-                hint='Stop them first, or give this handler a group of its own: @app.consume(..., group="...").',
+                f"Group {handler.group!r} has active members, so the broker refuses the commits of {handler.name}, "
+                "which uses partitions= and does not join the group.",
+                hint='Stop the members first, or give this handler another group: @app.consume(..., group="...").',
             )

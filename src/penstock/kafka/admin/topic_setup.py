@@ -1,4 +1,4 @@
-"""What must hold in the cluster before an engine starts."""
+"""Checks and creates an app's topics before an engine starts."""
 
 import time
 from collections.abc import Callable
@@ -9,13 +9,16 @@ from penstock.errors import PenstockError, TopicError
 from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.admin.source_partitions import check_sources, source_topics
 
-# How long a new topic may take to be known, and how often to look.
-_KNOWN_SECONDS = 5.0
-_LOOK_SECONDS = 0.05
+# How long a new topic may take to get its leaders, and how often to check.
+_LEADER_SECONDS = 5.0
+_CHECK_SECONDS = 0.05
 
 
 def prepare_topics(app: App, cluster: Cluster, emit: Callable[[Event], None]) -> None:
-    """Every source exists; every output, dead-letter and retry topic exists or is created like its handler's source."""
+    """Check that all sources exist; create missing output, dead-letter and retry topics.
+
+    A created topic has as many partitions as its handler's source.
+    """
     check_sources(app, cluster)
     for handler in app.handlers:
         sources = source_topics(handler, cluster)
@@ -39,15 +42,15 @@ def prepare_topics(app: App, cluster: Cluster, emit: Callable[[Event], None]) ->
 
 
 def _await_topics(cluster: Cluster, topics: list[str]) -> None:
-    """What is to be consumed must have leaders that know it, which takes a moment after its creation."""
-    deadline = time.monotonic() + _KNOWN_SECONDS
+    """Wait until the partitions of new topics have leaders. Consumers need them."""
+    deadline = time.monotonic() + _LEADER_SECONDS
     while True:
         try:
             cluster.end_offsets(cluster.topic_partitions(topics))
         except PenstockError:
             if time.monotonic() > deadline:
                 raise
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_CHECK_SECONDS)
         else:
             return
 

@@ -1,4 +1,4 @@
-"""Consumers and producers with the settings that the guarantees need."""
+"""Makes consumers and producers with the settings that Penstock's guarantees need."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -11,57 +11,57 @@ from penstock.core.scheduling.in_flight import client_bytes
 from penstock.kafka.client.settings_by_client import consumer_settings, producer_settings
 from penstock.kafka.errors import translate
 
-# librdkafka reports every refused connection on its own; ours to show only on demand.
+# librdkafka logs every refused connection, so its log is shown only on demand.
 LOG = logging.getLogger("penstock.kafka")
 LOG.addHandler(logging.NullHandler())
 LOG.propagate = False
 
-# What Penstock sets unless a user's setting says otherwise.
+# Penstock's defaults; the user's settings override them.
 CONSUMER_DEFAULTS: dict[str, Any] = {
-    # How soon new partitions, and new topics that a pattern matches, are noticed; the client's own is 5 minutes.
+    # How soon the client notices new partitions, and new topics that match a pattern; its default is 5 minutes.
     "topic.metadata.refresh.interval.ms": 10_000,
-    # A resumed partition waits for the broker's answer about the others, so that answer must not take long.
+    # A resumed partition is fetched only after the broker has answered the fetch of the others, so limit that wait.
     "fetch.wait.max.ms": 100,
-    # A client with a full buffer looks again after this long; its own second would mostly find it empty.
+    # A client with a full buffer checks it again after this time; after the default of 1 s it is mostly empty.
     "fetch.queue.backoff.ms": 10,
-    # Bounds what the client buffers on top of max_in_flight; small records take several times what it counts.
+    # Limits the client's buffer, in addition to max_in_flight. Small records use several times the counted memory.
     "queued.max.messages.kbytes": 4_096,
 }
-# Members hear of a rebalance with their heartbeats. What the first to hear commits waits behind its own join until the
-# last has joined: the broker answers a connection in order. So where each record is committed, all hear of it soon.
+# A member learns of a rebalance in the answer to a heartbeat. The broker answers a connection in order, so a commit of
+# the member that rejoins first waits until the last one has rejoined. With commit="record", all must learn of it soon.
 _RECORD_HEARTBEAT_MS = 500
-_MAX_MESSAGE_BYTES = 1_000_000_000  # as much as the client allows
-# How often the client says how it is, where we listen and the user does not.
+_MAX_MESSAGE_BYTES = 1_000_000_000  # the client's maximum
+# How often the client emits statistics if Penstock reads them and the user has set no interval.
 _STATISTICS_MS = 1_000
 PRODUCER_DEFAULTS: dict[str, Any] = {
     "linger.ms": 5,
     "compression.type": "lz4",
-    # Java's choice, so that a key meets its partition whichever engine or client wrote it.
+    # The partitioner of Java's clients, so that every engine and client writes a key to the same partition.
     "partitioner": "murmur2_random",
 }
 
 
 def static_id(handler: Handler, number: int) -> str | None:
-    """Of one of its members; ``number`` tells those of one process apart."""
+    """Return the static id of member ``number`` of this process."""
     return f"{handler.static_id}-{number}" if handler.static_id and handler.members > 1 else handler.static_id
 
 
 def reader_settings(handler: Handler) -> dict[str, Any]:
-    """What a consumer needs that fetches for this handler and is no member."""
+    """Return the settings of a consumer that fetches for this handler outside the group."""
     return {} if handler.rack is None else {"client.rack": handler.rack}
 
 
 def buffer_settings(handler: Handler) -> dict[str, Any]:
-    """How much the client may fetch ahead, as a part of ``max_in_flight_bytes``."""
+    """Return how much the client may buffer, as a part of ``max_in_flight_bytes``."""
     queue, answer = client_bytes(handler.max_in_flight_bytes)
-    # Where a single record needs more, the client takes it all the same.
+    # The client accepts a single record that is larger.
     return {"queued.max.messages.kbytes": max(1, queue // 1024), "fetch.max.bytes": answer}
 
 
 def member_settings(handler: Handler, number: int) -> dict[str, Any]:
-    """What makes a consumer this member of its handler's group; ``number`` tells those of one process apart."""
+    """Return the settings that make a consumer member ``number`` of this process in the handler's group."""
     if handler.is_open:
-        return reader_settings(handler)  # the client only fetches then
+        return reader_settings(handler)  # the member is self-managed, and the client only fetches
     settings: dict[str, Any] = {**reader_settings(handler), "group.protocol": handler.protocol}
     if handler.protocol == "classic":
         settings["partition.assignment.strategy"] = handler.assignor or "cooperative-sticky"
@@ -87,7 +87,7 @@ def consumer_config(
         "auto.offset.reset": reset,
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
-        # The end of a partition is reported with its offset, so that transaction markers count as read.
+        # The client reports the end of a partition with its offset, so that transaction markers count as read.
         "enable.partition.eof": True,
     }
 
@@ -103,7 +103,7 @@ def make_consumer(
     on_error: Callable[..., None] | None = None,
     on_statistics: Callable[[str], None] | None = None,
 ) -> Consumer:
-    """``reset`` is what the client does by itself about an offset that the log does not have."""
+    """Make a consumer. ``reset`` (auto.offset.reset) says what the client does if the log does not have an offset."""
     config = consumer_config(brokers, group, settings=settings, member=member or {}, reset=reset)
     if on_commit is not None:
         config["on_commit"] = on_commit
@@ -117,7 +117,7 @@ def make_consumer(
         raise translate(error, doing="creating a consumer", brokers=brokers, settings=settings) from error
 
 
-def _leave_to_answers(_error: object) -> None:
+def _ignore(_error: object) -> None:
     pass
 
 
@@ -136,14 +136,14 @@ def make_producer(
         "acks": "all",
     }
     if transactional_id is not None:
-        # What fails in a transaction fails it as a whole, so single answers need not be waited for.
+        # A record that fails makes the whole transaction fail, so delivery reports of single records are not needed.
         config |= {"transactional.id": transactional_id, "delivery.report.only.error": True}
     if on_error is not None:
         config["error_cb"] = on_error
     elif transactional_id is None:
-        # Without anybody to hear of it, the client raises a fatal error wherever it is, and as no exception. Records
-        # are refused because of it anyway, each with an answer.
-        config["error_cb"] = _leave_to_answers
+        # Without a callback the client raises a fatal error from any call, as an object that is not an exception. The
+        # delivery report of each record has the same error, so it can be ignored here.
+        config["error_cb"] = _ignore
     try:
         return Producer(config, logger=LOG)
     except KafkaException as error:
@@ -151,9 +151,9 @@ def make_producer(
 
 
 def make_alone_producer(brokers: str, settings: Mapping[str, Any]) -> Producer:
-    """A producer that sends each record by itself, so that the broker's answer is about that one.
+    """Make a producer that sends each record in a separate batch, so that the broker's answer is about that record.
 
-    What came from a broker may be larger than what the client sends by its own default, so the broker decides.
+    A consumed record may be larger than the client's default message.max.bytes, so only the broker's limit applies.
     """
     alone = {"message.max.bytes": _MAX_MESSAGE_BYTES, **settings, "batch.num.messages": 1}
     return make_producer(brokers, settings=alone)

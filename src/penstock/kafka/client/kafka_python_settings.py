@@ -1,4 +1,4 @@
-"""A user's settings in the words of kafka-python, which speaks to the coordinator for open members."""
+"""Translates the user's settings to the names of kafka-python, which self-managed members use."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,21 +19,21 @@ _NAMES = {
     "ssl.key.password": "ssl_password",
     "ssl.crl.location": "ssl_crlfile",
 }
-# A coordinator that is back is to be found within a second.
-_PATIENCE = {"reconnect_backoff_max_ms": 1_000}
+# So that a coordinator that restarts is found within a second.
+_RECONNECT = {"reconnect_backoff_max_ms": 1_000}
 _UPPER = ("security.protocol", "sasl.mechanism")
-# Others need libraries of the system, or a login of another form.
+# Other mechanisms need system libraries or other credentials.
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-# What says who we are or whom we trust, and would be left unheard.
+# Settings for credentials and trust. kafka-python would ignore those that have no counterpart, so they are refused.
 _LOGINS = ("sasl.", "ssl.", "enable.ssl.", "oauth")
 _ASSIGNOR = "this assignor"
 _OTHERWISE = ', or one of the assignors "cooperative-sticky", "range" and "roundrobin"'
 _HARMLESS = ("ssl.endpoint.identification.algorithm",)
 
 
-def open_settings(brokers: str, settings: Mapping[str, Any], *, used_for: str = _ASSIGNOR) -> dict[str, Any]:
-    """Connections, logins and TLS; what has no counterpart is refused, as a login must not be half of one."""
-    config: dict[str, Any] = {"bootstrap_servers": brokers.split(","), "client_id": "penstock", **_PATIENCE}
+def kafka_python_config(brokers: str, settings: Mapping[str, Any], *, used_for: str = _ASSIGNOR) -> dict[str, Any]:
+    """Translate settings of connections, logins and TLS. Raise for a login setting that kafka-python does not have."""
+    config: dict[str, Any] = {"bootstrap_servers": brokers.split(","), "client_id": "penstock", **_RECONNECT}
     known = client_settings(settings)
     for name, value in known.items():
         if name == "sasl.mechanism" and str(value).upper() not in _MECHANISMS:

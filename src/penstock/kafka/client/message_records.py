@@ -1,4 +1,4 @@
-"""From the client's messages to records."""
+"""Records that read the fields of the client's messages."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,18 +22,18 @@ _READ: dict[str, Callable[[Message], Any]] = {
 
 
 class MessageRecord(Record):
-    """A record that reads its message as it is looked at: few handlers look at everything, and each look costs.
+    """A record that reads a field from its message on first access: few handlers use all fields, and each read costs.
 
-    Only messages without an error come here, so nothing is missing.
+    The message has no error, so no field is missing.
     """
 
     __slots__ = ("_message",)
     _message: Message
-    # One of Python's own would take as long as all else about a record: ``to_record`` sets its two fields.
+    # A Python constructor would double the cost of a record, so ``to_record`` sets the two fields.
     __init__ = object.__init__
 
     def __getattr__(self, name: str) -> Any:
-        """Called once for each field; two threads may both come here, and write the same."""
+        """Read a field on its first access. Two threads may do so at once; both write the same value."""
         read = _READ.get(name)
         if read is None:
             raise AttributeError(f"a record has no {name!r}", name=name, obj=self)
@@ -48,18 +48,18 @@ def tp_of(message: Message) -> TopicPartition:
 
 def to_record(message: Message, attempt: int = 1) -> Record:
     record: MessageRecord = MessageRecord()
-    record._message = message  # noqa: SLF001 - in the place of a constructor
+    record._message = message  # noqa: SLF001 - this function is the constructor
     record.attempt = attempt
     return record
 
 
-# Messages travel through the engine as they are. A record is built from one when its handler is called, and is gone
-# right after: thousands of them waiting would keep the garbage collector busier than the handlers.
+# The engine queues messages, not records. It makes a record just before it calls the handler and drops it afterwards:
+# with thousands of waiting records, the garbage collector would need more time than the handlers.
 MESSAGES = RecordAdapter(
     to_record=to_record,
     value_of=Message.value,
-    offset_of=Message.offset,  # type: ignore[arg-type] # only of messages without an error, which have one
+    offset_of=Message.offset,  # type: ignore[arg-type] # None only in messages with an error
     key_of=Message.key,
-    headers_of=Message.headers,  # type: ignore[arg-type] # values are bytes in what was consumed
+    headers_of=Message.headers,  # type: ignore[arg-type] # header values of consumed messages are bytes
     codec_of=codec_of,
 )

@@ -1,4 +1,4 @@
-"""A producer for users' own code: records that are acknowledged, or an error that is raised."""
+"""The public Producer: every record is acknowledged, or its error is raised."""
 
 import atexit
 import logging
@@ -18,6 +18,7 @@ from penstock.core.settings import client_settings
 from penstock.core.text.plurals import counted
 from penstock.errors import ConfigError, PenstockError, StateError
 from penstock.kafka.client.clients import make_producer
+from penstock.kafka.error_codes import Code
 from penstock.kafka.errors import translate
 from penstock.serde import encode
 
@@ -29,7 +30,7 @@ _EXIT_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Where a record is, once all replicas that are in sync have it."""
+    """Where a record was written; all in-sync replicas have it."""
 
     topic: str
     partition: int
@@ -37,7 +38,7 @@ class Written:
 
 
 class Delivery(Future[Written]):
-    """The broker's answer to one record. An error that nobody asks for here is raised by ``flush`` or ``close``."""
+    """The broker's answer to one record. If you do not read its error here, ``flush`` or ``close`` raises it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,21 +58,21 @@ class Delivery(Future[Written]):
 
 
 class Producer:
-    """Writes records that count once: idempotent, acknowledged by all replicas, errors raised and never dropped.
+    """Writes each record once: idempotent, acknowledged by all in-sync replicas. Every error is raised.
 
-    ``send`` hands a record to a background thread and returns at once; where too many wait already, it waits for room.
-    Use it as a context manager, or call ``close``: what was not acknowledged by then has failed, and is raised. A
-    producer that is still open when the process exits is flushed for up to 30 seconds; what is not written by then is
-    reported on standard error, and the process exits with code 1.
+    ``send`` passes a record to a background thread and returns at once; if the buffer is full, it waits for room. Use
+    the producer as a context manager, or call ``close``, which raises an error if a record was not acknowledged. A
+    producer that is still open when the process exits is flushed for up to 30 seconds. If records are then still not
+    written, this is reported on standard error, and the process exits with code 1.
 
         with Producer("localhost:9092") as producer:
             producer.send("orders", {"id": 1}, key="customer-7")
 
     Args:
         brokers: Bootstrap servers.
-        settings: Client settings by their Kafka names. A key's partition is that of Java's clients
-            (``partitioner=murmur2_random``) unless another partitioner is named here. Settings that would let records
-            get lost, double or out of order are refused.
+        settings: Client settings by their Kafka names. Keys go to the same partitions as with Java's clients
+            (``partitioner=murmur2_random``) unless you set another partitioner. Settings that could lose, duplicate or
+            reorder records are refused.
     """
 
     def __init__(self, brokers: str, *, settings: Mapping[str, Any] | None = None) -> None:
@@ -94,7 +95,7 @@ class Producer:
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         if error is None:
             self.close()
-        else:  # what went wrong in the block is what its caller has to hear of
+        else:  # the caller gets the error of the block, not errors of records
             self._end(None)
 
     def send(
@@ -107,15 +108,15 @@ class Producer:
         partition: int | None = None,
         timestamp: datetime | None = None,
     ) -> Delivery:
-        """Write one record; the returned future has its place, or the error that it failed with.
+        """Write one record. The returned future has its partition and offset, or its error.
 
         Args:
             topic: The topic.
-            value: Bytes as they are, text as UTF-8, None as a tombstone, and all else as handlers' outputs are encoded.
-            key: Decides the partition, and with it the order.
-            headers: By name, or in pairs where a name comes twice.
-            partition: Instead of the one that the key belongs to.
-            timestamp: The moment of writing by default.
+            value: Bytes unchanged, text as UTF-8, None as a tombstone; other types are encoded like handlers' outputs.
+            key: Decides the partition. Records of one partition stay in order.
+            headers: A mapping, or pairs if a name occurs twice.
+            partition: Use this partition instead of the key's.
+            timestamp: By default the time of ``send``.
         """
         if self._closing.is_set():
             raise StateError("This producer is closed.", hint="Send before close(), or make another Producer.")
@@ -142,14 +143,14 @@ class Producer:
                 return delivery
 
     def flush(self, timeout: float | None = None) -> None:
-        """Wait until the broker has answered for every record; raises the first error that nobody has seen yet."""
+        """Wait until the broker has answered for every record; raise the first error that you have not read yet."""
         waiting = self._producer.flush(-1 if timeout is None else timeout)
         self._raise_failures()
         if waiting:
-            raise self._translated(KafkaException(KafkaError(KafkaError._TIMED_OUT)), f"({counted(waiting, 'record')})")  # noqa: SLF001
+            raise self._translated(KafkaException(KafkaError(Code.LOCAL_TIMED_OUT)), f"({counted(waiting, 'record')})")
 
     def close(self, timeout: float | None = None) -> None:
-        """``flush``, and then end; a second time does nothing."""
+        """Flush and close. A second call does nothing."""
         self._end(timeout)
         self._raise_failures()
 
@@ -159,15 +160,15 @@ class Producer:
         self._closing.set()
         _open.discard(self)
         if self._producer.flush(-1 if timeout is None else timeout):
-            # What waits is given up, so that it cannot arrive after its failure was told.
+            # Drop the waiting records, so that none is written after its failure was reported.
             self._producer.purge()
             self._producer.flush(_CLOSE_SECONDS)
         self._thread.join(_CLOSE_SECONDS)
 
     def end_at_exit(self, seconds: float) -> tuple[int, str]:
-        """How many records are lost with this process, and why."""
+        """Close at process exit; return how many records were not written, and why."""
         if self._process != os.getpid():
-            return 0, ""  # a fork has neither the threads of the client nor its records
+            return 0, ""  # a forked process has neither the client's threads nor its records
         self._end(seconds)
         with self._lock:
             unseen = [delivery for delivery in self._failed if not delivery.was_seen]

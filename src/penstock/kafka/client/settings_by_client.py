@@ -1,4 +1,4 @@
-"""A user's settings as each kind of client gets them: checked, under the client library's names, its own side only."""
+"""The user's settings for each kind of client: checked, with the client library's names, only those that it accepts."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,5 +15,5 @@ def producer_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def admin_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What consumers and producers share: connections, logins, TLS."""
+    """Return the settings that consumers and producers share: connections, logins, TLS."""
     return for_side(client_settings(settings), "*")

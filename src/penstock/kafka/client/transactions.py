@@ -1,8 +1,7 @@
-"""Transactions: records and offsets that count together or not at all, and only those of the newest producer."""
+"""Transactions: records and offsets are committed together or not at all, and only by the newest producer of an id."""
 
 import hashlib
 import re
-import struct
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -13,58 +12,49 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from penstock.core.records.record import TopicPartition
-from penstock.errors import ServerError, SetupError
+from penstock.errors import ServerError
 from penstock.kafka.client.clients import make_consumer, make_producer
+from penstock.kafka.error_codes import CAUSE_UNKNOWN, FENCED, Code
 from penstock.kafka.errors import translate
 
 Row = tuple[str, bytes | None, bytes | None, list[Any] | None]
-"""What is written: topic, key, value, and headers as pairs."""
+"""A record to write: topic, key, value, and headers as pairs."""
 
 _TIMEOUT = "transaction.timeout.ms"
 _DEFAULTS: dict[str, Any] = {
-    # As long as a broker allows by its default transaction.max.timeout.ms.
+    # The broker's default of transaction.max.timeout.ms.
     _TIMEOUT: 900_000,
-    # The client's own bound is a gigabyte, and a machine may run many transactions at once.
+    # The client's default is a gigabyte, and a machine may run many transactions at once.
     "queue.buffering.max.kbytes": 65_536,
-    # What came from a broker may be larger than what the client sends by its own default, so the broker decides.
+    # A consumed record may be larger than the client's default, so only the broker's limit applies.
     "message.max.bytes": 1_000_000_000,
 }
 _INIT_SECONDS = 60.0
 _ABORT_SECONDS = 10.0
-# A broker that restarts has answered by then. The client may have missed the answer, and would wait for the whole time
-# that a transaction may take; a new producer finds out.
+# Longer than the restart of a broker. The client may have missed the answer, and would wait for the whole transaction
+# timeout; a new producer learns the result.
 _OFFSETS_SECONDS = 20.0
-# How much longer than it was told to a call of the client may take.
+# How much longer than its timeout a call of the client may take.
 _GRACE_SECONDS = 10.0
 _ROOM_SECONDS = 0.01
-_METADATA_FORM = b"CGMDv2:"
-_GENERATION_BYTES = 4
-_NO_GENERATION = -1
 
 Commit = tuple[int, str]
 """An offset and its metadata."""
 
-_ODD_LETTERS = re.compile(r"[^!-~]")
+_NOT_ASCII = re.compile(r"[^!-~]")
 _MAX_NAME_LENGTH = 200
 _TAG_LENGTH = 16
 
-_FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})  # noqa: SLF001
-# With these the client says only that something happened before: a transaction that fails takes along what the client
-# has not sent yet, its offsets among that.
-_VAGUE = frozenset(
-    {KafkaError._FATAL, KafkaError._STATE, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}  # noqa: SLF001
-)
-
 
 def transactional_id(group: str, *parts: str | int) -> str:
-    """A name that no other group or parts have: names of topics hold no colon, and a group that is cut has a tag."""
-    plain = _ODD_LETTERS.sub("_", group)[:_MAX_NAME_LENGTH]
+    """Return a unique id for the group and parts: topic names have no colon, and a changed group name gets a tag."""
+    plain = _NOT_ASCII.sub("_", group)[:_MAX_NAME_LENGTH]
     tag = "" if plain == group else f"~{hashlib.sha256(group.encode(errors='replace')).hexdigest()[:_TAG_LENGTH]}"
     return ":".join((plain + tag, *map(str, parts)))
 
 
 def group_metadata(brokers: str, group: str, *, settings: Mapping[str, Any]) -> Any:
-    """The group as transactions take it, from one who is no member of it."""
+    """Return the group metadata of a client that is not a member, for transactions."""
     consumer = make_consumer(brokers, group, settings=settings)
     try:
         return consumer.consumer_group_metadata()
@@ -72,57 +62,11 @@ def group_metadata(brokers: str, group: str, *, settings: Mapping[str, Any]) -> 
         consumer.close()
 
 
-def metadata_of_member(own: bytes, group: str, member_id: str, generation: int, *, static_id: str | None) -> bytes:
-    """What the client would write of itself, if it were this member.
-
-    Transactions take it in this form, which is the client's own affair. So ``own``, what the client has just written of
-    itself as one who is no member, has to be what would have been written here.
-    """
-    if own != _metadata(group, "", _NO_GENERATION, None):
-        raise SetupError(
-            "The installed confluent-kafka writes down members of a group in a form that Penstock does not know.",
-            hint='Use assignor="cooperative-sticky", "range" or "roundrobin" with delivery="exactly-once", or the '
-            "version of confluent-kafka that Penstock was tested with.",
-        )
-    if not member_id or generation == _NO_GENERATION:
-        # The broker would take it: from one who is no member, it takes everything.
-        raise KafkaException(KafkaError(KafkaError.UNKNOWN_MEMBER_ID))
-    return _metadata(group, member_id, generation, static_id)
-
-
-def _metadata(group: str, member_id: str, generation: int, static_id: str | None) -> bytes:
-    names = f"{group}\0{member_id}\0" + ("\1" if static_id is None else f"\0{static_id}\0")
-    return _METADATA_FORM + struct.pack("=i", generation) + names.encode()
-
-
-def generation_in(metadata: bytes | None) -> int | None:
-    """The generation in what the client writes of itself; None of one who is no member, or in a form not known here."""
-    if metadata is None or not metadata.startswith(_METADATA_FORM):
-        return None
-    (generation,) = struct.unpack_from("=i", metadata, len(_METADATA_FORM))
-    return None if generation == _NO_GENERATION else int(generation)
-
-
-def member_in(metadata: bytes | None, group: str) -> tuple[str, int, str | None] | None:
-    """Member id, generation and static id in what the client writes of itself.
-
-    None of one who is no member, or in a form not known here: written again, it has to be the same.
-    """
-    generation = generation_in(metadata)
-    if metadata is None or generation is None:
-        return None
-    names = metadata[len(_METADATA_FORM) + _GENERATION_BYTES :].decode(errors="replace").split("\0")
-    _, member_id, *rest = [*names, ""]
-    static_id = rest[1] if rest[:1] == [""] and len(rest) > 1 else None
-    known = bool(member_id) and _metadata(group, member_id, generation, static_id) == metadata
-    return (member_id, generation, static_id) if known else None
-
-
 class Transaction:
-    """Transactions of one producer, one after the other; ``with`` aborts one that was not committed.
+    """The transactions of one producer, one after the other; the end of ``with`` aborts one that was not committed.
 
-    After ``fence`` all others of this name are over: committed as a whole, or gone. One begins with the first record
-    that is written, as late as it can, because brokers end one that takes too long.
+    After ``fence``, all earlier producers of this transactional id have committed or aborted. A transaction begins with
+    the first record, as late as possible, because brokers abort a transaction that takes too long.
     """
 
     def __init__(self, brokers: str, name: str, *, group: Any, settings: Mapping[str, Any]) -> None:
@@ -132,7 +76,7 @@ class Transaction:
         self._settings = {**_DEFAULTS, **settings}
         self._producer = make_producer(brokers, settings=self._settings, transactional_id=name)
         self._began: float | None = None
-        self._is_lost = False  # the client did not come back from a call, and takes no other one
+        self._is_lost = False  # a call of the client did not return, so the client cannot be used
 
     def __enter__(self) -> Self:
         return self
@@ -141,9 +85,9 @@ class Transaction:
         self.abort()
 
     def abort(self) -> None:
-        """What was not committed never will be."""
+        """Abort the open transaction, if there is one."""
         if self._began is not None and not self._is_lost:
-            # Where that fails, the next of the same name does it.
+            # If this fails, the next producer of the same id aborts the transaction.
             with _Catching():
                 self._call(self._producer.abort_transaction, _ABORT_SECONDS)
         self._began = None
@@ -154,11 +98,11 @@ class Transaction:
         self._check(caught, "starting")
 
     def write(self, rows: Iterable[Row]) -> None:
-        """Returns when the client has them; whether the broker takes them is known when they are committed."""
+        """Queue the records in the client. ``commit`` raises if the broker refuses one."""
         with _Catching() as caught:
             self._begin()
             produce = self._producer.produce
-            # Written out: this runs for every output, and each call inside of it is felt.
+            # Inlined, because this runs for every output and each call costs.
             for topic, key, value, headers in rows:
                 while True:
                     try:
@@ -171,7 +115,10 @@ class Transaction:
         self._check(caught, "writing in")
 
     def try_out(self, row: Row) -> KafkaError | None:
-        """Why the broker does not take this, if it does not; nobody gets to see it."""
+        """Return why the broker refuses this record, or None.
+
+        The transaction is aborted, so no reader sees the record.
+        """
         topic, key, value, headers = row
         refused: list[KafkaError | None] = []
         with self, _Catching() as caught:
@@ -183,7 +130,7 @@ class Transaction:
         return next(filter(None, refused), caught.error)
 
     def commit(self, offsets: Mapping[TopicPartition, int | Commit], *, group: Any = None) -> None:
-        """All that was written, and these offsets of the group, at once; ``group`` has its newest metadata."""
+        """Commit all written records and these offsets of the group; ``group`` is its newest metadata."""
         self._group = self._group if group is None else group
         with _Catching() as caught:
             self._begin()
@@ -209,10 +156,10 @@ class Transaction:
         self._call(self._producer.commit_transaction, self._seconds_left)
 
     def _call(self, call: Callable[[float], None], seconds: float) -> None:
-        """A call of the client, which is given up where it does not come back in time, whatever it was told.
+        """Call the client on a separate thread, and abandon the call if it does not return after its timeout.
 
-        The client waits without a bound for a thread of its own, and that may have lost the request when the broker
-        went away: it was seen to wait for minutes. What is left behind so is fenced by the next producer of this name.
+        The client waits without a limit for its own thread, which may have lost the request when the broker died: waits
+        of minutes were seen. The next producer of this id fences the abandoned one.
         """
         answers: SimpleQueue[KafkaError | BaseException | None] = SimpleQueue()
         threading.Thread(target=_answer, args=(call, seconds, answers), name=self._name, daemon=True).start()
@@ -220,7 +167,7 @@ class Transaction:
             answer = answers.get(timeout=seconds + _GRACE_SECONDS)
         except Empty:
             self._is_lost = True
-            answer = KafkaError(KafkaError._TIMED_OUT, "the client did not come back")  # noqa: SLF001
+            answer = KafkaError(Code.LOCAL_TIMED_OUT, "the client's call did not return")
         if isinstance(answer, KafkaError):
             raise KafkaException(answer)
         if answer is not None:
@@ -230,18 +177,18 @@ class Transaction:
         if caught.error is None:
             return
         doing, cause = f"{doing} transaction {self._name}", self._cause(caught.error)
-        if cause.code() in _FENCED and self._is_overdue:
+        if cause.code() in FENCED and self._is_overdue:
             raise ServerError(
                 f"The broker ended a transaction that took longer than {_TIMEOUT}={self._timeout_ms}, while {doing}.",
-                hint="Nothing of it counts. Make batches smaller with max_in_flight=, or raise that setting, up to the "
-                "broker's transaction.max.timeout.ms.",
+                hint="The transaction was aborted. Make batches smaller with max_in_flight=, or raise that setting, at "
+                "most to the broker's transaction.max.timeout.ms.",
             )
         error = KafkaException(cause)
         raise translate(error, doing=doing, brokers=self._brokers, settings=self._settings) from error
 
     def _cause(self, error: KafkaError) -> KafkaError:
-        """A lost transaction says by what it was lost whatever it is asked, unless it is asked to write."""
-        if error.code() not in _VAGUE or self._group is None or self._is_lost:
+        """Return the real cause: after a failure, any call but a write raises the error that aborted it."""
+        if error.code() not in CAUSE_UNKNOWN or self._group is None or self._is_lost:
             return error
         with _Catching() as caught:
             self._send_offsets({("-", 0): 0})
@@ -268,17 +215,17 @@ def _answer(
     try:
         with caught:
             call(seconds)
-    except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
+    except BaseException as error:  # noqa: BLE001 - the waiting thread raises it
         answers.put(error)
     else:
         answers.put(caught.error)
 
 
 class _Catching:
-    """Keeps what the client raises inside.
+    """Catches errors of the client and keeps them in ``error``.
 
-    A fatal error it raises as a KafkaError, which is no exception: no ``except`` names it, and another exception that
-    is raised while this one is handled would take it for one. So it is kept here, and dealt with after the block.
+    The client raises a fatal error as a KafkaError, which is not an exception: no ``except`` can catch it, and it must
+    not become the context of another exception. So it is kept here and handled after the block.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Being a member of a group without the Kafka client's own membership, and consumers of share groups.
+"""Self-managed group membership, without the membership of the Kafka client; and consumers of share groups.
 
-The coordinator's requests, the leader's assignment, and the bytes that members write for each other.
+Requests to the coordinator, the leader's assignment, and the byte formats that members write for each other.
 """

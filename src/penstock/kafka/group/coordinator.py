@@ -1,4 +1,4 @@
-"""Requests to the coordinator of a group, over kafka-python: librdkafka keeps its own membership to itself."""
+"""Requests to a group's coordinator, with kafka-python: librdkafka does not expose its group requests."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -22,24 +22,24 @@ from penstock.kafka.client.kafka_python import (
     NetworkSelector,
     OffsetCommitRequest,
     SyncGroupRequest,
-    foreign,
+    kafka_python_errors,
 )
+from penstock.kafka.error_codes import COORDINATOR_MOVED, Code
 
 PROTOCOL_TYPE = "consumer"
 _ANSWER_SECONDS = 10.0
-# A join is answered when all others have joined, which may take as long as a rebalance may.
+# The coordinator answers a join when all other members have joined, which may take a whole rebalance timeout.
 _JOIN_GRACE_SECONDS = 5.0
 _CLOSE_SECONDS = 5.0
-# From version 10 on topics go by their ids.
+# From version 10 on, OffsetCommit has topic ids in place of names.
 _COMMIT_VERSION = 9
-# The C client, which reads metadata back, reads it up to here, and beyond its end where this is missing.
+# librdkafka reads commit metadata up to this character; without it, librdkafka reads past the end.
 _END = "\0"
-_MOVED = frozenset({KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE})
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """As whom a member speaks to the coordinator."""
+    """The member's identity in requests to the coordinator."""
 
     group: str
     member_id: str
@@ -73,33 +73,33 @@ class Joined:
 
 
 class Network:
-    """The thread and the settings that lines share."""
+    """The network thread and the settings that all connections of a member share."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self.config = dict(config)
         self.net = NetworkSelector(**config)
         self.net.start()
-        self._lines: list[CoordinatorConnection] = []
+        self._connections: list[CoordinatorConnection] = []
 
-    def line(self, group: str) -> "CoordinatorConnection":
-        line = CoordinatorConnection(self, group)
-        self._lines.append(line)
-        return line
+    def connect(self, group: str) -> "CoordinatorConnection":
+        connection = CoordinatorConnection(self, group)
+        self._connections.append(connection)
+        return connection
 
     def close(self) -> None:
-        """What waits for an answer gets an error instead."""
-        for line in self._lines:
-            with suppress(Exception):  # whatever broke it, it is to be closed
-                self.net.run(line.close)
+        """Close all connections. Requests in progress fail with an error."""
+        for connection in self._connections:
+            with suppress(Exception):  # the network itself is closed below in any case
+                self.net.run(connection.close)
         self.net.stop(timeout_ms=_CLOSE_SECONDS * 1000)
         self.net.close()
 
 
 class CoordinatorConnection:
-    """A connection of its own to the coordinator.
+    """One connection to the coordinator.
 
-    A broker answers the requests of one connection in order. Commits must not wait behind a join that waits for other
-    members, so they have another line.
+    A broker answers the requests of one connection in order. A commit must not wait behind a join that waits for other
+    members, so a member has two connections.
     """
 
     def __init__(self, network: Network, group: str) -> None:
@@ -121,7 +121,7 @@ class CoordinatorConnection:
         )
 
     def reach(self, *, seconds: float) -> None:
-        """Connect, and find the coordinator; raises a KafkaException where that fails."""
+        """Connect and find the coordinator; raise a KafkaException if that fails."""
         self._run(self._find, seconds)
 
     def join(
@@ -144,7 +144,7 @@ class CoordinatorConnection:
             reason=reason,
         )
         answer = self._ask(request, rebalance_seconds + _JOIN_GRACE_SECONDS)
-        if answer.error_code == KafkaError.MEMBER_ID_REQUIRED:
+        if answer.error_code == Code.MEMBER_ID_REQUIRED:
             return Joined(answer.member_id, -1, "", "", (), skip_assignment=False)
         self._check(answer.error_code)
         return Joined(
@@ -196,8 +196,8 @@ class CoordinatorConnection:
     def commit(
         self, identity: Identity, commits: Mapping[TopicPartition, tuple[int, str]]
     ) -> dict[TopicPartition, int]:
-        """The error code of each partition that was refused."""
-        return self._refused(self._ask(_commit_request(identity, commits), _ANSWER_SECONDS))
+        """Return the error code of each partition whose commit the coordinator refused."""
+        return self._refused_partitions(self._ask(_commit_request(identity, commits), _ANSWER_SECONDS))
 
     def commit_later(
         self,
@@ -207,25 +207,25 @@ class CoordinatorConnection:
     ) -> None:
         """``on_answer`` is called on the network's thread."""
         future = self._manager.call_soon(self._answer, _commit_request(identity, commits), _ANSWER_SECONDS)
-        future.add_callback(lambda answer: on_answer(self._refused(answer)))
-        future.add_errback(lambda error: on_answer(as_exception(error)))
+        future.add_callback(lambda answer: on_answer(self._refused_partitions(answer)))
+        future.add_errback(lambda error: on_answer(to_confluent_error(error)))
 
     # Topics.
 
     def topics(self, names: Iterable[str] | None) -> dict[str, Topic]:
-        """Those of these topics that exist, or all; with the racks of their replicas where brokers have any."""
+        """Return those of these topics that exist, or all topics; with the replicas' racks if brokers have racks."""
         asked = None if names is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
         if asked == []:
             return {}
         request = MetadataRequest(topics=asked, allow_auto_topic_creation=False)
-        answer = self._run(self._anywhere, request, _ANSWER_SECONDS)
+        answer = self._run(self._send_to_any_broker, request, _ANSWER_SECONDS)
         racks = {broker.node_id: broker.rack for broker in answer.brokers if broker.rack}
         return {each.name: _topic(each, racks) for each in answer.topics if not each.error_code}
 
     # The connection.
 
     def forget(self) -> None:
-        """Look for the coordinator anew with the next request."""
+        """Find the coordinator again before the next request."""
         self._node = None
 
     async def close(self) -> None:
@@ -237,9 +237,9 @@ class CoordinatorConnection:
     def _run(self, function: Callable[..., Any], *arguments: Any) -> Any:
         try:
             return self._net.run(function, *arguments)
-        except (foreign.KafkaError, RuntimeError) as error:
+        except (kafka_python_errors.KafkaError, RuntimeError) as error:
             self.forget()
-            raise as_exception(error) from error
+            raise to_confluent_error(error) from error
 
     async def _answer(self, request: Any, seconds: float) -> Any:
         if self._node is None:
@@ -247,11 +247,11 @@ class CoordinatorConnection:
         asked = self._manager.send(request, node_id=self._node, request_timeout_ms=seconds * 1000)
         try:
             return await self._manager.wait_for(asked, seconds * 1000)
-        except foreign.KafkaError:
+        except kafka_python_errors.KafkaError:
             self._node = None
             raise
 
-    async def _anywhere(self, request: Any, seconds: float) -> Any:
+    async def _send_to_any_broker(self, request: Any, seconds: float) -> Any:
         if not self._manager.bootstrapped:
             await self._manager.wait_for(self._manager.bootstrap_async(seconds * 1000), seconds * 1000)
         return await self._manager.wait_for(
@@ -260,24 +260,24 @@ class CoordinatorConnection:
 
     async def _find(self, seconds: float) -> Any:
         request = FindCoordinatorRequest(key=self._group, key_type=0, coordinator_keys=[self._group])
-        answer = await self._anywhere(request, seconds)
+        answer = await self._send_to_any_broker(request, seconds)
         found = answer.coordinators[0] if answer.coordinators else answer
         self._node = self._manager.cluster.add_coordinator(found, CoordinatorType.GROUP, self._group)
         return found
 
-    def _refused(self, answer: Any) -> dict[TopicPartition, int]:
+    def _refused_partitions(self, answer: Any) -> dict[TopicPartition, int]:
         refused = {
             (topic.name, each.partition_index): each.error_code
             for topic in answer.topics
             for each in topic.partitions
             if each.error_code
         }
-        if not _MOVED.isdisjoint(refused.values()):
+        if not COORDINATOR_MOVED.isdisjoint(refused.values()):
             self.forget()
         return refused
 
     def _check(self, code: int) -> None:
-        if code in _MOVED:
+        if code in COORDINATOR_MOVED:
             self.forget()
         if code:
             raise KafkaException(KafkaError(code))
@@ -310,13 +310,13 @@ def _commit_request(identity: Identity, commits: Mapping[TopicPartition, tuple[i
     )
 
 
-def as_exception(error: BaseException) -> KafkaException:
-    """As the other client would have raised it."""
+def to_confluent_error(error: BaseException) -> KafkaException:
+    """Convert an error of kafka-python to the error that confluent-kafka would raise."""
     if isinstance(error, KafkaException):
         return error
     code = getattr(error, "errno", None)
-    if isinstance(error, foreign.KafkaTimeoutError):
-        code = KafkaError._TIMED_OUT  # noqa: SLF001
+    if isinstance(error, kafka_python_errors.KafkaTimeoutError):
+        code = Code.LOCAL_TIMED_OUT
     elif not isinstance(code, int) or code <= 0:
-        code = KafkaError._TRANSPORT  # noqa: SLF001
+        code = Code.LOCAL_TRANSPORT
     return KafkaException(KafkaError(code, str(error) or type(error).__name__))

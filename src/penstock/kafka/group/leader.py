@@ -1,4 +1,4 @@
-"""The leader's part: from the coordinator's list of members to what each of them gets."""
+"""The group leader's task: read the members' subscriptions and compute the assignment."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,12 +10,12 @@ from penstock.core.reports.rebalance import GroupSnapshot, RebalanceMember
 from penstock.errors import ConfigError, PenstockError
 from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.group.coordinator import Joined
-from penstock.kafka.group.subscription_format import Ballot, read_subscription, write_assignment
+from penstock.kafka.group.subscription_format import PenstockData, read_subscription, write_assignment
 
 
 @dataclass(frozen=True, slots=True)
-class Division:
-    """What the leader has decided, as the coordinator takes it, and as people want to read it."""
+class LeaderDecision:
+    """The leader's assignment: encoded for the coordinator, and with the reasons for rebalance reports."""
 
     assignments: Mapping[str, bytes]
     voters: tuple[RebalanceMember, ...]
@@ -23,23 +23,23 @@ class Division:
 
 
 class Leader:
-    """The cluster knows how much waits in partitions, for assignors that ask; so it is connected to only for them."""
+    """Runs the assignor. It connects to the cluster only for assignors that need the lag of partitions."""
 
     def __init__(self, group: str, connect: Callable[[], Cluster]) -> None:
         self._group = group
         self._connect = connect
 
-    def divide(self, joined: Joined, assignor: Assignor, topics: Mapping[str, Topic]) -> Division:
-        read = [read_subscription(seat) for seat in joined.members]
+    def assign(self, joined: Joined, assignor: Assignor, topics: Mapping[str, Topic]) -> LeaderDecision:
+        read = [read_subscription(info) for info in joined.members]
         if getattr(assignor, "needs_lag", False):
             topics = self._with_lag(topics)
         group = Group(tuple(member for member, _ in read), topics)
-        assignment = _asked(assignor, group)
+        assignment = _run_assignor(assignor, group)
         if cooperates(assignor):
             assignment = withhold(group, assignment)
-        return Division(
+        return LeaderDecision(
             {member: write_assignment(tps) for member, tps in assignment.partitions.items()},
-            _voters(group, [ballot for _, ballot in read], assignment),
+            _voters(group, [penstock_data for _, penstock_data in read], assignment),
             GroupSnapshot(
                 frozenset(member.id for member in group.members),
                 {member.id: frozenset(member.topics) for member in group.members},
@@ -49,7 +49,7 @@ class Leader:
         )
 
     def _with_lag(self, topics: Mapping[str, Topic]) -> dict[str, Topic]:
-        """What cannot be read is left out: a group that balances numbers is better than one that does not go on."""
+        """Add the lag. If it cannot be read, leave it out: the assignor then balances partition counts."""
         tps = [(name, number) for name, topic in topics.items() for number in range(topic.partitions)]
         try:
             lags = _lags(self._connect(), self._group, tps)
@@ -61,26 +61,26 @@ class Leader:
         }
 
 
-def wanted_topics(joined: Joined) -> set[str]:
-    return {topic for seat in joined.members for topic in read_subscription(seat)[0].topics}
+def subscribed_topics(joined: Joined) -> set[str]:
+    return {topic for info in joined.members for topic in read_subscription(info)[0].topics}
 
 
-def _asked(assignor: Assignor, group: Group) -> Assignment:
-    """The assignor's answer; one that is not valid goes to nobody."""
+def _run_assignor(assignor: Assignor, group: Group) -> Assignment:
+    """Run the assignor and raise a ConfigError if its assignment is not valid."""
     try:
         answer = assignor.assign(group)
         wrong = faults(group, answer)
     except Exception as error:
-        raise _mistaken(assignor, f"raised {type(error).__name__}: {error}") from error
+        raise _assignor_error(assignor, f"raised {type(error).__name__}: {error}") from error
     if wrong:
-        raise _mistaken(assignor, f"gave an answer that cannot be: {'; '.join(wrong[:3])}")
+        raise _assignor_error(assignor, f"returned an invalid assignment: {'; '.join(wrong[:3])}")
     return answer
 
 
-def _mistaken(assignor: Assignor, what: str) -> ConfigError:
+def _assignor_error(assignor: Assignor, what: str) -> ConfigError:
     return ConfigError(
         f"Assignor {assignor.name!r} {what}.",
-        hint="Nothing was assigned. Mend it and try it out with penstock.testing.check_assignor.",
+        hint="Nothing was assigned. Fix the assignor and test it with penstock.testing.check_assignor.",
     )
 
 
@@ -93,16 +93,18 @@ def _lags(cluster: Cluster, group: str, tps: Sequence[TopicPartition]) -> dict[T
     return {tp: max(0, ends[tp] - max(starts[tp], committed.get(tp, 0))) for tp in tps}
 
 
-def _voters(group: Group, ballots: Iterable[Ballot | None], assignment: Assignment) -> tuple[RebalanceMember, ...]:
+def _voters(
+    group: Group, penstock_data_of: Iterable[PenstockData | None], assignment: Assignment
+) -> tuple[RebalanceMember, ...]:
     return tuple(
         RebalanceMember(
             id=member.id,
             static_id=member.static_id,
             rack=member.rack,
             topics=member.topics,
-            votes=None if ballot is None else ballot.votes,
+            votes=None if penstock_data is None else penstock_data.votes,
             owned=len(member.owned),
             assigned=len(assignment.partitions[member.id]),
         )
-        for member, ballot in zip(group.members, ballots, strict=True)
+        for member, penstock_data in zip(group.members, penstock_data_of, strict=True)
     )

@@ -1,4 +1,4 @@
-"""What an open member's thread wants done by the thread that owns the consumer."""
+"""Events from a self-managed member's thread to the fetcher thread, which owns the consumer."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from penstock.core.records.record import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class PartitionsAssigned:
-    """These are ours from now on."""
+    """Start to consume these partitions, then call ``done``."""
 
     tps: tuple[TopicPartition, ...]
     done: Callable[[], None]
@@ -16,7 +16,7 @@ class PartitionsAssigned:
 
 @dataclass(frozen=True, slots=True)
 class PartitionsRevoked:
-    """Finish and commit these, and let go of them."""
+    """Drain and commit these partitions, stop consuming them, then call ``done``."""
 
     tps: tuple[TopicPartition, ...]
     done: Callable[[], None]
@@ -24,7 +24,7 @@ class PartitionsRevoked:
 
 @dataclass(frozen=True, slots=True)
 class PartitionsLost:
-    """These may be somebody else's already. ``losses`` counts such notices."""
+    """Stop consuming these partitions without a commit: another member may own them. ``losses`` counts these events."""
 
     tps: tuple[TopicPartition, ...]
     losses: int
@@ -32,7 +32,7 @@ class PartitionsLost:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The answer to a commit, with the reasons for what was refused."""
+    """The answer to a commit, with a reason for each refused partition."""
 
     commits: Mapping[TopicPartition, tuple[int, str]]
     refused: Mapping[TopicPartition, str]
@@ -40,9 +40,9 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class MemberFailed:
-    """The membership is over, because of this."""
+    """The member's thread ended with this error."""
 
     error: BaseException
 
 
-Notice = PartitionsAssigned | PartitionsRevoked | PartitionsLost | Committed | MemberFailed
+MembershipEvent = PartitionsAssigned | PartitionsRevoked | PartitionsLost | Committed | MemberFailed

@@ -1,7 +1,7 @@
-"""Open membership: being a member of a group with any assignor, while another client moves the data.
+"""A self-managed group member: Penstock joins the group, with any assignor, while the Kafka client only fetches.
 
-A thread of its own speaks to the coordinator, so heartbeats depend on nobody. What it decides about partitions it puts
-into ``notices``, which the thread that owns the consumer carries out.
+A separate thread talks to the coordinator, so heartbeats do not depend on other threads. It puts what is to be done
+with partitions into ``events``; the fetcher thread, which owns the consumer, does it.
 """
 
 import threading
@@ -35,70 +35,72 @@ from penstock.core.reports.rebalance import (
 )
 from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.client.clients import CONSUMER_DEFAULTS, static_id
-from penstock.kafka.client.kafka_python_settings import open_settings
+from penstock.kafka.client.kafka_python_settings import kafka_python_config
+from penstock.kafka.error_codes import NOT_A_MEMBER, Code
 from penstock.kafka.errors import is_final, kafka_error
 from penstock.kafka.group.coordinator import CoordinatorConnection, Identity, Joined, Network
-from penstock.kafka.group.leader import Leader, wanted_topics
+from penstock.kafka.group.leader import Leader, subscribed_topics
 from penstock.kafka.group.membership_events import (
     Committed,
     MemberFailed,
-    Notice,
+    MembershipEvent,
     PartitionsAssigned,
     PartitionsLost,
     PartitionsRevoked,
 )
-from penstock.kafka.group.subscription_format import Ballot, read_assignment, write_subscription
+from penstock.kafka.group.subscription_format import PenstockData, read_assignment, write_subscription
 
 _DEFAULTS = {"session.timeout.ms": 45_000, "heartbeat.interval.ms": 3_000, "max.poll.interval.ms": 300_000}
 _NO_GENERATION = -1
 _RETRY_SECONDS = 0.2
-_MOST_HEARTBEAT_WAIT_SECONDS = 10.0
+_MAX_HEARTBEAT_WAIT_SECONDS = 10.0
 _JOIN_THREAD_SECONDS = 5.0
-# The coordinator does not count this member any more, or not in this generation.
-_GIVEN_UP = frozenset({KafkaError.UNKNOWN_MEMBER_ID, KafkaError.ILLEGAL_GENERATION})
 
 
 class SelfManagedMember:
-    """Start it, carry out its notices, ``tick`` while that goes well, ``leave``.
+    """Call ``start``, handle its ``events``, call ``tick`` after each poll, and ``leave`` at the end.
 
-    Commits are sent as whoever the member is now, in the newest generation. ``losses`` says how many losses the one
-    who asks has heard of: if it is one too few, what is to be committed was done for partitions that are not ours.
+    Commits carry the newest generation. ``losses`` is the number of PartitionsLost that the caller has handled. If it
+    is too low, the caller commits for partitions that the member has lost, and the commit is not sent.
     """
 
-    def __init__(self, handler: Handler, *, number: int, brokers: str, tell: Callable[[Rebalance], None]) -> None:
-        self.notices: SimpleQueue[Notice] = SimpleQueue()
+    def __init__(
+        self, handler: Handler, *, number: int, brokers: str, on_rebalance: Callable[[Rebalance], None]
+    ) -> None:
+        self.events: SimpleQueue[MembershipEvent] = SimpleQueue()
         self._handler = handler
         self._assignors: dict[str, Assignor] = {each.name: each for each in handler.assignors}
         self._cooperates = handler.cooperates
-        self._session, self._interval, self._patience = (
+        self._session, self._heartbeat_interval, self._poll_interval = (
             handler.settings.get(name, default) / 1000 for name, default in _DEFAULTS.items()
         )
         refresh = "topic.metadata.refresh.interval.ms"
-        self._refresh = handler.settings.get(refresh, CONSUMER_DEFAULTS[refresh]) / 1000
+        self._topic_check_interval = handler.settings.get(refresh, CONSUMER_DEFAULTS[refresh]) / 1000
         self._brokers = brokers
-        self._tell = tell
-        self._network = Network(open_settings(brokers, handler.named_settings))
-        self._line: CoordinatorConnection = self._network.line(handler.group)
-        self._commits: CoordinatorConnection = self._network.line(handler.group)
+        self._on_rebalance = on_rebalance
+        self._network = Network(kafka_python_config(brokers, handler.named_settings))
+        self._connection: CoordinatorConnection = self._network.connect(handler.group)
+        self._commits: CoordinatorConnection = self._network.connect(handler.group)
         self._leader = Leader(handler.group, partial(Cluster, brokers, handler.settings))
         self._identity = Identity(handler.group, "", _NO_GENERATION, static_id(handler, number))
         self._losses = 0
         self._owned: frozenset[TopicPartition] = frozenset()
-        self._had: tuple[frozenset[TopicPartition], int] = (frozenset(), _NO_GENERATION)  # by the last assignment
+        # The partitions of the last assignment, and its generation.
+        self._last_assignment: tuple[frozenset[TopicPartition], int] = (frozenset(), _NO_GENERATION)
         self._coordinator: Coordinator | None = None
         self._topics: frozenset[str] = frozenset()
-        self._view: GroupSnapshot | None = None  # of the last round that this member led
+        self._view: GroupSnapshot | None = None  # of the last rebalance, if this member was its leader
         self._round: OngoingRebalance | None = None
         self._next_reason: Reason | None = JOINED
-        self._next_beat = self._heard = self._polled = time.monotonic()
-        self._next_look = 0.0
-        self._offers_anew = False
+        self._next_heartbeat = self._last_answer = self._polled = time.monotonic()
+        self._next_topic_check = 0.0
+        self._reassigns = False
         self._wake = threading.Event()
         self._leaving = threading.Event()
-        self._over = threading.Event()
+        self._left = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"{handler.name}-group", daemon=True)
 
-    # The consumer's side.
+    # Called on the fetcher thread.
 
     def start(self) -> None:
         self._thread.start()
@@ -108,65 +110,65 @@ class SelfManagedMember:
         return self._identity.member_id or None
 
     def tick(self) -> None:
-        """The consumer is being polled."""
+        """Note that the fetcher polls."""
         self._polled = time.monotonic()
 
     def commit(self, commits: Mapping[TopicPartition, tuple[int, str]], *, losses: int) -> None:
-        """Wait for the answer; raises where anything was refused."""
-        refused = self._commits.commit(self.as_of(losses), commits)
-        self._look_into(refused.values())
+        """Commit and wait for the answer; raise if the coordinator refuses any partition."""
+        refused = self._commits.commit(self.identity_after(losses), commits)
+        self._check_membership(refused.values())
         for code in refused.values():
             raise KafkaException(KafkaError(code))
 
     def commit_later(self, commits: Mapping[TopicPartition, tuple[int, str]], *, losses: int) -> None:
-        """The answer is a notice."""
+        """Commit in the background. The answer is a Committed event."""
 
         def on_answer(answer: dict[TopicPartition, int] | KafkaException) -> None:
             if isinstance(answer, KafkaException):
                 refused = dict.fromkeys(commits, answer.args[0].str())
             else:
-                self._look_into(answer.values())
+                self._check_membership(answer.values())
                 refused = {tp: KafkaError(code).str() for tp, code in answer.items()}
-            self.notices.put(Committed(commits, refused))
+            self.events.put(Committed(commits, refused))
 
-        self._commits.commit_later(self.as_of(losses), commits, on_answer)
+        self._commits.commit_later(self.identity_after(losses), commits, on_answer)
 
-    def offer_anew(self) -> None:
-        """The consumer let go of everything, and is to take it again, if the coordinator still counts this member."""
-        self._offers_anew = True
-        self._next_beat = 0.0
+    def reassign(self) -> None:
+        """Assign all partitions to the consumer again, if the coordinator still knows this member."""
+        self._reassigns = True
+        self._next_heartbeat = 0.0
         self._wake.set()
 
     def stop_rebalancing(self) -> None:
-        """Only heartbeats from now on, until it leaves."""
+        """Send only heartbeats from now on, until ``leave``."""
         self._leaving.set()
         self._wake.set()
 
     def leave(self) -> None:
-        """A static member does not say so: it may be back within its session."""
+        """Leave the group and stop the thread. A static member sends no LeaveGroup: it may restart in its session."""
         self.stop_rebalancing()
         identity = self._identity
         if identity.member_id and identity.static_id is None:
-            with suppress(KafkaException):  # then the session's end will tell
+            with suppress(KafkaException):  # then the coordinator removes it when its session ends
                 self._commits.leave(identity, "the app stops")
-        self._over.set()
+        self._left.set()
         self._network.close()
         self._wake.set()
-        if self._thread.ident is not None:  # it may never have begun
+        if self._thread.ident is not None:  # the thread may not have been started
             self._thread.join(_JOIN_THREAD_SECONDS)
 
-    def as_of(self, losses: int) -> Identity:
-        """As whom to commit; raises where what is to be committed was done for partitions that are not ours."""
-        # In this order: a loss is counted before the member becomes another one.
+    def identity_after(self, losses: int) -> Identity:
+        """Return the identity to commit with; raise if the caller has not handled the last loss of partitions."""
+        # In this order: the member's thread counts a loss before it changes the identity.
         identity = self._identity
         if losses != self._losses:
-            raise KafkaException(KafkaError(KafkaError.UNKNOWN_MEMBER_ID))
+            raise KafkaException(KafkaError(Code.UNKNOWN_MEMBER_ID))
         return identity
 
-    def _look_into(self, codes: Iterable[int]) -> None:
-        """A commit was refused as if this member were none: ask at once."""
-        if not _GIVEN_UP.isdisjoint(codes):
-            self._next_beat = 0.0
+    def _check_membership(self, codes: Iterable[int]) -> None:
+        """If a commit was refused because the coordinator does not know this member, send a heartbeat at once."""
+        if not NOT_A_MEMBER.isdisjoint(codes):
+            self._next_heartbeat = 0.0
             self._wake.set()
 
     # The thread.
@@ -175,57 +177,57 @@ class SelfManagedMember:
         try:
             while not self._leaving.is_set():
                 try:
-                    self._go_round()
-                    self._stay()
+                    self._rebalance()
+                    self._stay_member()
                 except KafkaException as error:
-                    self._face(error)
+                    self._handle_error(error)
                 except _SilenceError:
                     continue
                 except _LeavingError:
                     break
-            self._linger()
-        except BaseException as error:  # noqa: BLE001 - told to whoever owns the consumer
+            self._heartbeat_until_left()
+        except BaseException as error:  # noqa: BLE001 - the fetcher thread raises it
             if not self._leaving.is_set():
-                self.notices.put(MemberFailed(error))
+                self.events.put(MemberFailed(error))
 
-    def _face(self, error: KafkaException) -> None:
+    def _handle_error(self, error: KafkaException) -> None:
         code = error.args[0].code()
         inner = kafka_error(error)
-        if self._leaving.is_set() or code == KafkaError.REBALANCE_IN_PROGRESS:
+        if self._leaving.is_set() or code == Code.REBALANCE_IN_PROGRESS:
             return
-        if code in _GIVEN_UP:
-            self._lose(TIMED_OUT, keep_id=code == KafkaError.ILLEGAL_GENERATION)
+        if code in NOT_A_MEMBER:
+            self._lose(TIMED_OUT, keep_id=code == Code.ILLEGAL_GENERATION)
             return
         if inner is not None and is_final(inner):
             raise error
         self._coordinator = None
         self._leaving.wait(_RETRY_SECONDS)
-        if self._owned and time.monotonic() - self._heard > self._session:
+        if self._owned and time.monotonic() - self._last_answer > self._session:
             self._lose(SILENT, keep_id=True)
 
-    # A round.
+    # A rebalance.
 
-    def _go_round(self) -> None:
-        story = self._begin_round()
+    def _rebalance(self) -> None:
+        round_ = self._begin_round()
         if self._owned and not self._cooperates:
-            self._give_up(self._owned, story)
+            self._revoke(self._owned, round_)
         if self._coordinator is None:
-            self._coordinator = self._line.find_coordinator()
+            self._coordinator = self._connection.find_coordinator()
             self._mark("coordinator found")
         topics = self._subscription()
-        joined = self._join(topics, story)
+        joined = self._join(topics, round_)
         self._mark("joined")
-        assignments = self._divide(joined, story)
-        data = self._line.sync(self._identity, joined.strategy, assignments, seconds=self._patience)
+        assignments = self._assign_as_leader(joined, round_)
+        data = self._connection.sync(self._identity, joined.strategy, assignments, seconds=self._poll_interval)
         self._mark("synced")
-        self._heard = time.monotonic()
-        self._next_beat = self._heard + self._interval
-        self._settle(read_assignment(data), story)
+        self._last_answer = time.monotonic()
+        self._next_heartbeat = self._last_answer + self._heartbeat_interval
+        self._apply_assignment(read_assignment(data), round_)
         self._round = None
-        self._tell(story.finished(now=time.monotonic()))
+        self._on_rebalance(round_.finished(now=time.monotonic()))
 
     def _begin_round(self) -> OngoingRebalance:
-        """Attempts that fail belong to the round that they are of."""
+        """Start a report, or continue that of an attempt that failed."""
         reason, self._next_reason = self._next_reason or UNKNOWN, None
         if self._round is None:
             self._round = OngoingRebalance("open", reason, now=time.monotonic(), moment=time.time())
@@ -236,20 +238,20 @@ class SelfManagedMember:
         if self._round is not None:
             self._round.phase(phase, now=time.monotonic())
 
-    def _join(self, topics: frozenset[str], story: OngoingRebalance) -> Joined:
+    def _join(self, topics: frozenset[str], round_: OngoingRebalance) -> Joined:
         while True:
-            joined = self._line.join(
+            joined = self._connection.join(
                 self._identity,
-                [(name, self._describe(assignor, topics)) for name, assignor in self._assignors.items()],
+                [(name, self._subscription_bytes(assignor, topics)) for name, assignor in self._assignors.items()],
                 session_seconds=self._session,
-                rebalance_seconds=self._patience,
-                reason=story.reason,
+                rebalance_seconds=self._poll_interval,
+                reason=round_.reason,
             )
             self._identity = replace(self._identity, member_id=joined.member_id, generation=joined.generation)
             if joined.generation != _NO_GENERATION:
                 break
         self._topics = topics
-        story.known.update(
+        round_.known.update(
             member_id=joined.member_id,
             generation=joined.generation,
             strategy=joined.strategy,
@@ -258,177 +260,177 @@ class SelfManagedMember:
         )
         return joined
 
-    def _describe(self, assignor: Assignor, topics: frozenset[str]) -> bytes:
-        had, generation = self._had
+    def _subscription_bytes(self, assignor: Assignor, topics: frozenset[str]) -> bytes:
+        last, generation = self._last_assignment
         write = getattr(assignor, "user_data", None)
         return write_subscription(
             topics,
             owned=tuple(sorted(self._owned)) if self._cooperates else (),
             generation=generation,
             rack=self._handler.rack,
-            user_data=None if write is None else write(sorted(had), generation),
-            ballot=Ballot(tuple(self._assignors)),
+            user_data=None if write is None else write(sorted(last), generation),
+            penstock_data=PenstockData(tuple(self._assignors)),
         )
 
-    def _divide(self, joined: Joined, story: OngoingRebalance) -> Mapping[str, bytes]:
-        """The leader says who gets what; the others have nothing to say."""
+    def _assign_as_leader(self, joined: Joined, round_: OngoingRebalance) -> Mapping[str, bytes]:
+        """If this member is the leader, return the encoded assignment of each member; else return {}."""
         before, self._view = self._view, None
         if not joined.leads or joined.skip_assignment:
             return {}
-        topics = self._line.topics(wanted_topics(joined))
-        division = self._leader.divide(joined, self._assignors[joined.strategy], topics)
-        self._view = division.view
-        if story.reason == UNKNOWN and before is not None:
-            change = change_between(before, division.view)
+        topics = self._connection.topics(subscribed_topics(joined))
+        decision = self._leader.assign(joined, self._assignors[joined.strategy], topics)
+        self._view = decision.view
+        if round_.reason == UNKNOWN and before is not None:
+            change = change_between(before, decision.view)
             if change is not None:
-                story.explain(change)
-        story.known["members"] = division.voters
+                round_.explain(change)
+        round_.known["members"] = decision.voters
         self._mark("assigned")
-        return division.assignments
+        return decision.assignments
 
-    def _settle(self, assigned: frozenset[TopicPartition], story: OngoingRebalance) -> None:
-        """Begin with what is new at once: nobody has it. Then give up what is another's."""
-        given, taken = self._owned - assigned, assigned - self._owned
-        self._had = assigned, self._identity.generation
-        self._owned |= taken
-        self._carry_out(PartitionsAssigned, taken)
-        story.took(taken, now=time.monotonic())
+    def _apply_assignment(self, assigned: frozenset[TopicPartition], round_: OngoingRebalance) -> None:
+        """Assign the new partitions at once, as they have no owner; then revoke those that move to other members."""
+        revoked, added = self._owned - assigned, assigned - self._owned
+        self._last_assignment = assigned, self._identity.generation
+        self._owned |= added
+        self._carry_out(PartitionsAssigned, added)
+        round_.took(added, now=time.monotonic())
         self._mark("taken over")
-        if given:
-            self._give_up(given, story)
+        if revoked:
+            self._revoke(revoked, round_)
             self._next_reason = HANDED_OVER
-        self._next_look = time.monotonic() + self._refresh
+        self._next_topic_check = time.monotonic() + self._topic_check_interval
 
-    def _give_up(self, tps: frozenset[TopicPartition], story: OngoingRebalance) -> None:
+    def _revoke(self, tps: frozenset[TopicPartition], round_: OngoingRebalance) -> None:
         self._carry_out(PartitionsRevoked, tps)
         self._owned -= tps
-        story.gave_up(tps, now=time.monotonic())
+        round_.gave_up(tps, now=time.monotonic())
         self._mark("given up")
 
     def _carry_out(
         self, kind: type[PartitionsAssigned] | type[PartitionsRevoked], tps: frozenset[TopicPartition]
     ) -> None:
-        """The consumer's thread does it, and may take long. The member stays one meanwhile."""
+        """Send the event, and send heartbeats until the fetcher thread has handled it, which may take long."""
         done = threading.Event()
 
         def on_done() -> None:
             done.set()
             self._wake.set()
 
-        self.notices.put(kind(tuple(sorted(tps)), on_done))
+        self.events.put(kind(tuple(sorted(tps)), on_done))
         while not self._leaving.is_set():
             self._wake.clear()
             if done.is_set():
                 return
             with suppress(_RebalanceError):
-                self._beat()
-            self._rest()
+                self._heartbeat()
+            self._wait_for_next()
         raise _LeavingError
 
     def _lose(self, reason: Reason, *, keep_id: bool) -> None:
-        """Nothing that was done for these partitions may be committed from now on."""
+        """Lose all partitions. From now on no commit for them is sent."""
         self._losses += 1
         tps, self._owned = self._owned, frozenset()
-        self._had = frozenset(), _NO_GENERATION
+        self._last_assignment = frozenset(), _NO_GENERATION
         self._view = None
         member_id = self._identity.member_id if keep_id else ""
         self._identity = replace(self._identity, member_id=member_id, generation=_NO_GENERATION)
-        self.notices.put(PartitionsLost(tuple(sorted(tps)), self._losses))
+        self.events.put(PartitionsLost(tuple(sorted(tps)), self._losses))
         self._round, self._next_reason = None, reason
         self._begin_round().lost(tps, now=time.monotonic())
 
-    # Between rounds.
+    # Between rebalances.
 
-    def _stay(self) -> None:
-        """Until there is a reason to go round again."""
+    def _stay_member(self) -> None:
+        """Send heartbeats and check topics until there is a reason to rebalance."""
         while not self._leaving.is_set():
             self._wake.clear()
             if self._next_reason is not None:
                 return
             try:
-                self._beat()
+                self._heartbeat()
             except _RebalanceError:
                 return
-            if self._offers_anew:
-                self._offers_anew = False
+            if self._reassigns:
+                self._reassigns = False
                 self._carry_out(PartitionsAssigned, self._owned)
-            if time.monotonic() - self._polled > self._patience:
-                self._stall()
-            elif time.monotonic() >= self._next_look:
-                self._look_at_topics()
-            self._rest()
+            if time.monotonic() - self._polled > self._poll_interval:
+                self._leave_stalled()
+            elif time.monotonic() >= self._next_topic_check:
+                self._check_topics()
+            self._wait_for_next()
 
-    def _linger(self) -> None:
-        """While the last records are finished and committed."""
+    def _heartbeat_until_left(self) -> None:
+        """Send heartbeats while the last records are finished and committed."""
         with suppress(KafkaException, _SilenceError):
-            while self._identity.generation != _NO_GENERATION and not self._over.is_set():
+            while self._identity.generation != _NO_GENERATION and not self._left.is_set():
                 self._wake.clear()
                 with suppress(_RebalanceError):
-                    self._beat()
-                self._rest()
+                    self._heartbeat()
+                self._wait_for_next()
 
-    def _rest(self) -> None:
+    def _wait_for_next(self) -> None:
         now = time.monotonic()
-        self._wake.wait(max(0.0, min(self._next_beat, max(self._next_look, now + _RETRY_SECONDS)) - now))
+        self._wake.wait(max(0.0, min(self._next_heartbeat, max(self._next_topic_check, now + _RETRY_SECONDS)) - now))
 
-    def _beat(self) -> None:
-        """A heartbeat, if it is time for one. Silence is lived with for as long as the session lasts."""
+    def _heartbeat(self) -> None:
+        """Send a heartbeat if it is time. If the coordinator is silent for a whole session, lose all partitions."""
         now = time.monotonic()
-        if now < self._next_beat:
+        if now < self._next_heartbeat:
             return
-        self._next_beat = now + self._interval
+        self._next_heartbeat = now + self._heartbeat_interval
         try:
-            self._line.heartbeat(self._identity, seconds=min(self._session, _MOST_HEARTBEAT_WAIT_SECONDS))
+            self._connection.heartbeat(self._identity, seconds=min(self._session, _MAX_HEARTBEAT_WAIT_SECONDS))
         except KafkaException as error:
             code = error.args[0].code()
-            if code == KafkaError.REBALANCE_IN_PROGRESS:
-                self._heard = now
+            if code == Code.REBALANCE_IN_PROGRESS:
+                self._last_answer = now
                 raise _RebalanceError from error
-            if code in _GIVEN_UP or is_final(error.args[0]):
+            if code in NOT_A_MEMBER or is_final(error.args[0]):
                 raise
-            self._next_beat = now + min(self._interval, _RETRY_SECONDS)
-            if time.monotonic() - self._heard > self._session:
+            self._next_heartbeat = now + min(self._heartbeat_interval, _RETRY_SECONDS)
+            if time.monotonic() - self._last_answer > self._session:
                 self._lose(SILENT, keep_id=True)
                 raise _SilenceError from error
             self._leaving.wait(_RETRY_SECONDS)
         else:
-            self._heard = now
+            self._last_answer = now
 
-    def _stall(self) -> None:
-        """Nobody polls any more: others are to have the partitions, as with any other client."""
+    def _leave_stalled(self) -> None:
+        """Leave the group because the fetcher has not polled for max.poll.interval.ms, as other clients do."""
         with suppress(KafkaException):
-            self._line.leave(self._identity, STALLED)
+            self._connection.leave(self._identity, STALLED)
         self._lose(STALLED, keep_id=False)
-        while not self._leaving.is_set() and time.monotonic() - self._polled > self._patience:
+        while not self._leaving.is_set() and time.monotonic() - self._polled > self._poll_interval:
             self._leaving.wait(_RETRY_SECONDS)
 
-    def _look_at_topics(self) -> None:
-        """New topics, and new partitions of old ones, which are the leader's to see."""
-        self._next_look = time.monotonic() + self._refresh
-        with suppress(KafkaException):  # the next look will tell
+    def _check_topics(self) -> None:
+        """Rejoin if the subscription has changed, or, as the leader, if a topic has other partitions."""
+        self._next_topic_check = time.monotonic() + self._topic_check_interval
+        with suppress(KafkaException):  # the next check asks again
             if self._subscription() != self._topics:
                 self._next_reason = TOPICS_CHANGED
             elif self._view is not None:
-                known = self._line.topics(set().union(*self._view.topics.values()))
+                known = self._connection.topics(set().union(*self._view.topics.values()))
                 if _counts(known) != self._view.partitions:
                     self._next_reason = PARTITIONS_CHANGED
 
     def _subscription(self) -> frozenset[str]:
         if self._handler.pattern is None:
             return frozenset(self._handler.consumed_topics)
-        return frozenset(topic for topic in self._line.topics(None) if self._handler.consumes(topic))
+        return frozenset(topic for topic in self._connection.topics(None) if self._handler.consumes(topic))
 
 
 class _RebalanceError(Exception):
-    """The coordinator wants everybody to join again."""
+    """The coordinator wants all members to rejoin."""
 
 
 class _SilenceError(Exception):
-    """Nobody knows whether this member still is one, so it counts as none."""
+    """The coordinator did not answer for a session, so this member counts as removed from the group."""
 
 
 class _LeavingError(Exception):
-    """There is nothing more to wait for."""
+    """The member is about to leave, so the fetcher handles no more events."""
 
 
 def _counts(topics: Mapping[str, Topic]) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Share groups (KIP-932): their consumers, and what of them is set on the broker."""
+"""Consumers of share groups (KIP-932), and the settings of share groups on the broker."""
 
 from typing import Any
 
@@ -18,12 +18,16 @@ _DEFAULT_LIMIT = 5  # Kafka's own
 
 
 def make_share_consumer(brokers: str, handler: Handler) -> Any:
-    """One poll gets no more records than can be worked on at once, so that each lock counts for its own record."""
+    """Make a share consumer.
+
+    A poll returns only as many records as run at once, so no record's lock expires in a queue.
+    """
     try:
         from confluent_kafka import ShareConsumer  # noqa: PLC0415 - older clients have none
     except ImportError as error:
         raise SetupError(
-            'mode="share" needs a Kafka client with share groups.', hint="Install confluent-kafka 2.16 or newer."
+            'mode="share" needs confluent-kafka 2.16 or newer, which supports share groups.',
+            hint="Install it: pip install 'confluent-kafka>=2.16'.",
         ) from error
     config = {
         **consumer_settings(handler.named_settings),
@@ -39,7 +43,7 @@ def make_share_consumer(brokers: str, handler: Handler) -> Any:
 
 
 def set_share_start(brokers: str, handler: Handler) -> None:
-    """Where a share group starts is the group's own setting, and its default is the end."""
+    """Set where the share group starts. This is a setting of the group; Kafka's default is the end of the log."""
     resource = ConfigResource(ResourceType.GROUP, handler.group)
     resource.add_incremental_config(
         ConfigEntry(_START, str(handler.start), incremental_operation=AlterConfigOpType.SET)
@@ -54,12 +58,12 @@ def set_share_start(brokers: str, handler: Handler) -> None:
 
 
 def delivery_limit(brokers: str, handler: Handler) -> int:
-    """After how many deliveries the brokers drop a record."""
+    """Return after how many deliveries the brokers drop a record."""
     admin = Cluster(brokers, handler.settings).admin
     try:
         known = admin.list_topics(timeout=ANSWER_SECONDS).brokers
         asked = [ConfigResource(ResourceType.BROKER, str(broker)) for broker in known]
         answers = admin.describe_configs(asked, request_timeout=ANSWER_SECONDS).values()
         return min(int(future.result(ANSWER_SECONDS)[_LIMIT].value) for future in answers)
-    except (KafkaException, KeyError, ValueError):  # it may not be this app's to know
+    except (KafkaException, KeyError, ValueError):  # ACLs may forbid to read broker settings
         return _DEFAULT_LIMIT

@@ -1,4 +1,4 @@
-"""What members of a group write for each other: subscriptions for the leader, assignments from it."""
+"""The byte formats of the consumer protocol: subscriptions for the group leader, and assignments from it."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,13 +14,13 @@ from penstock.kafka.client.kafka_python import ConsumerProtocolAssignment, Consu
 from penstock.kafka.group.coordinator import GroupMemberInfo
 
 _SUBSCRIPTION_VERSION = 3  # the first with a rack
-_ASSIGNMENT_VERSION = 0  # nothing was added to it since
+_ASSIGNMENT_VERSION = 0  # later versions have no other fields
 _LENGTH = Struct(">H")
 
 
 @dataclass(frozen=True, slots=True)
-class Ballot:
-    """What a member of Penstock tells the leader beside its assignor's data; None of a member that is not."""
+class PenstockData:
+    """What a Penstock member adds to the assignor's user data. Other clients' members have none."""
 
     votes: tuple[str, ...]
 
@@ -32,13 +32,13 @@ def write_subscription(
     generation: int,
     rack: str | None,
     user_data: bytes | None,
-    ballot: Ballot,
+    penstock_data: PenstockData,
 ) -> bytes:
     kind = ConsumerProtocolSubscription
     written = kind(
-        # In order, as the broker compares bytes to see whether a static member that is back has changed.
+        # Sorted, because the broker compares bytes to see whether a static member that rejoins has changed.
         topics=sorted(topics),
-        user_data=(user_data or b"") + _tail(ballot),
+        user_data=(user_data or b"") + _tail(penstock_data),
         owned_partitions=[kind.TopicPartition(topic=topic, partitions=numbers) for topic, numbers in _by_topic(owned)],
         generation_id=generation,
         rack_id=rack,
@@ -47,20 +47,20 @@ def write_subscription(
     return bytes(written.encode())
 
 
-def read_subscription(seat: GroupMemberInfo) -> tuple[Member, Ballot | None]:
-    read = ConsumerProtocolSubscription.decode(seat.metadata)
-    user_data, ballot = _split(bytes(read.user_data) if read.user_data is not None else None)
+def read_subscription(info: GroupMemberInfo) -> tuple[Member, PenstockData | None]:
+    read = ConsumerProtocolSubscription.decode(info.metadata)
+    user_data, penstock_data = _split(bytes(read.user_data) if read.user_data is not None else None)
     owned = tuple((each.topic, number) for each in read.owned_partitions or () for number in each.partitions)
     member = Member(
-        id=seat.id,
+        id=info.id,
         topics=tuple(read.topics),
-        static_id=seat.static_id,
+        static_id=info.static_id,
         rack=read.rack_id or None,
         owned=owned,
         generation=read.generation_id,
         user_data=user_data,
     )
-    return member, ballot
+    return member, penstock_data
 
 
 def write_assignment(tps: Sequence[TopicPartition]) -> bytes:
@@ -70,7 +70,7 @@ def write_assignment(tps: Sequence[TopicPartition]) -> bytes:
 
 
 def read_assignment(data: bytes) -> frozenset[TopicPartition]:
-    """A member without partitions may get no bytes at all."""
+    """Decode an assignment. A member without partitions may get no bytes at all."""
     if not data:
         return frozenset()
     read = ConsumerProtocolAssignment.decode(data)
@@ -82,18 +82,18 @@ def _by_topic(tps: Iterable[TopicPartition]) -> Iterable[tuple[str, list[int]]]:
         yield topic, [number for _, number in same]
 
 
-def _tail(ballot: Ballot) -> bytes:
-    text = json.dumps({"votes": ballot.votes}).encode()
+def _tail(penstock_data: PenstockData) -> bytes:
+    text = json.dumps({"votes": penstock_data.votes}).encode()
     return text + _LENGTH.pack(len(text)) + OPEN_MARK
 
 
-def _split(data: bytes | None) -> tuple[bytes | None, Ballot | None]:
+def _split(data: bytes | None) -> tuple[bytes | None, PenstockData | None]:
     if data is None or not data.endswith(OPEN_MARK):
         return data, None
     end = len(data) - len(OPEN_MARK) - _LENGTH.size
     try:
         begin = end - _LENGTH.unpack_from(data, end)[0]
-        told: Mapping[str, Sequence[str]] = json.loads(data[begin:end])
-        return data[:begin] or None, Ballot(tuple(map(str, told["votes"])))
+        fields: Mapping[str, Sequence[str]] = json.loads(data[begin:end])
+        return data[:begin] or None, PenstockData(tuple(map(str, fields["votes"])))
     except (error, ValueError, KeyError, TypeError):
         return data, None

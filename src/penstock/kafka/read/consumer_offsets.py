@@ -1,11 +1,10 @@
-"""Looking at records outside of any group: the time of single ones, and the recent log of commits."""
+"""Reads the times of single records, and the recent commits of groups from ``__consumer_offsets``."""
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import Consumer, Message
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from penstock.core.progress.commit_log import COMMIT_LOG, CommitKey, CommitValue, partition_of, read_key, read_value
@@ -13,31 +12,22 @@ from penstock.core.records.record import TopicPartition
 from penstock.errors import PenstockError
 from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.admin.log_bounds import Found, Logs
-from penstock.kafka.client.clients import make_consumer
-from penstock.kafka.errors import is_final, translate
+from penstock.kafka.client.message_records import tp_of
+from penstock.kafka.error_codes import Code
+from penstock.kafka.errors import is_final
+from penstock.kafka.read.read_records import read_to_end, reader
 
 _PEEK_SECONDS = 5.0
 _POLL_SECONDS = 0.1
-_BATCH = 1_000
-# Of each partition one record is wanted, and the broker sends at least one batch whatever this says.
+# One record of each partition is needed. The broker sends at least one batch, whatever this limit is.
 _SMALL = {"max.partition.fetch.bytes": 4_096, "queued.min.messages": 1, "queued.max.messages.kbytes": 1_024}
 
 Spot = tuple[str, int, int]
 """Topic, partition, offset."""
 
 
-@contextmanager
-def reader(cluster: Cluster, **settings: object) -> Iterator[Consumer]:
-    """A consumer that joins no group and commits nothing."""
-    consumer = make_consumer(cluster.brokers, "penstock-reader", settings=cluster.settings, member=settings)
-    try:
-        yield consumer
-    finally:
-        consumer.close()
-
-
 def times_at(cluster: Cluster, spots: Iterable[Spot]) -> dict[Spot, float]:
-    """When the record at each offset, or the next one there is, was written; what cannot be read is left out."""
+    """Return the time of the record at each offset, or of the next record; what cannot be read is left out."""
     rounds: defaultdict[TopicPartition, list[int]] = defaultdict(list)
     for topic, partition, offset in dict.fromkeys(spots):
         rounds[topic, partition].append(offset)
@@ -54,20 +44,21 @@ def times_at(cluster: Cluster, spots: Iterable[Spot]) -> dict[Spot, float]:
 
 
 def _one_round(consumer: Consumer, wanted: Mapping[TopicPartition, int], deadline: float) -> dict[Spot, float]:
+    """Read one record of each partition. Not read_to_end: it stops after the first record."""
     tps = [KafkaTopicPartition(*tp, offset) for tp, offset in wanted.items()]
     consumer.assign(tps)
-    # What was paused in the round before stays so, though it is assigned anew.
+    # A partition that the last round paused stays paused, although it is assigned again.
     consumer.resume(tps)
     open_tps, found = set(wanted), {}
     while open_tps and time.monotonic() < deadline:
         for message in consumer.consume(len(open_tps), _POLL_SECONDS):
-            tp = (message.topic() or "", message.partition() or 0)
+            tp = tp_of(message)
             if tp not in open_tps:
                 continue
             error = message.error()
             if error is None:
                 found[*tp, wanted[tp]] = message.timestamp()[1] / 1000
-            elif error.code() != KafkaError._PARTITION_EOF and not is_final(error):  # noqa: SLF001 - the client's own code
+            elif error.code() != Code.LOCAL_PARTITION_EOF and not is_final(error):
                 continue
             open_tps.discard(tp)
             consumer.pause([KafkaTopicPartition(*tp)])
@@ -78,9 +69,9 @@ History = dict[str, dict[TopicPartition, list[tuple[float, CommitValue]]]]
 
 
 def commit_history(cluster: Cluster, groups: Iterable[str], *, since: float, seconds: float) -> History | None:
-    """What these groups have committed since then, with times, oldest first; None where that cannot be read.
+    """Return the commits of these groups since a time, oldest first; None if the log cannot be read.
 
-    A log that was not read to its end within ``seconds`` tells nothing: it would look as if commits had ceased.
+    None also if the log was not read to its end within ``seconds``: a part would look as if commits had stopped.
     """
     wanted = set(groups)
     count = cluster.topics().get(COMMIT_LOG)
@@ -90,7 +81,7 @@ def commit_history(cluster: Cluster, groups: Iterable[str], *, since: float, sec
     history: History = {name: {} for name in wanted}
     try:
         starts = _starts(cluster, tps, since)
-        for message in _to_the_end(cluster, starts, seconds):
+        for message in read_to_end(cluster, starts, doing="reading commits", seconds=seconds):
             _note(message, history)
     except (PenstockError, TimeoutError):
         return None
@@ -98,7 +89,7 @@ def commit_history(cluster: Cluster, groups: Iterable[str], *, since: float, sec
 
 
 def _starts(cluster: Cluster, tps: Iterable[TopicPartition], since: float) -> dict[TopicPartition, int]:
-    """Where to begin; a partition with nothing since then is left out."""
+    """Return the first offset at or after the time; partitions without one are left out."""
     answers = Logs(cluster).at_times((tp, since) for tp in tps)
     starts = {}
     for (tp, _), answer in answers.items():
@@ -107,26 +98,6 @@ def _starts(cluster: Cluster, tps: Iterable[TopicPartition], since: float) -> di
         if answer.offset is not None:
             starts[tp] = answer.offset
     return starts
-
-
-def _to_the_end(cluster: Cluster, starts: Mapping[TopicPartition, int], seconds: float) -> Iterator[Message]:
-    if not starts:
-        return
-    deadline = time.monotonic() + seconds
-    with reader(cluster) as consumer:
-        consumer.assign([KafkaTopicPartition(*tp, offset) for tp, offset in starts.items()])
-        ended: set[int] = set()
-        while len(ended) < len(starts):
-            if time.monotonic() > deadline:
-                raise TimeoutError
-            for message in consumer.consume(_BATCH, _POLL_SECONDS):
-                error = message.error()
-                if error is None:
-                    yield message
-                elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the client's own code
-                    ended.add(message.partition() or 0)
-                elif is_final(error):
-                    raise translate(KafkaException(error), doing="reading commits", brokers=cluster.brokers)
 
 
 def _note(message: Message, history: History) -> None:

@@ -1,56 +1,99 @@
-"""Reads records of topics outside of any group: whole topics, ranges, and single offsets. It commits nothing."""
+"""Reads records outside any group: to the end of partitions, ranges, and single offsets. It commits nothing."""
 
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from math import ceil
+from contextlib import contextmanager
+from math import ceil, inf
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from penstock.core.records.record import Record, TopicPartition
 from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.client.clients import make_consumer
-from penstock.kafka.client.message_records import to_record
+from penstock.kafka.client.message_records import to_record, tp_of
+from penstock.kafka.error_codes import Code
 from penstock.kafka.errors import is_final, translate
 
 _READ_LIMIT = 10_000
-_WAIT_SECONDS = 1.0
 _POLL_SECONDS = 0.1
 
-# Two offsets that are closer to each other than this are read in one go: one small fetch brings about as many records.
+# Offsets closer to each other than this are read as one range: one small fetch returns about as many records.
 _NEAR = 500
 _READERS = 4
 _SPANS_AT_LEAST = 5
 _SMALL_FETCHES = {
-    # Enough for the records around one offset; brokers send at least one batch of records, however large it is.
+    # Enough for the records around one offset. Brokers send at least one record batch, however large it is.
     "max.partition.fetch.bytes": 65_536,
     "queued.min.messages": 1,
-    # After each jump, the client's buffer still counts as full for this long.
+    # After a seek, the client's buffer still counts as full for this time.
     "fetch.queue.backoff.ms": 1,
-    # A fetch at the end of a log holds up the next jump for this long.
+    # A fetch at the end of a log delays the next seek by this time.
     "fetch.wait.max.ms": 10,
 }
+
+
+@contextmanager
+def reader(cluster: Cluster, **settings: object) -> Iterator[Consumer]:
+    """Open a consumer that joins no group and commits nothing."""
+    consumer = make_consumer(cluster.brokers, "penstock-reader", settings=cluster.settings, member=settings)
+    try:
+        yield consumer
+    finally:
+        consumer.close()
+
+
+def read_to_end(
+    cluster: Cluster,
+    starts: Mapping[TopicPartition, int],
+    *,
+    doing: str,
+    seconds: float = inf,
+    member: Mapping[str, object] | None = None,
+    is_error: Callable[[KafkaError], bool] = is_final,
+) -> Iterator[Message]:
+    """Yield every message from each start to the end that its partition has when the reader gets there.
+
+    Raise TimeoutError if that takes longer than ``seconds``: a part of a log must not look like the whole. ``member``
+    has further settings of the consumer. An error for which ``is_error`` is true is raised; the client retries after
+    others.
+    """
+    if not starts:
+        return
+    deadline = time.monotonic() + seconds
+    with reader(cluster, **(member or {})) as consumer:
+        consumer.assign([KafkaTopicPartition(*tp, offset) for tp, offset in starts.items()])
+        left = set(starts)
+        while left:
+            if time.monotonic() > deadline:
+                raise TimeoutError
+            for message in consumer.consume(_READ_LIMIT, _POLL_SECONDS):
+                error = message.error()
+                if error is None:
+                    yield message
+                elif error.code() == Code.LOCAL_PARTITION_EOF:
+                    left.discard(tp_of(message))
+                elif is_error(error):
+                    raise translate(KafkaException(error), doing=doing, brokers=cluster.brokers)
 
 
 def read_span(
     cluster: Cluster, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
 ) -> Iterator[Record]:
-    """Every record from each start up to, and without, its end; in the order in which the broker sends them."""
+    """Yield every record from each start up to its end, which is excluded, in the order in which brokers send them."""
     if all(start >= ends[tp] for tp, start in starts.items()):
         return
-    consumer = make_consumer(cluster.brokers, "penstock-reader", settings=cluster.settings)
-    try:
+    with reader(cluster) as consumer:
         yield from _read_span(consumer, cluster, starts, ends)
-    finally:
-        consumer.close()
 
 
 def read_places(cluster: Cluster, wanted: Mapping[TopicPartition, Iterable[int]]) -> Iterator[Record]:
-    """The records at exactly these offsets. Those that the log no longer has are left out.
+    """Yield the records at exactly these offsets; offsets that the log no longer has are left out.
 
-    A few consumers share the work. Each jumps from one offset to the next, and reads on where the next one is near. It
-    reads one partition at a time: with several, it would fetch more and more of those that have arrived already.
+    A few consumers share the work. Each seeks to one offset after the other, and reads ranges of near offsets. It reads
+    one partition at a time: with several, it would keep fetching partitions that it has finished.
     """
     chosen = {tp: set(offsets) for tp, offsets in wanted.items()}
     spans = [(tp, *span) for tp, offsets in chosen.items() for span in _spans(sorted(offsets))]
@@ -61,7 +104,7 @@ def read_places(cluster: Cluster, wanted: Mapping[TopicPartition, Iterable[int]]
 
 
 def _share(spans: int) -> int:
-    """How many spans one consumer reads: for a few, another connection takes longer than they do."""
+    """Return how many spans one consumer reads: for a few spans, another connection costs more time than it saves."""
     return max(_SPANS_AT_LEAST, ceil(spans / _READERS))
 
 
@@ -76,38 +119,28 @@ def _read_spans(cluster: Cluster, spans: Iterable[tuple[TopicPartition, int, int
 
 
 def read_topic(brokers: str, topic: str, *, settings: Mapping[str, Any] | None = None) -> Iterator[Record]:
-    """Every record that is in the topic now, partition by partition in order; nothing is committed."""
-    partitions = Cluster(brokers, settings).require_topics([topic])[topic]
-    consumer = make_consumer(brokers, "penstock-reader", settings=settings or {})
-    try:
-        consumer.assign([KafkaTopicPartition(topic, number, OFFSET_BEGINNING) for number in range(partitions)])
-        ended: set[int] = set()
-        while len(ended) < partitions:
-            for message in consumer.consume(_READ_LIMIT, _WAIT_SECONDS):
-                error = message.error()
-                if error is None:
-                    yield to_record(message)
-                elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the client's own code
-                    ended.add(message.partition() or 0)
-                else:
-                    raise translate(KafkaException(error), doing=f"reading topic {topic}", brokers=brokers)
-    finally:
-        consumer.close()
+    """Yield every record of the topic, in order within each partition; nothing is committed."""
+    cluster = Cluster(brokers, settings)
+    starts = dict.fromkeys(cluster.topic_partitions([topic]), OFFSET_BEGINNING)
+    # Every error is raised: without a time limit, waiting for the client's retries could take forever.
+    messages = read_to_end(cluster, starts, doing=f"reading topic {topic}", is_error=lambda _: True)
+    yield from map(to_record, messages)
 
 
 def _read_span(
     consumer: Consumer, cluster: Cluster, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
 ) -> Iterator[Record]:
+    # Not read_to_end: it stops at given offsets, and asks for exactly as many records as are missing.
     left = {tp: ends[tp] for tp, start in starts.items() if start < ends[tp]}
     if not left:
         return
     consumer.assign([KafkaTopicPartition(*tp, starts[tp]) for tp in left])
     reached = dict(starts)
     while left:
-        # The client waits until it has as many records as we ask for, or the time is over.
+        # consume() waits until it has as many records as it is asked for, or until the timeout.
         missing = sum(end - reached[tp] for tp, end in left.items())
         for message in consumer.consume(min(missing, _READ_LIMIT), _POLL_SECONDS):
-            tp = (message.topic() or "", message.partition() or 0)
+            tp = tp_of(message)
             error = message.error()
             if tp not in left:
                 continue
@@ -118,14 +151,14 @@ def _read_span(
                     yield record
                 if reached[tp] >= left[tp]:
                     del left[tp]
-            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the client's own code
+            elif error.code() == Code.LOCAL_PARTITION_EOF:
                 del left[tp]
             elif is_final(error):
                 raise translate(KafkaException(error), doing=f"reading topic {tp[0]}", brokers=cluster.brokers)
 
 
 def _spans(offsets: list[int]) -> list[tuple[int, int]]:
-    """The first and the last of those sorted offsets that are near each other."""
+    """Return the first and the last offset of each range of near offsets."""
     spans: list[tuple[int, int]] = []
     for offset in offsets:
         if spans and offset - spans[-1][1] < _NEAR:

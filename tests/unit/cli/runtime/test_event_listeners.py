@@ -45,7 +45,7 @@ def test_the_narrator_says_what_matters_in_words() -> None:
         events.Joining(
             group="g", handler="h", seconds=5.0, reason="Joining group 'g': the broker counts 1 other member."
         ),
-        events.Error(group="g", reason="No Kafka broker answers at b. Trying again.", fatal=False),
+        events.Error(group="g", reason="No Kafka broker answers at b. Penstock retries.", fatal=False),
         events.Lost(member="m", group="g", topic="t", partition=3, epoch=1),
         events.CommitFailed(member="m", group="g", topic="t", partition=1, offset=5, reason="not now"),
         events.HotKey(
@@ -55,7 +55,7 @@ def test_the_narrator_says_what_matters_in_words() -> None:
     )
     assert "t[1]: 900 of 1,000 records that wait have the key 'anna'" in text
     assert "h: consuming a, b as group g on the local engine, up to 1,000 records behind" in text
-    assert "No Kafka broker answers at b. Trying again." in text
+    assert "No Kafka broker answers at b. Penstock retries." in text
     assert "Joining group 'g': the broker counts 1 other member." in text
     assert "t[3]: lost" in text
     assert "t[1]@5: the broker refused a commit: not now" in text

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from penstock import App
 from penstock.engine.fetch.commit_connection import CommitConnection, open_commit_connection
-from penstock.kafka.client.transactions import _metadata
+from penstock.kafka.client.librdkafka_internals import _write
 from penstock.kafka.group.coordinator import Identity
 
 A = ("orders", 0)
@@ -26,7 +26,7 @@ class Client:
         self.commits: list[tuple[int, bool]] = []
 
     def consumer_group_metadata(self) -> bytes:
-        return _metadata("shop", "member-1", self.generation, None)
+        return _write("shop", "member-1", self.generation, None)
 
     def commit(self, *, offsets: list[TopicPartition], asynchronous: bool) -> list[TopicPartition] | None:
         self.commits.append((offsets[0].offset, asynchronous))
@@ -34,14 +34,14 @@ class Client:
 
 
 class Connection:
-    """The network and its line. What is committed in the background is answered when the test says so."""
+    """The network and its connection. What is committed in the background is answered when the test says so."""
 
     def __init__(self) -> None:
         self.commits: list[tuple[int, Identity]] = []
         self.next_answer: Answer = {}
         self._waiting: SimpleQueue[Callable[[Answer], None]] = SimpleQueue()
 
-    def line(self, _group: str) -> "Connection":
+    def connect(self, _group: str) -> "Connection":
         return self
 
     def commit_later(

@@ -91,7 +91,7 @@ def test_what_was_given_back_during_its_save_is_not_sent_to_kafka() -> None:
 def test_a_last_commit_is_saved_after_the_one_under_way() -> None:
     saving = Saving()
     threading.Timer(0.01, saving.store.free.set).start()
-    saving.commit_sender.commit_at_last(saving.client, {A: (4, "")})
+    saving.commit_sender.commit_last(saving.client, {A: (4, "")})
     assert saving.store.saved == [3, 5, 4]
     assert saving.client.asked == [{A: 3, B: 5}, {A: 4}]
 

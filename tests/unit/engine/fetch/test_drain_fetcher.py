@@ -44,7 +44,7 @@ def test_it_reads_on_from_where_the_member_is_and_is_gone_with_the_drain() -> No
     drain_fetcher = DrainFetcher(lambda: client)
     assert [each.offset() for each in drain_fetcher.fetch({STAYS: 7}, 10)] == [7, 8]
     assert [(each.partition, each.offset) for each in client.assigned] == [(0, 7)]
-    assert drain_fetcher.overtaken == {STAYS}
+    assert drain_fetcher.fetched_here == {STAYS}
     drain_fetcher.end()
     assert client.closed
     drain_fetcher.end()
@@ -59,7 +59,7 @@ def test_where_it_fails_the_member_is_not_overtaken_and_the_next_drain_tries_aga
     clients = [Client(error=KafkaError._ALL_BROKERS_DOWN), Client([3])]
     drain_fetcher = DrainFetcher(lambda: clients.pop(0))
     assert drain_fetcher.fetch({STAYS: 3}, 10) == drain_fetcher.fetch({STAYS: 3}, 10) == []
-    assert not drain_fetcher.overtaken
+    assert not drain_fetcher.fetched_here
     drain_fetcher.end()
     assert len(drain_fetcher.fetch({STAYS: 3}, 10)) == 1
 
@@ -97,7 +97,7 @@ class Member:
             app.handlers[0],
             self.inbox,
             in_flight_room=lambda delivered, **_: max_in_flight - delivered.records,
-            meanwhile=lambda: True,
+            while_full=lambda: True,
         )
         positions = FetchPositions(make_consumer("localhost:1", "shop", settings={}), cooperates=True)
         positions._next = {STAYS: 5, GOES: 5}
@@ -106,7 +106,7 @@ class Member:
 
     def drain(self, *, asked: int = 0) -> None:
         self.poller._asked = asked
-        self.poller.relieve([GOES])
+        self.poller.fetch_during_drain([GOES])
         self.poller._asked = 0
 
     def fetch(self) -> None:
@@ -130,7 +130,7 @@ def test_what_relief_has_fetched_comes_once_and_what_follows_is_not_missing(own:
     member.own.offsets = list(range(max(8, own.stop), 25))
     member.fetch()
     assert member.delivered() == list(range(max(8, own.stop), 25))
-    assert not member.drain_fetcher.overtaken
+    assert not member.drain_fetcher.fetched_here
 
 
 def test_there_is_room_for_what_the_client_has_in_its_hands() -> None:

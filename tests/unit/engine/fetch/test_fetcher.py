@@ -16,8 +16,8 @@ def test_a_pause_that_comes_after_the_revoke_is_not_remembered() -> None:
     consumer = make_consumer("localhost:1", "shop", settings={})
     positions = FetchPositions(consumer, cooperates=True)
     try:
-        positions.slow_down([("orders", 0)])
-        assert positions._slow == set(), "or it would be paused for good when it is ours again"
+        positions.pause([("orders", 0)])
+        assert positions._paused_by_dispatcher == set(), "or it would be paused for good when it is ours again"
     finally:
         consumer.close()
 
@@ -40,12 +40,12 @@ def test_what_is_finished_while_a_revoke_drains_is_committed_and_answered_at_onc
         app.handlers[0], to_dispatcher, brokers="localhost:1", in_flight_room=lambda *_, **__: 1, lease=FOREVER
     )
     try:
-        membership: Any = SimpleNamespace(commits_as=SimpleNamespace(commit=commit))
+        membership: Any = SimpleNamespace(committer=SimpleNamespace(commit=commit))
         fetcher._membership = membership
-        fetcher._poller.relieve = lambda going: None  # type: ignore[method-assign]
+        fetcher._poller.fetch_during_drain = lambda revoked: None  # type: ignore[method-assign]
         fetcher._commit_sender.assigned([("orders", 0)])
         fetcher.ask(Commit({("orders", 0): (5, "")}, assignments=1))
-        fetcher._stay_awake([("orders", 0)])
+        fetcher._during_drain([("orders", 0)])
     finally:
         fetcher._consumer.adopt()
         fetcher._consumer.close()

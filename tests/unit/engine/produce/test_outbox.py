@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from penstock.core.failures.dead_letter import PREFIX
+from penstock.core.failures.dead_letter_headers import DEAD_LETTER_PREFIX
 from penstock.core.failures.outcome import Failed, ProducerRecord
 from penstock.core.progress.tracker import Tracker
 from penstock.core.scheduling.effects import Attempt, Send
@@ -90,7 +90,9 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
 
 def send_of(offset: int, *, failure: Failed | None = None, delay: float | None = None) -> Send:
     epoch = Epoch(("orders", 0), 1, Tracker(0), None)
-    headers = ((f"{PREFIX}topic", b"orders"), (f"{PREFIX}traceback", b"x" * 100)) if failure else ()
+    headers = (
+        ((f"{DEAD_LETTER_PREFIX}topic", b"orders"), (f"{DEAD_LETTER_PREFIX}traceback", b"x" * 100)) if failure else ()
+    )
     out = ProducerRecord("out", b"k", b"%d" % offset, headers)
     return Send(Attempt(epoch, None, offset, 1), out, failure, delay)
 

@@ -1,4 +1,4 @@
-"""What open members write for each other, and what their leader makes of it."""
+"""The bytes that self-managed members write for each other, and the assignment that their leader computes."""
 
 import importlib
 import sys
@@ -13,28 +13,28 @@ from penstock.assign import Assignment, CooperativeSticky, Group, Range, Topic
 from penstock.assign.sticky.user_data import read_cooperative, read_sticky, write_sticky
 from penstock.core.progress import group_metadata
 from penstock.errors import ConfigError
-from penstock.kafka.client.kafka_python import ConsumerProtocolSubscription
-from penstock.kafka.client.kafka_python_settings import open_settings
+from penstock.kafka.client.kafka_python import TESTED_VERSION, ConsumerProtocolSubscription, check_version
+from penstock.kafka.client.kafka_python_settings import kafka_python_config
 from penstock.kafka.group.coordinator import GroupMemberInfo, Joined
-from penstock.kafka.group.leader import Leader, wanted_topics
+from penstock.kafka.group.leader import Leader, subscribed_topics
 from penstock.kafka.group.membership_events import PartitionsLost
 from penstock.kafka.group.self_managed_member import SelfManagedMember
 from penstock.kafka.group.subscription_format import (
-    Ballot,
+    PenstockData,
     read_assignment,
     read_subscription,
     write_assignment,
     write_subscription,
 )
 
-BALLOT = Ballot(("dealt", "range"))
+PENSTOCK_DATA = PenstockData(("dealt", "range"))
 NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
 PLACES = st.frozensets(st.tuples(NAMES, st.integers(0, 100)), max_size=8)
 
 
-def seat(name: str = "m", *, topics: str = "t", user_data: bytes | None = None, **options: object) -> GroupMemberInfo:
+def info(name: str = "m", *, topics: str = "t", user_data: bytes | None = None, **options: object) -> GroupMemberInfo:
     known = {"owned": (), "generation": -1, "rack": None, **options}
-    written = write_subscription(topics.split(), user_data=user_data, ballot=BALLOT, **known)  # type: ignore[arg-type]
+    written = write_subscription(topics.split(), user_data=user_data, penstock_data=PENSTOCK_DATA, **known)  # type: ignore[arg-type]
     return GroupMemberInfo(name, None, written)
 
 
@@ -43,12 +43,12 @@ def test_a_subscription_is_read_as_it_was_written(
     topic: str, owned: frozenset[tuple[str, int]], generation: int, rack: str | None, user_data: bytes | None
 ) -> None:
     written = write_subscription(
-        [topic], owned=tuple(owned), generation=generation, rack=rack, user_data=user_data, ballot=BALLOT
+        [topic], owned=tuple(owned), generation=generation, rack=rack, user_data=user_data, penstock_data=PENSTOCK_DATA
     )
-    member, ballot = read_subscription(GroupMemberInfo("m", "s", written))
+    member, penstock_data = read_subscription(GroupMemberInfo("m", "s", written))
     assert (member.topics, member.rack, frozenset(member.owned)) == ((topic,), rack, owned)
     assert (member.generation, member.static_id) == (None if generation < 0 else generation, "s")
-    assert (member.user_data or b"", ballot) == (user_data or b"", BALLOT)
+    assert (member.user_data or b"", penstock_data) == (user_data or b"", PENSTOCK_DATA)
     told = group_metadata.read_subscription(written)
     assert told is not None
     assert (told.topics, told.is_open) == ((topic,), True), "seen from outside of the group"
@@ -65,9 +65,9 @@ def test_no_bytes_are_no_partitions() -> None:
 
 def test_kafkas_assignors_find_their_own_data_in_front_of_ours() -> None:
     owned = [("t", 1)]
-    raw = ConsumerProtocolSubscription.decode(seat(user_data=write_sticky(owned, 7)).metadata).user_data
+    raw = ConsumerProtocolSubscription.decode(info(user_data=write_sticky(owned, 7)).metadata).user_data
     assert read_sticky(raw) == (owned, 7)
-    raw = ConsumerProtocolSubscription.decode(seat(user_data=CooperativeSticky().user_data([], 7)).metadata).user_data
+    raw = ConsumerProtocolSubscription.decode(info(user_data=CooperativeSticky().user_data([], 7)).metadata).user_data
     assert read_cooperative(raw) == 7
 
 
@@ -77,8 +77,8 @@ def test_what_others_write_is_theirs(data: bytes) -> None:
         written = ConsumerProtocolSubscription(
             topics=["t"], user_data=data + tail, owned_partitions=[], generation_id=-1, rack_id=None, version=3
         )
-        member, ballot = read_subscription(GroupMemberInfo("m", None, bytes(written.encode())))
-        if ballot is None:
+        member, penstock_data = read_subscription(GroupMemberInfo("m", None, bytes(written.encode())))
+        if penstock_data is None:
             assert member.user_data == data + tail
 
 
@@ -111,29 +111,29 @@ LEADER = Leader("g", pytest.fail)
         ({"m": [("t", 0), ("t", 1), ("u", 0)]}, "has no subscriber"),
     ],
 )
-def test_an_answer_that_cannot_be_goes_to_nobody(shares: dict[str, list[tuple[str, int]]] | None, problem: str) -> None:
+def test_an_invalid_assignment_is_an_error(shares: dict[str, list[tuple[str, int]]] | None, problem: str) -> None:
     with pytest.raises(ConfigError, match=problem) as caught:
-        LEADER.divide(joined(seat()), Mistaken(shares), {"t": Topic(2)})
+        LEADER.assign(joined(info()), Mistaken(shares), {"t": Topic(2)})
     assert "check_assignor" in caught.value.hint
 
 
 def test_what_moves_is_withheld_by_assignors_that_cooperate_and_by_no_others() -> None:
-    seats = seat("m", owned=(("t", 0), ("t", 1)), generation=3), seat("n", topics="t u")
+    seats = info("m", owned=(("t", 0), ("t", 1)), generation=3), info("n", topics="t u")
     swapped = Mistaken({"m": [("t", 1)], "n": [("t", 0), ("u", 0)]})
     topics = {"t": Topic(2), "u": Topic(1)}
-    assert wanted_topics(joined(*seats)) == {"t", "u"}
-    division = LEADER.divide(joined(*seats), swapped, topics)
-    assert read_assignment(division.assignments["n"]) == {("u", 0)}
-    assert division.view.pending
-    assert [(voter.votes, voter.owned, voter.assigned) for voter in division.voters] == [
-        (BALLOT.votes, 2, 1), (BALLOT.votes, 0, 1),
+    assert subscribed_topics(joined(*seats)) == {"t", "u"}
+    decision = LEADER.assign(joined(*seats), swapped, topics)
+    assert read_assignment(decision.assignments["n"]) == {("u", 0)}
+    assert decision.view.pending
+    assert [(voter.votes, voter.owned, voter.assigned) for voter in decision.voters] == [
+        (PENSTOCK_DATA.votes, 2, 1), (PENSTOCK_DATA.votes, 0, 1),
     ]  # fmt: skip
-    division = LEADER.divide(joined(*seats), Range(), topics)
-    assert read_assignment(division.assignments["n"]) == {("t", 1), ("u", 0)}
+    decision = LEADER.assign(joined(*seats), Range(), topics)
+    assert read_assignment(decision.assignments["n"]) == {("t", 1), ("u", 0)}
 
 
 def test_connections_are_made_as_the_settings_say() -> None:
-    config = open_settings(
+    config = kafka_python_config(
         "a:1,b:2",
         {
             "security.protocol": "sasl_ssl",
@@ -162,12 +162,12 @@ def test_connections_are_made_as_the_settings_say() -> None:
 def test_half_a_login_is_refused(name: str) -> None:
     value = "false" if name.startswith("enable") else "x"
     with pytest.raises(ConfigError, match=name):
-        open_settings("a:1", {name: value})
+        kafka_python_config("a:1", {name: value})
 
 
 def test_a_login_that_kafka_python_would_need_more_for_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"cannot be GSSAPI together with share groups") as caught:
-        open_settings("a:1", {"sasl.mechanism": "GSSAPI"}, used_for="share groups")
+        kafka_python_config("a:1", {"sasl.mechanism": "GSSAPI"}, used_for="share groups")
     assert caught.value.hint == "Use one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512."
 
 
@@ -177,11 +177,11 @@ def test_nothing_is_committed_by_one_who_has_not_heard_of_the_last_loss() -> Non
     @app.consume("t", assignor="topic-spread")
     def handle(value: bytes) -> None: ...
 
-    member = SelfManagedMember(app.handlers[0], number=0, brokers="127.0.0.1:1", tell=lambda _: None)
+    member = SelfManagedMember(app.handlers[0], number=0, brokers="127.0.0.1:1", on_rebalance=lambda _: None)
     try:
         member._owned = frozenset({("t", 0)})
         member._lose("a test", keep_id=True)
-        lost = member.notices.get_nowait()
+        lost = member.events.get_nowait()
         assert lost == PartitionsLost((("t", 0),), 1)
         with pytest.raises(KafkaException, match="UNKNOWN_MEMBER_ID"):
             member.commit({("t", 0): (5, "")}, losses=0)
@@ -198,4 +198,23 @@ def test_without_kafka_python_it_says_what_to_install(monkeypatch: pytest.Monkey
         monkeypatch.delitem(sys.modules, name)
     with pytest.raises(ConfigError) as caught:
         importlib.import_module("penstock.kafka.client.kafka_python")
+    assert "penstock[assignors]" in caught.value.hint
+
+
+@pytest.mark.parametrize("version", ["3.0.12", "3.0.99", "3.0.13.dev0"])
+def test_tested_versions_of_kafka_python_are_accepted(version: str) -> None:
+    check_version(version)
+
+
+@pytest.mark.parametrize("version", ["2.3.0", "3.0.11", "3.1.0", "4.0"])
+def test_another_version_of_kafka_python_is_an_error_with_the_command_to_run(version: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        check_version(version)
+    assert f"kafka-python {version} is installed; Penstock is tested with {TESTED_VERSION}" in caught.value.problem
+    assert f"pip install kafka-python=={TESTED_VERSION}" in caught.value.hint
+
+
+def test_a_missing_kafka_python_is_an_error() -> None:
+    with pytest.raises(ConfigError, match="which is not installed") as caught:
+        check_version(None)
     assert "penstock[assignors]" in caught.value.hint
