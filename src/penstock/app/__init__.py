@@ -6,6 +6,7 @@ from penstock.app.attempt import RECORDS, attempts, attempts_async, breaker_erro
 from penstock.app.batch_attempt import batch_attempts, batch_attempts_async
 from penstock.app.consume_options import Start
 from penstock.app.handler import Handler
+from penstock.app.options import refuse_unsupported
 from penstock.app.pipelines import Console, Jdbc, Pipeline, Sink, Source, Table, Topic
 from penstock.app.record_adapter import Arguments, RecordAdapter, reader_by
 from penstock.app.run_control import Control, NoControl, PartitionProgress, engine_is_elsewhere
@@ -49,5 +50,6 @@ __all__ = [
     "load_app",
     "load_module",
     "reader_by",
+    "refuse_unsupported",
     "worker_error",
 ]

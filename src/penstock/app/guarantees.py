@@ -1,9 +1,10 @@
 """What is promised to a handler's records, and which options can go with each promise."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, get_args
 
 from penstock.app.offset_store import check_offsets, takes_transactions
+from penstock.app.options import Delivery, Mode, refuse_unsupported
 from penstock.core.failures.retry import NO_RETRY
 from penstock.core.scheduling.in_flight import DEFAULT_BYTES
 from penstock.errors import ConfigError
@@ -11,8 +12,6 @@ from penstock.errors import ConfigError
 if TYPE_CHECKING:
     from penstock.app.handler import Handler
 
-Delivery = Literal["at-least-once", "at-most-once", "exactly-once"]
-Mode = Literal["group", "share"]
 Wrong = Callable[[str, str], ConfigError]
 
 
@@ -67,26 +66,7 @@ def _check_mode(handler: "Handler", wrong: Wrong) -> None:
             "the brokers drop a record of a share group that was delivered too often.",
             "Name a topic for such records with dead_letter=...",
         )
-    if handler.start not in ("earliest", "latest"):
-        raise wrong("a share group starts at an end of the log.", 'Use start="earliest" or "latest".')
-    unheard = {
-        "pattern": handler.pattern is not None,
-        "partitions": bool(handler.partitions),
-        f"delivery={handler.delivery!r}": handler.delivery != "at-least-once",
-        f"commit={handler.commit!r}": handler.commit != "auto",
-        "commit_after": handler.commit_after is not None,
-        "retry_topics": bool(handler.retry_topics),
-        "breaker": handler.breaker is not None,
-        "batch": handler.batch is not None,
-        f"workers={handler.workers!r}": handler.workers != "auto",
-        "from_": handler.from_ is not None,
-        "offsets": handler.offsets is not None,
-        f"protocol={handler.protocol!r}": handler.protocol != "classic",
-        "assignor": handler.assignor is not None,
-        "static_id": handler.static_id is not None,
-        "on_assigned, on_revoked or on_lost": any((handler.on_assigned, handler.on_revoked, handler.on_lost)),
-    }
-    handler.refuse(unheard, where="a share group", hint="Leave it out, or leave mode= out.")
+    refuse_unsupported(handler, "share")
 
 
 def _check_offsets(handler: "Handler", wrong: Wrong) -> None:

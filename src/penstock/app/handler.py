@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from importlib.util import find_spec
 from types import NoneType
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from penstock.app.consume_options import (
     KNOWN_TO_CLIENT,
@@ -21,8 +21,9 @@ from penstock.app.consume_options import (
     matches,
 )
 from penstock.app.decoders import check_decoders
-from penstock.app.guarantees import Delivery, Mode, check_guarantees
+from penstock.app.guarantees import check_guarantees
 from penstock.app.offset_store import OffsetStore
+from penstock.app.options import CommitMode, Delivery, Mode, Scale, WorkerKind
 from penstock.app.signature import Signature, read_signature
 from penstock.assign import Assignor, assignor_named
 from penstock.assign.cooperative import cooperates
@@ -35,10 +36,6 @@ from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.lanes import Order
 from penstock.core.settings import Registry, client_settings, hide_passwords
 from penstock.errors import ConfigError, SetupError
-
-WorkerKind = Literal["auto", "process"]
-CommitMode = Literal["auto", "record", "manual"]
-Scale = Literal["partition", "cpu"]
 
 # One to work on and one that may arrive while fetching is being paused.
 _MIN_IN_FLIGHT = 2
@@ -216,12 +213,6 @@ class Handler:
     @property
     def is_exactly_once(self) -> bool:
         return self.delivery == "exactly-once"
-
-    def refuse(self, unheard: Mapping[str, bool], *, where: str, hint: str) -> None:
-        """What would go unheard there is an error: options, and whether this handler uses them."""
-        for option, is_used in unheard.items():
-            if is_used:
-                raise ConfigError(f"Handler {self.name} uses {option}, which {where} does not have.", hint=hint)
 
     @property
     def cooperates(self) -> bool:

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Sequence
 
-from penstock.app import App
+from penstock.app import App, refuse_unsupported
 from penstock.app.tuned_gc import tuned_gc
 from penstock.codecs import prepare_formats
 from penstock.core.reports.events import Event
@@ -64,15 +64,11 @@ def run(
 
 def _check_options(app: App, *, until_caught_up: bool) -> None:
     for handler in app.handlers:
+        refuse_unsupported(handler, "local")
         if handler.is_shared and until_caught_up:
             raise ConfigError(
                 f"Handler {handler.name} consumes as a share group, which is never known to have caught up.",
                 hint="Leave --until-caught-up out, and stop it when its work is done.",
-            )
-        if handler.scale != "partition":
-            raise ConfigError(
-                f"Handler {handler.name} uses scale={handler.scale!r}, which only the Spark engine has.",
-                hint='Use workers="process" to compute on all cores of this machine, or run it with --engine spark.',
             )
 
 

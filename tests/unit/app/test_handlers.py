@@ -153,7 +153,7 @@ def something(value: bytes) -> bytes:
             nothing,
             ["a"],
             {"mode": "share", "order": "none", "dead_letter": "b", "static_id": "c"},
-            "static_id, which a share group does not have",
+            "static_id, which a share group does not support",
         ),
         (nothing, ["a"], {"commit_every": "often"}, "commit_every='often'"),
         (nothing, ["a"], {"drain_timeout": -1}, "drain_timeout=-1"),
@@ -381,10 +381,10 @@ async def _outcome(awaited: Awaitable[Outcome]) -> Outcome:
 def test_a_misspelt_option_is_an_error_that_names_the_right_one() -> None:
     app = App("shop")
     with pytest.raises(ConfigError, match=r"@app.consume has no option 'concurency'. Did you mean 'concurrency'\?"):
-        app.consume("orders", concurency=5)  # type: ignore[arg-type]
+        app.consume("orders", concurency=5)  # type: ignore[call-arg]
     with pytest.raises(ConfigError, match=r"@app.pipeline has no option 'grup'. Did you mean 'group'\?"):
         app.pipeline("orders", to="out", grup="g")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"App has no option 'broker'. Did you mean 'brokers'\?"):
         App("shop", broker="localhost:9092")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"has no option 'xyz'. There are: assignor, batch"):
-        app.consume("orders", xyz=5)  # type: ignore[arg-type]
+        app.consume("orders", xyz=5)  # type: ignore[call-arg]

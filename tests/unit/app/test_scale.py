@@ -34,6 +34,6 @@ def test_other_words_are_refused() -> None:
 
 
 def test_the_local_engine_refuses_it_and_names_what_it_has_instead() -> None:
-    with pytest.raises(ConfigError, match="uses scale='cpu', which only the Spark engine has") as caught:
+    with pytest.raises(ConfigError, match='uses scale="cpu", which the local engine does not support') as caught:
         run(declare(scale="cpu", order="key"), brokers="127.0.0.1:1", emit=lambda _: None, stop=threading.Event())
     assert 'workers="process"' in caught.value.hint

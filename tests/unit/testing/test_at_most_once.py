@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock import NO_RETRY, App, Retry
-from penstock.app.guarantees import Delivery
+from penstock.app.options import Delivery
 from penstock.core.reports import events
 from penstock.errors import ConfigError, HandlerError
 from penstock.testing import Bench

@@ -6,8 +6,9 @@ from typing import Any, TypeVar
 
 from penstock.app.application import App
 from penstock.app.config.given_values import ALL, Given
-from penstock.app.config.option_table import SETTINGS, Option, app_options, handler_options
+from penstock.app.config.option_table import Option, app_options, handler_options
 from penstock.app.handler import Handler
+from penstock.app.options import SETTINGS
 from penstock.core.settings import translated
 from penstock.errors import ConfigError
 

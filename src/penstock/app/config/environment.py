@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 
 from penstock.app.config.given_values import ALL, Given, read_given
-from penstock.app.config.option_table import SETTINGS, Option, app_options, handler_options
+from penstock.app.config.option_table import Option, app_options, handler_options
+from penstock.app.options import SETTINGS
 from penstock.core.settings import WRITABLE
 from penstock.errors import ConfigError
 

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 from penstock.app.config.given_values import ALL, Given, read_given, require_handler
-from penstock.app.config.option_table import SETTINGS, app_options, handler_options
+from penstock.app.config.option_table import app_options, handler_options
+from penstock.app.options import SETTINGS
 from penstock.errors import ConfigError
 
 _FORM = "Write NAME=VALUE, such as ship.concurrency=200 or settings.session.timeout.ms=45000."

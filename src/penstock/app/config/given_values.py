@@ -4,7 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.app.config.option_table import SETTINGS, Option, app_options, find_option, handler_options
+from penstock.app.config.option_table import Option, app_options, find_option, handler_options
+from penstock.app.options import SETTINGS
 from penstock.core.settings import hide_passwords, require_known
 from penstock.core.text.suggestions import suggestion
 from penstock.errors import ConfigError

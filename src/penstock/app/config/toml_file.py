@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from penstock.app.config.given_values import Given, read_given, require_handler
-from penstock.app.config.option_table import SETTINGS, app_options, handler_options
+from penstock.app.config.option_table import app_options, handler_options
+from penstock.app.options import SETTINGS
 from penstock.core.text.suggestions import suggestion
 from penstock.errors import ConfigError
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
 from penstock.app.consume_options import is_topic_name
-from penstock.app.guarantees import Delivery
+from penstock.app.options import Delivery
 from penstock.app.pipelines.sinks import Console, Sink, Topic, as_sink
 from penstock.app.pipelines.source import Source, as_source
 from penstock.core.failures.retry import Retry
