@@ -12,13 +12,12 @@ from penstock.app.record_adapter import Arguments, RecordAdapter, reader_by
 from penstock.app.run_control import Control, NoControl, PartitionProgress, engine_is_elsewhere
 from penstock.app.signature import called
 from penstock.app.task_cancellation import end_task, forget_cancellation, is_ended
-from penstock.app.work_runner import Attend, attend_async, attend_in_batches, attend_one_by_one, attending
+from penstock.app.work_runner import RunWork, async_work_runner, batch_runner, single_record_runner, work_runner
 
 __all__ = [
     "RECORDS",
     "App",
     "Arguments",
-    "Attend",
     "Console",
     "Control",
     "Handler",
@@ -27,19 +26,18 @@ __all__ = [
     "PartitionProgress",
     "Pipeline",
     "RecordAdapter",
+    "RunWork",
     "Sink",
     "Source",
     "Start",
     "Table",
     "Topic",
+    "async_work_runner",
     "attempts",
     "attempts_async",
-    "attend_async",
-    "attend_in_batches",
-    "attend_one_by_one",
-    "attending",
     "batch_attempts",
     "batch_attempts_async",
+    "batch_runner",
     "breaker_error",
     "called",
     "end_task",
@@ -51,5 +49,7 @@ __all__ = [
     "load_module",
     "reader_by",
     "refuse_unsupported",
+    "single_record_runner",
+    "work_runner",
     "worker_error",
 ]

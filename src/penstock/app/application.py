@@ -1,4 +1,4 @@
-"""The app: what a user's module declares and ``penstock run`` runs."""
+"""``App``: the handlers and pipelines that a user's module declares and ``penstock run`` runs."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Literal, Never, TypeVar, Unpack
 
 from penstock.app.conflicts import check_handlers, check_pipeline
-from penstock.app.consume_options import is_offset, is_place
+from penstock.app.consume_options import is_offset, is_topic_partition
 from penstock.app.handler import Handler
 from penstock.app.option_reference import documented
 from penstock.app.option_values import handler_values
@@ -31,14 +31,14 @@ class App:
     """A named set of handlers.
 
     Args:
-        name: Also the consumer group of its handlers, unless they name another.
-        brokers: Bootstrap servers, such as ``"localhost:9092"``. Without it, ``penstock run`` takes ``--brokers``,
-            ``PENSTOCK_BROKERS`` or the embedded Kafka of ``penstock up``.
-        settings: Client settings by their Kafka names, for every handler.
-        registry: The schema registry for ``Avro``, ``JsonSchema`` and ``Protobuf``: a URL, or a mapping of settings of
-            its client, such as ``{"url": ..., "basic.auth.user.info": "user:password"}``.
-        create_topics: Create missing output, dead-letter and retry topics, with as many partitions as the source.
-            Without it a missing one is an error. Source topics are never created.
+        name: The name of the app, and the consumer group of its handlers unless they set ``group``.
+        brokers: Bootstrap servers, such as ``"localhost:9092"``. ``penstock run`` overrides it with ``--brokers``,
+            ``PENSTOCK_BROKERS`` or ``penstock.toml``, and uses the embedded Kafka of ``penstock up`` if none is set.
+        settings: Kafka client settings by their Kafka names, for every handler.
+        registry: The schema registry for ``Avro``, ``JsonSchema`` and ``Protobuf``: a URL, or a mapping of its
+            client's settings, such as ``{"url": ..., "basic.auth.user.info": "user:password"}``.
+        create_topics: Whether Penstock creates missing output, dead-letter and retry topics, with as many partitions
+            as the source. If False, a missing topic is an error. Penstock never creates source topics.
     """
 
     def __init__(
@@ -52,14 +52,16 @@ class App:
         **_unknown: Never,
     ) -> None:
         if not isinstance(name, str) or not name.strip():
-            raise ConfigError(f"App({name!r}) has no name.", hint="The name is the consumer group; give it a word.")
+            raise ConfigError(
+                f"App({name!r}) has no name.", hint='Name it: App("shop"). The name is the consumer group.'
+            )
         _refuse_unknown(_unknown, App)
         self.name = name
         self.brokers = brokers
         self.settings = client_settings(settings or {})
         self.registry = registry_of(registry)
         self.create_topics = create_topics
-        # What the code gave, here and below: `penstock run` puts what comes from outside over it, for each run.
+        # The values from code, here and in _declared: each `penstock run` overrides them with file, environment, flags.
         self._declared_options = {name: getattr(self, name) for name in _APP_OPTIONS}
         self._handlers: list[Handler] = []
         self._declared: list[Mapping[str, Any]] = []
@@ -81,7 +83,7 @@ class App:
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """What Spark needs besides Kafka for the sources and sinks of its pipelines."""
+        """The packages that Spark needs for the sources and sinks of the pipelines, besides the one for Kafka."""
         parts = (part for each in self._pipelines for part in (*each.sources.values(), *each.sinks))
         return tuple(dict.fromkeys(name for part in parts for name in part.packages))
 
@@ -123,32 +125,32 @@ class App:
         settings: Mapping[str, Any] | None = None,
         **_unknown: Never,
     ) -> Callable[[F], F]:
-        """Declare a function over Spark DataFrames; ``penstock run --engine spark`` keeps it running.
+        """Declare a function over Spark DataFrames as a pipeline, which ``penstock run --engine spark`` runs.
 
-        The function is called when the app starts. It gets a streaming DataFrame for each source and returns one, or a
-        dict of them: what it says in between is Spark's to do, record by record without Python.
+        Penstock calls the function once, when the app starts. It gets a streaming DataFrame for each source and returns
+        one DataFrame, or a dict of them. Spark runs the plan that they describe, without Python for each record.
 
         Args:
             topics: The topics to read, as one DataFrame.
-            to: Where rows go: a topic's name, a ``Topic``, ``Table``, ``Jdbc`` or ``Console``; a list of them for the
-                same rows in each; a dict of them for a function that returns a dict.
-            value: What the values of the topics are; ``Source`` says what can be told.
-            key: ``bytes``, or ``str`` for keys of text.
-            sources: Instead of topics: a ``Source`` for each parameter of the function.
+            to: The sinks of the rows: a topic's name, a ``Topic``, ``Table``, ``Jdbc`` or ``Console``; a list to write
+                the same rows to each; a dict if the function returns a dict.
+            value: The type or schema of the values; see ``Source``.
+            key: ``bytes``, or ``str`` for keys that are text.
+            sources: A ``Source`` for each parameter of the function, instead of topics.
             group: The consumer group that keeps the offsets; the app's name by default.
-            dead_letter: The topic for records whose value is not what ``value`` says. Without it, such a record stops
+            dead_letter: The topic for records whose value does not match ``value``. Without it, such a record stops
                 the pipeline.
-            start: Where to start where the group has no committed offset.
-            output_mode: What Spark hands to the sinks of an aggregate: ``"append"`` what is final, ``"update"`` what
-                changed in a batch, ``"complete"`` everything.
-            delivery: ``"at-least-once"``, of which each sink says what it makes; or ``"exactly-once"`` into a topic,
-                for rows that stay in the task that reads them.
-            trigger: How long to wait for more before the next batch begins.
-            micro_batch: How long a batch should take; its size follows from that.
-            max_micro_batch: How many records a batch may have at most.
-            restart: When a query that failed starts again; a finished batch begins the count anew.
-            drain_timeout: How long a stop waits for the batch that is running.
-            settings: Client settings by their Kafka names, over the app's.
+            start: Where to start a partition that has no committed offset.
+            output_mode: The rows of an aggregate that Spark writes: ``"append"`` final rows, ``"update"`` rows that
+                changed in a micro-batch, ``"complete"`` all rows.
+            delivery: ``"at-least-once"``, where each sink documents what it guarantees; or ``"exactly-once"`` into a
+                topic, for rows that Spark writes in the task that reads them.
+            trigger: How long to wait for more records before the next micro-batch begins.
+            micro_batch: How long a micro-batch should take; its size follows from that.
+            max_micro_batch: How many records a micro-batch may have.
+            restart: When a failed query starts again. A finished micro-batch resets the count.
+            drain_timeout: How long a stop waits for the running micro-batch.
+            settings: Kafka client settings by their Kafka names; they override the app's.
         """
         _refuse_unknown(_unknown, App.pipeline)
 
@@ -184,7 +186,7 @@ class App:
             self._add_pipeline(build)
 
     def refuse_pipelines(self, *, where: str, hint: str) -> None:
-        """Where there are no DataFrames, a pipeline would go unheard."""
+        """Raise an error if the app has pipelines: engines other than Spark call it, as they would not run them."""
         if self._pipelines:
             names = ", ".join(pipeline.name for pipeline in self._pipelines)
             raise ConfigError(
@@ -193,18 +195,18 @@ class App:
 
     @property
     def declared(self) -> Mapping[str, Any]:
-        """What the code gave for the app itself, whatever it was configured with since."""
+        """The app's options as the code gave them, without file, environment and flags."""
         return self._declared_options
 
     @property
     def declarations(self) -> tuple[tuple[Handler, Mapping[str, Any]], ...]:
-        """Each handler with what the code gave for it to ``consume``, the app's settings included."""
+        """Each handler with the options that the code gave to ``consume``, including the app's settings."""
         return tuple(zip(self._handlers, self._declared, strict=True))
 
     def become(self, configured: "App") -> None:
-        """Run with the options, handlers and pipelines of this app, which was made from the declarations of this one.
+        """Take over the options, handlers and pipelines of a configured copy of this app.
 
-        The app stays the object that the user's module holds, so that its handlers can ask it while it runs.
+        The engine then runs this object, which the user's module holds, so that handlers can call ``app.progress()``.
         """
         if self._slot.is_held:
             raise StateError(f"App {self.name!r} is running, so it cannot be configured.", hint="Stop it first.")
@@ -214,8 +216,8 @@ class App:
         self._pipelines = [*configured.pipelines]
 
     def variant(self, name: str, rename: Callable[[Handler], Mapping[str, Any]]) -> "App":
-        """The same handlers under another name, with the options that ``rename`` gives for each replaced."""
-        twin = App(
+        """A copy of the app with another name. ``rename`` returns the options to replace for each handler."""
+        copy = App(
             name,
             brokers=self.brokers,
             settings=self.settings,
@@ -224,38 +226,41 @@ class App:
         )
         for handler, declared in self.declarations:
             changes = rename(handler)
-            twin._add(replace(handler, **{"app": name, **changes}))
-            twin._declared.append({**declared, **changes})
-        twin.take_pipelines_of(self)
-        return twin
+            copy._add(replace(handler, **{"app": name, **changes}))
+            copy._declared.append({**declared, **changes})
+        copy.take_pipelines_of(self)
+        return copy
 
     def progress(self) -> list[PartitionProgress]:
-        """How far each owned partition is. From any thread, while the local engine runs the app in this process."""
+        """The progress of each owned partition.
+
+        Any thread may call it while the local engine runs the app in this process.
+        """
         return self._slot.get(self.name).progress()
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """With ``commit="manual"``: all that was handled below these offsets is finished; it is committed at once.
+        """With ``commit="manual"``: mark all handled records below these offsets as finished, and commit at once.
 
-        From any thread, while the local engine runs the app.
+        Any thread may call it while the local engine runs the app in this process.
         """
-        for place, offset in offsets.items():
-            if not is_place(place) or not is_offset(offset):
+        for tp, offset in offsets.items():
+            if not is_topic_partition(tp) or not is_offset(offset):
                 raise ConfigError(
-                    f"app.commit({{{place!r}: {offset!r}}}) does not name an offset of a partition.",
-                    hint='Write app.commit({("orders", 0): 42}): all below 42 is finished.',
+                    f"app.commit({{{tp!r}: {offset!r}}}) does not name an offset of a partition.",
+                    hint='Write app.commit({("orders", 0): 42}) if all records below offset 42 are finished.',
                 )
         self._slot.get(self.name).commit(offsets)
 
     def controlled_by(self, control: Control) -> AbstractContextManager[None]:
-        """An engine's side: inside the block it answers for this app, and no other engine may."""
+        """For engines: inside the block, ``control`` answers ``progress`` and ``commit``; no other engine may run."""
         return self._slot.held_by(control, self.name)
 
-    def lend_to(self, control: Control) -> None:
-        """The testing kit's side: it answers for this app until ``take_back``, or until another bench takes a turn."""
-        self._slot.lend(control, self.name)
+    def attach_control(self, control: Control) -> None:
+        """For the testing kit: ``control`` answers until ``detach_control``, or until another bench attaches one."""
+        self._slot.attach(control, self.name)
 
-    def take_back(self, control: Control) -> None:
-        self._slot.release(control)
+    def detach_control(self, control: Control) -> None:
+        self._slot.detach(control)
 
     def _add(self, handler: Handler) -> None:
         for other in self._handlers:

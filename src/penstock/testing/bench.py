@@ -258,7 +258,7 @@ class Bench:
             )
         process = self._process = self._process or self._start()
         # Again for each turn, as two benches of one app may take turns.
-        self._users_app.lend_to(process.control)
+        self._users_app.attach_control(process.control)
         self._turning = True
         try:
             yield process
@@ -278,7 +278,7 @@ class Bench:
     def _start(self) -> Process:
         process = Process(self._app, self._world)
         # A test need not stop its bench; an app that outlives it must not go on answering.
-        self._give_back = weakref.finalize(self, self._users_app.take_back, process.control)
+        self._give_back = weakref.finalize(self, self._users_app.detach_control, process.control)
         return process
 
     def _end(self) -> None:

@@ -23,13 +23,13 @@ def test_a_task_that_computes_has_one_record_at_a_time_unless_told_otherwise(ord
 
 
 def test_the_order_of_a_partition_cannot_be_kept_over_several_cores() -> None:
-    with pytest.raises(ConfigError, match="cannot keep its order") as caught:
+    with pytest.raises(ConfigError, match="cannot keep their order") as caught:
         declare(scale="cpu")
     assert 'order="key"' in caught.value.hint
 
 
 def test_other_words_are_refused() -> None:
-    with pytest.raises(ConfigError, match="scale='cores' is not a way to scale"):
+    with pytest.raises(ConfigError, match="scale='cores' does not exist"):
         declare(scale="cores", order="key")
 
 

@@ -18,7 +18,7 @@ from penstock.errors import ConfigError
 
 @dataclass(frozen=True)
 class Option:
-    """One option; ``parts`` are the options inside of it, as ``attempts`` is inside of ``retry``."""
+    """One option. ``parts`` are the fields of its dataclass, such as ``attempts`` of ``retry``."""
 
     name: str
     default: Any
@@ -44,7 +44,7 @@ def handler_options() -> dict[str, Option]:
 
 
 def find_option(options: Mapping[str, Option], name: str, *, of: str, origin: str) -> Option:
-    """The option of this name; an unknown one is an error that names the nearest."""
+    """The option with this name. An unknown name is an error that suggests the nearest."""
     if name in options:
         return options[name]
     no_parts = "" if options else "It takes one value, without parts."
