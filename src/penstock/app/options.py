@@ -49,7 +49,7 @@ _ONE_MEMBER_IN_TESTS = Ignored("a bench runs one member for each handler, and as
 _NAMED_TOPICS_IN_TESTS = "a bench has only the topics and partitions that its test names"
 _SHARE_HAS_NO_OFFSETS = "the broker tracks each record of a share group and keeps no offsets"
 _SHARE_ASSIGNS_ITSELF = "the broker assigns the partitions of a share group, each to several members"
-_SHARE_ACKNOWLEDGES = "a share group acknowledges each record"
+_SHARE_ACKNOWLEDGES = "Penstock acknowledges each record of a share group"
 
 _TOPICS = HandlerOption(
     default=(),
@@ -416,7 +416,7 @@ class MembershipOptions(TypedDict, total=False):
             see="[Consuming](consuming.md)",
             spark=Ignored(_SPARK_IS_NO_MEMBER),
             testing=_ONE_MEMBER_IN_TESTS,
-            share=Ignored("the brokers serve share groups from the leaders of partitions"),
+            share=Ignored("share groups fetch from the leaders of partitions"),
         ),
     ]
     on_assigned: Annotated[
