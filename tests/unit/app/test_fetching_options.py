@@ -1,4 +1,4 @@
-"""Options that say what is fetched, from where on and as which member: what works, and what is refused."""
+"""Options that decide what a handler consumes, where it starts and how it joins its group."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""Spans around attempts: a trace goes from whoever produced a record through its handler to what becomes of it."""
+"""Spans around attempts: a trace continues from the producer of a record through its handler to its output."""
 
 import subprocess
 import sys

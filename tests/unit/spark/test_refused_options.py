@@ -1,4 +1,4 @@
-"""Options that would go unheard on Spark are refused before it starts."""
+"""Options that Spark does not support are refused before it starts."""
 
 import threading
 from typing import Any

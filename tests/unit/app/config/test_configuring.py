@@ -1,4 +1,4 @@
-"""One app out of code, file, environment and command line."""
+"""An app configured by code, file, environment and command line."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence

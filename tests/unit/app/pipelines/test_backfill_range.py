@@ -1,4 +1,4 @@
-"""Ranges as they are written on the command line."""
+"""Ranges of a backfill, as the command line has them."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any

@@ -60,7 +60,7 @@ def test_sources_go_by_the_names_of_parameters_and_outputs_by_their_own() -> Non
         ({"topics": ["o"], "sources": {"orders": "o"}, "to": "out"}, "either topics or sources="),
         ({"function": pair, "topics": ["o"], "to": "out"}, r"it takes \(orders, payments\)"),
         ({"function": pair, "sources": {"orders": "o", "others": "p"}, "to": "out"}, "its sources are"),
-        ({"sources": {"orders": "o"}, "value": dict, "to": "out"}, "each has its own value"),
+        ({"sources": {"orders": "o"}, "value": dict, "to": "out"}, "value= and key= have no effect"),
         ({"topics": ["o"], "to": []}, "has no sink"),
         ({"topics": ["o"], "to": 5}, "5 is not a sink"),
         ({"topics": ["o"], "to": "o"}, "consume its own output"),
