@@ -39,7 +39,7 @@ def test_formats_travel_and_print_no_secret() -> None:
         (lambda: Avro("{"), "Avro: the schema is not JSON"),
         (lambda: Avro({1: {2}}), "Avro: the schema is not JSON"),  # type: ignore[dict-item]
         (lambda: JsonSchema(Path("/nowhere.json")), "cannot be read"),
-        (lambda: Avro(SCHEMA, subject="subject"), "not a way to name subjects"),  # type: ignore[arg-type]
+        (lambda: Avro(SCHEMA, subject="subject"), "subject='subject' does not exist"),  # type: ignore[arg-type]
         (lambda: Avro(SCHEMA, schema_id="prefix"), "schema_id='prefix' does not exist"),  # type: ignore[arg-type]
         (lambda: Avro(schema_id=None), "needs a schema"),
         (lambda: Avro(SCHEMA, schema_id=None, registry="http://r"), "a registry has no use"),

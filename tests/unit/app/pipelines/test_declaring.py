@@ -66,7 +66,7 @@ def test_sources_go_by_the_names_of_parameters_and_outputs_by_their_own() -> Non
         ({"topics": ["o"], "to": "o"}, "consume its own output"),
         ({"topics": ["o"], "to": "out", "dead_letter": "out"}, "both go to 'out'"),
         ({"topics": ["o"], "to": ["out", "out"]}, "topic out twice"),
-        ({"topics": ["o"], "to": "out", "output_mode": "replace"}, "not one of Spark's"),
+        ({"topics": ["o"], "to": "out", "output_mode": "replace"}, "does not exist"),
         ({"topics": ["o"], "to": "out", "start": "yesterday"}, "not a position in a log"),
         ({"topics": ["o"], "to": "out", "max_micro_batch": 0}, "not a count"),
         ({"topics": ["o"], "to": "out", "restart": 5}, "not a Retry"),
@@ -93,20 +93,20 @@ def test_only_plain_functions_are_pipelines(function: Any, problem: str) -> None
     ("make", "problem"),
     [
         (lambda: Topic("no/topic"), "not a topic name"),
-        (lambda: Table("t"), "Where table t is to be"),
+        (lambda: Table("t"), "Table t needs exactly one location"),
         (lambda: Table("t", path="/lake", format="csv"), "not a table format"),  # type: ignore[arg-type]
-        (lambda: Table("a/b", path="/lake"), "not a name for a table"),
+        (lambda: Table("a/b", path="/lake"), "not a table name"),
         (lambda: Table("t", path="/lake", catalog="c"), "catalog= is for Iceberg"),
-        (lambda: Table("t", path="/l", format="iceberg", catalog="c"), "Where table t is to be"),
+        (lambda: Table("t", path="/l", format="iceberg", catalog="c"), "Table t needs exactly one location"),
         (lambda: Table("t", path="/l", mode="upsert"), "has no keys"),
-        (lambda: Table("t", path="/l", keys=["id"]), "append replaces none"),
+        (lambda: Table("t", path="/l", keys=["id"]), "have no effect when appending"),
         (lambda: Table("t", path="/l", mode="upsert", keys="id"), "is not a list"),
         (lambda: Table("t", path="/l", partition_by="day"), "is not a list"),
-        (lambda: Table("t", path="/l", mode="merge"), "not a way to write"),  # type: ignore[arg-type]
+        (lambda: Table("t", path="/l", mode="merge"), "does not exist"),  # type: ignore[arg-type]
         (lambda: Table("t", path="/l", format="parquet", mode="upsert", keys=["id"]), "cannot be updated"),
         (lambda: Jdbc("postgresql://localhost/shop", "t"), "not a JDBC address"),
-        (lambda: Jdbc(f"{URL}?password=hunter2", "t"), "holds a password"),
-        (lambda: Jdbc(URL, " "), "not a name for a table"),
+        (lambda: Jdbc(f"{URL}?password=hunter2", "t"), "contains a password"),
+        (lambda: Jdbc(URL, " "), "not a table name"),
     ],
 )
 def test_a_sink_that_cannot_work_is_refused(make: Any, problem: str) -> None:
