@@ -53,6 +53,10 @@ unit: $(STAMP) ## The fast tests: no Kafka, no Spark
 docs-check: $(STAMP) ## Follow README.md and docs/*.md where pip installed the wheel on Python 3.12; page=README.md for one
 	@scripts/docs-check $(BIN)/pytest $(page)
 
+.PHONY: option-tables
+option-tables: $(STAMP) ## Write the tables of handler options into docs/*.md
+	@$(BIN)/python scripts/option-tables
+
 .PHONY: wheel
 wheel: $(STAMP) ## Build the wheel into dist/
 	@$(BIN)/python -m hatchling build --target wheel

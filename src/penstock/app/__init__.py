@@ -6,18 +6,18 @@ from penstock.app.attempt import RECORDS, attempts, attempts_async, breaker_erro
 from penstock.app.batch_attempt import batch_attempts, batch_attempts_async
 from penstock.app.consume_options import Start
 from penstock.app.handler import Handler
+from penstock.app.options import refuse_unsupported
 from penstock.app.pipelines import Console, Jdbc, Pipeline, Sink, Source, Table, Topic
 from penstock.app.record_adapter import Arguments, RecordAdapter, reader_by
 from penstock.app.run_control import Control, NoControl, PartitionProgress, engine_is_elsewhere
 from penstock.app.signature import called
 from penstock.app.task_cancellation import end_task, forget_cancellation, is_ended
-from penstock.app.work_runner import Attend, attend_async, attend_in_batches, attend_one_by_one, attending
+from penstock.app.work_runner import RunWork, async_work_runner, batch_runner, single_record_runner, work_runner
 
 __all__ = [
     "RECORDS",
     "App",
     "Arguments",
-    "Attend",
     "Console",
     "Control",
     "Handler",
@@ -26,19 +26,18 @@ __all__ = [
     "PartitionProgress",
     "Pipeline",
     "RecordAdapter",
+    "RunWork",
     "Sink",
     "Source",
     "Start",
     "Table",
     "Topic",
+    "async_work_runner",
     "attempts",
     "attempts_async",
-    "attend_async",
-    "attend_in_batches",
-    "attend_one_by_one",
-    "attending",
     "batch_attempts",
     "batch_attempts_async",
+    "batch_runner",
     "breaker_error",
     "called",
     "end_task",
@@ -49,5 +48,8 @@ __all__ = [
     "load_app",
     "load_module",
     "reader_by",
+    "refuse_unsupported",
+    "single_record_runner",
+    "work_runner",
     "worker_error",
 ]

@@ -1,4 +1,4 @@
-"""From ``MODULE:APP`` on the command line to the app."""
+"""Import the app that the command line names as ``MODULE:APP``."""
 
 import importlib
 import sys
@@ -12,12 +12,12 @@ from penstock.errors import ConfigError
 
 
 def load_app(reference: str) -> App:
-    """Import ``module:attribute`` (``app`` where no attribute is named), looking in the current folder first."""
+    """Import ``module:attribute`` (by default ``app``). The current folder comes first on the Python path."""
     module_name, _, attribute = reference.partition(":")
     if module_name.endswith(".py") or "/" in module_name:
         dotted = module_name.removesuffix(".py").strip("./").replace("/", ".")
         raise ConfigError(
-            f"{module_name!r} is a file; penstock imports modules.", hint=f"Write {dotted}:{attribute or 'app'}."
+            f"{module_name!r} is a file, and penstock imports modules.", hint=f"Write {dotted}:{attribute or 'app'}."
         )
     if not all(part.isidentifier() for part in module_name.split(".")):
         raise ConfigError(f"{reference!r} does not name an app.", hint="Write MODULE:APP, for example shop:app.")
@@ -28,7 +28,7 @@ def load_app(reference: str) -> App:
 
 
 def load_module(name: str) -> ModuleType:
-    """Import it, looking in the current folder first."""
+    """Import the module. The current folder comes first on the Python path."""
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
@@ -48,13 +48,13 @@ def load_module(name: str) -> ModuleType:
         ) from error
     except Exception as error:
         raise ConfigError(
-            f"Importing {name!r} failed: {type(error).__name__}: {error}{_tp_of(error)}.",
+            f"Importing {name!r} failed: {type(error).__name__}: {error}{_raised_at(error)}.",
             hint=f'Try it alone: python -c "import {name}".',
         ) from error
 
 
-def _tp_of(error: Exception) -> str:
-    """Where it was raised; what cannot be read as Python says so itself."""
+def _raised_at(error: Exception) -> str:
+    """The line that raised the error; a SyntaxError names it in its message."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     return "" if isinstance(error, SyntaxError) else f" ({last.filename}, line {last.lineno})"
 

@@ -1,10 +1,10 @@
-"""One attempt at one record: decode, call the handler, encode what it returns. Both engines attempt with this."""
+"""One attempt at one record: decode it, call the handler, encode its return value. Both engines use this."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from penstock.app.handler import Handler
-from penstock.app.handler_failure import failing
+from penstock.app.handler_failure import failure_maker
 from penstock.app.offset_store import AlreadyFinished
 from penstock.app.record_adapter import Arguments, Begin, RecordAdapter, encoder_of, output_codec
 from penstock.app.task_cancellation import raise_if_ended
@@ -35,15 +35,15 @@ RECORDS = RecordAdapter()
 
 
 def attempts(handler: Handler, adapter: RecordAdapter = RECORDS) -> Attempt:
-    """A function that attempts a record with this handler and never raises."""
+    """A function that attempts a record with this handler and returns an outcome; it never raises."""
     if handler.signature.takes_transaction:
         return attempts_in_transactions(handler, adapter)
     function, arguments, takes_record = handler.function, Arguments(handler, adapter), handler.signature.takes_record
     source_of, decode, arguments_of = arguments.source_of, arguments.decode, arguments.of
-    to_record, to_outcome, only_record = adapter.to_record, finisher(handler, adapter), arguments.only_record
-    returned, fail = HELD if handler.commit == "manual" else DONE, failing(handler, adapter)
+    to_record, to_outcome, only_record = adapter.to_record, outcome_maker(handler, adapter), arguments.only_record
+    returned, fail = HELD if handler.commit == "manual" else DONE, failure_maker(handler, adapter)
 
-    # Written out, as in the async one below: this runs for every record, and each call inside of it is felt.
+    # Inlined, here and in attempts_async: this runs for every record, and each further call costs measurable time.
     def attempt(record: Any, number: int) -> Outcome:
         try:
             if decode is None:
@@ -63,18 +63,19 @@ def attempts(handler: Handler, adapter: RecordAdapter = RECORDS) -> Attempt:
 
 
 def attempts_async(handler: Handler, adapter: RecordAdapter = RECORDS) -> AsyncAttempt:
-    """The same for an ``async def`` handler; only its own cancellation gets out of it."""
+    """Like ``attempts`` for an ``async def`` handler. It raises only when Penstock cancels its task."""
     function, arguments, takes_record = handler.function, Arguments(handler, adapter), handler.signature.takes_record
     source_of, decode, arguments_of = arguments.source_of, arguments.decode, arguments.of
-    to_record, to_outcome, only_record = adapter.to_record, finisher(handler, adapter), arguments.only_record
-    returned, fail = HELD if handler.commit == "manual" else DONE, failing(handler, adapter)
-    waits, aside = arguments.waits if arguments.may_wait else None, adapter.aside
+    to_record, to_outcome, only_record = adapter.to_record, outcome_maker(handler, adapter), arguments.only_record
+    returned, fail = HELD if handler.commit == "manual" else DONE, failure_maker(handler, adapter)
+    may_block, run_blocking = arguments.may_block if arguments.has_codecs else None, adapter.run_blocking
 
     async def attempt(record: Any, number: int) -> Outcome:
         try:
-            if waits is not None and waits(record):
-                # What it has to ask for is remembered then. The loop goes on with other records meanwhile.
-                await aside(arguments_of, record, number)
+            if may_block is not None and may_block(record):
+                # On another thread, so that the event loop continues with other records while the codec asks the
+                # registry. The codec caches the answer, so decoding below does not block.
+                await run_blocking(arguments_of, record, number)
             if decode is None:
                 result = await function(*([to_record(record, number)] if only_record else arguments_of(record, number)))
             elif takes_record:
@@ -93,15 +94,19 @@ def attempts_async(handler: Handler, adapter: RecordAdapter = RECORDS) -> AsyncA
 
 
 def attempts_in_transactions(handler: Handler, adapter: RecordAdapter) -> Attempt:
-    """The same where the handler writes in a transaction, which its record is finished by."""
-    function, arguments, fail = handler.function, Arguments(handler, adapter), failing(handler, adapter)
-    begin, at, to_outcome = beginning(handler, adapter), arguments.parts.index("tx"), finisher(handler, adapter)
+    """Like ``attempts`` for a handler that takes ``tx``: the transaction also marks the record as finished."""
+    function, arguments, fail = handler.function, Arguments(handler, adapter), failure_maker(handler, adapter)
+    begin, tx_index, to_outcome = (
+        transactions_of(handler, adapter),
+        arguments.parts.index("tx"),
+        outcome_maker(handler, adapter),
+    )
 
     def attempt(record: Any, number: int) -> Outcome:
         try:
-            made = arguments.of(record, number)
-            with begin() as (made[at], finish):
-                result = function(*made)
+            values = arguments.of(record, number)
+            with begin() as (values[tx_index], finish):
+                result = function(*values)
                 outcome = DONE if result is None else to_outcome(record, result)
                 finish([record])
         except AlreadyFinished:
@@ -115,21 +120,21 @@ def attempts_in_transactions(handler: Handler, adapter: RecordAdapter) -> Attemp
     return traced(handler, adapter, attempt) if handler.tracing else attempt
 
 
-def beginning(handler: Handler, adapter: RecordAdapter) -> Begin:
+def transactions_of(handler: Handler, adapter: RecordAdapter) -> Begin:
     if adapter.begin is None:
         raise ConfigError(
-            f"Handler {handler.name} takes tx, and nothing here gives it a transaction.",
+            f"Handler {handler.name} takes tx, but this engine opens no transactions.",
             hint='Run it on the local engine with offsets="postgresql://..." or "sqlite:///...".',
         )
     return adapter.begin
 
 
 def halt_error(handler_name: str, record: Record, failure: Failed, *, is_committed: bool = False) -> HandlerError:
-    """The error that stops an app at a record that failed for good, and that has nowhere to go or shows a bug."""
+    """The error that stops the app at a record that failed for good: it has no dead-letter topic, or shows a bug."""
     past = (
-        "It will not come again, as it was committed before it was handled"
+        "It was committed before it was handled, so it is not redelivered"
         if is_committed
-        else "Nothing past it was committed"
+        else "Neither it nor any later record of its partition was committed"
     )
     return HandlerError(
         f"Handler {handler_name} failed on {record}, attempt {record.attempt}: "
@@ -141,33 +146,34 @@ def halt_error(handler_name: str, record: Record, failure: Failed, *, is_committ
 
 def _advice(failure: Failed) -> str:
     if not failure.halts:
-        return "Fix the handler, or set such records aside with dead_letter=..."
+        return "Fix the handler, or send such records to a topic with dead_letter=..."
     if failure.error_type == HandlerBug.__name__:
-        return "Correct the handler; or list HandlerBug in retry={...}, and it is treated like other errors."
-    return f"A handler that raises {failure.error_type} stops the app; to set its record aside, raise Reject instead."
+        return "Fix the handler; or list HandlerBug in retry={...} to treat it like other errors."
+    return f"A handler that raises {failure.error_type} stops the app; raise Reject to send its record to dead_letter."
 
 
 def worker_error(handler_name: str, error: BaseException) -> HandlerError:
-    """The error that stops an app where a worker failed outside of every attempt, so that no record stands for it."""
+    """The error that stops the app when a worker failed outside of an attempt, so that no record is to blame."""
     message, traceback = described(error)
     return HandlerError(
-        f"A worker of handler {handler_name} broke down: {error_name(type(error))}: {message}.",
-        hint="Its records were not committed and will come again. No handler causes this: please report it.",
+        f"A worker of handler {handler_name} failed: {error_name(type(error))}: {message}.",
+        hint="Its records were not committed and are redelivered. This is a bug in Penstock: please report it.",
         traceback=traceback,
     )
 
 
 def breaker_error(handler_name: str, record: Record, failure: Failed, circuit: Circuit) -> HandlerError:
-    """The error that stops an app whose records nearly all go to the dead letters."""
+    """The error that stops the app when its breaker opens: nearly all records became dead letters."""
     return HandlerError(
         f"Handler {handler_name} sent {circuit} to the dead letters, so it stopped before doing so with {record}: "
         f"{failure.error_type}: {bounded(failure.message, MAX_MESSAGE_BYTES)}.",
-        hint="Nothing past it was committed. Mend what they have in common, then start again; or change breaker=...",
+        hint="Neither it nor any later record of its partition was committed. Fix what these records have in common "
+        "and start again, or change breaker=...",
         traceback=failure.traceback,
     )
 
 
-def finisher(handler: Handler, adapter: RecordAdapter) -> Callable[[Any, Any], Outcome]:
+def outcome_maker(handler: Handler, adapter: RecordAdapter) -> Callable[[Any, Any], Outcome]:
     to, key_of, codec = handler.to, adapter.key_of, output_codec(handler, adapter)
     encode = encoder_of(handler)
 
@@ -179,7 +185,7 @@ def finisher(handler: Handler, adapter: RecordAdapter) -> Callable[[Any, Any], O
         except DependencyUnavailable:
             raise
         except Exception as error:
-            raise HandlerBug(f"what the handler returned cannot be encoded: {error}") from error
+            raise HandlerBug(f"the return value of the handler cannot be encoded: {error}") from error
         return Done(ProducerRecord(to, key_of(record), value, headers))
 
     return to_outcome

@@ -1,16 +1,16 @@
-"""One attempt at a batch: decode, call the handler once with all of it, and still one outcome for each record.
+"""One attempt at a batch: decode it, call the handler once with all records, and return an outcome for each record.
 
-A record that cannot be decoded fails alone. Where the handler raises for a batch of several, nobody knows which record
-it was; so each is attempted alone, and the one that is to blame fails alone.
+A record that cannot be decoded fails alone. When the handler raises for a batch of several records, it is unknown which
+record caused it. So each record is attempted alone, and only the record that caused the error fails.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from penstock.app.attempt import RECORDS, beginning, finisher
+from penstock.app.attempt import RECORDS, outcome_maker, transactions_of
 from penstock.app.handler import Handler
-from penstock.app.handler_failure import failing
+from penstock.app.handler_failure import failure_maker
 from penstock.app.offset_store import AlreadyFinished
 from penstock.app.record_adapter import Arguments, RecordAdapter
 from penstock.app.task_cancellation import forget_cancellation, raise_if_ended
@@ -26,9 +26,9 @@ AsyncBatchAttempt = Callable[[list[Any], list[int]], Awaitable[list[Outcome]]]
 
 
 def batch_attempts(handler: Handler, adapter: RecordAdapter = RECORDS) -> BatchAttempt:
-    """A function that attempts a batch and never raises; it takes the records and which attempt each is at."""
+    """A function that attempts a batch and never raises. It takes the records and the attempt number of each."""
     batch = _Batch(handler, adapter)
-    call = _calling_in_transactions(handler, adapter, batch) if handler.signature.takes_transaction else batch.call
+    call = _transactional_call(handler, adapter, batch) if handler.signature.takes_transaction else batch.call
 
     def attempt(records: list[Any], numbers: list[int]) -> list[Outcome]:
         outcomes, good, arguments = batch.decode(records, numbers)
@@ -36,11 +36,11 @@ def batch_attempts(handler: Handler, adapter: RecordAdapter = RECORDS) -> BatchA
             if good:
                 call(outcomes, good, records, arguments)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is an outcome
-            if batch.is_to_blame(error, good, outcomes):
+            if batch.assign_error(error, good, outcomes):
                 return outcomes
         else:
             return outcomes
-        # Not inside of the except: then each error from here on would show the first one as its context.
+        # Outside of the except block: inside, each error from here on would have the first one as its context.
         for index in good:
             (outcomes[index],) = attempt([records[index]], [numbers[index]])
         return outcomes
@@ -51,13 +51,13 @@ def batch_attempts(handler: Handler, adapter: RecordAdapter = RECORDS) -> BatchA
 _Call = Callable[[list[Outcome], _Indexes, list[Any], list[Any]], None]
 
 
-def _calling_in_transactions(handler: Handler, adapter: RecordAdapter, batch: "_Batch") -> _Call:
-    """One transaction for the batch, by which those of its records that are done are finished."""
-    begin, at = beginning(handler, adapter), handler.signature.parts.index("tx")
+def _transactional_call(handler: Handler, adapter: RecordAdapter, batch: "_Batch") -> _Call:
+    """Calls the handler in one transaction, which also marks the records of the batch that are done as finished."""
+    begin, tx_index = transactions_of(handler, adapter), handler.signature.parts.index("tx")
 
     def call(outcomes: list[Outcome], good: _Indexes, records: list[Any], arguments: list[Any]) -> None:
         settled = outcomes.copy()
-        with begin() as (arguments[at], finish):
+        with begin() as (arguments[tx_index], finish):
             batch.call(settled, good, records, arguments)
             finish([records[index] for index in good if settled[index] is DONE])
         outcomes[:] = settled
@@ -66,20 +66,21 @@ def _calling_in_transactions(handler: Handler, adapter: RecordAdapter, batch: "_
 
 
 def batch_attempts_async(handler: Handler, adapter: RecordAdapter = RECORDS) -> AsyncBatchAttempt:
-    """The same for an ``async def`` handler."""
+    """Like ``batch_attempts`` for an ``async def`` handler."""
     batch = _Batch(handler, adapter)
 
     async def attempt(records: list[Any], numbers: list[int]) -> list[Outcome]:
-        if batch.waits(records):
-            # What has to be asked for is remembered then. The loop goes on with other records meanwhile.
-            await adapter.aside(batch.decode, records, numbers)
+        if batch.may_block(records):
+            # On another thread, so that the event loop continues with other records while the codec asks the registry.
+            # The codec caches the answer, so decoding below does not block.
+            await adapter.run_blocking(batch.decode, records, numbers)
         outcomes, good, arguments = batch.decode(records, numbers)
         try:
             results = await handler.function(*arguments) if good else None
             batch.settle(outcomes, good, records, results)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is an outcome
             raise_if_ended(error)
-            if batch.is_to_blame(error, good, outcomes):
+            if batch.assign_error(error, good, outcomes):
                 return outcomes
         else:
             return outcomes
@@ -92,14 +93,14 @@ def batch_attempts_async(handler: Handler, adapter: RecordAdapter = RECORDS) -> 
 
 
 class _Batch:
-    """The steps of an attempt that do not depend on how the handler is called."""
+    """The steps that ``def`` and ``async def`` handlers share."""
 
     def __init__(self, handler: Handler, adapter: RecordAdapter) -> None:
         self._returned = HELD if handler.commit == "manual" else DONE
         self._arguments = Arguments(handler, adapter)
-        self._to_outcome = finisher(handler, adapter)
+        self._to_outcome = outcome_maker(handler, adapter)
         self._function = handler.function
-        self._fail = failing(handler, adapter)
+        self._fail = failure_maker(handler, adapter)
         self._once = handler.is_at_most_once
 
     def call(self, outcomes: list[Outcome], good: _Indexes, records: list[Any], arguments: list[Any]) -> None:
@@ -110,22 +111,25 @@ class _Batch:
             return DONE
         return Skipped(str(error)) if isinstance(error, Skip) else self._fail(error)
 
-    def is_to_blame(self, error: BaseException, good: _Indexes, outcomes: list[Outcome]) -> bool:
-        """Whether the error is that of all of them: of a single one, or where none may be attempted again."""
+    def assign_error(self, error: BaseException, good: _Indexes, outcomes: list[Outcome]) -> bool:
+        """Make the error the outcome of all records, if there is one record or none may be attempted again.
+
+        Returns False if each record has to be attempted alone instead.
+        """
         if len(good) > 1 and not self._once:
             return False
         for index in good:
             outcomes[index] = self.outcome_of(error)
         return True
 
-    def waits(self, records: list[Any]) -> bool:
-        """Whether somebody else has to be asked before these can be decoded."""
-        return self._arguments.may_wait and any(map(self._arguments.waits, records))
+    def may_block(self, records: list[Any]) -> bool:
+        """Whether decoding these records asks the schema registry."""
+        return self._arguments.has_codecs and any(map(self._arguments.may_block, records))
 
     def decode(self, records: list[Any], numbers: list[int]) -> tuple[list[Outcome], _Indexes, list[list[Any]]]:
-        """An outcome for each, done until shown otherwise; which of them can be handled; and the arguments for that."""
+        """An outcome for each record (done until proven otherwise), the indexes to handle, and their arguments."""
         outcomes: list[Outcome] = [self._returned] * len(records)
-        # A user's own decoder may raise anything; which record it was shows one by one.
+        # A user's own decoder may raise anything; decoding one by one finds the record.
         with suppress(Exception):
             return outcomes, range(len(records)), self._arguments.of_batch(records, numbers)
         return outcomes, *self._decode_each(records, numbers, outcomes)
@@ -147,7 +151,7 @@ class _Batch:
         return good, arguments
 
     def settle(self, outcomes: list[Outcome], good: _Indexes, records: list[Any], results: Any) -> None:
-        """Put what the handler returned into the outcomes: nothing for "all done", or one result for each record."""
+        """Put the return value of the handler into the outcomes: None for "all done", or one result per record."""
         if results is None:
             return
         if not isinstance(results, Sequence) or isinstance(results, str | bytes) or len(results) != len(good):

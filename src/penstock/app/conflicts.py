@@ -1,4 +1,4 @@
-"""Handlers and pipelines of one app that would get into each other's way."""
+"""Conflicts between the handlers and pipelines of one app that use the same group."""
 
 from penstock.app.handler import Handler
 from penstock.app.pipelines import Pipeline
@@ -6,9 +6,9 @@ from penstock.errors import ConfigError
 
 
 def check_handlers(other: Handler, handler: Handler) -> None:
-    """Two handlers of one group must leave each other's records and memberships alone."""
+    """Refuse two handlers of one group that would share records, offsets or a static id."""
     hint = 'Give one of them its own group: @app.consume(..., group="...").'
-    # Two patterns are compared by what they match, when the app starts.
+    # Two patterns are compared when the app starts, by the topics that they match.
     shared = {topic for topic in handler.consumed_topics if other.consumes(topic)}
     shared |= {topic for topic in other.consumed_topics if handler.consumes(topic)}
     if shared:
@@ -19,7 +19,7 @@ def check_handlers(other: Handler, handler: Handler) -> None:
         )
     twice = set(handler.partitions) & set(other.partitions)
     if twice or bool(handler.partitions) != bool(other.partitions):
-        what = f"{min(twice)} twice" if twice else "named partitions beside what the group assigns"
+        what = f"{min(twice)} twice" if twice else "both named and assigned partitions"
         raise ConfigError(
             f"Handlers {other.name} and {handler.name} of group {handler.group!r} consume {what}, "
             "and would overwrite each other's offsets.",
@@ -28,13 +28,13 @@ def check_handlers(other: Handler, handler: Handler) -> None:
     if handler.static_id is not None and handler.static_id == other.static_id:
         raise ConfigError(
             f"Handlers {other.name} and {handler.name} of group {handler.group!r} both have the static_id "
-            f"{handler.static_id!r}, so each would throw the other out.",
-            hint="Give each its own.",
+            f"{handler.static_id!r}, so the broker would fence one of them.",
+            hint="Give each its own static_id.",
         )
 
 
 def check_pipeline(pipeline: Pipeline, other: Handler | Pipeline) -> None:
-    """Each keeps its offsets under the names of group and topic."""
+    """Refuse a pipeline that would commit offsets of the same group and topic as another handler or pipeline."""
     theirs = other.consumes if isinstance(other, Handler) else other.topics.__contains__
     shared = [topic for topic in pipeline.topics if pipeline.group == other.group and theirs(topic)]
     if shared:

@@ -1,4 +1,4 @@
-"""The options of a handler that say what it fetches, from where on, and as what kind of member of its group."""
+"""Checks of the options that decide what a handler consumes, where it starts, and how it joins its group."""
 
 import inspect
 import re
@@ -11,27 +11,27 @@ from penstock.core.records.record import TopicPartition
 from penstock.errors import ConfigError
 
 Start = Literal["earliest", "latest"] | datetime | Mapping[TopicPartition, int]
-"""A place in the log: its first record, its end, the first record from a moment on, or offsets by partition."""
+"""A position in the log: the first record, the end, the first record at or after a time, or offsets by partition."""
 
 Protocol = Literal["classic", "consumer"]
 OnPartitions = Callable[[list[TopicPartition]], Any]
-"""A user's function that hears about partitions, each as (topic, partition)."""
+"""A function of the user that gets a list of partitions, each as (topic, partition)."""
 
 Wrong = Callable[[str, str], ConfigError]
-"""Makes the error of a handler out of a problem and a hint."""
+"""Makes the error of a handler from a problem and a hint."""
 
-# Those that the Kafka client has itself; with the new protocol they are the broker's.
+# The assignors that the Kafka client has; with the consumer protocol, those that the broker has.
 KNOWN_TO_CLIENT: Mapping[Protocol, tuple[str, ...]] = {
     "classic": ("cooperative-sticky", "range", "roundrobin"),
     "consumer": ("uniform", "range"),
 }
-# With the new protocol these belong to the broker, and the client refuses them.
+# With the consumer protocol the broker decides these, and the client rejects them.
 _SETTINGS_OF_CLASSIC = ("session.timeout.ms", "heartbeat.interval.ms", "group.protocol.type")
 
-# Kafka's own rule for names of topics.
+# Kafka's rule for topic names.
 _TOPIC_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 _MAX_TOPIC_LENGTH = 249
-# What Python reads and the client's POSIX expressions take for something else, or for a mistake.
+# Syntax that Python's expressions have, and the client's POSIX expressions read differently or reject.
 _ONLY_IN_PYTHON = re.compile(r"\\[a-zA-Z0-9]|\(\?|[*+?}][?+]")
 
 
@@ -41,22 +41,21 @@ def is_topic_name(name: Any) -> bool:
 
 
 def check_sources(topics: Sequence[str], pattern: Any, partitions: Any, wrong: Wrong) -> None:
-    """One of the three says what is consumed."""
+    """Exactly one of the three may say what the handler consumes."""
     named = [name for name, value in (("topics", topics), ("pattern", pattern), ("partitions", partitions)) if value]
     if not named:
-        raise wrong("no topic is named.", 'Name at least one: @app.consume("orders").')
+        raise wrong("it consumes no topic.", 'Name at least one: @app.consume("orders").')
     if len(named) > 1:
-        raise wrong(f"{' and '.join(named)} exclude each other.", "Say in one way what it consumes.")
+        raise wrong(f"it has {' and '.join(named)}.", "Use only one of topics, pattern and partitions.")
     if pattern:
         _check_pattern(pattern, wrong)
-    for place in partitions or ():
-        if not is_place(place):
+    for tp in partitions or ():
+        if not is_topic_partition(tp):
             raise wrong(f"partitions={partitions!r} does not list partitions.", 'Use [("orders", 0), ("orders", 1)].')
 
 
-def is_place(value: Any) -> bool:
-    """Whether this is a partition: (topic, number)."""
-    # Partitions are numbered like offsets: from 0 on.
+def is_topic_partition(value: Any) -> bool:
+    """Whether the value is a pair (topic, partition number from 0)."""
     return isinstance(value, tuple) and [*map(type, value)] == [str, int] and is_topic_name(value[0]) and value[1] >= 0
 
 
@@ -68,8 +67,8 @@ def _check_pattern(pattern: Any, wrong: Wrong) -> None:
     foreign = _ONLY_IN_PYTHON.search(pattern) if isinstance(pattern, str) else None
     if foreign is not None:
         raise wrong(
-            f"pattern={pattern!r} uses {foreign[0]!r}, which Kafka clients do not read as Python does.",
-            r"Use . \. [0-9] [^-] ( | ) * + ? {2,3} only.",
+            f"pattern={pattern!r} uses {foreign[0]!r}, which Kafka clients read differently from Python.",
+            r"Use only . \. [0-9] [^-] ( | ) * + ? {2,3}",
         )
     try:
         re.compile(pattern)
@@ -80,24 +79,24 @@ def _check_pattern(pattern: Any, wrong: Wrong) -> None:
 
 
 def matches(pattern: str, topic: str) -> bool:
-    """Whether the pattern stands for this topic; internal topics are nobody's business."""
+    """Whether the pattern matches the whole topic name; it never matches an internal topic."""
     return re.fullmatch(pattern, topic) is not None and not topic.startswith("__")
 
 
-def check_place_in_log(option: str, value: Any, wrong: Wrong) -> None:
+def check_start(option: str, value: Any, wrong: Wrong) -> None:
     if value in ("earliest", "latest"):
         return
     if isinstance(value, datetime):
         if value.tzinfo is None:
             raise wrong(
-                f"{option}={value!r} has no time zone, so it means another moment on each machine.",
+                f"{option}={value!r} has no time zone, so its meaning depends on the machine.",
                 "Add one: datetime(2025, 1, 31, tzinfo=UTC).",
             )
         return
-    if isinstance(value, Mapping) and value and all(is_place(k) and is_offset(v) for k, v in value.items()):
+    if isinstance(value, Mapping) and value and all(is_topic_partition(k) and is_offset(v) for k, v in value.items()):
         return
     raise wrong(
-        f"{option}={value!r} is not a place to start.",
+        f"{option}={value!r} is not a position in a log.",
         'Use "earliest", "latest", a datetime with a time zone, or offsets: {("orders", 0): 42}.',
     )
 
@@ -113,18 +112,18 @@ def check_membership(
     settings: Mapping[str, Any],
     wrong: Wrong,
 ) -> None:
-    """``alone``: the partitions are named, so there is no group to be a member of."""
+    """``alone``: the handler names its partitions, so it does not join the group."""
     if protocol not in KNOWN_TO_CLIENT:
         raise wrong(f"protocol={protocol!r} is not a group protocol.", 'Use "classic" or "consumer".')
     if assignor is not None and assignor not in KNOWN_TO_CLIENT[protocol]:
-        _check_open(assignor, protocol, wrong)
+        _check_self_managed(assignor, protocol, wrong)
     for option, value in (("static_id", static_id), ("rack", rack)):
         if value is not None and (not isinstance(value, str) or not value.strip()):
-            raise wrong(f"{option}={value!r} is not a name.", "Use a word.")
+            raise wrong(f"{option}={value!r} is not a name.", "Use a text that is not empty.")
     foreign = [name for name in _SETTINGS_OF_CLASSIC if name in settings]
     if protocol == "consumer" and foreign:
         raise wrong(
-            f'with protocol="consumer" the setting {foreign[0]!r} is the broker\'s.',
+            f'with protocol="consumer" the broker decides the setting {foreign[0]!r}.',
             "Leave it out, or set it for the group on the broker.",
         )
     chosen = {
@@ -135,21 +134,21 @@ def check_membership(
     }
     useless = [option for option, is_chosen in chosen.items() if is_chosen]
     if alone and useless:
-        raise wrong(f"partitions= needs no {useless[0]}=: nothing is assigned by the group.", "Leave one of them out.")
+        raise wrong(f"{useless[0]}= has no effect with partitions=: the group assigns nothing.", "Leave one out.")
 
 
 def one_or_several(assignor: str | Assignor | Sequence[str | Assignor] | None) -> Any:
-    """A list of one is that one; a file or a variable cannot tell the two apart."""
+    """A list of one assignor becomes that assignor, as a file or a variable always gives a list."""
     if isinstance(assignor, str) or not isinstance(assignor, Sequence):
         return assignor
     return assignor[0] if len(assignor) == 1 else tuple(assignor)
 
 
-def _check_open(assignor: Any, protocol: Any, wrong: Wrong) -> None:
-    """What the client does not have, so that Penstock is the member itself."""
+def _check_self_managed(assignor: Any, protocol: Any, wrong: Wrong) -> None:
+    """Check assignors that the Kafka client does not have, so that Penstock manages the membership itself."""
     if protocol != "classic":
         known = ", ".join(f'"{name}"' for name in KNOWN_TO_CLIENT[protocol])
-        raise wrong(f"assignor={assignor!r} does not exist with protocol={protocol!r}.", f"Use one of {known}.")
+        raise wrong(f"protocol={protocol!r} has no assignor={assignor!r}.", f"Use one of {known}.")
     chosen = assignor if isinstance(assignor, tuple) else (assignor,)
     names = []
     for each in chosen:
@@ -163,16 +162,16 @@ def _check_open(assignor: Any, protocol: Any, wrong: Wrong) -> None:
         except ConfigError as error:
             raise wrong(error.problem, error.hint) from error
         if not isinstance(found.name, str) or not found.name.strip():
-            raise wrong(f"the name of assignor {each!r} is {found.name!r}.", "All members know it by its name: a word.")
+            raise wrong(f"the name of assignor {each!r} is {found.name!r}.", "Use a text: members vote by name.")
         names.append(found.name)
     if len(set(names)) < len(names) or not names:
-        raise wrong(f"assignor={assignor!r} lists none, or one twice.", "List each of those you would vote for once.")
+        raise wrong(f"assignor={assignor!r} is empty, or lists an assignor twice.", "List each assignor once.")
 
 
 def check_callback(option: str, function: Any, wrong: Wrong) -> None:
     if function is None:
         return
     if not callable(function):
-        raise wrong(f"{option}={function!r} is not a function.", "Give it a function that takes a list of partitions.")
+        raise wrong(f"{option}={function!r} is not a function.", "Use a function that takes a list of partitions.")
     if inspect.iscoroutinefunction(function):
-        raise wrong(f"{option} is async, and nobody could await it in the middle of a rebalance.", "Write it with def.")
+        raise wrong(f"{option} is async, and a rebalance cannot await it.", "Write it with def.")

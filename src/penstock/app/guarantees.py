@@ -1,9 +1,10 @@
-"""What is promised to a handler's records, and which options can go with each promise."""
+"""Checks of the options that decide a handler's guarantees: delivery, share groups, progress in a database."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, get_args
 
 from penstock.app.offset_store import check_offsets, takes_transactions
+from penstock.app.options import Delivery, Mode, refuse_unsupported
 from penstock.core.failures.retry import NO_RETRY
 from penstock.core.scheduling.in_flight import DEFAULT_BYTES
 from penstock.errors import ConfigError
@@ -11,15 +12,13 @@ from penstock.errors import ConfigError
 if TYPE_CHECKING:
     from penstock.app.handler import Handler
 
-Delivery = Literal["at-least-once", "at-most-once", "exactly-once"]
-Mode = Literal["group", "share"]
 Wrong = Callable[[str, str], ConfigError]
 
 
 def check_guarantees(handler: "Handler", wrong: Wrong) -> None:
     if handler.delivery not in get_args(Delivery):
         guarantees = '"at-least-once", "at-most-once" or "exactly-once"'
-        raise wrong(f"delivery={handler.delivery!r} is not a guarantee.", f"Use {guarantees}.")
+        raise wrong(f"delivery={handler.delivery!r} does not exist.", f"Use {guarantees}.")
     _check_exactly_once(handler, wrong)
     _check_at_most_once(handler, wrong)
     _check_offsets(handler, wrong)
@@ -28,10 +27,11 @@ def check_guarantees(handler: "Handler", wrong: Wrong) -> None:
 
 def _check_exactly_once(handler: "Handler", wrong: Wrong) -> None:
     if handler.is_exactly_once and handler.settings.get("isolation.level") == "read_uncommitted":
-        # The client then reads the group's offsets that way too: a new owner would not see a commit that is decided.
+        # The client then reads the group's offsets without waiting for open transactions too: a new owner of a
+        # partition would miss a commit that the coordinator has decided and not yet written.
         raise wrong(
-            'with delivery="exactly-once" a partition goes on from what is committed for good, and '
-            "isolation.level=read_uncommitted does not wait for that.",
+            'delivery="exactly-once" needs committed offsets, and isolation.level=read_uncommitted does not wait for '
+            "the transactions that commit them.",
             "Leave that setting out.",
         )
 
@@ -39,54 +39,34 @@ def _check_exactly_once(handler: "Handler", wrong: Wrong) -> None:
 def _check_at_most_once(handler: "Handler", wrong: Wrong) -> None:
     if not handler.is_at_most_once:
         return
-    again = {
+    useless = {
         "retry=": handler.retry != NO_RETRY,
         "retry_topics=": bool(handler.retry_topics),
         f"commit={handler.commit!r}": handler.commit != "auto",
         "max_in_flight_bytes": handler.max_in_flight_bytes != DEFAULT_BYTES,
         "commit_after=": handler.commit_after is not None,
     }
-    for option, is_used in again.items():
+    for option, is_used in useless.items():
         if is_used:
             raise wrong(
-                f'with delivery="at-most-once" a record is committed before it is handled, once; {option} has no '
-                "place there.",
+                f'{option} has no effect with delivery="at-most-once": a record is committed before its only attempt.',
                 'Leave it out, or use delivery="at-least-once".',
             )
 
 
 def _check_mode(handler: "Handler", wrong: Wrong) -> None:
     if handler.mode not in get_args(Mode):
-        raise wrong(f"mode={handler.mode!r} is not a way to consume.", 'Use "group" or "share".')
+        raise wrong(f"mode={handler.mode!r} does not exist.", 'Use "group" or "share".')
     if not handler.is_shared:
         return
     if handler.order != "none":
-        raise wrong("a share group keeps no order.", 'Say so with order="none", or leave mode= out.')
+        raise wrong("a share group keeps no order.", 'Add order="none", or leave mode= out.')
     if handler.dead_letter is None:
         raise wrong(
-            "the brokers drop a record of a share group that was delivered too often.",
-            "Name a topic for such records with dead_letter=...",
+            "the brokers drop a record of a share group after too many deliveries.",
+            "Name a topic for such records: dead_letter=...",
         )
-    if handler.start not in ("earliest", "latest"):
-        raise wrong("a share group starts at an end of the log.", 'Use start="earliest" or "latest".')
-    unheard = {
-        "pattern": handler.pattern is not None,
-        "partitions": bool(handler.partitions),
-        f"delivery={handler.delivery!r}": handler.delivery != "at-least-once",
-        f"commit={handler.commit!r}": handler.commit != "auto",
-        "commit_after": handler.commit_after is not None,
-        "retry_topics": bool(handler.retry_topics),
-        "breaker": handler.breaker is not None,
-        "batch": handler.batch is not None,
-        f"workers={handler.workers!r}": handler.workers != "auto",
-        "from_": handler.from_ is not None,
-        "offsets": handler.offsets is not None,
-        f"protocol={handler.protocol!r}": handler.protocol != "classic",
-        "assignor": handler.assignor is not None,
-        "static_id": handler.static_id is not None,
-        "on_assigned, on_revoked or on_lost": any((handler.on_assigned, handler.on_revoked, handler.on_lost)),
-    }
-    handler.refuse(unheard, where="a share group", hint="Leave it out, or leave mode= out.")
+    refuse_unsupported(handler, "share")
 
 
 def _check_offsets(handler: "Handler", wrong: Wrong) -> None:
@@ -94,7 +74,7 @@ def _check_offsets(handler: "Handler", wrong: Wrong) -> None:
     if handler.offsets is None:
         if takes_transaction:
             raise wrong(
-                "it takes tx, the transaction that its progress is kept in, but offsets= names no database.",
+                "it takes tx, the transaction that keeps its progress, but offsets= names no database.",
                 'Use offsets="postgresql://..." or "sqlite:///...", or call that parameter something else.',
             )
         return
@@ -104,8 +84,8 @@ def _check_offsets(handler: "Handler", wrong: Wrong) -> None:
         raise wrong(error.problem, error.hint) from error
     if handler.delivery != "at-least-once":
         raise wrong(
-            f"delivery={handler.delivery!r} keeps its progress in Kafka, and offsets= elsewhere.",
-            "Leave one of them out: with tx, what a handler writes in its transaction is there once anyway.",
+            f"delivery={handler.delivery!r} keeps progress in Kafka, and offsets= keeps it elsewhere.",
+            "Leave one of them out. With tx, the database has each write of the handler once anyway.",
         )
     if takes_transaction:
         _check_transaction(handler, wrong)
@@ -122,11 +102,11 @@ def _check_transaction(handler: "Handler", wrong: Wrong) -> None:
     for option, is_used in refused.items():
         if is_used:
             raise wrong(
-                f"it takes tx, which {option} does not go with: transactions belong to threads.",
+                f"it takes tx, which does not work with {option}: a transaction belongs to a thread.",
                 'Use def, workers="auto" and commit="auto".',
             )
     if handler.to is not None:
         raise wrong(
-            "it takes tx and has to=: no transaction holds both a database and Kafka, so an output could be lost.",
-            "Write the output to a table in the same transaction, and send it from there; or leave tx out.",
+            "it takes tx and has to=: no transaction covers both a database and Kafka, so an output could be lost.",
+            "Write the output to a table in the same transaction and send it from there, or leave tx out.",
         )

@@ -1,4 +1,4 @@
-"""A handler: the user's function together with the options it was declared with."""
+"""``Handler``: a user's function with the options of its declaration, checked when it is declared."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from importlib.util import find_spec
 from types import NoneType
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from penstock.app.consume_options import (
     KNOWN_TO_CLIENT,
@@ -15,14 +15,15 @@ from penstock.app.consume_options import (
     Start,
     check_callback,
     check_membership,
-    check_place_in_log,
     check_sources,
+    check_start,
     is_topic_name,
     matches,
 )
 from penstock.app.decoders import check_decoders
-from penstock.app.guarantees import Delivery, Mode, check_guarantees
+from penstock.app.guarantees import check_guarantees
 from penstock.app.offset_store import OffsetStore
+from penstock.app.options import CommitMode, Delivery, Mode, Scale, WorkerKind
 from penstock.app.signature import Signature, read_signature
 from penstock.assign import Assignor, assignor_named
 from penstock.assign.cooperative import cooperates
@@ -36,19 +37,15 @@ from penstock.core.scheduling.lanes import Order
 from penstock.core.settings import Registry, client_settings, hide_passwords
 from penstock.errors import ConfigError, SetupError
 
-WorkerKind = Literal["auto", "process"]
-CommitMode = Literal["auto", "record", "manual"]
-Scale = Literal["partition", "cpu"]
-
-# One to work on and one that may arrive while fetching is being paused.
+# One to work on, and one that may arrive before fetching pauses.
 _MIN_IN_FLIGHT = 2
-# Brokers make names of metrics and of quotas out of client ids.
+# Brokers use client ids in the names of metrics and quotas.
 _NOT_IN_A_CLIENT_ID = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Handler:
-    """Durations are in seconds here; ``App.consume`` documents each option."""
+    """Durations are in seconds here; ``penstock.app.options`` describes each option."""
 
     app: str = ""
     name: str
@@ -65,7 +62,7 @@ class Handler:
     to_value: Any = None
     dead_letter: str | None
     retry: RetryPolicy
-    retry_topics: tuple[str, ...] = ()  # durations, as they stand in the names of topics
+    retry_topics: tuple[str, ...] = ()  # durations, as the names of the topics have them
     breaker: Breaker | None = None
     mode: Mode = "group"
     delivery: Delivery = "at-least-once"
@@ -107,19 +104,19 @@ class Handler:
         self._check_topics()
         self._check_numbers()
         if self.order not in get_args(Order):
-            raise self._wrong(f"order={self.order!r} is not an order.", 'Use "partition", "key" or "none".')
+            raise self._wrong(f"order={self.order!r} does not exist.", 'Use "partition", "key" or "none".')
         check_guarantees(self, self._wrong)
         self._check_workers()
         self._check_fetching()
         self._check_tracing()
         if self.to is None and returns not in (Any, None, NoneType):
             raise self._wrong(
-                "it returns a value, which has nowhere to go.",
-                "Name an output topic with to=..., or annotate it with -> None.",
+                "it returns a value, but has no output topic.",
+                "Name one with to=..., or annotate the function with -> None.",
             )
 
     def __repr__(self) -> str:
-        # Settings hide their own secrets; a URL among the other options may hold a password too.
+        # Settings hide their secrets themselves; a URL in another option may hold a password too.
         shown = (f"{each.name}={hide_passwords(repr(getattr(self, each.name)))}" for each in fields(self))
         return f"Handler({', '.join(shown)})"
 
@@ -129,18 +126,18 @@ class Handler:
 
     @property
     def named_settings(self) -> dict[str, Any]:
-        """For the clients of the local engine: brokers and tools show whose they are, where no ``client.id`` is set."""
+        """The settings, with app and handler as ``client.id`` if the user has set none. Brokers and tools show it."""
         name = _NOT_IN_A_CLIENT_ID.sub("_", f"{self.app}-{self.name}")
         return {"client.id": name, **self.settings}
 
     @cached_property
     def delayed(self) -> dict[str, RetryTopic]:
-        """Its retry topics, by name."""
+        """The retry topics by name."""
         return {topic.name: topic for topic in retry_topics(self.topics, self.retry_topics)}
 
     @property
     def consumed_topics(self) -> tuple[str, ...]:
-        """All that it subscribes to: its sources and their retry topics."""
+        """All topics that it subscribes to: its sources and their retry topics."""
         return (*self.topics, *self.delayed)
 
     def _check_decoders(self) -> None:
@@ -158,7 +155,7 @@ class Handler:
             raise self._wrong(error.problem, error.hint) from error
 
     def _check_failures(self) -> None:
-        """What becomes of failed records."""
+        """Check the options for failed records."""
         try:
             check_policy(self.retry)
             checked_durations(self.retry_topics)
@@ -167,40 +164,41 @@ class Handler:
         for kind in self.retry if isinstance(self.retry, Mapping) else ():
             if issubclass(kind, Skip | Reject):
                 raise self._wrong(
-                    f"retry lists {kind.__name__}, which is never tried again.", "Raise another error to have a retry."
+                    f"retry lists {kind.__name__}, which is never retried.", "Raise another error to get a retry."
                 )
         if self.breaker is not None and not isinstance(self.breaker, Breaker):
             raise self._wrong(f"breaker={self.breaker!r} is not a Breaker.", "Use Breaker(share=0.9, window=1000).")
         if self.breaker is not None and self.dead_letter is None:
             raise self._wrong(
-                "a breaker guards a dead-letter topic, and there is none.",
-                "Name one with dead_letter=..., or leave breaker= out: the first failed record stops the app anyway.",
+                "breaker= counts dead letters, but it has no dead-letter topic.",
+                "Name one with dead_letter=..., or leave breaker= out: the first failed record then stops the app.",
             )
         if self.retry_topics and not self.topics:
             raise self._wrong(
-                "retry topics go by the names of its topics.", "Name the topics, or leave retry_topics= out."
+                "retry_topics= needs topics: retry topics are named after them.",
+                "Name the topics, or leave retry_topics= out.",
             )
         if self.retry_topics and self.start != "earliest":
-            # A record may be in a retry topic before the group has committed anything there.
+            # A record may be in a retry topic before the group has committed an offset of that topic.
             raise self._wrong(
-                f"with start={self.start!r} records that wait in a new retry topic could be passed over.",
+                f"start={self.start!r} could skip records that wait in a new retry topic.",
                 'With retry_topics= use start="earliest".',
             )
 
     @property
     def kind(self) -> str:
-        """What sentences call it."""
+        """The word for it in messages."""
         return "handler"
 
     @property
     def source(self) -> str:
-        """What it consumes, in words."""
+        """What it consumes, as text for messages."""
         if self.pattern is not None:
             return f"topics like {self.pattern}"
         return ", ".join(self.topics or (f"{topic}[{partition}]" for topic, partition in self.partitions))
 
     def consumes(self, topic: str) -> bool:
-        """Whether this topic, or some partition of it, is one of its sources."""
+        """Whether it consumes this topic, or some partition of it."""
         if self.pattern is not None:
             return matches(self.pattern, topic)
         return topic in self.consumed_topics or any(topic == named for named, _ in self.partitions)
@@ -217,34 +215,28 @@ class Handler:
     def is_exactly_once(self) -> bool:
         return self.delivery == "exactly-once"
 
-    def refuse(self, unheard: Mapping[str, bool], *, where: str, hint: str) -> None:
-        """What would go unheard there is an error: options, and whether this handler uses them."""
-        for option, is_used in unheard.items():
-            if is_used:
-                raise ConfigError(f"Handler {self.name} uses {option}, which {where} does not have.", hint=hint)
-
     @property
     def cooperates(self) -> bool:
-        """Whether a rebalance takes only what moves; with the older assignors everybody gives everything back."""
+        """Whether a rebalance revokes only the partitions that move. Eager assignors revoke all partitions."""
         if self.is_open:
             return all(map(cooperates, self.assignors))
         return not self.partitions and (self.protocol == "consumer" or self.assignor in (None, "cooperative-sticky"))
 
     @property
     def is_open(self) -> bool:
-        """Whether it asks for what the Kafka client does not have, so that Penstock itself is the member."""
+        """Whether its assignor is not one of the Kafka client, so that Penstock manages the membership itself."""
         return self.assignor is not None and self.assignor not in KNOWN_TO_CLIENT[self.protocol]
 
     @property
     def assignors(self) -> tuple[Assignor, ...]:
-        """Of an open member, the ones it votes for first in front."""
+        """The assignors of a self-managed member, in the order in which it votes for them."""
         chosen = self.assignor if isinstance(self.assignor, tuple) else (self.assignor,)
         return tuple(assignor_named(each) if isinstance(each, str) else each for each in chosen if each is not None)
 
     def _check_fetching(self) -> None:
-        check_place_in_log("start", self.start, self._wrong)
+        check_start("start", self.start, self._wrong)
         if self.from_ is not None:
-            check_place_in_log("from_", self.from_, self._wrong)
+            check_start("from_", self.from_, self._wrong)
         check_membership(
             protocol=self.protocol,
             assignor=self.assignor,
@@ -269,10 +261,10 @@ class Handler:
         for option, topic in (("to", self.to), ("dead_letter", self.dead_letter)):
             if topic is not None and self.consumes(topic):
                 raise self._wrong(
-                    f"{option}={topic!r} is also its source, so it would feed itself for ever.", "Use another topic."
+                    f"{option}={topic!r} is also its source, so it would consume its own output.", "Use another topic."
                 )
         if self.to is not None and self.to == self.dead_letter:
-            raise self._wrong(f"to and dead_letter are both {self.to!r}.", "Give dead letters a topic of their own.")
+            raise self._wrong(f"to and dead_letter are both {self.to!r}.", "Use another topic for dead letters.")
 
     def _check_numbers(self) -> None:
         counts = {
@@ -286,53 +278,51 @@ class Handler:
         }
         for option, value in counts.items():
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise self._wrong(f"{option}={value!r} is not a count.", "Use a whole number from 1 on.")
+                raise self._wrong(f"{option}={value!r} is not a count.", "Use a whole number of at least 1.")
         if self.max_in_flight < _MIN_IN_FLIGHT:
-            raise self._wrong(f"max_in_flight={self.max_in_flight} is too few to work with.", "Use 2 or more.")
+            raise self._wrong(f"max_in_flight={self.max_in_flight} is too small.", "Use 2 or more.")
         if self.commit_every <= 0:
             raise self._wrong(
-                f"commit_every={self.commit_every:g} leaves no time between commits.",
+                f"commit_every={self.commit_every:g} is not positive.",
                 'Use a duration such as "100ms", or commit="record" to commit as soon as a record is finished.',
             )
         if self.micro_batch <= 0:
-            raise self._wrong(
-                f"micro_batch={self.micro_batch:g} leaves no time for a batch.", 'Use "10s", for example.'
-            )
+            raise self._wrong(f"micro_batch={self.micro_batch:g} is not positive.", 'Use a duration such as "10s".')
         if not isinstance(self.restart, Retry):
-            raise self._wrong(f"restart={self.restart!r} is not a Retry.", "Use Retry(attempts=10), for example.")
+            raise self._wrong(f"restart={self.restart!r} is not a Retry.", "Use a Retry such as Retry(attempts=10).")
         if self.batch is not None and self.batch > self.max_in_flight:
             raise self._wrong(
-                f"batch={self.batch} can never fill up with max_in_flight={self.max_in_flight}.", "Raise max_in_flight."
+                f"batch={self.batch} is larger than max_in_flight={self.max_in_flight}.", "Raise max_in_flight."
             )
 
     def _check_workers(self) -> None:
         if self.workers not in get_args(WorkerKind):
             raise self._wrong(
                 f"workers={self.workers!r} is not a kind of worker.",
-                'Use "process" for computing; "auto" gives threads to def and an event loop to async def.',
+                'Use "process" for handlers that compute; "auto" runs def on threads and async def on an event loop.',
             )
         self._check_scale()
         if self.workers == "process" and self.signature.is_async:
-            raise self._wrong("it is async, but workers are processes.", "Write it with def, or leave workers= out.")
+            raise self._wrong('it is async, which workers="process" cannot run.', "Use def, or leave workers= out.")
         if self.commit not in get_args(CommitMode):
-            raise self._wrong(f"commit={self.commit!r} is not a way to commit.", 'Use "auto", "record" or "manual".')
+            raise self._wrong(f"commit={self.commit!r} does not exist.", 'Use "auto", "record" or "manual".')
         if self.commit == "manual" and not self.signature.takes_record:
             raise self._wrong(
-                'with commit="manual" it has to call record.ack(), so it has to take the record.',
+                'commit="manual" needs record.ack(), but it does not take the record.',
                 "Add a parameter: record: Record (or records: list[Record] with batch=).",
             )
         if self.commit == "manual" and self.to is not None:
             raise self._wrong(
-                'commit="manual" goes without to=: a record with an output is finished when Kafka has the output.',
+                'commit="manual" does not work with to=: a record with an output is finished when Kafka has it.',
                 "Leave one of them out.",
             )
         if self.commit == "manual" and self.workers == "process":
-            raise self._wrong("record.ack() does not reach out of a worker process.", 'Use commit="auto".')
+            raise self._wrong("record.ack() does not work in a worker process.", 'Use commit="auto".')
 
     def _check_tracing(self) -> None:
         if not isinstance(self.tracing, bool):
-            raise self._wrong(f"tracing={self.tracing!r} is neither on nor off.", "Use True or False.")
-        # Found without importing it, which only an attempt does.
+            raise self._wrong(f"tracing={self.tracing!r} is not a bool.", "Use True or False.")
+        # Without importing it: only an attempt needs the package.
         if self.tracing and find_spec("opentelemetry") is None:
             raise SetupError(
                 f"Handler {self.name}: tracing=True needs the package opentelemetry-api.",
@@ -341,10 +331,10 @@ class Handler:
 
     def _check_scale(self) -> None:
         if self.scale not in get_args(Scale):
-            raise self._wrong(f"scale={self.scale!r} is not a way to scale.", 'Use "partition" or "cpu".')
+            raise self._wrong(f"scale={self.scale!r} does not exist.", 'Use "partition" or "cpu".')
         if self.scale == "cpu" and self.order == "partition":
             raise self._wrong(
-                'with scale="cpu" the records of a partition are spread over cores, so they cannot keep its order.',
+                'scale="cpu" distributes the records of a partition over cores, so it cannot keep their order.',
                 'Use order="key" or order="none".',
             )
 

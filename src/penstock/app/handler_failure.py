@@ -1,4 +1,4 @@
-"""From what a handler raised to the failure of its record. Both engines, all workers and the testing kit use this."""
+"""From the error that a handler raised to the failure of its record. Both engines and the testing kit use this."""
 
 from collections.abc import Callable
 
@@ -10,15 +10,15 @@ from penstock.core.failures.outcome import Failed, failed
 Fail = Callable[[BaseException], Failed]
 
 
-def failing(handler: Handler, adapter: RecordAdapter) -> Fail:
-    """A function that takes whatever a handler raised, also what is no ``Exception``: a record must not get lost.
+def failure_maker(handler: Handler, adapter: RecordAdapter) -> Fail:
+    """A function that turns an error into a failure, also one that is no ``Exception``: no record may get lost.
 
-    What is none of the record's business, as ``reading`` says, is raised again.
+    It raises the errors that ``adapter.reraises`` picks, such as a failed assertion of a test.
     """
-    retry, passes = handler.retry, adapter.passes
+    retry, reraises = handler.retry, adapter.reraises
 
     def fail(error: BaseException) -> Failed:
-        if passes(error):
+        if reraises(error):
             raise error
         message, traceback = described(error)
         return failed(error, retry, message=message, traceback=traceback)

@@ -1,4 +1,4 @@
-"""Where progress is kept, if not in Kafka: what such a store has to do, and what of it handlers get to see."""
+"""The interface of stores that keep progress outside of Kafka, and the check of ``offsets=``."""
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -17,10 +17,10 @@ _CLAIMED_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What a store has of a partition, and the ``token`` of whoever has just claimed it.
+    """The progress of a partition in a store, and the ``token`` of the claim that has just read it.
 
-    ``offset`` is where to go on, None where nothing was saved yet. ``note`` is what was saved along with it.
-    ``finished`` are further ranges of finished offsets, each up to and without its end, in any order.
+    ``offset`` is the next offset to handle, None if nothing was saved yet. ``note`` is the text that was saved with it.
+    ``finished`` are further ranges of finished offsets, each without its end, in any order.
     """
 
     token: int
@@ -31,7 +31,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What a store is to keep of a partition, if the claim with this ``token`` is still the last one."""
+    """The progress of a partition to save, if the claim with this ``token`` is still the latest."""
 
     token: int
     offset: int
@@ -40,29 +40,32 @@ class Progress:
 
 @runtime_checkable
 class OffsetStore(Protocol):
-    """Keeps the progress of groups. Each call is one atomic step, and what it returned for outlives a power cut.
+    """Keeps the progress of groups. Each call is atomic, and durable when it returns.
 
-    A member makes one call at a time, on several threads; members of several processes call at once.
+    A member makes one call at a time, on several threads. Members of several processes call at the same time.
     """
 
     def claim(self, group: str, tps: Sequence[TopicPartition]) -> Mapping[TopicPartition, Kept]:
-        """The caller owns these partitions from now on: give each a token that is greater than all before."""
+        """The caller now owns these partitions: give each a token that is greater than all its earlier tokens."""
 
     def save(self, group: str, progress: Mapping[TopicPartition, Progress]) -> Collection[TopicPartition]:
-        """Keep this, but for partitions that were claimed again since their token; returns those."""
+        """Save this progress, except for partitions that were claimed again since their token. Returns those."""
 
     def forget(self, group: str, tps: Mapping[TopicPartition, int]) -> None:
-        """Their offsets count no more, by these tokens: the log was made anew, or is read again on purpose."""
+        """Delete the offsets of these partitions if their tokens are the latest.
+
+        The engine calls it when a topic was recreated, or when ``from_`` overrides the committed offset.
+        """
 
 
 class OpenTransaction(Protocol):
     """One transaction of the user's database."""
 
     tx: Any
-    """What the handler gets."""
+    """The argument of the handler."""
 
     def finish(self, tp: TopicPartition, token: int, offsets: Sequence[int]) -> None:
-        """These records count as finished if the transaction does; raises AlreadyFinished or ClaimLost."""
+        """Mark these records as finished if the transaction commits. Raises AlreadyFinished or ClaimLost."""
 
 
 @runtime_checkable
@@ -70,35 +73,36 @@ class TransactionalStore(OffsetStore, Protocol):
     """A store whose transactions handlers can write in."""
 
     def transaction(self, group: str) -> AbstractContextManager[OpenTransaction]:
-        """Committed at the end of the block, rolled back where it raises."""
+        """Commits at the end of the block, and rolls back if the block raises."""
 
 
 class AlreadyFinished(Exception):  # noqa: N818 - as the outcomes that users raise
-    """Of these records, some are finished: a commit that seemed to fail did not."""
+    """Some of these records are finished already: a commit that seemed to fail had succeeded."""
 
 
 class ClaimLost(DependencyUnavailable):
-    """Another member has claimed the partition, so nothing that this one does about it counts."""
+    """Another member has claimed the partition, so this member can no longer save progress of it."""
 
     def __init__(self, tp: TopicPartition) -> None:
         super().__init__(f"another member has claimed {tp[0]}[{tp[1]}]", seconds=_CLAIMED_SECONDS)
 
 
 def check_offsets(offsets: object) -> None:
-    """Whether this names or is a place to keep progress."""
+    """Raise an error unless ``offsets`` is a store or the URL of one."""
     if isinstance(offsets, str):
         known.remember_url(offsets)
         if not offsets.startswith(_URLS):
-            raise ConfigError(f"offsets={hide_passwords(offsets)!r} is no place to keep progress.", hint=_HINT)
+            raise ConfigError(f"offsets={hide_passwords(offsets)!r} is not a store of offsets.", hint=_HINT)
         path = offsets.partition(":")[2].strip("/")
         if not path or path == ":memory:":
             raise ConfigError(
-                f"offsets={hide_passwords(offsets)!r} would not outlive the process.", hint="Name a file or a database."
+                f"offsets={hide_passwords(offsets)!r} loses progress when the process ends.",
+                hint="Name a file or a database.",
             )
     elif not isinstance(offsets, OffsetStore):
-        raise ConfigError(f"offsets={offsets!r} is no place to keep progress.", hint=_HINT)
+        raise ConfigError(f"offsets={offsets!r} is not a store of offsets.", hint=_HINT)
 
 
 def takes_transactions(offsets: object) -> bool:
-    """Whether a handler can write in the same transaction as its progress."""
+    """Whether a handler can write in the transaction that saves its progress."""
     return isinstance(offsets, TransactionalStore) or (isinstance(offsets, str) and not offsets.startswith("file:"))

@@ -1,4 +1,4 @@
-"""From an engine's records to what a handler takes: its value, its key and its headers, decoded."""
+"""From the records of an engine to the arguments of a handler: decoded value, key and headers."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -28,17 +28,17 @@ from penstock.serde import (
 
 Read = Callable[[Any], Any]
 Opened = tuple[Any, Callable[[Sequence[Any]], None]]
-"""What a handler gets as ``tx``, and the function that puts records into that transaction as finished."""
+"""The ``tx`` of a handler, and the function that marks records as finished in that transaction."""
 Begin = Callable[[], AbstractContextManager[Opened]]
 
 
 @dataclass(frozen=True)
 class RecordAdapter:
-    """How an engine's records are read. By default they are Records, and know their attempt themselves.
+    """How to read the records of an engine. The default reads ``Record`` objects, which have their attempt number.
 
-    ``codec_of`` makes codecs of formats. ``aside`` runs a function that may wait for the network, so that an event loop
-    need not wait with it. ``begin`` opens a transaction of the user's database, where progress is kept in one.
-    ``passes`` says what a handler may raise that is no outcome.
+    ``codec_of`` makes the codec of a format. ``run_blocking`` runs a function that may wait for the network on another
+    thread, so that the event loop does not block. ``begin`` opens a transaction in the user's database, if progress is
+    kept there. ``reraises`` picks the errors of a handler that are raised instead of becoming a failure.
     """
 
     to_record: Callable[[Any, int], Record] = lambda record, _attempt: record
@@ -47,17 +47,18 @@ class RecordAdapter:
     key_of: Callable[[Any], bytes | None] = attrgetter("key")
     headers_of: Callable[[Any], Headers] = attrgetter("headers")
     codec_of: CodecOf = no_codecs
-    aside: Callable[..., Awaitable[Any]] = asyncio.to_thread
+    run_blocking: Callable[..., Awaitable[Any]] = asyncio.to_thread
     begin: Begin | None = None
-    passes: Callable[[BaseException], bool] = lambda _error: False
+    reraises: Callable[[BaseException], bool] = lambda _error: False
 
 
 class Arguments:
-    """How the arguments of one handler come about, and what they may have to wait for.
+    """Makes the arguments of one handler, and knows whether that asks the schema registry.
 
-    Where it takes a value, and perhaps a record, and nothing more, ``decode`` makes the value of what ``source_of``
-    takes from the record, or of the record itself where that is None: an attempt calls them by itself, as each call in
-    between is felt. Elsewhere ``decode`` is None, and ``of`` makes all.
+    For a handler that takes only a value, or a value and a record, ``decode`` makes the value from
+    ``source_of(record)``, or from the record itself if ``source_of`` is None. An attempt calls these two directly,
+    because each further call costs measurable time. For other handlers ``decode`` is None, and ``of`` makes all
+    arguments.
     """
 
     def __init__(self, handler: Handler, adapter: RecordAdapter) -> None:
@@ -73,7 +74,7 @@ class Arguments:
         if "key" in self.parts:
             self._reads["key"] = self._read_by(handler, "key", handler.key, adapter)
         if "tx" in self.parts:
-            self._reads["tx"] = _nothing  # what it gets there is known when its transaction is open
+            self._reads["tx"] = _nothing  # the attempt fills it in when the transaction is open
         if "headers" in self.parts:
             self._reads["headers"] = _headers_reader(handler, adapter)
 
@@ -94,36 +95,36 @@ class Arguments:
 
     def of(self, record: Any, number: int) -> list[Any]:
         """One argument for each parameter."""
-        self._get_ready()
+        self._prepare_encoder()
         return [
             self._to_record(record, number) if part == "record" else self._reads[part](record) for part in self.parts
         ]
 
     def of_batch(self, records: Sequence[Any], numbers: Sequence[int]) -> list[list[Any]]:
-        """The same for a batch: one list for each parameter."""
-        self._get_ready()
+        """Like ``of`` for a batch: one list for each parameter."""
+        self._prepare_encoder()
         return [
             list(map(self._to_record, records, numbers) if part == "record" else map(self._reads[part], records))
             for part in self.parts
         ]
 
-    def _get_ready(self) -> None:
-        # Before the handler is called: what it does would be repeated for as long as its output cannot be encoded.
+    def _prepare_encoder(self) -> None:
+        # Before the handler runs: if the registry does not answer after that, the handler runs again at each attempt.
         if self._encoder is not None and not self._encoder.can_encode:
             self._encoder.get_ready()
 
     @property
     def only_record(self) -> bool:
-        """Whether the handler takes a record, and nothing has to be seen to before."""
+        """Whether the handler takes only the record, and no output codec has to be prepared."""
         return self.parts == ("record",) and self._encoder is None
 
     @property
-    def may_wait(self) -> bool:
-        """Whether there are records for which somebody else has to be asked."""
+    def has_codecs(self) -> bool:
+        """Whether some records may need the schema registry."""
         return bool(self._codecs) or self._encoder is not None
 
-    def waits(self, record: Any) -> bool:
-        """Whether somebody else has to be asked before this record can be handled."""
+    def may_block(self, record: Any) -> bool:
+        """Whether decoding this record, or encoding its output, asks the schema registry."""
         if self._encoder is not None and not self._encoder.can_encode:
             return True
         for codec, raw_of, headers_of in self._codecs:
@@ -134,7 +135,7 @@ class Arguments:
 
 
 def encoder_of(handler: Handler) -> Callable[[Any], bytes]:
-    """From what the handler returns to bytes, where no format is declared for it."""
+    """The function from a return value to bytes, for handlers without an output format."""
     how = handler.to_value
     return encode if how is None or isinstance(how, Format) else custom_encoder(how)
 
@@ -148,7 +149,7 @@ def output_codec(handler: Handler, adapter: RecordAdapter) -> Codec | None:
 def reader_by(
     how: Any, hint: Any, adapter: RecordAdapter, *, field: Field = "value", registry: Registry | None = None
 ) -> Read:
-    """From a record to its decoded value, or key: by ``how``, as in ``value=``, or by a hint where that is None."""
+    """The function from a record to its decoded value or key. ``how`` is as in ``value=``; None means by type hint."""
     raw_of, headers_of = _raw_of(adapter, field), adapter.headers_of
     if not isinstance(how, Format):
         by_hint = decoder(how, hint, field)

@@ -1,4 +1,4 @@
-"""Who answers ``App.progress`` and ``App.commit``: the engine that runs the app in this process."""
+"""How ``App.progress`` and ``App.commit`` reach the engine that runs the app in this process."""
 
 import threading
 from collections.abc import Iterator, Mapping
@@ -12,33 +12,33 @@ from penstock.errors import StateError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionProgress:
-    """How far one owned partition is."""
+    """The progress of one owned partition."""
 
     handler: str
     group: str
     topic: str
     partition: int
     position: int | None
-    """The offset to be fetched next; None until the first answer of the broker, where the log's start was asked for."""
+    """The next offset to fetch; None while the consumer waits for the broker to resolve the start of the log."""
     committed: int | None
-    """What the group has committed; None before the first time."""
+    """The committed offset of the group; None before the first commit."""
     end: int
-    """The offset that the next record to be written will get."""
+    """The end of the log: the offset of the next record that a producer writes."""
     lag: int | None
-    """Offsets between what is committed (without a commit: the position) and the end."""
+    """Offsets from the committed offset (without a commit: from the position) to the end."""
     in_flight: int
-    """Records that were fetched and are not finished."""
+    """Records that are fetched and not finished."""
 
 
 class Control(Protocol):
-    """An engine's side of ``App.progress`` and ``App.commit``; from any thread."""
+    """What an engine implements for ``App.progress`` and ``App.commit``. Any thread may call it."""
 
     def progress(self) -> list[PartitionProgress]: ...
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None: ...
 
 
 class NoControl:
-    """Stands where an app runs but nobody can answer; says why, and what to do instead."""
+    """For processes in which the app runs but cannot answer: raises an error that says why, and what to do."""
 
     def __init__(self, problem: str, hint: str) -> None:
         self._problem = problem
@@ -54,12 +54,12 @@ class NoControl:
         raise StateError(self._problem, hint=self._hint)
 
 
-# What answers for the apps of this process that no engine runs here. Written once, before handlers run.
+# Answers for apps that no engine runs in this process. Written once, before handlers run.
 _elsewhere: Control | None = None
 
 
 def engine_is_elsewhere(control: Control) -> None:
-    """For processes that only run handlers: an app that a handler's module declares there is not the one that runs."""
+    """For processes that only run handlers: the app that a handler's module declares there is not the running one."""
     global _elsewhere  # noqa: PLW0603 - a fact about the process
     _elsewhere = control
 
@@ -67,8 +67,8 @@ def engine_is_elsewhere(control: Control) -> None:
 class ControlSlot:
     """The engine that answers for one app in this process, if any.
 
-    Engines write it under the lock at the start and end of a run; any thread reads it. An app may travel to another
-    process with its handlers; the engine that runs it here does not travel with it.
+    Engines write it under the lock at the start and end of a run; any thread reads it. When an app is pickled for
+    another process, the copy has an empty slot: the engine stays here.
     """
 
     def __init__(self) -> None:
@@ -89,15 +89,15 @@ class ControlSlot:
         if control is None:
             raise StateError(
                 f"App {app!r} is not running on the local engine in this process.",
-                hint="Ask while it runs, for example in a handler.",
+                hint="Call it while the app runs, for example in a handler.",
             )
         return control
 
     @contextmanager
     def held_by(self, control: Control, app: str) -> Iterator[None]:
-        """Inside the block this engine answers, and no other may."""
+        """Inside the block this engine answers, and no other engine may run the app."""
         with self._lock:
-            self._refuse_a_second(app)
+            self._require_free(app)
             self._control, self._is_held = control, True
         try:
             yield
@@ -105,18 +105,18 @@ class ControlSlot:
             with self._lock:
                 self._control, self._is_held = None, False
 
-    def lend(self, control: Control, app: str) -> None:
-        """For the testing kit, whose benches take turns: this one answers until another does, or ``release``."""
+    def attach(self, control: Control, app: str) -> None:
+        """For the testing kit, where several benches may use one app: the last one that attached answers."""
         with self._lock:
-            self._refuse_a_second(app)
+            self._require_free(app)
             self._control = control
 
-    def release(self, control: Control) -> None:
+    def detach(self, control: Control) -> None:
         with self._lock:
             if self._control is control:
                 self._control = None
 
-    def _refuse_a_second(self, app: str) -> None:
+    def _require_free(self, app: str) -> None:
         if self._is_held:
             raise StateError(
                 f"App {app!r} is running already in this process.",

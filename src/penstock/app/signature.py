@@ -1,4 +1,4 @@
-"""What a handler takes: read once from its signature, so that a mistake shows before a record flows."""
+"""The parameters of a handler, read from its signature when it is declared, so that mistakes show before it runs."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ _BATCH_FORMS = (
 
 @dataclass(frozen=True)
 class Signature:
-    """``parts`` is what it takes, in order, ``hints`` the type of each but the record; in a batch, of a single one."""
+    """``parts`` are the parameters in order; ``hints`` their types, except the record's (in a batch, of one record)."""
 
     is_async: bool
     parts: tuple[Part, ...]
@@ -40,7 +40,7 @@ class Signature:
 
 
 def called(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function that Python runs in the end: inside of a ``functools.partial``, or of an object that is called."""
+    """The function that Python runs: the one in a ``functools.partial``, or ``__call__`` of an object."""
     while isinstance(function, partial):
         function = function.func
     is_plain = inspect.isroutine(function) or inspect.isclass(function) or not callable(function)
@@ -48,7 +48,7 @@ def called(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def function_name(function: Callable[..., Any]) -> str:
-    """What a handler is called by: its function, or the class of an object that is called."""
+    """The name of a handler: that of its function, or of the class of a callable object."""
     while isinstance(function, partial):
         function = function.func
     return getattr(function, "__name__", type(function).__name__)
@@ -61,7 +61,7 @@ def read_signature(function: Callable[..., Any], *, batch: bool = False) -> Sign
     if not callable(function) or inspect.isclass(function):
         raise ConfigError(f"{name} is not a function, so it cannot be a handler.", hint=forms)
     if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
-        raise ConfigError(f"Handler {name} yields; a handler returns its result or None.", hint=forms)
+        raise ConfigError(f"Handler {name} is a generator; a handler returns its result or None.", hint=forms)
     hints = _hints(inner, name)
     parameters = _required(function, name, forms)
     parts = tuple(_part(each, hints, batch=batch) for each in parameters)
@@ -82,12 +82,12 @@ def read_signature(function: Callable[..., Any], *, batch: bool = False) -> Sign
 
 
 def _element(hint: Any, name: str) -> Any:
-    """The type of one value, where a batch is a list of them."""
+    """The type of one value of a batch, from the type of the list."""
     if hint is list or hint is None:
         return None
     if get_origin(hint) in (list, Sequence) and len(get_args(hint)) == 1:
         return get_args(hint)[0]
-    raise ConfigError(f"Handler {name} gets batches, but takes {hint!r}.", hint=_BATCH_FORMS)
+    raise ConfigError(f"Handler {name} has batch=, but takes {hint!r} and not a list.", hint=_BATCH_FORMS)
 
 
 def _hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def _required(function: Callable[..., Any], name: str, forms: str) -> list[inspe
     required = [p for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     keyword_only = [p.name for p in required if p.kind is p.KEYWORD_ONLY]
     if keyword_only:
-        raise ConfigError(f"Handler {name} demands the keyword argument {keyword_only[0]}.", hint=forms)
+        raise ConfigError(f"Handler {name} requires the keyword argument {keyword_only[0]}.", hint=forms)
     return required
 
 

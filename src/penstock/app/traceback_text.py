@@ -1,7 +1,7 @@
 """A handler's error as text: its message, and its traceback in a bounded number of bytes.
 
-It is rendered once, where the error was raised, because the error itself does not leave its process. Errors come in
-storms, so what only depends on where an error was raised is remembered: the same error costs a look-up the second time.
+It is rendered once, in the process that raised it, because the error object stays there. Errors often come by the
+thousand, so the part that depends only on where an error was raised is cached: the second time costs a look-up.
 """
 
 import linecache
@@ -19,7 +19,7 @@ from penstock.core.settings import redacted
 _MAX_FRAMES = 10  # of each error; those nearest to where it was raised
 _MAX_ERRORS = 6  # the error, its causes, and the members of groups
 _MAX_LINE_BYTES = 400
-_MAX_MEMBERS = 5  # that the message of a group names
+_MAX_MEMBERS = 5  # errors that the message of a group names
 _MAX_REMEMBERED = 256
 
 _HEADING = "Traceback (most recent call last):"
@@ -37,10 +37,10 @@ _LIBRARIES = tuple(
 
 @dataclass(frozen=True, slots=True)
 class _Raised:
-    """Where an error was raised: its innermost frames, how many further out are left out, and all of that as text.
+    """Where an error was raised: its innermost frames, how many outer ones are left out, and both as text.
 
-    ``place`` is the innermost line that is no library's. ``by_library`` says that Penstock called a library, and no
-    code of the user's. ``codes`` keeps these objects alive, because they are looked up by their addresses.
+    ``place`` is the innermost line outside of libraries. ``by_library``: Penstock called a library directly, so no code
+    of the user is involved. ``codes`` keeps the code objects alive, because the cache looks them up by their addresses.
     """
 
     frames: tuple[str, ...]
@@ -53,11 +53,11 @@ class _Raised:
 
 _remembered: dict[tuple[int, ...], _Raised] = {}
 _Part = tuple[str, _Raised | None, str]
-"""One error of a traceback: what introduces it, where it was raised unless that is of no interest, and its message."""
+"""One error of a traceback: the line that introduces it, where it was raised (None: not shown), and its message."""
 
 
 def described(error: BaseException) -> tuple[str, str]:
-    """The message of an error, which is never empty where it can be helped, and its traceback, which may be."""
+    """The message of an error, and its traceback. Only the traceback may be empty."""
     raised = _raised(error.__traceback__)
     message = error_message(error)
     if isinstance(error, BaseExceptionGroup):
@@ -94,7 +94,7 @@ def _traceback(error: BaseException, raised: _Raised) -> str:
         related, quiet = _related(error, "", [_MAX_ERRORS], set()), isinstance(error, Undecodable)
         parts = [_part(lead, each, _raised(each.__traceback__), quiet=quiet) for lead, each in related]
     if not any(raised for _, raised, _ in parts):
-        return ""  # it would only repeat the messages
+        return ""  # without frames it would only repeat the messages
     text = "\n\n".join(_text(lead, raised.text if raised else "", end) for lead, raised, end in parts)
     return text if bounded(text, MAX_TRACEBACK_BYTES) is text else _shortened(parts)
 
@@ -119,7 +119,7 @@ def _frames_text(frames: Sequence[str], left_out: int) -> str:
 
 
 def _related(error: BaseException, lead: str, left: list[int], seen: set[int]) -> list[tuple[str, BaseException]]:
-    """The error after what led to it, and before the members of it, as Python prints them; each once."""
+    """The cause or context of the error, the error, and the members of its group, as Python prints them; each once."""
     if left[0] <= 0 or id(error) in seen:
         return []
     left[0] -= 1
@@ -139,7 +139,7 @@ def _related(error: BaseException, lead: str, left: list[int], seen: set[int]) -
 
 
 def _shortened(parts: Sequence[_Part]) -> str:
-    """All of them in the bytes that there are; what gives way are frames, the outermost of the longest error first."""
+    """All errors within the limit of bytes: drops frames, the outermost of the longest error first."""
     frames = [list(raised.frames) if raised else [] for _, raised, _ in parts]
     left_out = [raised.left_out if raised else 0 for _, raised, _ in parts]
     while True:
@@ -172,7 +172,7 @@ def _look_up(traceback: TracebackType | None) -> _Raised:
     while traceback is not None:
         frames.append(traceback)
         traceback = traceback.tb_next
-    # Penstock's own frames stand outside of the user's: they called the handler. Further in, they are of interest.
+    # The outer frames are Penstock's, which called the handler: they are left out. Inner frames of Penstock are shown.
     first = next((index for index, each in enumerate(frames) if not _is_own(_file(each))), len(frames))
     theirs = frames[first:]
     shown = tuple(map(_frame_text, theirs[-_MAX_FRAMES:]))

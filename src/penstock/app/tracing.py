@@ -1,7 +1,7 @@
-"""Spans of OpenTelemetry around attempts, with ``tracing=True``: they continue the trace in a record's headers.
+"""OpenTelemetry spans around attempts, with ``tracing=True``: they continue the trace in a record's headers.
 
-What an attempt leads to carries its span's context on: outputs, dead letters, and records that wait in retry topics.
-OpenTelemetry is imported only here, and only where it was asked for.
+Outputs, dead letters and records in retry topics get the context of the span in their headers. Only this module imports
+OpenTelemetry, and only if a handler has ``tracing=True``.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -66,10 +66,10 @@ def traced_batch_async(
 
 
 class _Tracing:
-    """The spans of one handler. A batch has one span for all of it, with a link to the trace of each record."""
+    """The spans of one handler. A batch has one span, with a link to the trace of each record."""
 
     def __init__(self, handler: Handler, adapter: RecordAdapter) -> None:
-        # Here, as only those who ask for it have the package; that they do was seen to when the handler was declared.
+        # Imported here because the package is optional; the declaration of the handler has checked that it is there.
         from opentelemetry import context, propagate, trace  # noqa: PLC0415
 
         self._contexts, self._propagate, self._trace = context, propagate, trace
@@ -84,7 +84,8 @@ class _Tracing:
         contexts = [self._context(record) for record in read]
         alone = len(read) == 1
         found = [trace.get_current_span(context).get_span_context() for context in contexts]
-        # In a batch there are many to continue, so it continues none. What else a context holds comes along as well.
+        # A batch has many traces, so its span continues none of them. A single record's whole context is attached,
+        # with its baggage.
         before = self._contexts.attach(contexts[0] if alone else self._contexts.Context())
         try:
             with self._tracer.start_as_current_span(
@@ -98,7 +99,7 @@ class _Tracing:
             self._contexts.detach(before)
 
     def close(self, span: Any, outcome: Outcome) -> Outcome:
-        """The same outcome, so that what it leads to carries this span on."""
+        """The outcome, with this span's context in the headers of its output or failure."""
         trace = self._trace
         if isinstance(outcome, Done):
             if outcome.output is not None:
@@ -114,7 +115,7 @@ class _Tracing:
         return self._propagate.extract(carrier, context=self._contexts.Context())
 
     def _headers(self) -> tuple[Header, ...]:
-        """The context of the span that is current, as headers."""
+        """The context of the current span, as headers."""
         carrier: dict[str, str] = {}
         self._propagate.inject(carrier)
         return tuple((name, value.encode()) for name, value in carrier.items())

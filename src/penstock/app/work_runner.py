@@ -1,4 +1,7 @@
-"""What a worker does with a work: attempt its records, and note their outcomes in its runs. Both engines work so."""
+"""What a worker does with a ``Work``: attempt its records and append their outcomes to its runs.
+
+The workers of the local engine, of Spark and of the testing kit all use it.
+"""
 
 import asyncio
 import time
@@ -13,59 +16,59 @@ from penstock.app.work import Work
 from penstock.core.failures.outcome import DONE, Failed
 from penstock.core.progress.lease import Lease
 
-Attend = Callable[[Work], None]
-AttendAsync = Callable[[Work], Awaitable[None]]
+RunWork = Callable[[Work], None]
+RunWorkAsync = Callable[[Work], Awaitable[None]]
 
 
-def attending(handler: Handler, adapter: RecordAdapter, lease: Lease) -> Attend:
-    """For a ``def`` handler, on the thread that calls it."""
+def work_runner(handler: Handler, adapter: RecordAdapter, lease: Lease) -> RunWork:
+    """The function that runs a work of a ``def`` handler, on the thread that calls it."""
     if handler.batch:
-        return attend_in_batches(batch_attempts(handler, adapter), adapter, lease)
-    return attend_one_by_one(attempts(handler, adapter), adapter, lease)
+        return batch_runner(batch_attempts(handler, adapter), adapter, lease)
+    return single_record_runner(attempts(handler, adapter), adapter, lease)
 
 
-def attend_one_by_one(attempt: Attempt, adapter: RecordAdapter, lease: Lease) -> Attend:
+def single_record_runner(attempt: Attempt, adapter: RecordAdapter, lease: Lease) -> RunWork:
     offset_of, clock = adapter.offset_of, time.monotonic
 
-    def attend(work: Work) -> None:
+    def run_work(work: Work) -> None:
         for run in work.runs():
-            epoch, note = run.epoch, run.outcomes.append
+            epoch, add_outcome = run.epoch, run.outcomes.append
             failures = epoch.failures
             for record in work.records(run):
                 if not epoch.dispatching or clock() > lease.until:
                     break
-                # Hardly ever has anything failed before, so hardly ever is there something to look up.
+                # Most epochs have no failures, so most records need no look-up.
                 outcome = attempt(record, failures.get(offset_of(record), 0) + 1 if failures else 1)
-                note(outcome)
+                add_outcome(outcome)
                 if outcome is not DONE and isinstance(outcome, Failed) and work.stops_at(run, outcome):
                     break
 
-    return attend
+    return run_work
 
 
-def attend_in_batches(attempt: BatchAttempt, adapter: RecordAdapter, lease: Lease) -> Attend:
-    def attend(work: Work) -> None:
+def batch_runner(attempt: BatchAttempt, adapter: RecordAdapter, lease: Lease) -> RunWork:
+    def run_work(work: Work) -> None:
         records, numbers = work.as_batch(adapter.offset_of, lease)
         work.note_batch(attempt(records, numbers) if records else [])
 
-    return attend
+    return run_work
 
 
-def attend_async(handler: Handler, adapter: RecordAdapter, lease: Lease) -> AttendAsync:
-    """For an ``async def`` handler, as a task of an event loop."""
+def async_work_runner(handler: Handler, adapter: RecordAdapter, lease: Lease) -> RunWorkAsync:
+    """The coroutine function that runs a work of an ``async def`` handler, as a task of an event loop."""
     offset_of, clock = adapter.offset_of, time.monotonic
     if handler.batch:
         attempt_batch = batch_attempts_async(handler, adapter)
 
-        async def attend_in_batches(work: Work) -> None:
+        async def run_batch(work: Work) -> None:
             records, numbers = work.as_batch(offset_of, lease)
             work.note_batch(await attempt_batch(records, numbers) if records else [])
             await forget_cancellation()
 
-        return attend_in_batches
+        return run_batch
     attempt = attempts_async(handler, adapter)
 
-    async def attend_one_by_one(work: Work) -> None:
+    async def run_records(work: Work) -> None:
         task = asyncio.current_task()
         for run in work.runs():
             epoch = run.epoch
@@ -79,4 +82,4 @@ def attend_async(handler: Handler, adapter: RecordAdapter, lease: Lease) -> Atte
                 if isinstance(outcome, Failed) and work.stops_at(run, outcome):
                     break
 
-    return attend_one_by_one
+    return run_records

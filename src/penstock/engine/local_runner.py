@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Sequence
 
-from penstock.app import App
+from penstock.app import App, refuse_unsupported
 from penstock.app.tuned_gc import tuned_gc
 from penstock.codecs import prepare_formats
 from penstock.core.reports.events import Event
@@ -64,16 +64,12 @@ def run(
 
 def _check_options(app: App, *, until_caught_up: bool) -> None:
     for handler in app.handlers:
+        refuse_unsupported(handler, "local")
         if handler.is_shared and until_caught_up:
             raise ConfigError(
                 f"Handler {handler.name} consumes as a share group, and Kafka does not say when a share group has "
                 "caught up.",
                 hint="Run it without --until-caught-up, and stop it when its work is done.",
-            )
-        if handler.scale != "partition":
-            raise ConfigError(
-                f"Handler {handler.name} uses scale={handler.scale!r}, which only the Spark engine supports.",
-                hint='Use workers="process" to use all cores of this machine, or run the app with --engine spark.',
             )
 
 

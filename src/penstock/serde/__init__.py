@@ -1,4 +1,4 @@
-"""From a record's bytes to what a handler's type hint asks for, and back."""
+"""Decoders and encoders by type hint, and the formats with a schema as declarations."""
 
 from penstock.serde.codec import Codec, CodecOf, Field, Headers, no_codecs
 from penstock.serde.decode_by_type import (

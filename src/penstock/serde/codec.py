@@ -1,4 +1,4 @@
-"""What a codec does: a format at work, for the keys or the values of one handler."""
+"""The interface of codecs. A codec decodes and encodes the keys or the values of one handler in a format."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, Protocol
@@ -13,9 +13,9 @@ Headers = Iterable[Header] | None
 
 
 class Codec(Protocol):
-    """From bytes to values and back, for any number of threads.
+    """From bytes to values and back. Any number of threads may call it.
 
-    Bytes that cannot be decoded raise Undecodable; where the registry would have to answer and is away, that is Away.
+    It raises Undecodable for bytes that cannot be decoded, and DependencyUnavailable if the registry does not answer.
     """
 
     def decode(self, data: bytes, headers: Headers) -> Any: ...
@@ -28,31 +28,32 @@ class Codec(Protocol):
         null: Callable[[], Any],
         convert: Callable[[Any], Any] | None,
     ) -> Callable[[Any], Any]:
-        """From a record to its decoded value, in as few calls as can be; ``null`` is for records that have none."""
+        """A fast function from a record to its decoded value. It calls ``null`` if the value is null."""
 
     def encode(self, value: Any) -> tuple[bytes, tuple[Header, ...]]:
-        """The bytes, and the headers that go with them."""
+        """The bytes, and the headers of the record that have the schema id."""
 
     def is_known(self, data: bytes, headers: Headers) -> bool:
-        """Whether decoding this asks nobody."""
+        """Whether decoding needs no request to the registry."""
 
     @property
     def can_encode(self) -> bool:
-        """Whether encoding asks nobody."""
+        """Whether encoding needs no request to the registry."""
 
     def get_ready(self) -> None:
-        """Ask for what encoding needs."""
+        """Make the requests that encoding needs."""
 
 
 class CodecOf(Protocol):
-    """The codec of a format; for encoding with the topic that is written to."""
+    """Makes the codec of a format. ``topic`` is the output topic, for encoding."""
 
     def __call__(self, format_: Format, *, registry: Registry | None, field: Field, topic: str | None = None) -> Codec:
-        """The registry is the app's, for formats that have none of their own."""
+        """``registry`` is the app's, for formats without their own."""
 
 
 def no_codecs(format_: Format, *, registry: Registry | None, field: Field, topic: str | None = None) -> Codec:  # noqa: ARG001
-    """Where only type hints are at work."""
+    """For record adapters that decode only by type hint."""
     raise ConfigError(
-        f"{type(format_).__name__} is not at hand here.", hint="Read records with penstock.codecs.RECORDS."
+        f"This record adapter has no codecs, and {type(format_).__name__} needs one.",
+        hint="Use penstock.codecs.RECORDS.",
     )

@@ -1,4 +1,4 @@
-"""Decoders by type hint: the hint of a handler's parameter says what its records' values, or keys, are."""
+"""Decoders by type hint: the type of a handler's parameter decides how values or keys are decoded."""
 
 from collections.abc import Callable, Iterator
 from types import NoneType, UnionType
@@ -11,27 +11,27 @@ from penstock.errors import ConfigError
 
 Decode = Callable[[bytes | None], Any]
 
-# A reason is for a person, and one value can be wrong in millions of places.
-_REASONS = 5
-_MOST_ERRORS = 1000
+# Reasons are for people, and one value can have millions of errors.
+_MAX_REASONS = 5
+_MAX_LISTED_ERRORS = 1000
 
-# pydantic notes everything that is wrong with a value, in 400 bytes and more for each: for 50 MB of wrong numbers it
-# took 10 GB. A value of this size is looked at for how many parts it could have before pydantic may look at it.
-_LARGE = 1_000_000
-_MOST_PARTS = 500_000
+# pydantic collects all errors of a value, with 400 bytes and more for each: for 50 MB of wrong numbers it took 10 GB.
+# So the parts of a value of this size are counted before pydantic gets it.
+_LARGE_BYTES = 1_000_000
+_MAX_PARTS = 500_000
 
-_NOTES = "__msgspec_cache__"
+_MSGSPEC_CACHE = "__msgspec_cache__"
 
-# What a decoder may raise on purpose.
-_MEANT = (Undecodable, DependencyUnavailable, Skip, Reject)
+# Outcomes that a decoder may raise itself.
+_OUTCOMES = (Undecodable, DependencyUnavailable, Skip, Reject)
 
 
 def decoder_for(hint: Any, *, what: str = "value") -> Decode:
     """The decoder for a type hint.
 
-    ``bytes`` is the value as it is and ``str`` is UTF-8 text; every other type is read from JSON and checked field by
-    field: dict, list, int, dataclass, TypedDict, NamedTuple, pydantic model. ``T | None`` also takes tombstones.
-    Whatever cannot be decoded raises Undecodable with a reason.
+    ``bytes`` is the value unchanged and ``str`` is UTF-8 text. Every other type is read from JSON and checked field by
+    field: dict, list, int, dataclass, TypedDict, NamedTuple, pydantic model. ``T | None`` also accepts tombstones.
+    The decoder raises Undecodable with a reason.
     """
     kinds = kinds_of(hint)
     if len(kinds) == 1 and kinds[0] in (bytes, str):
@@ -42,21 +42,21 @@ def decoder_for(hint: Any, *, what: str = "value") -> Decode:
 
 
 def custom_decoder(decode: Callable[[bytes], Any], hint: Any, *, what: str = "value") -> Decode:
-    """A user's own function. Whatever it raises, these bytes will raise again, so there is no other attempt."""
+    """The decoder that calls a user's function. Its errors are final: the same bytes would fail again."""
 
     def decode_custom(data: bytes) -> Any:
         try:
             return decode(data)
-        except _MEANT:
+        except _OUTCOMES:
             raise
         except Exception as error:
-            raise Undecodable(f"the {what} was refused by its decoder: {type(error).__name__}: {error}") from error
+            raise Undecodable(f"the decoder of the {what} failed: {type(error).__name__}: {error}") from error
 
     return accepting_null(decode_custom) if takes_null(hint) else refusing_null(decode_custom, what)
 
 
 def converter_for(hint: Any) -> Callable[[Any], Any] | None:
-    """From what a format decodes to (dicts, lists, numbers, dates) to what a hint asks for; None where it is that."""
+    """A function from a format's dicts, lists, numbers and dates to the type of the hint; None if it is not needed."""
     kinds = kinds_of(hint)
     if hint is Any or kinds in ((dict,), (list,), (Any,)):
         return None
@@ -74,7 +74,7 @@ def converter_for(hint: Any) -> Callable[[Any], Any] | None:
 
 
 def kinds_of(hint: Any) -> tuple[Any, ...]:
-    """What a hint allows, but for None."""
+    """The types that a hint allows, without None."""
     return tuple(kind for kind in _alternatives(hint) if kind is not NoneType)
 
 
@@ -129,13 +129,13 @@ def _no_decoder(hint: Any, why: str) -> ConfigError:
 
 
 def _foreign_type(root: Any) -> type | None:
-    """A type somewhere inside that msgspec would only refuse record by record; better to know when it is declared."""
+    """A type inside the hint that msgspec cannot read. It would raise only at the first record."""
     foreign = (info.cls for info in _types_in(root) if isinstance(info, msgspec.inspect.CustomType))
     return next(foreign, None)
 
 
 def _types_in(root: Any) -> Iterator[Any]:
-    """What msgspec knows of a type and of all inside of it."""
+    """The information of msgspec about a type and all types inside of it."""
     seen: set[int] = set()
     found = [root]
     while found:
@@ -149,28 +149,28 @@ def _types_in(root: Any) -> Iterator[Any]:
 
 
 def make_portable(hint: Any) -> None:
-    """Take off the classes of a hint what msgspec notes on them, as that cannot be pickled.
+    """Delete the cache that msgspec keeps on the classes of a hint, because it cannot be pickled.
 
-    Classes travel as a whole where they have no module to be imported from, as in a notebook. Decoders that exist stay
-    good, and others note it anew.
+    Classes without an importable module, as in a notebook, are pickled as a whole. Existing decoders continue to work,
+    and new ones fill the cache again.
     """
     try:
         classes = {getattr(info, "cls", None) for info in _types_in(msgspec.inspect.type_info(hint))}
-    except Exception:  # noqa: BLE001 - not a type that msgspec knows, so it has noted nothing
+    except Exception:  # noqa: BLE001 - not a type that msgspec knows, so it has no cache
         return
     for each in classes:
-        if isinstance(each, type) and _NOTES in vars(each):
-            delattr(each, _NOTES)
+        if isinstance(each, type) and _MSGSPEC_CACHE in vars(each):
+            delattr(each, _MSGSPEC_CACHE)
 
 
 def _pydantic_decoder(model: Any, what: str) -> Callable[[bytes], Any]:
     validate = model.model_validate_json
 
     def decode_model(data: bytes) -> Any:
-        if len(data) > _LARGE and data.count(b",") >= _MOST_PARTS:
+        if len(data) > _LARGE_BYTES and data.count(b",") >= _MAX_PARTS:
             raise Undecodable(
-                f"it has more than {_MOST_PARTS:,} parts, which is too many for a pydantic model to be checked in "
-                "memory: use a dataclass, which stops at the first fault, or a decoder of your own"
+                f"it has more than {_MAX_PARTS:,} parts, and pydantic would need too much memory to check them: use a "
+                "dataclass, which stops at the first error, or a decoder of your own"
             )
         try:
             return validate(data)
@@ -193,14 +193,14 @@ def _pydantic_converter(model: Any) -> Callable[[Any], Any]:
 
 
 def _pydantic_reason(error: Any) -> str:
-    """One line for what is wrong; pydantic's own text has several lines for each field."""
+    """The errors in one line; pydantic's text has several lines for each field."""
     if not hasattr(error, "errors"):
         return str(error) or type(error).__name__
-    if error.error_count() > _MOST_ERRORS:
+    if error.error_count() > _MAX_LISTED_ERRORS:
         return f"it is not a {error.title}: {error.error_count():,} of its parts are wrong"
     found = error.errors(include_url=False, include_context=False, include_input=False)
-    shown = [f"{'.'.join(map(str, each['loc'])) or '$'}: {each['msg']}" for each in found[:_REASONS]]
-    return "; ".join([*shown, f"and {len(found) - _REASONS:,} more"] if len(found) > _REASONS else shown)
+    shown = [f"{'.'.join(map(str, each['loc'])) or '$'}: {each['msg']}" for each in found[:_MAX_REASONS]]
+    return "; ".join([*shown, f"and {len(found) - _MAX_REASONS:,} more"] if len(found) > _MAX_REASONS else shown)
 
 
 def accepting_null(decode: Callable[[bytes], Any]) -> Decode:
@@ -218,7 +218,7 @@ def refusing_null(decode: Callable[[bytes], Any], what: str) -> Decode:
 
 def null_reason(what: str) -> str:
     kind = " (a tombstone)" if what == "value" else ""
-    return f"the {what} is null{kind}; a handler that takes those has `| None` in its hint"
+    return f"the {what} is null{kind}; to accept null, write `| None` in the type hint"
 
 
 def empty_reason(what: str) -> str:

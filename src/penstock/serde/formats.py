@@ -1,6 +1,6 @@
-"""Formats with a schema, as declarations: what they are is said here, what they do stands in ``penstock.codecs``.
+"""Formats with a schema, as declarations; ``penstock.codecs`` implements them.
 
-They are plain data, so that they travel to Spark's workers, and that declaring one needs no library.
+They are plain data, so that they can be pickled for Spark's workers, and that declaring one imports no library.
 """
 
 import json
@@ -21,7 +21,7 @@ RegistrySource = Registry | str | Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Reference:
-    """A schema of the registry that another one refers to, under the name that it uses."""
+    """A schema of the registry that another schema refers to by ``name``."""
 
     name: str
     subject: str
@@ -30,19 +30,20 @@ class Reference:
 
 @dataclass(frozen=True, kw_only=True)
 class Format:
-    """What all formats have.
+    """The options that all formats share.
 
     Args:
-        registry: A URL, or a mapping of settings of the registry's client; the app's by default.
-        subject: The subject that a schema is looked up, or registered, under when writing: by the ``"topic"``
-            (``orders-value``), by the ``"record"`` (``shop.Order``), or by both (``orders-shop.Order``).
-        register: Register the schema when writing, where it is not. Without it, records wait until somebody has.
-        schema_id: Where a written record says which schema it is of: in front of the ``"value"``, or in its
-            ``"headers"``; both are read. None is for bare bytes, written with ``schema`` and without a registry.
+        registry: A URL, or a mapping of the registry client's settings; by default the app's registry.
+        subject: The name of the subject when writing: by the ``"topic"`` (``orders-value``), by the ``"record"``
+            (``shop.Order``), or by both, ``"topic-record"`` (``orders-shop.Order``).
+        register: Register the schema when writing if the registry does not have it. Otherwise records wait until it is
+            registered.
+        schema_id: Where a written record has its schema's id: in front of the ``"value"``, or in its ``"headers"``.
+            Reading finds both. None means bytes without an id, written with ``schema`` and without a registry.
     """
 
     gives_objects: ClassVar[bool] = False
-    """Whether it decodes to objects of its own, which no type hint is to change."""
+    """Whether it decodes to its own objects, which are not converted to the type hint."""
 
     registry: RegistrySource | None = None
     subject: Subject = "topic"
@@ -54,17 +55,17 @@ class Format:
         object.__setattr__(self, "registry", registry_of(self.registry))
         if self.subject not in get_args(Subject):
             raise ConfigError(
-                f"{name}: subject={self.subject!r} is not a way to name subjects.",
+                f"{name}: subject={self.subject!r} does not exist.",
                 hint='Use "topic", "record" or "topic-record".',
             )
         if self.schema_id not in (*get_args(IdPlace), None):
             raise ConfigError(
-                f"{name}: schema_id={self.schema_id!r} is not a place for the schema's id.",
+                f"{name}: schema_id={self.schema_id!r} does not exist.",
                 hint='Use "value", "headers", or None for bytes without one.',
             )
         if self.schema_id is None and (self.registry is not None or self.register):
             raise ConfigError(
-                f"{name}: with schema_id=None there is no id to look up, so a registry has no use.",
+                f"{name}: a registry has no use with schema_id=None, because there is no id to look up.",
                 hint="Leave out registry= and register=, or leave out schema_id=None.",
             )
 
@@ -74,7 +75,7 @@ class Format:
 
 @dataclass(frozen=True)
 class OrNull:
-    """``Avro(...) | None``, of a pipeline that takes tombstones too; a handler says so by its hint."""
+    """``Avro(...) | None``, for a pipeline that accepts tombstones. A handler has ``| None`` in its type hint."""
 
     format: Format
 
@@ -84,9 +85,9 @@ class Avro(Format):
     """Avro, in the wire format of Confluent's serializers.
 
     Args:
-        schema: What records are read as and written with: JSON as text, a dict, or a path to a file of it. Records of
-            older and newer schemas are resolved to it as Avro says (defaults, aliases, promotions). Without it, they
-            are read as they were written.
+        schema: The reader's and writer's schema: JSON text, a dict, or a path to a file. Records of older and newer
+            schemas are resolved to it by Avro's rules (defaults, aliases, promotions). Without it, records are read
+            with the schema that they were written with.
         references: The schemas of the registry that ``schema`` refers to.
     """
 
@@ -103,8 +104,8 @@ class JsonSchema(Format):
     """JSON with a JSON Schema, in the wire format of Confluent's serializers.
 
     Args:
-        schema: What values are checked against: JSON as text, a dict, or a path to a file of it. Without it, each is
-            checked against the schema that it was written with.
+        schema: The schema that values are checked against: JSON text, a dict, or a path to a file. Without it, each
+            value is checked against the schema that it was written with.
         references: The schemas of the registry that ``schema`` refers to.
     """
 
@@ -132,17 +133,17 @@ class Protobuf(Format):
         super().__post_init__()
         if not isinstance(self.message, type) or not hasattr(self.message, "DESCRIPTOR"):
             raise ConfigError(
-                f"Protobuf({self.message!r}) names no message.",
-                hint="Give it the class that protoc generated: Protobuf(shop_pb2.Order).",
+                f"Protobuf({self.message!r}) is not a message class.",
+                hint="Pass the class that protoc generated: Protobuf(shop_pb2.Order).",
             )
 
 
 def _keep_schema(format_: Avro | JsonSchema) -> None:
-    """The schema as JSON text, whatever it was given as, so that equal formats are equal and can be hashed."""
+    """Store the schema as JSON text, whatever form it has, so that formats can be compared and hashed."""
     name, given = type(format_).__name__, format_.schema
     if given is None:
         if format_.schema_id is None:
-            raise ConfigError(f"{name}: with schema_id=None it needs a schema.", hint=f"Write {name}(schema, ...).")
+            raise ConfigError(f"{name}: schema_id=None needs a schema.", hint=f"Write {name}(schema, ...).")
         return
     if isinstance(given, PathLike):
         try:
@@ -154,7 +155,7 @@ def _keep_schema(format_: Avro | JsonSchema) -> None:
         json.loads(text)
     except (TypeError, ValueError, RecursionError) as error:
         raise ConfigError(
-            f"{name}: the schema is not JSON: {error}.", hint="Give it as JSON text, a dict, or a Path to a file."
+            f"{name}: the schema is not JSON: {error}.", hint="Pass JSON text, a dict, or a Path to a file."
         ) from error
     object.__setattr__(format_, "schema", text)
     object.__setattr__(format_, "references", tuple(format_.references))

@@ -4,7 +4,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
 from penstock.app import Handler
-from penstock.errors import ConfigError
 
 # Keys fall unevenly, so a core that is through early finds another task to take.
 _TASKS_PER_CORE = 2
@@ -29,12 +28,3 @@ def _divided_by(handler: Handler) -> list[Column]:
     # What has no key stays together only where it has an order.
     keyless = sql.concat_ws("/", *place) if handler.null_keys_in_order else sql.concat_ws("/", *place, offset)
     return [sql.coalesce(key, keyless.cast("binary"))]
-
-
-def refuse_processes(handler: Handler) -> None:
-    if handler.workers == "process":
-        raise ConfigError(
-            f'Handler {handler.name} uses workers="process", which the Spark engine does not have: its tasks are '
-            "processes already.",
-            hint='Use scale="cpu" with order="key" or "none" to compute on all cores, or run it with --engine local.',
-        )

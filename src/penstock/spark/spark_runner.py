@@ -11,11 +11,10 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from penstock.app import App, Handler, Pipeline
+from penstock.app import App, Handler, Pipeline, refuse_unsupported
 from penstock.app.pipelines import Span
 from penstock.codecs import prepare_formats
 from penstock.core.reports.events import Event
-from penstock.core.scheduling.in_flight import DEFAULT_BYTES
 from penstock.errors import ConfigError
 from penstock.kafka import Cluster, prepare_topics
 from penstock.spark.asking import UNANSWERED
@@ -25,7 +24,6 @@ from penstock.spark.pipelines.output_query import PipelineQuery
 from penstock.spark.pipelines.pipeline_plan import plan_pipeline
 from penstock.spark.planning import Planner
 from penstock.spark.query import HandlerQuery
-from penstock.spark.scaling import refuse_processes
 from penstock.spark.session.executors import check_executors
 from penstock.spark.session.masters import is_local
 from penstock.spark.session.shipping import shipment_of, shipped
@@ -113,23 +111,8 @@ def _check_names(app: App) -> None:
 
 
 def _check_options(app: App) -> None:
-    """Options that would go unheard here are refused."""
     for handler in app.handlers:
-        unheard = {
-            "on_assigned": handler.on_assigned is not None,
-            "on_revoked": handler.on_revoked is not None,
-            "on_lost": handler.on_lost is not None,
-            "retry_topics": bool(handler.retry_topics),
-            'commit="manual"': handler.commit == "manual",
-            'mode="share"': handler.is_shared,
-            "offsets": handler.offsets is not None,
-            # Spark has a whole Arrow batch in memory, whatever a task has taken from it.
-            "max_in_flight_bytes": handler.max_in_flight_bytes != DEFAULT_BYTES,
-            'delivery="at-most-once"': handler.is_at_most_once,
-        }
-        hint = "Run it with --engine local, or leave that option out."
-        handler.refuse(unheard, where="the Spark engine", hint=hint)
-        refuse_processes(handler)
+        refuse_unsupported(handler, "spark")
         if handler.is_exactly_once and handler.scale != "partition":
             raise ConfigError(
                 f'Handler {handler.name} uses delivery="exactly-once" with scale={handler.scale!r}: a transaction '

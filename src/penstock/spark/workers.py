@@ -15,7 +15,7 @@ from functools import cache
 from queue import Empty, SimpleQueue
 from typing import Protocol
 
-from penstock.app import Attend, Handler, attend_async, attending, end_task, is_ended, worker_error
+from penstock.app import Handler, RunWork, async_work_runner, end_task, is_ended, work_runner, worker_error
 from penstock.app.work import Work
 from penstock.core.progress.lease import FOREVER
 from penstock.core.scheduling.bundle_size import queued_ahead
@@ -57,13 +57,13 @@ class InlineWorker:
     ahead = 0
 
     def __init__(self, handler: Handler, sleep: Callable[[float], None]) -> None:
-        self._attend = attending(handler, ROWS, FOREVER)
+        self._run_work = work_runner(handler, ROWS, FOREVER)
         self._sleep = sleep
         self._ended: list[Work] = []
 
     def submit(self, works: Sequence[Work]) -> None:
         for work in works:
-            self._attend(work)
+            self._run_work(work)
         self._ended.extend(works)
 
     def wait(self, seconds: float | None) -> list[Work]:
@@ -106,7 +106,7 @@ class ThreadWorkers:
     def __init__(self, handler: Handler) -> None:
         self.width = handler.concurrency
         self.ahead = queued_ahead(self.width)
-        self._attend: Attend = attending(handler, ROWS, FOREVER)
+        self._run_work: RunWork = work_runner(handler, ROWS, FOREVER)
         self._works: SimpleQueue[Work | None] = SimpleQueue()
         self._ended = _Ended(handler)
         self._borrowed = 0
@@ -124,7 +124,7 @@ class ThreadWorkers:
     def _serve(self) -> None:
         try:
             while (work := self._works.get()) is not None:
-                self._attend(work)
+                self._run_work(work)
                 # Idle first: whoever acts on the report may find this thread free.
                 self._idle.release()
                 self._ended.put(work)
@@ -147,7 +147,7 @@ class LoopWorkers:
     def __init__(self, handler: Handler) -> None:
         self.width = handler.concurrency
         self.ahead = queued_ahead(self.width)
-        self._attend = attend_async(handler, ROWS, FOREVER)
+        self._run_work = async_work_runner(handler, ROWS, FOREVER)
         self._ended = _Ended(handler)
         self._waiting: deque[Work] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -173,7 +173,7 @@ class LoopWorkers:
             while self._waiting:
                 work = self._waiting.popleft()
                 try:
-                    await self._attend(work)
+                    await self._run_work(work)
                 except BaseException as error:
                     if is_ended(asyncio.current_task()):
                         raise

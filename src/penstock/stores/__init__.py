@@ -1,4 +1,4 @@
-"""Places to keep progress outside of Kafka: a database, a file, or an object of the user's own."""
+"""Stores that keep progress outside of Kafka: in a database, in a file, or in an object of the user."""
 
 from penstock.app.offset_store import AlreadyFinished, ClaimLost, Kept, OffsetStore, Progress, TransactionalStore
 from penstock.stores.file_store import FileOffsets
@@ -18,7 +18,7 @@ __all__ = [
 
 
 def open_store(offsets: str | OffsetStore, *, connections: int) -> OffsetStore:
-    """The store that ``offsets=`` names; as many ``connections`` as handlers that may be at work, within reason."""
+    """The store that ``offsets=`` names. ``connections`` is the concurrency of the handler; the store has a limit."""
     if not isinstance(offsets, str):
         return offsets
     if offsets.startswith("file:"):

@@ -1,4 +1,4 @@
-"""Progress in a file, for members on one machine."""
+"""Keeps progress in a file, for members on one machine."""
 
 import fcntl
 import json
@@ -16,7 +16,7 @@ _Entries = dict[str, Any]
 
 
 class FileOffsets:
-    """JSON, replaced as a whole with every change, so that it is never half written; a second file is the lock."""
+    """A JSON file. Each change replaces the whole file, so that it is never half written; a second file is the lock."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path)
@@ -47,7 +47,7 @@ class FileOffsets:
 
     @contextmanager
     def _changing(self, group: str) -> Iterator[_Entries]:
-        """The group's part of the file, which is written when the block is over."""
+        """The group's entries, which are written to the file at the end of the block."""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with self._lock.open("w") as lock:
@@ -56,7 +56,10 @@ class FileOffsets:
                 yield content.setdefault(group, {})
                 self._write(content)
         except OSError as error:
-            raise StoreError(f"Progress cannot be kept in {self._path}: {error}.", hint="Mend that file.") from error
+            raise StoreError(
+                f"Progress cannot be saved in {self._path}: {error}.",
+                hint="Check the folder, its disk and its permissions.",
+            ) from error
 
     def _read(self) -> dict[str, _Entries]:
         try:
@@ -66,9 +69,10 @@ class FileOffsets:
         except ValueError as error:
             content = error
         if not isinstance(content, dict):
+            reason = content if isinstance(content, ValueError) else "it has no JSON object"
             raise ConfigError(
-                f"{self._path} holds no progress: {content if isinstance(content, ValueError) else 'no object'}.",
-                hint="Name another file with offsets=, or move this one away to start over.",
+                f"{self._path} is not a store of offsets: {reason}.",
+                hint="Name another file with offsets=, or move this file to start without progress.",
             )
         return content
 

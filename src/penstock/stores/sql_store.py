@@ -1,12 +1,12 @@
-"""Progress in the user's database: in the same transaction as what handlers write there.
+"""Keeps progress in the user's database, in the same transaction as the writes of handlers.
 
-Two tables. ``penstock_progress`` has a row for each partition of a group: the token of whoever claimed it last, the
-commit point and its note. ``penstock_inbox`` has a row for each record that was finished above the commit point.
+There are two tables. ``penstock_progress`` has a row for each partition of a group: the token of its latest claim, the
+commit point and its note. ``penstock_inbox`` has a row for each finished record above the commit point.
 
-A handler's transaction ends with one statement: it puts its offset into the inbox, if the claim still holds and the
-offset is not below the commit point. That statement holds a lock on the partition's row which many can share, and which
-a claim has to wait for. So after a claim whatever the last owner had not committed never will be, and what it had
-is in the inbox that the claim then reads.
+A handler's transaction ends with one statement, which inserts the offset into the inbox if the claim still holds and
+the offset is not below the commit point. The statement takes a shared lock on the partition's row, and a claim waits
+for all shared locks. So after a claim, the previous owner can commit nothing more, and everything that it committed is
+in the inbox, which the claim then reads.
 """
 
 import sqlite3
@@ -27,27 +27,27 @@ from penstock.stores.writer_turns import NoTurnError, Turns
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine, TextClause
 
-# For all stores, as they travel with their handlers, and a lock of their own could not.
+# One lock for all stores: a store is pickled with its handler, and a lock cannot be pickled.
 _OPENING = threading.Lock()
 
-# SQLite has one writer at a time, so all of this process stand in one line for each file, our own calls in front.
+# SQLite allows one writer at a time, so all writers of this process queue for each file; the engine's calls go first.
 _TURNS: dict[str, Turns] = {}
 
-_AWAY_SECONDS = 1.0
+_RETRY_SECONDS = 1.0
 _BUSY_SECONDS = 60
-# How often it is tried whether other processes have let go of a file. SQLite itself would wait longer and longer, and
-# hardly ever meet the moment between two transactions of a process that has many to make.
+# How often to try to lock a file that another process holds. SQLite's own waits grow, so it would rarely hit the moment
+# between two transactions of a busy process.
 _LOCKED_SECONDS = 0.001
 _CONNECT_SECONDS = 10
 
 
 class SqlOffsets:
-    """PostgreSQL or SQLite, by an SQLAlchemy URL.
+    """Keeps progress in PostgreSQL or SQLite.
 
     Args:
-        url: Such as ``"postgresql://user:password@host/database"`` or ``"sqlite:///shop.db"``.
-        connections: How many handlers may have a transaction at once. SQLite lets one write at a time anyway.
-        options: Further options of ``sqlalchemy.create_engine``.
+        url: An SQLAlchemy URL, such as ``"postgresql://user:password@host/database"`` or ``"sqlite:///shop.db"``.
+        connections: How many handlers may have a transaction at the same time. SQLite always has one.
+        options: Further options for ``sqlalchemy.create_engine``.
     """
 
     MOST_CONNECTIONS: ClassVar[int] = 16
@@ -62,63 +62,67 @@ class SqlOffsets:
         return f"SqlOffsets({hide_passwords(self._url)!r})"
 
     def __getstate__(self) -> dict[str, Any]:
-        # Connections stay where they are; a copy makes its own.
+        # Connections cannot be pickled; a copy opens its own.
         return {**self.__dict__, "_opened": None}
 
     def close(self) -> None:
-        """Give its connections up; another call makes new ones."""
+        """Close the connections. A later call opens new ones."""
         with _OPENING:
             opened, self._opened = self._opened, None
         for engine in {*(opened or ())}:
             engine.dispose()
 
-    # An OffsetStore.
+    # The methods of an OffsetStore.
 
     def claim(self, group: str, tps: Sequence[TopicPartition]) -> Mapping[TopicPartition, Kept]:
         found = {}
-        with self._asking("claiming partitions") as connection:
-            # In one order for everybody, so that no two wait for each other.
+        with self._own_transaction("claiming partitions") as connection:
+            # All callers use the same order, so that there is no deadlock.
             for tp in sorted(tps):
-                here = _here(group, tp)
-                connection.execute(self._text(sql_statements.CLAIM), here)
-                token, point, note = connection.execute(self._text(sql_statements.READ), here).one()
-                inbox = connection.execute(self._text(sql_statements.INBOX), here).scalars()
+                values = _partition_values(group, tp)
+                connection.execute(self._text(sql_statements.CLAIM), values)
+                token, point, note = connection.execute(self._text(sql_statements.READ), values).one()
+                inbox = connection.execute(self._text(sql_statements.INBOX), values).scalars()
                 found[tp] = Kept(token, point, note, _ranges(inbox))
         return found
 
     def save(self, group: str, progress: Mapping[TopicPartition, Progress]) -> Collection[TopicPartition]:
         claimed = []
-        with self._asking("saving progress") as connection:
+        with self._own_transaction("saving progress") as connection:
             for tp, each in sorted(progress.items()):
-                values = {**_here(group, tp), "point": each.offset, "note": each.note, "token": each.token}
+                values = {**_partition_values(group, tp), "point": each.offset, "note": each.note, "token": each.token}
                 if connection.execute(self._text(sql_statements.SAVE), values).rowcount:
-                    connection.execute(self._text(sql_statements.TRIM), {**_here(group, tp), "point": each.offset})
+                    connection.execute(
+                        self._text(sql_statements.TRIM), {**_partition_values(group, tp), "point": each.offset}
+                    )
                 else:
                     claimed.append(tp)
         return claimed
 
     def forget(self, group: str, tps: Mapping[TopicPartition, int]) -> None:
-        with self._asking("starting partitions anew") as connection:
+        with self._own_transaction("deleting progress") as connection:
             for tp, token in sorted(tps.items()):
-                if connection.execute(self._text(sql_statements.FORGET), {**_here(group, tp), "token": token}).rowcount:
-                    connection.execute(self._text(sql_statements.EMPTY), _here(group, tp))
+                if connection.execute(
+                    self._text(sql_statements.FORGET), {**_partition_values(group, tp), "token": token}
+                ).rowcount:
+                    connection.execute(self._text(sql_statements.EMPTY), _partition_values(group, tp))
 
-    # And a TransactionalStore.
+    # The method of a TransactionalStore.
 
     @contextmanager
-    def transaction(self, group: str) -> Iterator["_Open"]:
-        """Where the database cannot be reached, nothing was attempted; what the handler raises is its own."""
+    def transaction(self, group: str) -> Iterator["_Transaction"]:
+        """If the database is unavailable, it raises DependencyUnavailable, which counts as no attempt."""
         with ExitStack() as stack:
             try:
                 stack.enter_context(self._turn(urgent=False))
             except NoTurnError as error:
-                raise _away(error) from error
-            yield stack.enter_context(self._begun(group))
+                raise _unavailable(error) from error
+            yield stack.enter_context(self._open_transaction(group))
 
     @contextmanager
-    def _begun(self, group: str) -> Iterator["_Open"]:
+    def _open_transaction(self, group: str) -> Iterator["_Transaction"]:
         alchemy, engine = _alchemy(), self._engines()[0]
-        away = (alchemy.exc.OperationalError, alchemy.exc.InterfaceError, alchemy.exc.TimeoutError)
+        unavailable = (alchemy.exc.OperationalError, alchemy.exc.InterfaceError, alchemy.exc.TimeoutError)
         try:
             connection = engine.connect()
             try:
@@ -126,28 +130,28 @@ class SqlOffsets:
             except BaseException:
                 connection.close()
                 raise
-        except away as error:
-            raise _away(error) from error
+        except unavailable as error:
+            raise _unavailable(error) from error
         with connection:
             try:
-                yield _Open(connection, group, self._finish_statement(), away)
+                yield _Transaction(connection, group, self._finish_statement(), unavailable)
             except BaseException as error:
                 with suppress(alchemy.exc.SQLAlchemyError):
                     transaction.rollback()
                 if isinstance(error, alchemy.exc.DBAPIError) and error.connection_invalidated:
-                    # It went away under the handler, which is not to blame.
-                    raise _away(error) from error
+                    # The connection broke during the handler, so this is not the handler's error.
+                    raise _unavailable(error) from error
                 raise
             try:
                 transaction.commit()
-            except away as error:
-                # It may have been committed; then the next attempt finds it in the inbox.
-                raise _away(error) from error
+            except unavailable as error:
+                # The database may have committed it; then the next attempt finds the offset in the inbox.
+                raise _unavailable(error) from error
 
     def _finish_statement(self) -> "TextClause":
         return self._text(sql_statements.FINISH.replace("/*lock*/", "" if self._is_sqlite else "FOR SHARE"))
 
-    # Inside.
+    # Private.
 
     @property
     def _is_sqlite(self) -> bool:
@@ -158,8 +162,8 @@ class SqlOffsets:
         return clause
 
     @contextmanager
-    def _asking(self, doing: str) -> "Iterator[Connection]":
-        """A transaction of our own, beside those of handlers, which may have all connections of theirs."""
+    def _own_transaction(self, doing: str) -> "Iterator[Connection]":
+        """A transaction of the engine. It has its own connection, as handlers may use all of the others."""
         alchemy = _alchemy()
         try:
             with self._turn(urgent=True), self._engines()[1].begin() as connection:
@@ -167,17 +171,17 @@ class SqlOffsets:
         except (alchemy.exc.SQLAlchemyError, NoTurnError) as error:
             raise StoreError(
                 f"The database of offsets={hide_passwords(self._url)!r} failed while {doing}: {_first_line(error)}.",
-                hint="Nothing is lost: it is tried again. Check that it is up and that its user may write there.",
+                hint="Nothing is lost: Penstock tries again. Check that the database runs and that its user may write.",
             ) from error
 
     def _turn(self, *, urgent: bool) -> AbstractContextManager[None]:
         if not self._is_sqlite:
             return nullcontext()
-        # Several members of a process may each have a store for the same file.
+        # Several members of a process may have stores for the same file.
         return _TURNS.setdefault(self._url, Turns()).turn(urgent=urgent, seconds=_BUSY_SECONDS)
 
     def _engines(self) -> "tuple[Engine, Engine]":
-        """For handlers, and for ourselves."""
+        """The SQLAlchemy engines: one for handlers, one for Penstock."""
         with _OPENING:
             if self._opened is None:
                 self._opened = self._open()
@@ -190,11 +194,13 @@ class SqlOffsets:
             if url.drivername == "postgresql":
                 url = url.set(drivername="postgresql+psycopg")
             if url.get_backend_name() not in ("postgresql", "sqlite"):
-                raise ConfigError(f"offsets={hide_passwords(self._url)!r}: only PostgreSQL and SQLite are known.")
+                raise ConfigError(
+                    f"offsets={hide_passwords(self._url)!r} is not supported.", hint="Use PostgreSQL or SQLite."
+                )
             engine = self._make_engine(url, 1 if self._is_sqlite else self._connections)
         except (alchemy.exc.ArgumentError, ImportError) as error:
             raise _unusable(self._url, error) from error
-        # SQLite has one writer at a time, and all take turns, so one connection is enough.
+        # SQLite has one writer at a time, and all callers take turns, so one connection is enough.
         own = engine if self._is_sqlite else self._make_engine(url, 1)
         _make_tables(own)
         return engine, own
@@ -207,32 +213,34 @@ class SqlOffsets:
             url, poolclass=alchemy.pool.QueuePool, pool_size=connections, max_overflow=0, **options
         )
         if self._is_sqlite:
-            # Python's own module begins a transaction late, and would let two begin that cannot both end.
-            alchemy.event.listen(engine, "connect", _leave_transactions_alone)
-            alchemy.event.listen(engine, "begin", _begin_at_once)
+            # Python's sqlite3 begins a transaction late, at its first write. Two such ones can block each other.
+            alchemy.event.listen(engine, "connect", _disable_implicit_begin)
+            alchemy.event.listen(engine, "begin", _begin_immediate)
         return engine
 
 
-class _Open:
+class _Transaction:
     """An open transaction."""
 
-    def __init__(self, tx: "Connection", group: str, finish: "TextClause", away: tuple[type[Exception], ...]) -> None:
+    def __init__(
+        self, tx: "Connection", group: str, finish: "TextClause", unavailable: tuple[type[Exception], ...]
+    ) -> None:
         self.tx = tx
         self._group = group
         self._finish = finish
-        self._away = away
+        self._unavailable = unavailable
 
     def finish(self, tp: TopicPartition, token: int, offsets: Sequence[int]) -> None:
-        here = {**_here(self._group, tp), "token": token}
+        values = {**_partition_values(self._group, tp), "token": token}
         try:
             for offset in offsets:
-                if self.tx.execute(self._finish, {**here, "offset": offset}).rowcount != 1:
-                    self._explain(tp, token)
-        except self._away as error:
-            raise _away(error) from error
+                if self.tx.execute(self._finish, {**values, "offset": offset}).rowcount != 1:
+                    self._raise_refusal(tp, token)
+        except self._unavailable as error:
+            raise _unavailable(error) from error
 
-    def _explain(self, tp: TopicPartition, token: int) -> None:
-        row = self.tx.execute(_alchemy().text(sql_statements.READ), _here(self._group, tp)).one_or_none()
+    def _raise_refusal(self, tp: TopicPartition, token: int) -> None:
+        row = self.tx.execute(_alchemy().text(sql_statements.READ), _partition_values(self._group, tp)).one_or_none()
         if row is None or row.token != token:
             raise ClaimLost(tp)
         raise AlreadyFinished
@@ -248,17 +256,17 @@ def _make_tables(engine: "Engine") -> None:
         except (alchemy.exc.IntegrityError, alchemy.exc.ProgrammingError):
             if last:
                 raise
-            # Somebody else made them at the same moment, which PostgreSQL does not take for "exists".
+            # Another process created them at the same moment; PostgreSQL's IF NOT EXISTS does not cover that.
         else:
             return
 
 
-def _leave_transactions_alone(connection: Any, _record: object) -> None:
+def _disable_implicit_begin(connection: Any, _record: object) -> None:
     connection.isolation_level = None
 
 
-def _begin_at_once(connection: "Connection") -> None:
-    """As the file's writer, as soon as other processes let it go."""
+def _begin_immediate(connection: "Connection") -> None:
+    """Begin as the only writer of the file, as soon as no other process holds it."""
     raw: Any = connection.connection.dbapi_connection
     deadline = time.monotonic() + _BUSY_SECONDS
     raw.execute("PRAGMA busy_timeout = 0")
@@ -272,14 +280,14 @@ def _begin_at_once(connection: "Connection") -> None:
                 time.sleep(_LOCKED_SECONDS)
             else:
                 return
-        # What it fails with now is an error of SQLAlchemy's, which callers know.
+        # This raises SQLAlchemy's error, which callers handle.
         connection.exec_driver_sql("BEGIN IMMEDIATE")
     finally:
         raw.execute(f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1000}")
 
 
 def _ranges(offsets: Any) -> list[tuple[int, int]]:
-    """Neighbours together; they come in order."""
+    """Consecutive offsets as ranges; the offsets are sorted."""
     ranges: list[tuple[int, int]] = []
     for offset in offsets:
         if ranges and ranges[-1][1] == offset:
@@ -289,7 +297,7 @@ def _ranges(offsets: Any) -> list[tuple[int, int]]:
     return ranges
 
 
-def _here(group: str, tp: TopicPartition) -> dict[str, Any]:
+def _partition_values(group: str, tp: TopicPartition) -> dict[str, Any]:
     return {"group": group, "topic": tp[0], "part": tp[1]}
 
 
@@ -298,14 +306,14 @@ def _first_line(error: BaseException) -> str:
     return str(hide_passwords(text.splitlines()[0])).rstrip(".")
 
 
-def _away(error: BaseException) -> DependencyUnavailable:
-    return DependencyUnavailable(f"the database is away: {_first_line(error)}", seconds=_AWAY_SECONDS)
+def _unavailable(error: BaseException) -> DependencyUnavailable:
+    return DependencyUnavailable(f"the database is unavailable: {_first_line(error)}", seconds=_RETRY_SECONDS)
 
 
 def _unusable(url: str, error: Exception) -> PenstockError:
     if isinstance(error, ImportError):
         return SetupError(f"offsets={hide_passwords(url)!r} needs {error.name}.", hint="Install penstock[sql].")
-    return ConfigError(f"offsets={hide_passwords(url)!r} is no URL of a database: {error}.")
+    return ConfigError(f"offsets={hide_passwords(url)!r} is not the URL of a database: {error}.")
 
 
 def _alchemy() -> Any:

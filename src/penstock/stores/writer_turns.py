@@ -1,4 +1,4 @@
-"""Who may write next in a database that has one writer at a time."""
+"""A fair queue of writers, for a database that allows one writer at a time."""
 
 import threading
 from collections import deque
@@ -7,15 +7,15 @@ from contextlib import contextmanager
 
 
 class NoTurnError(Exception):
-    """Others were at it for too long."""
+    """No turn came within the time limit."""
 
 
 class Turns:
-    """One turn at a time, in the order of asking; whoever asks with ``urgent`` comes before all others.
+    """One turn at a time, in the order of the calls; ``urgent`` calls go before all others.
 
-    A turn that ends is handed to the next in line. Nobody who comes at that moment gets in between, so a thread that
-    asks waits for those before it and for no others. A connection pool promises no order: with 32 handlers at work, the
-    thread that fetches once waited for ten seconds to save its progress.
+    The end of a turn hands the turn to the next waiting thread. A new caller cannot overtake it, so a thread waits only
+    for those before it. A connection pool guarantees no order: with 32 busy handlers, the fetching thread once waited
+    ten seconds to save its progress.
     """
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class Turns:
 
     @contextmanager
     def turn(self, *, urgent: bool, seconds: float) -> Iterator[None]:
-        """Waits for a turn; raises NoTurnError where none comes within so many seconds."""
+        """Wait for a turn. Raises NoTurnError if none comes within this many seconds."""
         self._take(self._urgent if urgent else self._others, seconds)
         try:
             yield
@@ -35,7 +35,7 @@ class Turns:
 
     @property
     def waiting(self) -> int:
-        """How many wait; for tests, which have nothing else to wait for."""
+        """How many threads wait, for tests."""
         with self._lock:
             return len(self._urgent) + len(self._others)
 
@@ -49,7 +49,7 @@ class Turns:
         if mine.wait(seconds):
             return
         with self._lock:
-            if mine.is_set():  # handed over at the last moment
+            if mine.is_set():  # the turn came between the timeout and the lock
                 return
             line.remove(mine)
         raise NoTurnError(f"no turn to write came within {seconds:g} s")

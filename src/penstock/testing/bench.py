@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Any, TypeVar, overload
 
-from penstock.app import App, Handler
+from penstock.app import App, Handler, refuse_unsupported
 from penstock.core.records.record import Record, TopicPartition
 from penstock.core.reports.events import Event
 from penstock.core.settings import Registry, registry_of
@@ -68,17 +68,7 @@ class Bench:
         if not app.handlers:
             raise ConfigError(f"App {app.name!r} has no handlers.", hint='Declare one with @app.consume("topic").')
         for handler in app.handlers:
-            hint = "Test its function on named topics here, and this option on the embedded Kafka (penstock up)."
-            unsupported = {
-                "pattern": handler.pattern is not None,
-                "partitions": bool(handler.partitions),
-                "from_": handler.from_ is not None,
-                f"start={handler.start!r}": handler.start not in ("earliest", "latest"),
-                'mode="share"': handler.is_shared,
-                "offsets": handler.offsets is not None,
-                'delivery="exactly-once"': handler.is_exactly_once,
-            }
-            handler.refuse(unsupported, where="the testing kit", hint=hint)
+            refuse_unsupported(handler, "testing")
         self._app = self._users_app = app
         if registry is not None:
             chosen = registry_of(registry)
@@ -268,7 +258,7 @@ class Bench:
             )
         process = self._process = self._process or self._start()
         # At each turn, because two benches of one app may take turns.
-        self._users_app.lend_to(process.control)
+        self._users_app.attach_control(process.control)
         self._is_turning = True
         try:
             yield process
@@ -288,7 +278,7 @@ class Bench:
     def _start(self) -> Process:
         process = Process(self._app, self._world)
         # Tests do not stop a bench. If the app outlives it, the app must not ask this process any more.
-        self._detach = weakref.finalize(self, self._users_app.take_back, process.control)
+        self._detach = weakref.finalize(self, self._users_app.detach_control, process.control)
         return process
 
     def _end(self) -> None:

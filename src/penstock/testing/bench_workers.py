@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Protocol
 
-from penstock.app import Handler, RecordAdapter, attend_async, attending, end_task
+from penstock.app import Handler, RecordAdapter, async_work_runner, end_task, work_runner
 from penstock.app.work import Work
 from penstock.core.progress.lease import FOREVER
 from penstock.core.scheduling.bundle_size import BundleSize
@@ -43,7 +43,7 @@ class InlineWorkers:
     def __init__(self, handler: Handler, inbox: Inbox, adapter: RecordAdapter) -> None:
         self._inbox = inbox
         self._works: deque[Work] = deque()
-        self._attend = attending(handler, adapter, FOREVER)
+        self._run_work = work_runner(handler, adapter, FOREVER)
 
     def submit(self, works: Sequence[Work]) -> None:
         self._works.extend(works)
@@ -56,7 +56,7 @@ class InlineWorkers:
             return False
         # One bundle per call: its effects come before the next bundle, so that lanes and members take turns.
         work = self._works.popleft()
-        self._attend(work)
+        self._run_work(work)
         self._inbox.put(Worked(work))
         return True
 
@@ -68,7 +68,7 @@ class LoopWorkers:
         self._concurrency = handler.concurrency
         self._inbox = inbox
         self._loop = loop
-        self._attend = attend_async(handler, adapter, FOREVER)
+        self._run_work = async_work_runner(handler, adapter, FOREVER)
         self._waiting: deque[Work] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -93,5 +93,5 @@ class LoopWorkers:
         return started
 
     async def _do(self, work: Work) -> None:
-        await self._attend(work)
+        await self._run_work(work)
         self._inbox.put(Worked(work))

@@ -112,4 +112,4 @@ def is_for_the_test(error: BaseException) -> bool:
     return not isinstance(error, Exception | SystemExit | asyncio.CancelledError | GeneratorExit)
 
 
-READING = RecordAdapter(to_record=copy, codec_of=codec_of, aside=at_once, passes=is_for_the_test)
+READING = RecordAdapter(to_record=copy, codec_of=codec_of, run_blocking=at_once, reraises=is_for_the_test)

@@ -19,7 +19,7 @@ from registry_outage import frozen, killed
 pytestmark = pytest.mark.long
 
 TOO_SHORT = (
-    "the value was refused by its decoder: error: unpack_from requires a buffer of at least 8 bytes for unpacking "
+    "the decoder of the value failed: error: unpack_from requires a buffer of at least 8 bytes for unpacking "
     "8 bytes at offset 0 (actual buffer size is {})"
 )
 
@@ -59,7 +59,7 @@ def test_customers_by_a_decoder_of_one_s_own(brokers: str, group: str, make_topi
     catch_up(app, brokers)
     assert [record.value for record in read_records(brokers, out)] == [b"42: 7 Ann"] * 2
     assert [reason_of(letter) for letter in read_records(brokers, dlq)] == [
-        (good[:-1], "the value was refused by its decoder: ValueError: the name should take 3 bytes, and takes 2"),
+        (good[:-1], "the decoder of the value failed: ValueError: the name should take 3 bytes, and takes 2"),
         (
             b"abc",
             TOO_SHORT.format(3),
@@ -93,7 +93,7 @@ def test_customers_as_avro(brokers: str, registry: str, group: str, make_topic: 
         f"the schema id 999999 is not in the registry at {registry}",
         "the value begins with the byte 0x7b, not 0x00: it was not written with a schema registry",
         "the value is empty: it was not written with a schema registry",
-        "the value is null (a tombstone); a handler that takes those has `| None` in its hint",
+        "the value is null (a tombstone); to accept null, write `| None` in the type hint",
     ]
 
 

@@ -9,7 +9,7 @@ from penstock import App, Avro, Record, Registry
 from penstock.codecs import codec_of
 
 TOO_SHORT = (
-    "the value was refused by its decoder: error: unpack_from requires a buffer of at least 8 bytes for unpacking "
+    "the decoder of the value failed: error: unpack_from requires a buffer of at least 8 bytes for unpacking "
     "8 bytes at offset 0 (actual buffer size is {})"
 )
 

@@ -70,7 +70,7 @@ def test_what_a_user_s_own_decoder_raises_is_final_and_says_why() -> None:
     failure = attempt(handle, Record("t", 0, 0, None, ANN[:-1]), value=CustomerFormat(), retry=Retry(attempts=9))
     assert isinstance(failure, Failed)
     assert (failure.error_type, failure.final) == ("Undecodable", True)
-    assert failure.message == "the value was refused by its decoder: ValueError: a name of 3 bytes in 2"
+    assert failure.message == "the decoder of the value failed: ValueError: a name of 3 bytes in 2"
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_key_and_headers_are_decoded_by_options() -> None:
 @pytest.mark.parametrize(
     ("function", "record", "reason"),
     [
-        (lambda key: None, Record("t", 0, 0, None, b"x"), "the key is null; a handler that takes those has `| None`"),
+        (lambda key: None, Record("t", 0, 0, None, b"x"), "the key is null; to accept null, write `| None`"),
         (lambda key: None, Record("t", 0, 0, b"\xff", b"x"), "the key is not UTF-8 text"),
         (
             lambda headers: None,
@@ -146,7 +146,7 @@ def test_an_object_or_any_function_to_bytes_encodes(how: Any) -> None:
 def test_an_encoder_that_makes_no_bytes_rejects() -> None:
     outcome = attempt(lambda value: value, to="out", to_value=lambda value: 7)
     assert isinstance(outcome, Failed)
-    assert "its encoder made int of it, not bytes" in outcome.message
+    assert "the encoder returned int, not bytes" in outcome.message
 
 
 AVRO = {
@@ -206,7 +206,7 @@ def test_formats_decode_and_encode_in_a_batch_and_a_bad_record_fails_alone() -> 
     assert outcomes[2] == Done(ProducerRecord("out", b"b", AVRO_ANN))
     assert [each.message for each in outcomes if isinstance(each, Failed)] == [
         "expected string, but the value ends there (2 of 3 bytes) - at `$.name`",
-        "the key is null; a handler that takes those has `| None` in its hint",
+        "the key is null; to accept null, write `| None` in the type hint",
     ]
 
 
@@ -244,7 +244,7 @@ class Shy:
 
 def shy_reading(codec: Shy, aside: Callable[..., Any]) -> RecordAdapter:
     make: Any = lambda _format, **_: codec  # noqa: E731
-    return RecordAdapter(codec_of=make, aside=aside)
+    return RecordAdapter(codec_of=make, run_blocking=aside)
 
 
 def test_while_the_registry_is_away_the_handler_is_not_called_and_no_attempt_is_counted() -> None:
@@ -307,14 +307,14 @@ def values(value: bytes) -> None: ...
 @pytest.mark.parametrize(
     ("function", "options", "problem"),
     [
-        (lambda record: None, {"value": str}, "value= says how to decode what it does not take"),
-        (values, {"key": str}, "key= says how to decode what it does not take"),
-        (values, {"headers": str}, "headers= says how to decode what it does not take"),
-        (values, {"value": 7}, "value=7 does not decode"),
-        (values, {"to_value": BARE}, "to_value= says how to encode what goes nowhere"),
-        (values, {"to_value": int, "to": "out"}, "to_value=<class 'int'> does not encode"),
-        (lambda headers: None, {"headers": BARE}, "no use for a format with a schema"),
-        (lambda headers: None, {"headers": {"a": 7}}, "does not decode"),
+        (lambda record: None, {"value": str}, "value= decodes a parameter that it does not take"),
+        (values, {"key": str}, "key= decodes a parameter that it does not take"),
+        (values, {"headers": str}, "headers= decodes a parameter that it does not take"),
+        (values, {"value": 7}, "value=7 is not a decoder"),
+        (values, {"to_value": BARE}, "to_value= has no effect without to="),
+        (values, {"to_value": int, "to": "out"}, "to_value=<class 'int'> is not an encoder"),
+        (lambda headers: None, {"headers": BARE}, "takes no format with a schema"),
+        (lambda headers: None, {"headers": {"a": 7}}, "is not a decoder"),
         (lambda key, value: None, {}, r"takes \(key, value\)"),
     ],
 )
@@ -328,7 +328,7 @@ def test_a_declaration_that_cannot_decode_or_encode_is_refused(
 def test_headers_of_another_type_are_refused() -> None:
     def handle(headers: list[str]) -> None: ...
 
-    with pytest.raises(ConfigError, match=r"headers is a list\[str\]"):
+    with pytest.raises(ConfigError, match=r"type hint of headers is list\[str\]"):
         App("shop").consume("t")(handle)
 
 

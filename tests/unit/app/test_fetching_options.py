@@ -1,4 +1,4 @@
-"""Options that say what is fetched, from where on and as which member: what works, and what is refused."""
+"""Options that decide what a handler consumes, where it starts and how it joins its group."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -26,7 +26,7 @@ def handler(*topics: str, **options: Any) -> Handler:
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"pattern": "a.*", "partitions": [("a", 0)]}, "pattern and partitions exclude each other"),
+        ({"pattern": "a.*", "partitions": [("a", 0)]}, "it has pattern and partitions"),
         ({"pattern": "(a"}, "is not a regular expression"),
         ({"pattern": 5}, "is not a regular expression"),
         ({"pattern": r"a\d+"}, r"uses '\\d'"),
@@ -35,10 +35,10 @@ def handler(*topics: str, **options: Any) -> Handler:
         ({"pattern": "a.*", "dead_letter": "a.dlq"}, "dead_letter='a.dlq' is also its source"),
         ({"partitions": ["a"]}, "does not list partitions"),
         ({"partitions": [("a", -1)]}, "does not list partitions"),
-        ({"partitions": [("a", 0)], "members": 2}, "partitions= needs no members="),
-        ({"partitions": [("a", 0)], "static_id": "x"}, "partitions= needs no static_id="),
-        ({"partitions": [("a", 0)], "assignor": "range"}, "partitions= needs no assignor="),
-        ({"partitions": [("a", 0)], "protocol": "consumer"}, "partitions= needs no protocol="),
+        ({"partitions": [("a", 0)], "members": 2}, "members= has no effect with partitions="),
+        ({"partitions": [("a", 0)], "static_id": "x"}, "static_id= has no effect with partitions="),
+        ({"partitions": [("a", 0)], "assignor": "range"}, "assignor= has no effect with partitions="),
+        ({"partitions": [("a", 0)], "protocol": "consumer"}, "protocol= has no effect with partitions="),
         ({"partitions": [("a", 0)], "to": "a"}, "to='a' is also its source"),
     ],
 )
@@ -52,27 +52,33 @@ def test_sources_that_cannot_work_are_refused(options: dict[str, Any], problem: 
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"pattern": "b.*"}, "topics and pattern exclude each other"),
+        ({"pattern": "b.*"}, "it has topics and pattern"),
         ({"protocol": "new"}, "protocol='new'"),
         ({"assignor": "uniform"}, "no assignor named 'uniform'"),
         ({"assignor": "stiky"}, "no assignor named 'stiky'"),
         ({"assignor": ["sticky", "stiky"]}, "no assignor named 'stiky'"),
-        ({"assignor": "sticky", "protocol": "consumer"}, "does not exist with protocol='consumer'"),
-        ({"assignor": Sticky(), "protocol": "consumer"}, "does not exist with protocol='consumer'"),
+        ({"assignor": "sticky", "protocol": "consumer"}, "protocol='consumer' has no assignor="),
+        ({"assignor": Sticky(), "protocol": "consumer"}, "protocol='consumer' has no assignor="),
         ({"assignor": 5}, "assignor=5 is not an assignor"),
-        ({"assignor": []}, "lists none"),
-        ({"assignor": ["sticky", Sticky()]}, "one twice"),
-        ({"assignor": "roundrobin", "protocol": "consumer"}, "does not exist with protocol='consumer'"),
-        ({"protocol": "consumer", "settings": {"session.timeout.ms": 9}}, "'session.timeout.ms' is the broker's"),
-        ({"protocol": "consumer", "settings": {"heartbeat.interval.ms": 9}}, "'heartbeat.interval.ms' is the broker's"),
+        ({"assignor": []}, "is empty"),
+        ({"assignor": ["sticky", Sticky()]}, "lists an assignor twice"),
+        ({"assignor": "roundrobin", "protocol": "consumer"}, "protocol='consumer' has no assignor="),
+        (
+            {"protocol": "consumer", "settings": {"session.timeout.ms": 9}},
+            "the broker decides the setting 'session.timeout.ms'",
+        ),
+        (
+            {"protocol": "consumer", "settings": {"heartbeat.interval.ms": 9}},
+            "the broker decides the setting 'heartbeat.interval.ms'",
+        ),
         ({"static_id": ""}, "static_id=''"),
         ({"rack": 5}, "rack=5"),
         ({"start": "middle"}, "start='middle'"),
         ({"start": {}}, "start={}"),
-        ({"start": {("a", 0): -1}}, "is not a place to start"),
+        ({"start": {("a", 0): -1}}, "is not a position in a log"),
         ({"start": datetime(2025, 1, 31)}, "has no time zone"),  # noqa: DTZ001 - that is the point
         ({"from_": "middle"}, "from_='middle'"),
-        ({"from_": {"a": 1}}, "is not a place to start"),
+        ({"from_": {"a": 1}}, "is not a position in a log"),
         ({"on_assigned": 5}, "on_assigned=5 is not a function"),
         ({"on_revoked": later}, "on_revoked is async"),
     ],
@@ -114,7 +120,7 @@ def test_a_handler_says_in_words_what_it_consumes() -> None:
         ({"topics": ["ab"]}, {"pattern": "a.*"}, "both consume 'ab'"),
         ({"partitions": [("a", 0)]}, {"topics": ["a"]}, "both consume 'a'"),
         ({"partitions": [("a", 0)]}, {"partitions": [("a", 0)]}, "consume ('a', 0) twice"),
-        ({"partitions": [("a", 0)]}, {"topics": ["b"]}, "named partitions beside what the group assigns"),
+        ({"partitions": [("a", 0)]}, {"topics": ["b"]}, "both named and assigned partitions"),
         ({"topics": ["a"], "static_id": "x"}, {"topics": ["b"], "static_id": "x"}, "both have the static_id 'x'"),
     ],
 )

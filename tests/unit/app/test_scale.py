@@ -23,17 +23,17 @@ def test_a_task_that_computes_has_one_record_at_a_time_unless_told_otherwise(ord
 
 
 def test_the_order_of_a_partition_cannot_be_kept_over_several_cores() -> None:
-    with pytest.raises(ConfigError, match="cannot keep its order") as caught:
+    with pytest.raises(ConfigError, match="cannot keep their order") as caught:
         declare(scale="cpu")
     assert 'order="key"' in caught.value.hint
 
 
 def test_other_words_are_refused() -> None:
-    with pytest.raises(ConfigError, match="scale='cores' is not a way to scale"):
+    with pytest.raises(ConfigError, match="scale='cores' does not exist"):
         declare(scale="cores", order="key")
 
 
 def test_the_local_engine_refuses_it_and_names_what_it_has_instead() -> None:
-    with pytest.raises(ConfigError, match="uses scale='cpu', which only the Spark engine supports") as caught:
+    with pytest.raises(ConfigError, match='uses scale="cpu", which the local engine does not support') as caught:
         run(declare(scale="cpu", order="key"), brokers="127.0.0.1:1", emit=lambda _: None, stop=threading.Event())
     assert 'workers="process"' in caught.value.hint

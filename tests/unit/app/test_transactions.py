@@ -115,5 +115,5 @@ def test_a_batch_with_a_record_that_is_finished_already_is_taken_apart(shop: Sho
 
 
 def test_where_nothing_gives_transactions_it_is_said_at_once() -> None:
-    with pytest.raises(ConfigError, match="nothing here gives it a transaction"):
+    with pytest.raises(ConfigError, match="this engine opens no transactions"):
         attempts(declared(sell), RecordAdapter())

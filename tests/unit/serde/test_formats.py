@@ -39,14 +39,14 @@ def test_formats_travel_and_print_no_secret() -> None:
         (lambda: Avro("{"), "Avro: the schema is not JSON"),
         (lambda: Avro({1: {2}}), "Avro: the schema is not JSON"),  # type: ignore[dict-item]
         (lambda: JsonSchema(Path("/nowhere.json")), "cannot be read"),
-        (lambda: Avro(SCHEMA, subject="subject"), "not a way to name subjects"),  # type: ignore[arg-type]
-        (lambda: Avro(SCHEMA, schema_id="prefix"), "not a place for the schema's id"),  # type: ignore[arg-type]
+        (lambda: Avro(SCHEMA, subject="subject"), "subject='subject' does not exist"),  # type: ignore[arg-type]
+        (lambda: Avro(SCHEMA, schema_id="prefix"), "schema_id='prefix' does not exist"),  # type: ignore[arg-type]
         (lambda: Avro(schema_id=None), "needs a schema"),
         (lambda: Avro(SCHEMA, schema_id=None, registry="http://r"), "a registry has no use"),
         (lambda: Protobuf(Order, schema_id=None, register=True), "a registry has no use"),
         (lambda: Avro(SCHEMA, registry="r:80"), "has the URL 'r:80'"),
-        (Protobuf, "names no message"),
-        (lambda: Protobuf(Order()), "names no message"),
+        (Protobuf, "is not a message class"),
+        (lambda: Protobuf(Order()), "is not a message class"),
     ],
 )
 def test_a_mistake_in_a_format_shows_when_it_is_declared(make: Any, problem: str) -> None:

@@ -24,7 +24,7 @@ def test_another_reads_what_one_has_written(tmp_path: Path) -> None:
 def test_a_file_of_something_else_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("mine")
-    with pytest.raises(ConfigError, match=r"notes\.txt holds no progress"):
+    with pytest.raises(ConfigError, match=r"notes\.txt is not a store of offsets"):
         FileOffsets(path).claim("shop", [])
     assert path.read_text() == "mine"
 

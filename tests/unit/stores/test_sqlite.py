@@ -31,7 +31,7 @@ def test_a_store_travels_without_its_connections(store: SqlOffsets) -> None:
 
 
 def test_what_is_wrong_with_a_url_is_said_without_its_password() -> None:
-    with pytest.raises(ConfigError, match="only PostgreSQL and SQLite"):
+    with pytest.raises(ConfigError, match="Use PostgreSQL or SQLite"):
         SqlOffsets("oracle+oracledb://user:secret@host/db").claim("shop", [])
     with pytest.raises(SetupError, match="needs pg8000"):
         SqlOffsets("postgresql+pg8000://user:secret@host/db").claim("shop", [])

@@ -1,4 +1,4 @@
-"""Who writes next in a database that has one writer at a time."""
+"""The queue of writers of a database that allows one writer at a time."""
 
 import threading
 from collections.abc import Callable

@@ -128,7 +128,7 @@ def test_exactly_once_needs_a_broker_and_is_refused_with_a_word_on_where_to_test
     def handle(value: int) -> None: ...
 
     with pytest.raises(
-        ConfigError, match='uses delivery="exactly-once", which the testing kit does not have'
+        ConfigError, match='uses delivery="exactly-once", which the testing kit does not support'
     ) as caught:
         Bench(app)
     assert "penstock up" in caught.value.hint

@@ -46,5 +46,5 @@ def test_what_needs_a_cluster_is_refused(options: dict[str, Any]) -> None:
     def handle(value: int) -> None: ...
 
     app.consume(*(() if {"pattern", "partitions"} & options.keys() else ("orders",)), **options)(handle)
-    with pytest.raises(ConfigError, match="the testing kit does not have"):
+    with pytest.raises(ConfigError, match="the testing kit does not support"):
         Bench(app)

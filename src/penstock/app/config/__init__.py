@@ -1,4 +1,4 @@
-"""The options of an app from outside of its code: a file, the environment, the command line."""
+"""Options of an app from outside of its code: ``penstock.toml``, environment variables, command line."""
 
 from penstock.app.config.effective import Configured, Effective, Part, configured
 from penstock.app.config.environment import from_environment

@@ -1,4 +1,4 @@
-"""One app out of code, file, environment and command line, each over what comes before it."""
+"""Configure an app: the file overrides the code, the environment the file, and the command line all of them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -6,8 +6,9 @@ from typing import Any, TypeVar
 
 from penstock.app.application import App
 from penstock.app.config.given_values import ALL, Given
-from penstock.app.config.option_table import SETTINGS, Option, app_options, handler_options
+from penstock.app.config.option_table import Option, app_options, handler_options
 from penstock.app.handler import Handler
+from penstock.app.options import SETTINGS
 from penstock.core.settings import translated
 from penstock.errors import ConfigError
 
@@ -18,7 +19,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Effective:
-    """A value and where it came from; ``parts`` names those parts of it that came from elsewhere."""
+    """A value and its origin; ``parts`` has the origins of those parts of it that another source has set."""
 
     value: Any
     origin: str
@@ -26,7 +27,7 @@ class Effective:
 
     @property
     def outside(self) -> list[str]:
-        """The places outside of code that gave it, or a part of it."""
+        """The origins outside of code of the value and its parts."""
         return [at for at in dict.fromkeys((self.origin, *self.parts.values())) if at not in (DEFAULT, CODE)]
 
 
@@ -35,7 +36,7 @@ Values = dict[str, Effective]
 
 @dataclass
 class Part:
-    """The app, or one of its handlers: what is in effect for it."""
+    """The values in effect for the app, or for one of its handlers."""
 
     name: str
     options: Values = field(default_factory=dict)
@@ -50,26 +51,28 @@ class Configured:
 
 
 def configured(app: App, sources: Sequence[Sequence[Given]]) -> Configured:
-    """Configure this app by the sources: a later one overrides an earlier; within one, a handler's own overrides all.
+    """Configure this app. A later source overrides an earlier one; in one source, a handler's value overrides ``*``.
 
-    Every handler is declared again on a copy, so that the checks of a declaration hold for what was configured. If one
-    of them fails, the app stays as it is. Configured twice, it starts from its code again.
+    Every handler is declared again on a copy of the app, so that all checks of a declaration run on the new values. If
+    a check fails, the app stays unchanged. Each call starts from the code's values, not from an earlier configuration.
     """
     of_app = _app_part(app)
     for source in sources:
         _apply(of_app, app_options(), [each for each in source if each.handler is None])
     options = {name: each.value for name, each in of_app.options.items()}
-    twin = _blaming([of_app], lambda: App(app.name, **options, settings=_plain(of_app.settings)))
+    copy = _with_origins([of_app], lambda: App(app.name, **options, settings=_plain(of_app.settings)))
     parts = []
     for handler, declared in app.declarations:
         part = _handler_part(handler, declared)
         for source in sources:
             _apply(part, handler_options(), _for_handler(source, handler.name))
         parts.append(part)
-        _declare(twin, handler, parts)
-    _blaming([of_app], lambda: twin.take_pipelines_of(app))
-    app.become(twin)
-    return Configured(app, of_app, [_as_seen(part, each) for part, each in zip(parts, app.handlers, strict=True)])
+        _declare(copy, handler, parts)
+    _with_origins([of_app], lambda: copy.take_pipelines_of(app))
+    app.become(copy)
+    return Configured(
+        app, of_app, [_with_handler_defaults(part, each) for part, each in zip(parts, app.handlers, strict=True)]
+    )
 
 
 def _app_part(app: App) -> Part:
@@ -91,7 +94,7 @@ def _declared(option: Option, value: Any) -> Effective:
 
 
 def _for_handler(source: Sequence[Given], name: str) -> list[Given]:
-    """The app's settings are for every handler too."""
+    """The values for this handler, the most specific last. The app's settings apply to every handler."""
     shared = [each for each in source if each.handler is None and each.path[0] == SETTINGS]
     return [
         *shared,
@@ -117,13 +120,13 @@ def _apply_settings(part: Part, given: Mapping[str, Given]) -> None:
     try:
         checked = translated(written)
     except ConfigError as error:
-        raise _blamed(error, {name: each.origin for name, each in given.items()}) from error
+        raise _with_origin_of(error, {name: each.origin for name, each in given.items()}) from error
     for each in checked:
         part.settings[each.name] = Effective(each.value, given[each.written].origin)
 
 
 def _with_part(current: Effective, option: Option, name: str, given: Given) -> Effective:
-    """The same object with one part of it changed: ``retry.attempts`` leaves the rest of ``retry`` as it is."""
+    """The value with one part changed: ``retry.attempts`` keeps the other parts of ``retry``."""
     if option.record is None:  # pragma: no cover - only options with parts have paths into them
         raise TypeError(option.name)
     try:
@@ -134,16 +137,16 @@ def _with_part(current: Effective, option: Option, name: str, given: Given) -> E
     return Effective(value, current.origin, {**current.parts, name: given.origin})
 
 
-def _declare(twin: App, handler: Handler, parts: Sequence[Part]) -> None:
-    """The handler of the last of these parts; its declaration may clash with those before it."""
+def _declare(copy: App, handler: Handler, parts: Sequence[Part]) -> None:
+    """Declare the handler of the last of these parts. The declaration may conflict with one of the earlier parts."""
     part = parts[-1]
     options = {name: each.value for name, each in part.options.items()}
     topics = options.pop("topics")
-    _blaming(parts, lambda: twin.consume(*topics, **options, settings=_plain(part.settings))(handler.function))
+    _with_origins(parts, lambda: copy.consume(*topics, **options, settings=_plain(part.settings))(handler.function))
 
 
-def _blaming(parts: Sequence[Part], make: Callable[[], T]) -> T:
-    """What ``make`` makes of the last of these parts; its error tells where the values came from."""
+def _with_origins(parts: Sequence[Part], make: Callable[[], T]) -> T:
+    """Call ``make``, and prefix its error with the origins of the values that caused it, the last part first."""
     try:
         return make()
     except ConfigError as error:
@@ -151,23 +154,23 @@ def _blaming(parts: Sequence[Part], make: Callable[[], T]) -> T:
             given = part.options | part.settings
             origins = {name: ", ".join(each.outside) for name, each in given.items() if each.outside}
             if origins:
-                raise _blamed(error, origins) from error
+                raise _with_origin_of(error, origins) from error
         raise
 
 
-def _blamed(error: ConfigError, origins: Mapping[str, str]) -> ConfigError:
-    """The same error, with the places that gave what it speaks of; where that is not clear, with all of them."""
+def _with_origin_of(error: ConfigError, origins: Mapping[str, str]) -> ConfigError:
+    """The error with the origins of the options that it names; if it names none, with all origins."""
     named = [at for name, at in origins.items() if name in error.problem] or list(origins.values())
-    places = ", ".join(dict.fromkeys(named))
-    return ConfigError(f"{places}: {error.problem}" if places else error.problem, hint=error.hint)
+    prefix = ", ".join(dict.fromkeys(named))
+    return ConfigError(f"{prefix}: {error.problem}" if prefix else error.problem, hint=error.hint)
 
 
 def _plain(settings: Values) -> dict[str, Any]:
     return {name: each.value for name, each in settings.items()}
 
 
-def _as_seen(part: Part, handler: Handler) -> Part:
-    """With what the handler makes of what was left open: its group, its ``Retry()``."""
+def _with_handler_defaults(part: Part, handler: Handler) -> Part:
+    """Replace None by the handler's value where a default depends on other options, such as ``group`` and ``retry``."""
     for name, each in part.options.items():
         if each.value is None:
             part.options[name] = replace(each, value=getattr(handler, name, None))

@@ -1,4 +1,4 @@
-"""Variables: ``PENSTOCK_CONCURRENCY``, ``PENSTOCK_SHIP_CONCURRENCY``, ``PENSTOCK_SETTINGS_SESSION_TIMEOUT_MS``."""
+"""Options from variables such as ``PENSTOCK_SHIP_CONCURRENCY`` and ``PENSTOCK_SETTINGS_SESSION_TIMEOUT_MS``."""
 
 import re
 from collections import defaultdict
@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 
 from penstock.app.config.given_values import ALL, Given, read_given
-from penstock.app.config.option_table import SETTINGS, Option, app_options, handler_options
+from penstock.app.config.option_table import Option, app_options, handler_options
+from penstock.app.options import SETTINGS
 from penstock.core.settings import WRITABLE
 from penstock.errors import ConfigError
 
 _PREFIX = "PENSTOCK_"
-# Of other parts of Penstock.
+# Variables that other parts of Penstock read.
 OTHERS = frozenset(
     {
         "PENSTOCK_CACHE",
@@ -22,30 +23,31 @@ OTHERS = frozenset(
         "PENSTOCK_UNTESTED_SPARK",
     }
 )
-# Kubernetes makes such variables for every service, and one may be called penstock.
+# Kubernetes sets such variables for every service, and a service may be called penstock.
 _SERVICE_LINK = re.compile(r"_SERVICE_(HOST|PORT(_\w+)?)$|_PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?$")
 
 _Target = tuple[str | None, tuple[str, ...]]
 
 
 def from_environment(environment: Mapping[str, str], handlers: Sequence[str]) -> list[Given]:
-    """What the variables say; an empty one counts as not set."""
+    """The values that the variables set. An empty variable counts as not set."""
     targets = _targets(handlers)
     found: list[Given] = []
     for variable, text in sorted(environment.items()):
         if not variable.startswith(_PREFIX) or not text or variable in OTHERS:
             continue
-        meant = targets.get(variable)
-        if meant is None:
+        matching = targets.get(variable)
+        if matching is None:
             if _SERVICE_LINK.search(variable):
                 continue
             raise _unknown(variable, targets)
-        if len(meant) > 1:
-            both = " or ".join(".".join((handler or "app", *path)) for handler, path in meant[:2])
+        if len(matching) > 1:
+            both = " or ".join(".".join((handler or "app", *path)) for handler, path in matching[:2])
             raise ConfigError(
-                f"{variable} could mean {both}.", hint="Say it in penstock.toml or with --set, where the two differ."
+                f"{variable} could mean {both}.",
+                hint="Set it in penstock.toml or with --set, where the two names differ.",
             )
-        ((handler, path),) = meant
+        ((handler, path),) = matching
         found += read_given(handler, path, text, variable)
     return found
 
@@ -56,7 +58,7 @@ def _targets(handlers: Sequence[str]) -> dict[str, list[_Target]]:
         targets[_variable(path)].append((None, path))
     for handler in (ALL, *dict.fromkeys(handlers)):
         for path in _paths(handler_options()):
-            # Settings for all handlers are the app's.
+            # Settings for all handlers are those of the app.
             if handler == ALL and path[0] == SETTINGS:
                 continue
             targets[_variable(path if handler == ALL else (handler, *path))].append((handler, path))

@@ -1,10 +1,11 @@
-"""``--set ship.concurrency=200``, ``--set settings.session.timeout.ms=45000``."""
+"""Options from flags such as ``--set ship.concurrency=200`` and ``--set settings.session.timeout.ms=45000``."""
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 from penstock.app.config.given_values import ALL, Given, read_given, require_handler
-from penstock.app.config.option_table import SETTINGS, app_options, handler_options
+from penstock.app.config.option_table import app_options, handler_options
+from penstock.app.options import SETTINGS
 from penstock.errors import ConfigError
 
 _FORM = "Write NAME=VALUE, such as ship.concurrency=200 or settings.session.timeout.ms=45000."
@@ -12,12 +13,12 @@ _HANDLERS = "handlers"
 
 
 def from_flags(flags: Iterable[str], handlers: Sequence[str]) -> list[Given]:
-    """Each flag, in order. A name is an option (of the app, or of all handlers), or HANDLER.OPTION."""
+    """The values of the flags, in order. A name is an option of the app or of all handlers, or HANDLER.OPTION."""
     found: list[Given] = []
     for flag in flags:
         name, equals, value = flag.partition("=")
         path = tuple(name.strip().split("."))
-        # The value stays out of what is shown: it may be a password.
+        # Without the value, which may be a password.
         origin = f"--set {name.strip()}"
         if not equals or not all(path):
             raise ConfigError(f"{origin} is not of the form NAME=VALUE.", hint=_FORM)

@@ -1,10 +1,11 @@
-"""What was given outside of code: one value for one option, and where it came from."""
+"""``Given``: one value for one option from outside of code, with its origin."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.app.config.option_table import SETTINGS, Option, app_options, find_option, handler_options
+from penstock.app.config.option_table import Option, app_options, find_option, handler_options
+from penstock.app.options import SETTINGS
 from penstock.core.settings import hide_passwords, require_known
 from penstock.core.text.suggestions import suggestion
 from penstock.errors import ConfigError
@@ -14,7 +15,7 @@ ALL = "*"
 
 @dataclass(frozen=True)
 class Given:
-    """``handler`` is None for the app itself and ``*`` for every handler; ``path`` is the option, and its part."""
+    """``handler`` is None for the app and ``*`` for every handler. ``path`` is the option, and perhaps a part of it."""
 
     handler: str | None
     path: tuple[str, ...]
@@ -23,7 +24,7 @@ class Given:
 
 
 def read_given(handler: str | None, path: Sequence[str], value: Any, origin: str) -> list[Given]:
-    """Checked against what there is: the option, its parts, the type of the value, the name of the setting."""
+    """Parse a value. An unknown option, part or setting, or a value of the wrong type, is an error."""
     name, *rest = path
     if name == SETTINGS:
         return [_setting(handler, ".".join(rest), value, origin)]
@@ -43,7 +44,7 @@ _Leaves = list[tuple[tuple[str, ...], Any]]
 
 
 def _read(option: Option, dotted: str, rest: Sequence[str], value: Any, origin: str) -> _Leaves:
-    """The value, or, of an option with parts, the value of each part that is given."""
+    """The parsed value; of an option with parts, the parsed value of each given part."""
     parts = option.parts
     if rest or (parts and isinstance(value, Mapping)):
         inner = {rest[0]: value} if rest else value
@@ -54,16 +55,16 @@ def _read(option: Option, dotted: str, rest: Sequence[str], value: Any, origin: 
         return found
     if option.read is None:
         raise ConfigError(
-            f"{origin}: {dotted} is made of parts."
+            f"{origin}: {dotted} has parts and no value of its own."
             if parts
-            else f"{origin}: {dotted} cannot be given here, as it takes a Python object.",
-            hint=f"Give them one by one: {', '.join(sorted(parts))}." if parts else "Give it in code.",
+            else f"{origin}: {dotted} cannot be set here, because it takes a Python object.",
+            hint=f"Set its parts: {', '.join(sorted(parts))}." if parts else "Set it in code.",
         )
     try:
         return [((), option.read(value))]
     except ValueError as error:
         shown = hide_passwords(repr(value))
-        raise ConfigError(f"{origin}: {dotted}={shown} is wrong.", hint=f"It takes {error}.") from None
+        raise ConfigError(f"{origin}: {dotted}={shown} is not valid.", hint=f"It takes {error}.") from None
 
 
 def _setting(handler: str | None, name: str, value: Any, origin: str) -> Given:

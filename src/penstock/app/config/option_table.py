@@ -1,25 +1,24 @@
 """Which options an app and its handlers have, and how each is read from a file, a variable or a flag.
 
-All of it comes from the signatures of ``App`` and ``App.consume``: an option added there works here by itself.
+The options of the app come from the signature of ``App``, those of a handler from ``penstock.app.options``.
 """
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from typing import Any, get_type_hints
 
 from penstock.app.application import App
 from penstock.app.config.value_readers import Reader, list_reader, reader_for
+from penstock.app.options import HANDLER_OPTIONS, SETTINGS
 from penstock.core.text.suggestions import suggestion
 from penstock.errors import ConfigError
-
-SETTINGS = "settings"
 
 
 @dataclass(frozen=True)
 class Option:
-    """One option; ``parts`` are the options inside of it, as ``attempts`` is inside of ``retry``."""
+    """One option. ``parts`` are the fields of its dataclass, such as ``attempts`` of ``retry``."""
 
     name: str
     default: Any
@@ -33,29 +32,23 @@ class Option:
 
 @cache
 def app_options() -> dict[str, Option]:
-    return dict(_of_function(App.__init__))
+    hints, parameters = get_type_hints(App.__init__), inspect.signature(App.__init__).parameters.values()
+    keywords = [each for each in parameters if each.kind is each.KEYWORD_ONLY and each.name != SETTINGS]
+    return {each.name: _option(each.name, hints[each.name], each.default) for each in keywords}
 
 
 @cache
 def handler_options() -> dict[str, Option]:
-    return dict(_of_function(App.consume))
+    found = {name: _option(name, each.hint, each.default) for name, each in HANDLER_OPTIONS.items() if name != SETTINGS}
+    return {**found, "topics": Option("topics", (), list_reader([HANDLER_OPTIONS["topics"].hint]))}
 
 
 def find_option(options: Mapping[str, Option], name: str, *, of: str, origin: str) -> Option:
-    """The option of this name; an unknown one is an error that names the nearest."""
+    """The option with this name. An unknown name is an error that suggests the nearest."""
     if name in options:
         return options[name]
     no_parts = "" if options else "It takes one value, without parts."
     raise ConfigError(f"{origin}: {of} has no option {name!r}.", hint=suggestion(name, options, otherwise=no_parts))
-
-
-def _of_function(function: Callable[..., Any]) -> Iterator[tuple[str, Option]]:
-    hints = get_type_hints(function)
-    for parameter in inspect.signature(function).parameters.values():
-        if parameter.kind is parameter.KEYWORD_ONLY and parameter.name != SETTINGS:
-            yield parameter.name, _option(parameter.name, hints[parameter.name], parameter.default)
-        elif parameter.kind is parameter.VAR_POSITIONAL:
-            yield parameter.name, Option(parameter.name, (), list_reader([hints[parameter.name]]))
 
 
 def _of_record(record: type) -> dict[str, Option]:

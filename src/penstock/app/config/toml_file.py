@@ -1,4 +1,4 @@
-"""``penstock.toml``."""
+"""Options from ``penstock.toml``."""
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from penstock.app.config.given_values import Given, read_given, require_handler
-from penstock.app.config.option_table import SETTINGS, app_options, handler_options
+from penstock.app.config.option_table import app_options, handler_options
+from penstock.app.options import SETTINGS
 from penstock.core.text.suggestions import suggestion
 from penstock.errors import ConfigError
 
@@ -15,9 +16,9 @@ _HANDLERS = "handlers"
 
 
 def from_file(path: Path | None, handlers: Sequence[str] | None) -> list[Given]:
-    """What the file says; without a path, ``penstock.toml`` in the current folder if there is one.
+    """The values in the file; without a path, in ``penstock.toml`` of the current folder if it exists.
 
-    ``handlers`` are those of the app; None where there is no app to know them by, and any name will do.
+    ``handlers`` are the names of the app's handlers; None if there is no app, so that every name is accepted.
     """
     chosen = path or Path(DEFAULT_FILE)
     if path is None and not chosen.exists():
@@ -64,14 +65,14 @@ def _given(content: Mapping[str, Any], path: Path, text: str, handlers: Sequence
 
 
 def _entries(key: str, value: Any, origin: str) -> list[tuple[tuple[str, ...], Any]]:
-    """Each value inside of a table by itself, so that each is found on its own line."""
+    """Each value in a table separately, so that an error names the line of the value."""
     if key == SETTINGS and not isinstance(value, Mapping):
         raise ConfigError(f"{origin}: settings is not a table.", hint="Write [settings], and a line for each below it.")
     return _leaves(value)
 
 
 def _leaves(value: Any) -> list[tuple[tuple[str, ...], Any]]:
-    """In TOML, ``session.timeout.ms = 1`` without quotes is three tables deep; here it is one name again."""
+    """The values with their paths. TOML reads ``session.timeout.ms = 1`` without quotes as three nested tables."""
     if not isinstance(value, Mapping):
         return [((), value)]
     return [((key, *path), leaf) for key, inner in value.items() for path, leaf in _leaves(inner)]
@@ -93,7 +94,7 @@ def _origin(path: Path, text: str, *keys: str) -> str:
 
 
 def line_of(text: str, keys: Sequence[str]) -> int | None:
-    """The line that says most of this path. TOML's reader tells no lines, so each is read as a document of its own."""
+    """The line that has the longest part of this path. tomllib reports no lines, so each line is parsed alone."""
     table: tuple[str, ...] = ()
     best, found = 0, None
     for number, line in enumerate(text.splitlines(), start=1):

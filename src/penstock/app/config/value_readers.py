@@ -1,4 +1,4 @@
-"""How a value of an option is read, by its type hint, from TOML's types or from text."""
+"""Readers of option values, from TOML's types or from text, by type hint."""
 
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -8,17 +8,17 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from penstock.core.text.durations import Duration
 
-# From a value to what the option takes; ``ValueError`` says in its text what it would take.
+# From a TOML value or text to the option's value; raises ``ValueError`` with a text that says what the option takes.
 Reader = Callable[[Any], Any]
 
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 _LISTS = (list, tuple, set, frozenset, Sequence, Collection, Iterable, AbstractSet)
-# The plainest last: any text is a str.
+# The most general type last: every text is a str.
 _RANK = {Literal: 0, bool: 1, int: 2, float: 3, datetime: 4, list: 5, str: 6}
 
 
 def reader_for(hint: Any) -> Reader | None:
-    """A reader of such values, or None where no text can stand for one, as for a function."""
+    """The reader of values of this type, or None if no text can express them, as for a function."""
     members = _flat(hint)
     if set(get_args(Duration)) <= set(members):
         return _duration
@@ -42,7 +42,7 @@ def _single(hint: Any) -> tuple[int, Reader | None]:
     if origin in _LISTS or hint in _LISTS:
         inner = [each for each in get_args(hint) if each is not ...] or [str]
         return _RANK[list], list_reader(inner, fixed=origin is tuple and ... not in get_args(hint))
-    if hasattr(hint, "from_text"):  # an option with parts that one text can stand for
+    if hasattr(hint, "from_text"):  # an option with parts that also has a form as one text
         return _RANK[Literal], hint.from_text
     reader = _SCALARS.get(hint) if isinstance(hint, type) else None
     return _RANK.get(hint, len(_RANK)), reader
@@ -59,7 +59,7 @@ def _first(readers: Iterable[Reader], value: Any) -> Any:
 
 
 def list_reader(inner: Sequence[Any], *, fixed: bool = False) -> Reader | None:
-    """A reader of lists of such values: of the first any number, or, where fixed, of each one in its place."""
+    """A reader of lists: any number of values of the first type, or, if ``fixed``, one value of each type in order."""
     readers = [reader for reader in map(reader_for, inner) if reader is not None]
     if len(readers) < len(inner):
         return None
@@ -68,8 +68,8 @@ def list_reader(inner: Sequence[Any], *, fixed: bool = False) -> Reader | None:
         parts = [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
         if not isinstance(parts, list) or (fixed and len(parts) != len(readers)):
             raise ValueError(f"a list of {len(readers)}" if fixed else "a list")
-        by_tp = readers if fixed else readers[:1] * len(parts)
-        return tuple(each(part) for each, part in zip(by_tp, parts, strict=True))
+        by_index = readers if fixed else readers[:1] * len(parts)
+        return tuple(each(part) for each, part in zip(by_index, parts, strict=True))
 
     return read
 
@@ -96,7 +96,7 @@ def _int(value: Any) -> int:
         except ValueError:
             raise ValueError("a whole number") from None
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError("a whole number")  # noqa: TRY004 - readers speak with one kind of error
+        raise ValueError("a whole number")  # noqa: TRY004 - all readers raise the same error
     return value
 
 
@@ -110,7 +110,7 @@ def _float(value: Any) -> float:
 
 
 def _duration(value: Any) -> Duration:
-    """A number of seconds, or text with a unit, which is checked where durations are."""
+    """A number of seconds, or text with a unit, which the declaration checks."""
     try:
         return _float(value)
     except ValueError:

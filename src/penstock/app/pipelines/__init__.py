@@ -1,6 +1,6 @@
-"""Declarations of pipelines: what they read, the function over DataFrames, where rows go."""
+"""Declarations of DataFrame pipelines: their sources, their function, their sinks."""
 
-from penstock.app.pipelines.backfill_range import Span, read_place
+from penstock.app.pipelines.backfill_range import Span, read_log_position
 from penstock.app.pipelines.columns import Shape
 from penstock.app.pipelines.pipeline import ONLY, OutputMode, Pipeline, checked_outputs, checked_sources
 from penstock.app.pipelines.sinks import Console, Jdbc, Sink, Table, Topic
@@ -22,6 +22,6 @@ __all__ = [
     "Topic",
     "checked_outputs",
     "checked_sources",
-    "read_place",
+    "read_log_position",
     "refuse_meta_columns",
 ]

@@ -1,6 +1,6 @@
-"""The fields of a Python type as Spark names them, so that Spark itself reads JSON into columns.
+"""The Spark schema of a Python type, so that Spark itself reads JSON into columns.
 
-The result is Spark's own notation of a schema, as plain dicts: nothing here needs Spark.
+The result is Spark's own JSON notation of a schema, as plain dicts: nothing here needs Spark.
 """
 
 import dataclasses
@@ -40,7 +40,7 @@ _NO_DEFAULT = object()
 
 @dataclass(frozen=True)
 class Shape:
-    """A record type: Spark's schema of it, and JSON for fields that may be missing because they have a default."""
+    """The Spark schema of a record type, and the defaults, as JSON, of fields that may be missing."""
 
     schema: dict[str, Any]
     defaults: Mapping[str, str]
@@ -62,7 +62,7 @@ def shape_of(hint: Any) -> Shape:
     fields = _fields(hint)
     if fields is None:
         raise ConfigError(
-            f"value={_name(hint)} is not a type whose fields could be columns.",
+            f"value={_name(hint)} is not a type with fields for columns.",
             hint="Use a dataclass, a TypedDict, a pydantic model, dict, str, bytes or a schema such as "
             '"id string, amount double".',
         )
@@ -82,8 +82,8 @@ def _column(owner: Any, field: _Field, within: tuple[Any, ...], *, top: bool) ->
     has_default = field.default is not _NO_DEFAULT and field.default is not None
     if has_default and not top and not _is_optional(field.hint):
         raise ConfigError(
-            f"{_name(owner)}.{field.name} has a default, which only the fields of the outermost type can have here.",
-            hint="Make it `| None = None`, and fill it in in the pipeline.",
+            f"{_name(owner)}.{field.name} has a default, and only fields of the outermost type may have one.",
+            hint="Write `| None = None`, and fill the column in the pipeline.",
         )
     nullable = not field.required or _is_optional(field.hint)
     where = f"{_name(owner)}.{field.name}"
@@ -97,7 +97,7 @@ def _type(hint: Any, where: str, within: tuple[Any, ...]) -> Any:  # noqa: PLR09
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (typing.Union, types.UnionType):
         kinds = [each for each in arguments if each is not NoneType]
-        return _type(kinds[0], where, within) if len(kinds) == 1 else _refuse(hint, where, "use Any for those")
+        return _type(kinds[0], where, within) if len(kinds) == 1 else _refuse(hint, where, "use Any for a union")
     if origin is Literal:
         return _type_of_values(arguments, hint, where)
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
@@ -114,7 +114,7 @@ def _record(hint: Any, where: str, within: tuple[Any, ...]) -> dict[str, Any]:
     if fields is None:
         _refuse(hint, where, "use str, and cast it in the pipeline")
     if hint in within:
-        _refuse(hint, where, "a type that holds itself has no end: use Any there")
+        _refuse(hint, where, "a type cannot contain itself: use Any there")
     return _struct(hint, fields, (*within, hint))
 
 
@@ -128,7 +128,7 @@ def _array(hint: Any, origin: Any, arguments: tuple[Any, ...], where: str, withi
 def _map(arguments: tuple[Any, ...], hint: Any, where: str, within: tuple[Any, ...]) -> dict[str, Any]:
     key, value = arguments
     if key is not str:
-        _refuse(hint, where, "the keys of a JSON object are texts: use dict[str, ...]")
+        _refuse(hint, where, "the keys of a JSON object are text: use dict[str, ...]")
     return {
         "type": "map",
         "keyType": "string",
@@ -138,7 +138,7 @@ def _map(arguments: tuple[Any, ...], hint: Any, where: str, within: tuple[Any, .
 
 
 def _type_of_values(values: Sequence[Any], hint: Any, where: str) -> str:
-    """Of an Enum or a Literal: that the value is one of them is not checked."""
+    """The type of an Enum or a Literal. Spark does not check that a value is one of them."""
     kinds = {type(each) for each in values if each is not None}
     if len(kinds) != 1 or not kinds <= {str, int, bool}:
         _refuse(hint, where, "use str")
@@ -146,7 +146,7 @@ def _type_of_values(values: Sequence[Any], hint: Any, where: str) -> str:
 
 
 def _plain(hint: Any) -> Any:
-    """Without names and notes around it."""
+    """The hint without aliases, NewType and Annotated."""
     while True:
         if type(hint).__name__ == "TypeAliasType":  # of Python 3.12
             hint = hint.__value__
@@ -228,7 +228,9 @@ _KINDS: tuple[tuple[Callable[[Any], bool], Callable[[Any], list[_Field]]], ...] 
 
 
 def _refuse(hint: Any, where: str, instead: str) -> NoReturn:
-    raise ConfigError(f"{where} is {_name(hint)}, for which Spark has no column.", hint=f"{instead.capitalize()}.")
+    raise ConfigError(
+        f"{where} is {_name(hint)}, and Spark has no column type for it.", hint=f"{instead.capitalize()}."
+    )
 
 
 def _name(hint: Any) -> str:

@@ -1,6 +1,6 @@
-"""The fields of a JSON Schema as Spark names them: types and what must be there, so that Spark itself reads the JSON.
+"""The Spark schema of a JSON Schema, with its types and required fields, so that Spark itself reads the JSON.
 
-All else that such a schema can say (ranges, patterns, alternatives) Spark has no words for, and is not checked.
+Spark cannot express ranges, patterns and alternatives, so nothing checks them.
 """
 
 import json
@@ -19,20 +19,20 @@ def json_shape(text: str) -> Shape:
     schema = _Reader(content).type(content)
     if not isinstance(schema, dict) or schema["type"] != "struct":
         raise ConfigError(
-            "JsonSchema: the schema has no properties that could be columns.",
+            "JsonSchema: the schema has no properties for columns.",
             hint='Give it "type": "object" and "properties", or read the values with value=dict.',
         )
     return Shape(schema, {})
 
 
 class _Reader:
-    """Goes through a schema; ``inside`` are the references that it has followed to where it is."""
+    """Walks through a schema. ``inside`` are the references that lead to the current part."""
 
     def __init__(self, root: Any) -> None:
         self._root = root
 
     def type(self, schema: Any, inside: tuple[str, ...] = ()) -> Any:
-        """Spark's type of it; VARIANT where it can be several things."""
+        """The Spark type of a schema; VARIANT if the schema allows several types."""
         schema, inside = self._followed(schema, inside)
         kinds = _kinds(schema)
         if len(kinds) != 1:
@@ -70,7 +70,7 @@ class _Reader:
         return said is None or said == "null" or (isinstance(said, list) and "null" in said)
 
     def _followed(self, schema: Any, inside: tuple[str, ...]) -> tuple[Any, tuple[str, ...]]:
-        """What a reference points to within the schema; any other, and a circle, is left open."""
+        """The target of a reference within the schema. A circle, or a reference to elsewhere, allows any value."""
         while isinstance(schema, Mapping) and "$ref" in schema:
             name = str(schema["$ref"])
             if name in inside or not name.startswith("#/"):
@@ -83,7 +83,7 @@ class _Reader:
 
 
 def _kinds(schema: Any) -> set[str]:
-    """Which of JSON's types it allows, but for null; none where it does not say."""
+    """The JSON types that the schema allows, without null; empty if it names none."""
     if not isinstance(schema, Mapping):
         return set()
     said = schema.get("type", "object" if "properties" in schema else [])

@@ -1,4 +1,4 @@
-"""A pipeline: the user's function over DataFrames, with the options it was declared with."""
+"""``Pipeline``: a user's function over DataFrames with the options of its declaration, checked when it is declared."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
 from penstock.app.consume_options import is_topic_name
-from penstock.app.guarantees import Delivery
+from penstock.app.options import Delivery
 from penstock.app.pipelines.sinks import Console, Sink, Topic, as_sink
 from penstock.app.pipelines.source import Source, as_source
 from penstock.core.failures.retry import Retry
@@ -46,14 +46,12 @@ class Pipeline:
         self._check_choices()
         self._check_targets()
         if not isinstance(self.restart, Retry):
-            raise self._wrong(f"restart={self.restart!r} is not a Retry.", "Use Retry(attempts=10), for example.")
-        most = self.max_micro_batch
-        if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-            raise self._wrong(f"max_micro_batch={most!r} is not a count.", "Use a whole number from 1 on.")
+            raise self._wrong(f"restart={self.restart!r} is not a Retry.", "Use a Retry such as Retry(attempts=10).")
+        limit = self.max_micro_batch
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+            raise self._wrong(f"max_micro_batch={limit!r} is not a count.", "Use a whole number of at least 1.")
         if self.micro_batch <= 0:
-            raise self._wrong(
-                f"micro_batch={self.micro_batch:g} leaves no time for a batch.", 'Use "10s", for example.'
-            )
+            raise self._wrong(f"micro_batch={self.micro_batch:g} is not positive.", 'Use a duration such as "10s".')
 
     def __repr__(self) -> str:
         shown = (f"{each.name}={hide_passwords(repr(getattr(self, each.name)))}" for each in fields(self))
@@ -61,7 +59,7 @@ class Pipeline:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """All topics that it reads, each once."""
+        """All topics that it reads, without duplicates."""
         return tuple(dict.fromkeys(topic for source in self.sources.values() for topic in source.topics))
 
     @property
@@ -70,12 +68,12 @@ class Pipeline:
 
     @property
     def is_transactional(self) -> bool:
-        """Whether rows and offsets are committed together: into a topic, where other sinks know a repeated batch."""
+        """Whether one transaction commits rows and offsets. Only topics need it: other sinks know repeated batches."""
         return self.delivery == "exactly-once" and any(isinstance(sink, Topic) for sink in self.sinks)
 
     @property
     def target_topics(self) -> tuple[str, ...]:
-        """The topics that it writes to, dead letters included."""
+        """The topics that it writes to, including the dead-letter topic."""
         named = (sink.name for sink in self.sinks if isinstance(sink, Topic))
         return tuple(dict.fromkeys((*named, *([self.dead_letter] if self.dead_letter is not None else []))))
 
@@ -83,38 +81,38 @@ class Pipeline:
         if not callable(self.function) or inspect.isclass(self.function):
             raise self._wrong("it is not a function.", "Decorate a function that takes and returns DataFrames.")
         if inspect.iscoroutinefunction(self.function):
-            raise self._wrong("it is async, but it only describes what Spark is to do.", "Write it with def.")
+            raise self._wrong("it is async, but a pipeline only describes a plan for Spark.", "Write it with def.")
         parameters = inspect.signature(self.function).parameters.values()
         required = [each.name for each in parameters if each.default is each.empty]
         if len(self.sources) == 1 and len(required) == 1:
             return
         if set(required) != set(self.sources):
             takes, has = ", ".join(required) or "nothing", ", ".join(self.sources)
-            raise self._wrong(f"it takes ({takes}), and its sources are ({has}).", "Name its parameters like them.")
+            raise self._wrong(f"it takes ({takes}), but its sources are ({has}).", "Use the same names for both.")
 
     def _check_choices(self) -> None:
         if self.output_mode not in get_args(OutputMode):
             raise self._wrong(
-                f"output_mode={self.output_mode!r} is not one of Spark's.", 'Use "append", "update" or "complete".'
+                f"output_mode={self.output_mode!r} does not exist.", 'Use "append", "update" or "complete".'
             )
         if self.start not in ("earliest", "latest"):
             raise self._wrong(
-                f"start={self.start!r} is not a place to start.",
-                'Use "earliest" or "latest"; for a range of offsets or time run it with --from and --to.',
+                f"start={self.start!r} is not a position in a log.",
+                'Use "earliest" or "latest". To read a range of offsets or times, run it with --from and --to.',
             )
         if self.delivery not in get_args(Delivery) or self.delivery == "at-most-once":
             raise self._wrong(
-                f"delivery={self.delivery!r} is not a guarantee.", 'Use "at-least-once" or "exactly-once".'
+                f"delivery={self.delivery!r} does not work for pipelines.", 'Use "at-least-once" or "exactly-once".'
             )
         if self.is_transactional and (len(self.sinks) > 1 or len(self.sources) > 1):
             raise self._wrong(
-                "exactly-once into a topic takes one source and one sink.",
-                "Make a pipeline of each, or leave delivery= out. Table and Jdbc sinks have each row once anyway.",
+                "exactly-once into a topic needs one source and one sink.",
+                "Declare several pipelines, or leave delivery= out. Table and Jdbc sinks have each row once anyway.",
             )
 
     def _check_targets(self) -> None:
         if not self.outputs or not all(self.outputs.values()):
-            raise self._wrong("it has nowhere to write to.", 'Name a sink: to="topic", to=Table(...), to=Jdbc(...).')
+            raise self._wrong("it has no sink.", 'Name a sink: to="topic", to=Table(...), to=Jdbc(...).')
         if self.dead_letter is not None and not is_topic_name(self.dead_letter):
             raise self._wrong(
                 f"{self.dead_letter!r} is not a topic name.",
@@ -123,16 +121,16 @@ class Pipeline:
         for topic in self.target_topics:
             if topic in self.topics:
                 raise self._wrong(
-                    f"it writes to {topic!r}, which is also its source, so it would feed itself for ever.",
+                    f"it writes to {topic!r}, which is also its source, so it would consume its own output.",
                     "Use another topic.",
                 )
         if self.dead_letter in {sink.name for sink in self.sinks if isinstance(sink, Topic)}:
             raise self._wrong(
-                f"rows and dead letters both go to {self.dead_letter!r}.", "Give dead letters a topic of their own."
+                f"rows and dead letters both go to {self.dead_letter!r}.", "Use another topic for dead letters."
             )
-        twice = _first_twice([str(sink) for sink in self.sinks if not isinstance(sink, Console)])
-        if twice is not None:
-            raise self._wrong(f"it writes to {twice} twice.", "Name each sink once.")
+        duplicate = _first_duplicate([str(sink) for sink in self.sinks if not isinstance(sink, Console)])
+        if duplicate is not None:
+            raise self._wrong(f"it writes to {duplicate} twice.", "Name each sink once.")
 
     def _wrong(self, problem: str, hint: str) -> ConfigError:
         return ConfigError(f"Pipeline {self.name}: {problem}", hint=hint)
@@ -141,22 +139,22 @@ class Pipeline:
 def checked_sources(
     topics: tuple[str, ...], sources: Mapping[str, Any] | None, *, value: Any, key: type, function: Callable[..., Any]
 ) -> dict[str, Source]:
-    """The sources by the names of the function's parameters."""
+    """The sources by the function's parameter names."""
     if bool(topics) == bool(sources):
         raise ConfigError(
-            "A pipeline names its topics, or its sources, and not both.",
+            "A pipeline needs either topics or sources=.",
             hint='Write @app.pipeline("orders", ...) or @app.pipeline(sources={"orders": Source(...)}, ...).',
         )
     if sources:
         if value is not bytes or key is not bytes:
-            raise ConfigError("With sources= each has its own value and key.", hint="Give them to Source(...).")
+            raise ConfigError("value= and key= have no effect with sources=.", hint="Pass them to Source(...).")
         return {name: as_source(each) for name, each in sources.items()}
     parameters = list(inspect.signature(function).parameters) if inspect.isfunction(function) else []
     return {parameters[0] if parameters else "records": Source(topics, value=value, key=key)}
 
 
 def checked_outputs(to: Any) -> dict[str, tuple[Sink, ...]]:
-    """The sinks by the names of what the function returns; several for one name get the same rows."""
+    """The sinks by the keys of the dict that the function returns. Several sinks of one key get the same rows."""
     if isinstance(to, Mapping):
         return {name: _sinks(each) for name, each in to.items()}
     return {ONLY: _sinks(to)}
@@ -166,5 +164,5 @@ def _sinks(value: Any) -> tuple[Sink, ...]:
     return tuple(as_sink(each) for each in value) if isinstance(value, list | tuple) else (as_sink(value),)
 
 
-def _first_twice(names: list[str]) -> str | None:
+def _first_duplicate(names: list[str]) -> str | None:
     return next((name for number, name in enumerate(names) if name in names[:number]), None)

@@ -1,4 +1,4 @@
-"""Where a pipeline's rows go. Each sink says what it guarantees when a batch is repeated."""
+"""The sinks of pipelines. Each documents what it guarantees when Spark repeats a micro-batch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,14 +16,14 @@ WriteMode = Literal["append", "upsert"]
 class Topic:
     """A Kafka topic.
 
-    Rows with a ``value`` of text or bytes (and ``key``, ``headers``, ``topic``) are written as they are. Of other rows
-    the value is the row as JSON, and the key is the column named by ``key``, else the key of the record it came from.
+    Rows with a ``value`` column of text or bytes (and perhaps ``key``, ``headers``, ``topic``) are written as they are.
+    Other rows are written as JSON; their key is the column that ``key`` names, or else the key of the source record.
     """
 
     name: str
     key: str | None = None
 
-    guarantee: ClassVar[str] = "at-least-once: a batch that is repeated after a failure is written again"
+    guarantee: ClassVar[str] = "at-least-once: a batch that Spark repeats after a failure is written again"
     backfill_guarantee: ClassVar[str] = "each run writes all rows of the range again"
     packages: ClassVar[tuple[str, ...]] = ()
 
@@ -40,7 +40,7 @@ class Topic:
 
 @dataclass(frozen=True, kw_only=True)
 class _Keyed:
-    """What tables of all kinds share: append, or one row for each key."""
+    """The options that all tables share: append, or one row for each key."""
 
     mode: WriteMode = "append"
     keys: Sequence[str] = ()
@@ -49,19 +49,19 @@ class _Keyed:
     @property
     def backfill_guarantee(self) -> str:
         again = "merges the same rows again" if self.mode == "upsert" else "appends the range again"
-        return f"all of the range or nothing of it; each run {again}"
+        return f"all of the range or none of it; each run {again}"
 
     def _check_keys(self) -> None:
         if isinstance(self.keys, str):
-            raise ConfigError(f"keys={self.keys!r} is one text.", hint=f"Write keys=[{self.keys!r}].")
+            raise ConfigError(f"keys={self.keys!r} is not a list.", hint=f"Write keys=[{self.keys!r}].")
         object.__setattr__(self, "keys", tuple(self.keys))
         if self.mode not in get_args(WriteMode):
-            raise ConfigError(f"mode={self.mode!r} is not a way to write.", hint='Use "append" or "upsert".')
+            raise ConfigError(f"mode={self.mode!r} does not exist.", hint='Use "append" or "upsert".')
         if self.mode == "upsert" and not self.keys:
             raise ConfigError(f"An upsert into {self} has no keys.", hint='Name the columns: keys=["order_id"].')
         if self.mode == "append" and (self.keys or self.order_by):
             raise ConfigError(
-                f"keys and order_by say which row of {self} is replaced, and append replaces none.",
+                f"keys and order_by have no effect when appending to {self}.",
                 hint='Add mode="upsert", or leave them out.',
             )
 
@@ -72,15 +72,15 @@ class Table(_Keyed):
 
     Args:
         name: The table's name; dots make folders (or namespaces, in Iceberg).
-        path: The folder that holds the tables, of this machine or as a URL that Spark can write to; in Iceberg, the
+        path: The folder of the tables, on this machine or as a URL that Spark can write to; for Iceberg, the
             warehouse.
         format: ``"delta"``, ``"iceberg"`` or ``"parquet"``.
-        catalog: Instead of ``path``, for Iceberg: a catalog that the Spark session knows already.
-        partition_by: Columns whose values become folders; for a table that does not exist yet.
+        catalog: For Iceberg, instead of ``path``: a catalog that the Spark session has already.
+        partition_by: Columns whose values become folders, if Penstock creates the table.
         mode: ``"append"``, or ``"upsert"``: one row for each key. Parquet can only append.
-        keys: The columns that make a row the same row.
-        order_by: The column that says which row of a key is newer; an older one never replaces a newer one. Without
-            it the row that comes last does.
+        keys: The columns that identify a row.
+        order_by: The column that decides which row of a key is newer; an older row never replaces a newer one.
+            Without it, the last row replaces the others.
     """
 
     name: str
@@ -96,19 +96,20 @@ class Table(_Keyed):
         parts = self.name.split(".") if isinstance(self.name, str) else [""]
         if not all(part.replace("-", "_").isidentifier() for part in parts):
             raise ConfigError(
-                f"{self.name!r} is not a name for a table.", hint="Use words, with dots between them: shop.revenue."
+                f"{self.name!r} is not a table name.", hint="Use words, with dots between them: shop.revenue."
             )
         if isinstance(self.partition_by, str):
             raise ConfigError(
-                f"partition_by={self.partition_by!r} is one text.", hint=f"Write partition_by=[{self.partition_by!r}]."
+                f"partition_by={self.partition_by!r} is not a list.",
+                hint=f"Write partition_by=[{self.partition_by!r}].",
             )
         object.__setattr__(self, "path", None if self.path is None else str(self.path))
         object.__setattr__(self, "partition_by", tuple(self.partition_by))
         if self.catalog is not None and self.format != "iceberg":
-            raise ConfigError(f"catalog= is for Iceberg, and {self.name} is {self.format}.", hint="Name its path=.")
+            raise ConfigError(f"catalog= is for Iceberg, and {self.name} is {self.format}.", hint="Use path= instead.")
         if (self.path is None) == (self.catalog is None):
             either = "path= or catalog=" if self.format == "iceberg" else "path="
-            raise ConfigError(f"Where table {self.name} is to be is not clear.", hint=f"Give it one of: {either}.")
+            raise ConfigError(f"Table {self.name} needs exactly one location.", hint=f"Use {either}.")
         if self.format == "parquet" and self.mode == "upsert":
             raise ConfigError(
                 "Parquet files cannot be updated.", hint='Use format="delta" or "iceberg", or mode="append".'
@@ -131,16 +132,16 @@ class Table(_Keyed):
 
 @dataclass(frozen=True)
 class Jdbc(_Keyed):
-    """A table in PostgreSQL; rows and a note about the batch are written in one transaction.
+    """A table in PostgreSQL. One transaction writes the rows and the id of the micro-batch.
 
     Args:
         url: Such as ``jdbc:postgresql://db:5432/shop``.
-        table: Its name, with its schema if it is not in the search path. It has to exist.
-        user: Who connects.
-        password: With what; never shown.
+        table: The name of an existing table, with its schema if that is not in the search path.
+        user: The database user.
+        password: The user's password, which is never shown.
         mode: ``"append"``, or ``"upsert"`` by ``keys``, which need a unique index.
-        keys: The columns that make a row the same row.
-        order_by: The column that says which row of a key is newer; an older one never replaces a newer one.
+        keys: The columns that identify a row.
+        order_by: The column that decides which row of a key is newer; an older row never replaces a newer one.
     """
 
     url: str
@@ -148,7 +149,7 @@ class Jdbc(_Keyed):
     user: str | None = None
     password: str | None = field(default=None, repr=False)
 
-    guarantee: ClassVar[str] = "exactly-once: rows and a note of the batch are one transaction"
+    guarantee: ClassVar[str] = "exactly-once: one transaction writes the rows and the id of the batch"
 
     packages: ClassVar[tuple[str, ...]] = ("postgresql",)
 
@@ -160,9 +161,11 @@ class Jdbc(_Keyed):
                 hint='Write it like "jdbc:postgresql://localhost:5432/shop".',
             )
         if "password=" in self.url:
-            raise ConfigError("The address holds a password.", hint="Give it as password=..., which is never shown.")
+            raise ConfigError(
+                "The JDBC address contains a password.", hint="Pass it as password=..., which is never shown."
+            )
         if not isinstance(self.table, str) or not self.table.strip():
-            raise ConfigError(f"{self.table!r} is not a name for a table.", hint='Write it like "revenue".')
+            raise ConfigError(f"{self.table!r} is not a table name.", hint='Write it like "revenue".')
         self._check_keys()
 
     def __repr__(self) -> str:
@@ -174,11 +177,11 @@ class Jdbc(_Keyed):
 
 @dataclass(frozen=True)
 class Console:
-    """The terminal: the first rows of each batch, for a look while developing."""
+    """The terminal: prints the first rows of each micro-batch, for development."""
 
     rows: int = 20
 
-    guarantee: ClassVar[str] = "for the eye only"
+    guarantee: ClassVar[str] = "no guarantee: for development only"
     backfill_guarantee: ClassVar[str] = guarantee
     packages: ClassVar[tuple[str, ...]] = ()
 
@@ -190,7 +193,7 @@ Sink = Topic | Table | Jdbc | Console
 
 
 def as_sink(value: Any) -> Sink:
-    """A plain text is a topic."""
+    """The sink that ``to=`` names; a text is the name of a topic."""
     if isinstance(value, str):
         return Topic(value)
     if isinstance(value, Sink):

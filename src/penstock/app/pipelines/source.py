@@ -1,4 +1,4 @@
-"""What a pipeline reads: topics, and what their records are made of."""
+"""The sources of pipelines: topics, and the type or schema of their records."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -12,10 +12,10 @@ from penstock.app.pipelines.json_schema_columns import json_shape
 from penstock.errors import ConfigError
 from penstock.serde import Avro, Format, JsonSchema, OrNull, Protobuf
 
-# What each row has besides the fields of its value.
+# The columns of each row besides the fields of its value.
 META_COLUMNS = ("_key", "_topic", "_partition", "_offset", "_timestamp", "_headers")
 
-# Of values without fields.
+# The column of values without fields.
 VALUE_COLUMN = "value"
 
 
@@ -24,13 +24,13 @@ class Source:
     """One or several topics as one DataFrame.
 
     Args:
-        topics: A topic, or a list of topics with the same kind of values.
-        value: What the values are. A dataclass, TypedDict or pydantic model, or a schema in Spark's own words
+        topics: A topic, or a list of topics with the same type of values.
+        value: The type of the values. A dataclass, TypedDict or pydantic model, or a schema in Spark's notation
             (``"id string NOT NULL, amount double"``): JSON, with a column for each field. ``dict``: any JSON object,
-            as a column ``value`` of Spark's type VARIANT. ``str`` or ``bytes``: a column ``value``. With ``| None``
-            tombstones are taken too. ``Avro(schema)``, ``JsonSchema(schema)`` and ``Protobuf(message)``: a column for
-            each field of that schema, whichever schemas of the registry the records were written with.
-        key: ``bytes``, or ``str`` for a ``_key`` of text.
+            as a column ``value`` of Spark's type VARIANT. ``str`` or ``bytes``: a column ``value``. Add ``| None`` to
+            accept tombstones. ``Avro(schema)``, ``JsonSchema(schema)`` and ``Protobuf(message)``: a column for each
+            field of that schema, even if the records were written with other schemas of the registry.
+        key: ``bytes``, or ``str`` for a ``_key`` column of text.
     """
 
     topics: Sequence[str]
@@ -49,7 +49,7 @@ class Source:
                     hint="Kafka takes up to 249 letters, digits, dots, dashes and underscores.",
                 )
         if self.key not in (bytes, str):
-            raise ConfigError(f"key={self.key!r} is not a kind of key.", hint="Use bytes or str.")
+            raise ConfigError(f"key={self.key!r} is not a type for keys.", hint="Use bytes or str.")
         self._check_fields()
 
     @property
@@ -64,12 +64,12 @@ class Source:
 
     @property
     def ddl(self) -> str | None:
-        """The schema in Spark's words, where it was given like that: only Spark can read it."""
+        """The schema in Spark's notation, if it was given so. Only Spark can parse it."""
         return self.kind if isinstance(self.kind, str) else None
 
     @property
     def shape(self) -> Shape | None:
-        """The fields of its values, where they have some."""
+        """The fields of the values, if they have fields."""
         if isinstance(self.kind, JsonSchema):
             return json_shape(str(self.kind.schema))
         if self.ddl is not None or self.format is not None or self.kind in (bytes, str, dict, Any):
@@ -78,12 +78,12 @@ class Source:
 
     @property
     def format(self) -> Format | None:
-        """The format with a schema that its values are in, if they are."""
+        """The format of the values, if it is one with a schema."""
         return self.kind if isinstance(self.kind, Format) else None
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """What Spark needs besides Kafka to read it."""
+        """The packages that Spark needs to read the source, besides the one for Kafka."""
         return {Avro: ("avro",), Protobuf: ("protobuf",)}.get(type(self.kind), ())
 
     def _check_fields(self) -> None:
@@ -99,23 +99,25 @@ def refuse_meta_columns(names: Sequence[str]) -> None:
     taken = sorted(set(names) & set(META_COLUMNS))
     if taken:
         raise ConfigError(
-            f"The values have a field {taken[0]!r}, which is also what the record's own {taken[0][1:]} is called.",
-            hint="Read such values with value=dict or value=str, and take them apart in the pipeline.",
+            f"The values have a field {taken[0]!r}, which is also the column of the record's {taken[0][1:]}.",
+            hint="Read the values with value=dict or value=str, and extract the fields in the pipeline.",
         )
 
 
 def _check_columns(format_: Format) -> None:
-    """Columns are the same for all records, so a schema has to say which, whatever the records were written with."""
+    """All records have the same columns, so the format needs a schema that decides them."""
     name = type(format_).__name__
     if isinstance(format_, Avro | JsonSchema) and format_.schema is None:
         raise ConfigError(
-            f"{name}() does not say which columns a pipeline gets.",
-            hint=f"Give it the reader's schema: {name}(schema).",
+            f"{name}() has no schema for the columns of the pipeline.",
+            hint=f"Pass the reader's schema: {name}(schema).",
         )
     if isinstance(format_, Avro):
         schema = json.loads(str(format_.schema))
         if not isinstance(schema, dict) or schema.get("type") != "record":
-            raise ConfigError("Avro: only the fields of a record can be columns.", hint="Use value=bytes for others.")
+            raise ConfigError(
+                "Avro: the schema is not a record, so it has no columns.", hint="Use value=bytes instead."
+            )
         refuse_meta_columns([str(each.get("name")) for each in schema.get("fields", ())])
     if isinstance(format_, Protobuf):
         descriptor = format_.message.DESCRIPTOR
@@ -123,12 +125,13 @@ def _check_columns(format_: Format) -> None:
         circle = _circle(descriptor, ())
         if circle is not None:
             raise ConfigError(
-                f"Protobuf: {circle} holds itself, for which Spark has no column.", hint="Read it in a handler."
+                f"Protobuf: {circle} contains itself, and Spark has no column type for it.",
+                hint="Read it in a handler.",
             )
 
 
 def _circle(descriptor: Any, inside: tuple[str, ...]) -> str | None:
-    """A message that holds itself, at whatever depth."""
+    """The name of a message that contains itself at any depth."""
     if descriptor.full_name in inside:
         return str(descriptor.full_name)
     inner = (field.message_type for field in descriptor.fields if field.message_type is not None)
@@ -136,7 +139,7 @@ def _circle(descriptor: Any, inside: tuple[str, ...]) -> str | None:
 
 
 def as_source(value: Any) -> Source:
-    """A text or a list of texts stands for topics of bytes."""
+    """The source that ``sources=`` names; a text or a list of texts names topics with values of bytes."""
     if isinstance(value, Source):
         return value
     if isinstance(value, Mapping) or not isinstance(value, Sequence):

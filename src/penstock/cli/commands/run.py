@@ -13,7 +13,7 @@ import typer
 
 from penstock import engine as local
 from penstock.app import load_app
-from penstock.app.pipelines import Span, read_place
+from penstock.app.pipelines import Span, read_log_position
 from penstock.cli.console.progress_bars import Meter, Steps
 from penstock.cli.console.screen import err, out, print_json
 from penstock.cli.console.shared_options import Brokers, Json, choose_brokers
@@ -244,7 +244,7 @@ def _span(engine: Engine, start: str | None, end: str | None, *, until_caught_up
             "--from and --to are for pipelines on Spark, which end by themselves.",
             hint="Use --engine spark, and leave out --until-caught-up.",
         )
-    return Span(read_place(start or "earliest", name="--from"), read_place(end or "latest", name="--to"))
+    return Span(read_log_position(start or "earliest", name="--from"), read_log_position(end or "latest", name="--to"))
 
 
 def _stop_after(lasting: str | None, *, ends_by_itself: bool) -> float | None:

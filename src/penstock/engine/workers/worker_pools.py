@@ -9,14 +9,14 @@ from queue import SimpleQueue
 from typing import Protocol
 
 from penstock.app import (
-    Attend,
     Handler,
     RecordAdapter,
-    attend_async,
-    attend_in_batches,
-    attend_one_by_one,
-    attending,
+    RunWork,
+    async_work_runner,
+    batch_runner,
     is_ended,
+    single_record_runner,
+    work_runner,
     worker_error,
 )
 from penstock.app.work import Work
@@ -79,25 +79,25 @@ class ThreadWorkers:
 
     def _serve(self) -> None:
         try:
-            self._attend()
+            self._run_thread()
         except BaseException as error:  # noqa: BLE001 - unreported, the bundle would never be finished
             self._inbox.put(worker_failure(self._handler, error))
 
-    def _attend(self) -> None:
+    def _run_thread(self) -> None:
         handler, adapter, lease = self._handler, self._adapter, self._lease
         if handler.workers == "process":
             child = Child(handler, adapter)
             self._children.append(child)
             self._work(
-                attend_in_batches(child, adapter, lease) if handler.batch else attend_one_by_one(child, adapter, lease)
+                batch_runner(child, adapter, lease) if handler.batch else single_record_runner(child, adapter, lease)
             )
             child.close()
         else:
-            self._work(attending(handler, adapter, lease))
+            self._work(work_runner(handler, adapter, lease))
 
-    def _work(self, attend: Attend) -> None:
+    def _work(self, run_work: RunWork) -> None:
         while (work := self._works.get()) is not None:
-            attend(work)
+            run_work(work)
             # Become idle before the report: the dispatcher may react with a bundle that this thread can take.
             if len(self._threads) < self._handler.concurrency:
                 self._idle.release()
@@ -117,7 +117,7 @@ class EventLoopWorkers(OnEventLoop):
     def __init__(self, handler: Handler, inbox: Inbox, adapter: RecordAdapter, lease: Lease) -> None:
         self._handler = handler
         self._inbox = inbox
-        self._attend = attend_async(handler, adapter, lease)
+        self._run_work = async_work_runner(handler, adapter, lease)
         self._serving = 0  # tasks that will take another bundle; a task that ends may still be in ``_tasks``
         self._waiting: deque[Work] = deque()
         super().__init__(handler.name)
@@ -136,7 +136,7 @@ class EventLoopWorkers(OnEventLoop):
             while self._waiting:
                 work = self._waiting.popleft()
                 try:
-                    await self._attend(work)
+                    await self._run_work(work)
                 except BaseException as error:
                     if not is_ended(asyncio.current_task()):
                         self._inbox.put(worker_failure(self._handler, error))

@@ -150,7 +150,7 @@ class Backfill:
 
 
 def plan_backfill(pipeline: Pipeline, cluster: Cluster, span: Span) -> Backfill:
-    tps = [tp for tp in cluster.topic_partitions(pipeline.topics) if span.names(tp)]
+    tps = [tp for tp in cluster.topic_partitions(pipeline.topics) if span.includes(tp)]
     if not tps:
         raise TopicError(
             f"The range names no partition that pipeline {pipeline.name} reads.",

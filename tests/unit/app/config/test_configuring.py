@@ -1,4 +1,4 @@
-"""One app out of code, file, environment and command line."""
+"""An app configured by code, file, environment and command line."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -172,7 +172,7 @@ def test_the_registry_comes_whole_or_in_parts_and_reaches_every_handler(folder: 
     ("file", "problem", "hint"),
     [
         ("brokers = ", "penstock.toml is not TOML: Invalid value (at end of document)", "quotes"),
-        ("brokers = 5", "penstock.toml line 1: brokers=5 is wrong", "It takes text"),
+        ("brokers = 5", "penstock.toml line 1: brokers=5 is not valid", "It takes text"),
         ("\nbroker = 'b'", "penstock.toml line 2: the app has no option 'broker'", "Did you mean 'brokers'?"),
         ("zzzzzz = 1", "the app has no option 'zzzzzz'", "There are: brokers, create_topics, handlers, registry, "),
         ("concurrency = 5", "line 1: 'concurrency' is an option of handlers", '[handlers."*"]'),
@@ -182,15 +182,15 @@ def test_the_registry_comes_whole_or_in_parts_and_reaches_every_handler(folder: 
         ("[handlers.shp]\nconcurrency = 1", "line 1: there is no handler 'shp'", "Did you mean 'ship'?"),
         ("[handlers.zzz]", "there is no handler 'zzz'", "The app has: ship, count"),
         ("[handlers.ship]\nconcurency = 1", "line 2: a handler has no option 'concurency'", "'concurrency'"),
-        ("[handlers.ship]\nconcurrency = '5x'", "line 2: concurrency='5x' is wrong", "a whole number"),
-        ("[handlers.ship]\nconcurrency = true", "line 2: concurrency=True is wrong", "a whole number"),
-        ("[handlers.ship]\nconcurrency = 0", "line 2: Handler ship: concurrency=0 is not a count", "from 1 on"),
+        ("[handlers.ship]\nconcurrency = '5x'", "line 2: concurrency='5x' is not valid", "a whole number"),
+        ("[handlers.ship]\nconcurrency = true", "line 2: concurrency=True is not valid", "a whole number"),
+        ("[handlers.ship]\nconcurrency = 0", "line 2: Handler ship: concurrency=0 is not a count", "at least 1"),
         ("[handlers.ship]\ncommit_every = 'often'", "line 2: commit_every='often' is not a duration", '"250ms"'),
-        ("[handlers.ship]\ncommit_every = []", "line 2: commit_every=[] is wrong", "a duration"),
-        ("[handlers.ship]\norder = 'random'", "line 2: order='random' is wrong", '"partition", "key", "none"'),
-        ("[handlers.ship]\ntopics = 5", "line 2: topics=5 is wrong", "a list"),
+        ("[handlers.ship]\ncommit_every = []", "line 2: commit_every=[] is not valid", "a duration"),
+        ("[handlers.ship]\norder = 'random'", "line 2: order='random' is not valid", '"partition", "key", "none"'),
+        ("[handlers.ship]\ntopics = 5", "line 2: topics=5 is not valid", "a list"),
         ("[handlers.ship]\ntopics = ['a b']", "line 2: Handler ship: 'a b' is not a topic name", "249"),
-        ("[handlers.ship]\nretry = 5", "line 2: retry is made of parts", "attempts, factor"),
+        ("[handlers.ship]\nretry = 5", "line 2: retry has parts", "attempts, factor"),
         ("[handlers.ship]\nretry = {attempt = 5}", "line 2: retry has no option 'attempt'", "'attempts'"),
         ("[handlers.ship]\nretry.jitter = 5", "line 2: Retry.jitter=5.0 is not a fraction", "from 0 to 1"),
         ("[settings]\nsesion.timeout.ms = 5", "line 2: The setting 'sesion.timeout.ms' is not known", "'session."),
@@ -230,9 +230,9 @@ def test_a_file_that_cannot_be_read_is_named(folder: Path) -> None:
         ("PENSTOCK_QQQ", "5", "names no option", "PENSTOCK_HANDLER_OPTION"),
         ("PENSTOCK_SETTINGS_SESION_TIMEOUT_MS", "5", "names no option", "PENSTOCK_SETTINGS_SESSION_TIMEOUT_MS"),
         ("PENSTOCK_SHIP_CONCURRENCY", "many", "PENSTOCK_SHIP_CONCURRENCY: concurrency='many'", "a whole number"),
-        ("PENSTOCK_SHIP_CONCURRENCY", "0", "PENSTOCK_SHIP_CONCURRENCY: Handler ship: concurrency=0", "from 1"),
-        ("PENSTOCK_CREATE_TOPICS", "maybe", "create_topics='maybe' is wrong", "true or false"),
-        ("PENSTOCK_SHIP_RETRY", "5", "PENSTOCK_SHIP_RETRY: retry is made of parts", "attempts"),
+        ("PENSTOCK_SHIP_CONCURRENCY", "0", "PENSTOCK_SHIP_CONCURRENCY: Handler ship: concurrency=0", "at least 1"),
+        ("PENSTOCK_CREATE_TOPICS", "maybe", "create_topics='maybe' is not valid", "true or false"),
+        ("PENSTOCK_SHIP_RETRY", "5", "PENSTOCK_SHIP_RETRY: retry has parts", "attempts"),
         ("PENSTOCK_SETTINGS_SASL_JAAS_CONFIG", "hunter2", "is not of the form", "sasl.username"),
     ],
 )
@@ -311,9 +311,9 @@ def test_what_no_text_can_stand_for_is_refused_with_a_sentence(monkeypatch: pyte
     assert reader_for(list[Callable[[], None]]) is None
     option = handler_options()["to"]
     monkeypatch.setitem(handler_options(), "to", type(option)("to", None, None))
-    with pytest.raises(ConfigError, match="cannot be given here, as it takes a Python object") as caught:
+    with pytest.raises(ConfigError, match="cannot be set here, because it takes a Python object") as caught:
         from_flags(["ship.to=x"], ["ship"])
-    assert caught.value.hint == "Give it in code."
+    assert caught.value.hint == "Set it in code."
 
 
 @pytest.mark.parametrize(("hint", "value"), [(int, 1.5), (float, True), (str, 5), (datetime, "soon"), (bool, 2)])

@@ -1,11 +1,11 @@
-"""Ranges as they are written on the command line."""
+"""Ranges of a backfill, as the command line has them."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 
-from penstock.app.pipelines import Span, read_place
+from penstock.app.pipelines import Span, read_log_position
 from penstock.errors import ConfigError
 
 
@@ -21,19 +21,19 @@ from penstock.errors import ConfigError
     ],
 )
 def test_a_place_is_a_moment_an_end_of_the_log_or_offsets(text: str, place: Any) -> None:
-    assert read_place(text, name="--from") == place
+    assert read_log_position(text, name="--from") == place
 
 
 @pytest.mark.parametrize(
     "text", ["", "yesterday", "orders=5", "orders:0=5,orders", "orders:0=5,orders:0=6", "2026-13-01"]
 )
 def test_anything_else_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match=r"--to .* is not a place in a log"):
-        read_place(text, name="--to")
+    with pytest.raises(ConfigError, match=r"--to .* is not a position in a log"):
+        read_log_position(text, name="--to")
 
 
 def test_offsets_name_the_only_partitions_of_a_span() -> None:
     span = Span({("orders", 0): 5}, datetime(2026, 1, 1, tzinfo=UTC))
-    assert span.names(("orders", 0))
-    assert not span.names(("orders", 1))
-    assert Span().names(("orders", 1))
+    assert span.includes(("orders", 0))
+    assert not span.includes(("orders", 1))
+    assert Span().includes(("orders", 1))

@@ -188,7 +188,7 @@ def test_a_source_says_what_its_values_are() -> None:
     [
         ({"topics": []}, "names no topic"),
         ({"topics": "no/topic"}, "not a topic name"),
-        ({"topics": "o", "key": int}, "not a kind of key"),
+        ({"topics": "o", "key": int}, "not a type for keys"),
         ({"topics": "o", "value": "  "}, "empty schema"),
         ({"topics": "o", "value": Taken}, "'_offset', which is also"),
     ],

@@ -29,13 +29,13 @@ def test_each_format_brings_what_spark_needs_to_read_it() -> None:
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
-        (Avro(), r"Avro\(\) does not say which columns"),
-        (JsonSchema(), r"JsonSchema\(\) does not say which columns"),
-        (Avro({"type": "array", "items": "int"}), "only the fields of a record"),
-        (Avro('"string"'), "only the fields of a record"),
+        (Avro(), r"Avro\(\) has no schema for the columns"),
+        (JsonSchema(), r"JsonSchema\(\) has no schema for the columns"),
+        (Avro({"type": "array", "items": "int"}), "the schema is not a record"),
+        (Avro('"string"'), "the schema is not a record"),
         (Avro(TAKEN), "_offset"),
-        (JsonSchema({"type": "array"}), "no properties that could be columns"),
-        (Protobuf(Order), "shop.Order.Item holds itself"),
+        (JsonSchema({"type": "array"}), "no properties for columns"),
+        (Protobuf(Order), "shop.Order.Item contains itself"),
     ],
 )
 def test_what_has_no_columns_is_refused_when_it_is_declared(value: Any, problem: str) -> None:

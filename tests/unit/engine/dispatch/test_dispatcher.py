@@ -7,7 +7,7 @@ import pytest
 
 from penstock import App, Record
 from penstock.app import RECORDS, Handler
-from penstock.app.handler import CommitMode
+from penstock.app.options import CommitMode
 from penstock.app.work import Work
 from penstock.core.failures.outcome import DONE
 from penstock.core.progress.lease import FOREVER
