@@ -90,7 +90,7 @@ def test_keys_that_are_not_where_the_partitioner_puts_them_are_told(
     found = penstock.json("topics", "keys", topic)
     assert found["strays"] == ["everywhere"]
     assert found["keys"][0]["partitions"] == [0, 1]
-    assert "order is not sure" in penstock("topics", "keys", topic).out
+    assert "order is not guaranteed" in penstock("topics", "keys", topic).out
     assert penstock("topics", "keys", topic, "--partitions", "4", ok=False).code == 2
     assert "No records" in penstock("topics", "keys", make_topic(1)).err
 

@@ -42,8 +42,8 @@ from penstock.ops.replay_audit import Audit
 _LS_EXAMPLES = """
 [bold]Examples[/]
 
-  penstock dlq ls                                  topics that look like dead letters
-  penstock dlq ls orders.dlq                       by source, group and reason
+  penstock dlq ls                                  topics whose names look like dead-letter topics
+  penstock dlq ls orders.dlq                       counts by source, group and reason
   penstock dlq ls orders.dlq --by hour --since 1d
 """
 _SHOW_EXAMPLES = """
@@ -53,16 +53,16 @@ _SHOW_EXAMPLES = """
   penstock dlq show orders.dlq --at 0:17
   penstock dlq show orders.dlq --where 'value["amount"] > 100' --json
   penstock dlq show orders.dlq --value-as avro
-  penstock dlq show orders.dlq --app shop:app      as the handler that failed would decode it
+  penstock dlq show orders.dlq --app shop:app      decoded as the handler that failed does
 """
 _REPLAY_EXAMPLES = """
 [bold]Examples[/]
 
-  penstock dlq replay orders.dlq                             shows what would go where
-  penstock dlq replay orders.dlq --execute                   to where each came from, each once
+  penstock dlq replay orders.dlq                             shows what it would send where
+  penstock dlq replay orders.dlq --execute                   sends each once to its source topic
   penstock dlq replay orders.dlq --reason Timeout --since 2h --rate 50 --execute --yes
   penstock dlq replay orders.dlq --to orders.fixed --execute
-  penstock dlq replay orders.dlq --at 0:17 --edit --execute  one letter, through your editor
+  penstock dlq replay orders.dlq --at 0:17 --edit --execute  edits one before it is sent
 """
 _SPOT = re.compile(r"(\d{1,10}):(\d{1,19})")
 
@@ -74,16 +74,25 @@ class By(StrEnum):
     hour = "hour"
 
 
-Reason = Annotated[str, typer.Option(metavar="TEXT", help="Only where the error or its message has this in it.")]
+Reason = Annotated[str, typer.Option(metavar="TEXT", help="Only if the error's type or message contains this.")]
 Source = Annotated[str, typer.Option(metavar="TOPIC", help="Only records that came from this topic.")]
 OfGroup = Annotated[str, typer.Option("--group", metavar="GROUP", help="Only records that failed in this group.")]
-Since = Annotated[str | None, typer.Option(metavar="TIME", help="Only what died since: 2h, or 2030-01-31T12:00:00.")]
-Until = Annotated[str | None, typer.Option(metavar="TIME", help="Only what died before: 2h, or 2030-01-31T12:00:00.")]
+Since = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="Only if it failed since this time: 2h (ago), or 2030-01-31T12:00:00."),
+]
+Until = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="Only if it failed before this time: 2h (ago), or 2030-01-31T12:00:00."),
+]
 Key = Annotated[str | None, typer.Option(metavar="TEXT", help="Only records with this key.")]
 Where = Annotated[
-    str | None, typer.Option(metavar="EXPR", help="Only where this is true of the record, in Python's syntax.")
+    str | None, typer.Option(metavar="EXPR", help="Only records for which this Python expression is true.")
 ]
-At = Annotated[list[str] | None, typer.Option("--at", metavar="P:OFFSET", help="Only this letter. May be repeated.")]
+At = Annotated[
+    list[str] | None,
+    typer.Option("--at", metavar="P:OFFSET", help="Only the dead letter at this partition and offset. Repeatable."),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -97,9 +106,7 @@ def register(app: typer.Typer) -> None:
 def ls(
     topic: OptionalTopicName = None,
     *,
-    by: Annotated[
-        By | None, typer.Option(help="What letters of a line have in common: their reason unless you choose.")
-    ] = None,
+    by: Annotated[By | None, typer.Option(help="Count by this. Default: reason.")] = None,
     reason: Reason = "",
     source: Source = "",
     group: OfGroup = "",
@@ -112,7 +119,7 @@ def ls(
     settings: ClientSettings = None,
     as_json: Json = False,
 ) -> None:
-    """How many dead letters there are, and why; without a topic or an option, which topics look like they hold some."""
+    """Count dead letters by reason, source, group or hour. Without arguments, list the dead-letter topics."""
     choice = _choice(reason=reason, source=source, group=group, since=since, until=until, key=key, where=where)
     cluster = connect(brokers, config, settings)
     if topic is None and by is None and choice == Choice():
@@ -133,7 +140,7 @@ def ls(
 def show(
     topic: TopicName,
     *,
-    limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many.")] = 10,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="Show at most N dead letters.")] = 10,
     at: At = None,
     reason: Reason = "",
     source: Source = "",
@@ -151,7 +158,7 @@ def show(
     settings: ClientSettings = None,
     as_json: Json = False,
 ) -> None:
-    """Dead letters one by one: the record, and beside it why it is here."""
+    """Show dead letters one by one: the record, and why it failed."""
     choice = _choice(reason=reason, source=source, group=group, since=since, until=until, key=key, where=where, at=at)
     record_decoder = record_decoder_for(value_as=value_as, key_as=key_as, app=app, registry=registry, config=config)
     choice = replace(choice, values=lambda letter: letter.values(_seen(letter, record_decoder)))
@@ -168,19 +175,24 @@ def show(
         if each.note.traceback:
             out.print(block(each.note.traceback, indent="  "), soft_wrap=True)
     if not letters:
-        err.print("No letters.")
+        err.print("No dead letters.")
 
 
 def replay(
     topic: TopicName,
     *,
-    to: Annotated[str | None, typer.Option(metavar="TOPIC", help="All of them there; else each to its source.")] = None,
-    rate: Annotated[float | None, typer.Option(min=0.001, metavar="N", help="At most so many a second.")] = None,
+    to: Annotated[
+        str | None, typer.Option(metavar="TOPIC", help="Send all to this topic. Default: each to its source topic.")
+    ] = None,
+    rate: Annotated[float | None, typer.Option(min=0.001, metavar="N", help="At most N records a second.")] = None,
     returns: Annotated[
-        int, typer.Option("--max-returns", min=1, metavar="N", help=f"One replayed so often goes to TOPIC{PARKED}.")
+        int,
+        typer.Option(
+            "--max-returns", min=1, metavar="N", help=f"Send a dead letter that was replayed N times to TOPIC{PARKED}."
+        ),
     ] = 3,
-    again: Annotated[bool, typer.Option("--again", help="Also what was replayed before.")] = False,
-    edit: Annotated[bool, typer.Option("--edit", help="Change the one letter of --at in your editor first.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Also send what was replayed before.")] = False,
+    edit: Annotated[bool, typer.Option("--edit", help="Edit the dead letter of --at in your editor first.")] = False,
     at: At = None,
     reason: Reason = "",
     source: Source = "",
@@ -189,20 +201,22 @@ def replay(
     until: Until = None,
     key: Key = None,
     where: Where = None,
-    execute: Annotated[bool, typer.Option("--execute", help="Do it; without this it is only shown.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="With --execute: do not ask.")] = False,
+    execute: Annotated[bool, typer.Option("--execute", help="Send them. Without it, the plan is only shown.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="With --execute: do not ask for confirmation.")] = False,
     brokers: Brokers = None,
     config: ConfigFile = None,
     settings: ClientSettings = None,
     as_json: Json = False,
 ) -> None:
-    """Send dead letters back to where they came from, each once, however often this is interrupted.
+    """Send dead letters back to their source topics. Without --execute, only show the plan.
 
-    It only shows what would happen, until --execute. The same command goes on where the last one stopped.
+    Each dead letter is sent once, even if the command is interrupted.
+    Run the same command again to continue.
     """
     if edit and len(at or ()) != 1:
         raise ConfigError(
-            "--edit is for one letter.", hint="Name it with --at PARTITION:OFFSET; `dlq show` lists them."
+            "--edit needs exactly one --at.",
+            hint="Name one dead letter with --at PARTITION:OFFSET. `penstock dlq show` lists them.",
         )
     choice = _choice(reason=reason, source=source, group=group, since=since, until=until, key=key, where=where, at=at)
     cluster = connect(brokers, config, settings)
@@ -212,7 +226,9 @@ def replay(
     if not as_json:
         _show_plan(topic, plan)
     if at and not plan.total and not plan.done_before:
-        raise TopicError(f"No such letter in {topic}, or none that can be replayed.", hint="`dlq show` lists them.")
+        raise TopicError(
+            f"{topic} has no dead letter at --at that can be replayed.", hint="`penstock dlq show` lists them."
+        )
     sent = Sent()
     stop = threading.Event()
     if execute and plan.total:
@@ -233,19 +249,19 @@ def replay(
     if as_json:
         print_json(_plan_json(plan, sent=sent, executed=execute))
     elif not execute:
-        err.print("Nothing was changed: this is what --execute would do.", style="bold")
+        err.print("Nothing was sent. Add --execute to replay these dead letters.", style="bold")
     else:
         _tell_sent(topic, plan, sent)
     # Fewer than planned without a stop: a replay that this one took over from had sent them meanwhile.
     if stop.is_set() and sent.total < plan.total:
-        err.print("The same command sends the rest.", style="yellow")
+        err.print("Stopped early. Run the same command again to send the rest.", style="yellow")
         raise typer.Exit(1)
 
 
 def _question(plan: ReplayPlan) -> str:
     going, parked = plan.going.total(), counted(plan.parked, "letter")
     if not going:
-        return f"Park {parked}, which came back too often?"
+        return f"Park {parked} that came back too often?"
     return f"Replay {counted(going, 'letter')}" + (f", and park {parked}?" if plan.parked else "?")
 
 
@@ -284,7 +300,9 @@ def _choice(
 def _spot(text: str) -> tuple[int, int]:
     match = _SPOT.fullmatch(text)
     if match is None:
-        raise ConfigError(f"--at {text!r} is no place in a topic.", hint="Write PARTITION:OFFSET, such as 0:17.")
+        raise ConfigError(
+            f"--at {text!r} is not a partition and an offset.", hint="Write PARTITION:OFFSET, such as 0:17."
+        )
     return int(match[1]), int(match[2])
 
 
@@ -306,8 +324,8 @@ def _show_plan(topic: str, plan: ReplayPlan) -> None:
         print_table(("TO", "REASON", "LETTERS"), rows, right=("LETTERS",))
     left = {
         "they were replayed before": at_most(plan.done_before, "letter"),
-        "they were not chosen": counted(plan.left_out, "letter"),
-        "no source is known (use --to)": counted(plan.homeless, "letter"),
+        "the options did not select them": counted(plan.left_out, "letter"),
+        "their source topic is unknown or does not exist (use --to)": counted(plan.homeless, "letter"),
     }
     for why, count in left.items():
         if not count.startswith("0 "):
@@ -380,9 +398,9 @@ def _note_panel(letter: Letter) -> Panel:
         "group": note.group,
         "attempts": note.attempts,
         "returns": returns_of(letter.record.headers) or None,
-        "died": moment(letter.died_at),
+        "failed": moment(letter.died_at),
         "error": note.error_type,
         "message": note.message,
     }
     lines = [f"{name:<9}{printable_line(str(value))}" for name, value in facts.items() if value not in (None, "")]
-    return Panel(block("\n".join(lines)), title=block(note.style or "no notes"), title_align="left")
+    return Panel(block("\n".join(lines)), title=block(note.style or "no headers"), title_align="left")

@@ -23,7 +23,7 @@ from penstock.ops.runs import runs_folder
 EXAMPLES = """
 [bold]Examples[/]
 
-  penstock groups history shipping                the latest rebalances, the newest last
+  penstock groups history shipping                the latest rebalances, newest last
   penstock groups history shipping --last 100 --json
 """
 _SEVERAL = 3
@@ -38,19 +38,20 @@ def history(
     settings: ClientSettings = None,
     as_json: Json = False,
 ) -> None:
-    """Rebalances of a group: why, in which phases, who led, what changed hands, and how long nobody had it.
+    """Show a group's latest rebalances: reason, phases, leader, moved partitions and how long they had no owner.
 
-    Told by the `penstock run` processes of this machine, also those that have ended. Members with assignors of
-    Penstock's know all of it; of the client's own, only what it lets them know. Kafka itself keeps no history:
-    --brokers is only used to see whether there is such a group where no run has told of it.
+    Each `penstock run` on this machine records its rebalances for a week.
+    Members with an assignor of Penstock record all details.
+    Members with an assignor of the Kafka client record what the client reports.
+    Kafka keeps no history: --brokers only serves to check that the group exists.
     """
     found = rounds(read_history(runs_folder(), group))[-last:]
     if not found:
         if brokers is not None:
             _require_group(connect(brokers, config, settings), group)
         raise StateError(
-            f"No run of this machine has told of a rebalance of group {group!r}.",
-            hint="Look on the machines where its members run; `penstock stop` lists the runs of this one.",
+            f"No run on this machine has recorded a rebalance of group {group!r}.",
+            hint="Run this on the machines where its members run. `penstock stop` lists the runs on this machine.",
         )
     if as_json:
         print_json({"group": group, "rebalances": [_as_json(each) for each in found]})
@@ -85,7 +86,7 @@ def _show(each: GroupRound) -> None:
         columns = ("  MEMBER", "INSTANCE-ID", "RACK", "VOTES", "HAD", "GETS")
         print_table(columns, [_voter_row(voter) for voter in its.members], right=columns[4:])
     rows = [_told_row(reported.member, reported.rebalance) for reported in _who_did_something(each.reported)]
-    print_table(("  TOLD BY", "PHASES", "GAVE UP", "TOOK", "LOST"), rows)
+    print_table(("  REPORTED BY", "PHASES", "REVOKED", "ASSIGNED", "LOST"), rows)
     gaps = _gaps(each.handovers)
     if gaps:
         print_line(f"  without an owner: {gaps}")

@@ -15,7 +15,9 @@ def confirm(question: str, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise ConfigError("Nobody is there to confirm it.", hint="Add --yes to go on without a question.")
+        raise ConfigError(
+            "This command asks for confirmation, and standard input is not a terminal.", hint="Add --yes to confirm."
+        )
     typer.confirm(shown_line(question), abort=True, err=True)
 
 
@@ -24,7 +26,7 @@ def confirm_replacing(files: Iterable[Path], *, yes: bool) -> None:
     there = [str(file) for file in files if file.exists()]
     if there and not yes and not sys.stdin.isatty():
         raise ConfigError(
-            f"{', '.join(there)} exists already, and nobody is there to ask.",
+            f"{', '.join(there)} exists already, and standard input is not a terminal to ask on.",
             hint="Name another file, or add --yes to replace it.",
         )
     if there:

@@ -18,7 +18,7 @@ ConfigFile = Annotated[
         "--config",
         metavar="FILE",
         envvar="PENSTOCK_CONFIG",
-        help="Where brokers and [settings] stand; penstock.toml in this folder by default.",
+        help="File with brokers and \\[settings]. Default: penstock.toml in this folder.",
     ),
 ]
 ClientSettings = Annotated[
@@ -26,7 +26,7 @@ ClientSettings = Annotated[
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="A setting of the Kafka client, such as security.protocol=SASL_SSL. May be repeated.",
+        help="A setting of the Kafka client, such as security.protocol=SASL_SSL. Repeatable.",
     ),
 ]
 

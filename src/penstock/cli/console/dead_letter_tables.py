@@ -30,7 +30,7 @@ class Noted:
         if self.read and not self.any:
             err.print(
                 f"None of these records has the headers of a dead letter. Is {topic} the right topic? "
-                "`penstock dlq ls` lists those that look like dead letters.",
+                "`penstock dlq ls` lists the topics whose names look like dead-letter topics.",
                 style="yellow",
                 soft_wrap=True,
             )
@@ -47,7 +47,7 @@ def show_topics(topics: Mapping[str, int], *, as_json: bool) -> None:
 
 
 def say_no_topics() -> None:
-    err.print("No topic looks like one of dead letters.")
+    err.print("No topic has a name like that of a dead-letter topic.")
 
 
 def show_piles(found: Mapping[str, Piles], *, by: str, named: bool, as_json: bool) -> None:
@@ -73,7 +73,7 @@ def show_piles(found: Mapping[str, Piles], *, by: str, named: bool, as_json: boo
         for common, pile in piles.items()
     ]
     columns = (*(() if named else ("TOPIC",)), *(name.upper() for name in names), "LETTERS", "FIRST", "LAST", "MESSAGE")
-    print_table(columns, rows, right=("LETTERS",)) if rows else err.print("No letters.")
+    print_table(columns, rows, right=("LETTERS",)) if rows else err.print("No dead letters.")
 
 
 def _pile_json(names: tuple[str, ...], common: tuple[str, ...], pile: Pile) -> dict[str, Any]:

@@ -25,9 +25,9 @@ _REASONS = {
     "new": "it had no owner",
     "owner left": "its owner left",
     "unsubscribed": "its owner no longer subscribes",
-    "nearer": "to a rack that has it",
-    "balance": "its owner had too many",
-    "exchange": "in exchange for others",
+    "nearer": "its new owner is in the rack of a replica",
+    "balance": "its owner had more than its share",
+    "exchange": "exchanged for another partition",
 }
 
 
@@ -73,7 +73,7 @@ def matrix(
 
 def _print_loads(made: Plan, members: Sequence[str], names: Mapping[str, str]) -> None:
     def change(old: str | None, new: str | None) -> str:
-        return f"{old or 'not there'} → {new or 'gone'}" if old != new else str(old)
+        return f"{old or 'not a member'} → {new or 'left'}" if old != new else str(old)
 
     def count(side: Side, member: str) -> str | None:
         return str(len(side.partitions[member])) if member in side.partitions else None
@@ -102,8 +102,8 @@ def _print_lists(made: Plan, members: Sequence[str], names: Mapping[str, str]) -
 
 def _cell(side: Side, member: str) -> str | Text:
     if member not in side.partitions:
-        return Text("not there", style="dim")
-    return shortened(side.partitions[member]) or Text("nothing", style="dim")
+        return Text("not a member", style="dim")
+    return shortened(side.partitions[member]) or Text("no partitions", style="dim")
 
 
 def shortened(tps: Sequence[TopicPartition]) -> str:
@@ -123,7 +123,7 @@ def shortened(tps: Sequence[TopicPartition]) -> str:
 
 def _print_moves(moves: Sequence[Move], names: Mapping[str, str]) -> None:
     for move in moves[:_MOVES_SHOWN]:
-        source = "nobody" if move.source is None else _called(move.source, names)
+        source = "no owner" if move.source is None else _called(move.source, names)
         words = f"{move.tp[0]} {move.tp[1]}: {source} → {_called(move.target, names)} ({_REASONS[move.reason]})"
         out.print(words, markup=False, soft_wrap=True)
     if len(moves) > _MOVES_SHOWN:

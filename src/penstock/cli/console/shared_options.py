@@ -14,7 +14,7 @@ Brokers = Annotated[
         "-b",
         envvar="PENSTOCK_BROKERS",
         metavar="HOST:PORT,...",
-        help="Kafka's bootstrap servers. Without it: the app's own, else the embedded Kafka if it runs.",
+        help="Kafka's bootstrap servers. Default: those of the app or penstock.toml, else the embedded Kafka.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
@@ -25,7 +25,7 @@ def choose_brokers(given: str | None, declared: str | None = None) -> str:
     chosen = given or declared or embedded_brokers()
     if chosen is None:
         raise ServerError(
-            "No Kafka is named, and the embedded one does not run.",
-            hint="Start it with `penstock up`, or name a running one with --brokers HOST:PORT.",
+            "No brokers are configured, and the embedded Kafka is not running.",
+            hint="Start the embedded Kafka with `penstock up`, or name your brokers with --brokers HOST:PORT.",
         )
     return chosen

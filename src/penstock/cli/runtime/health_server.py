@@ -32,7 +32,7 @@ def serve_health(address: str, board: HealthBoard, *, stuck_after: float) -> Ite
 
         def do_GET(self) -> None:
             if self.path.partition("?")[0] not in PATHS:
-                self._answer(404, {"error": "There is nothing here.", "paths": PATHS})
+                self._answer(404, {"error": "This path does not exist.", "paths": PATHS})
                 return
             report = board.report(stuck_after=stuck_after)
             self._answer(503 if report["status"] == "failing" else 200, report)
@@ -64,7 +64,7 @@ def serve_health(address: str, board: HealthBoard, *, stuck_after: float) -> Ite
         server = ThreadingHTTPServer((host, port), Answer)
     except OSError as error:
         raise SetupError(
-            f"--health {address} cannot be served: {error.strerror}.", hint="Name another port, or 0 for a free one."
+            f"--health {address} cannot be served: {error.strerror}.", hint="Choose another port, or 0 for a free one."
         ) from error
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, args=(_STOP_CHECK_SECONDS,), name="health", daemon=True).start()

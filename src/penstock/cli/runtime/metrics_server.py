@@ -33,7 +33,7 @@ def serve_metrics(
         except OSError as error:
             raise SetupError(
                 f"--metrics {address} cannot be served: {error.strerror}.",
-                hint="Name another port, or 0 for a free one.",
+                hint="Choose another port, or 0 for a free one.",
             ) from error
         try:
             yield server.server_port

@@ -66,7 +66,7 @@ class Reloader:
                 code = self._wait(run)
                 if changed is None or self._stopping:
                     return code
-                self._say(f"{changed} has changed: starting anew.")
+                self._say(f"{changed} has changed: restarting.")
 
     def _watch(self, run: "subprocess.Popen[bytes]", seen: Mapping[Path, int]) -> str | None:
         """The name of a file that was changed, while it runs or after it failed."""
@@ -79,7 +79,7 @@ class Reloader:
                 return None
             if run.poll() is not None and not has_failed:
                 has_failed = True
-                self._say(f"It ended with exit code {_exit_code(run.returncode)}. Waiting for a change of the code.")
+                self._say(f"The app ended with exit code {_exit_code(run.returncode)}. Waiting until its code changes.")
             time.sleep(_LOOK_SECONDS)
         return None
 

@@ -22,7 +22,7 @@ def stop_on_signals(
             # Nothing is lost: what was not committed is delivered again.
             os._exit(128 + number)
         stop.set()
-        tell("Stopping cleanly; once more to stop at once.")
+        tell("Stopping cleanly. Press Ctrl+C or send the signal again to stop at once.")
 
     timer = threading.Timer(min(inf if or_after is None else or_after, threading.TIMEOUT_MAX), stop.set)
     timer.daemon = True
