@@ -1,13 +1,10 @@
 """The embedded cluster of one home folder: up, down, status."""
 
-import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-
-from platformdirs import user_data_path
 
 from penstock.devkit.broker_config import broker_settings, render_properties, settings_file
 from penstock.devkit.cluster_layout import (
@@ -32,15 +29,9 @@ from penstock.jvm.jars import resolve
 from penstock.jvm.java_runtime import find_java
 from penstock.jvm.private_files import disk_problems_explained, make_private, open_private
 from penstock.jvm.progress_callback import Progress, silent
+from penstock.paths import HOME_VARIABLE, embedded_home
 
-HOME_VARIABLE = "PENSTOCK_HOME"
 _LOCK_SECONDS = 600.0
-
-
-def default_home() -> Path:
-    """Return the home that the command line uses; ``PENSTOCK_HOME`` moves it."""
-    chosen = os.environ.get(HOME_VARIABLE)
-    return Path(chosen).expanduser() if chosen else user_data_path("penstock") / "kafka"
 
 
 def embedded_brokers() -> str | None:
@@ -88,7 +79,7 @@ class Embedded:
     """
 
     def __init__(self, home: Path | None = None) -> None:
-        self.home = (home or default_home()).resolve()
+        self.home = (home or embedded_home()).resolve()
 
     def up(self, options: UpOptions | None = None, *, progress: Progress = silent) -> Status:
         """Start what is missing and wait until it works; if it does not, stop again what this call started."""

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
-from penstock.jvm.private_files import cache_home
+from penstock.paths import class_archives
 
 # Java writes the header of an archive last. Before that the file begins with zeros.
 _UNFINISHED = bytes(4)
@@ -30,7 +30,7 @@ _QUIET = "-Xlog:cds*=off"
 def archive_flags(name: str, java: Path, class_path: Iterable[str | Path]) -> list[str]:
     """Flags of a JVM with this class path: the first has none, the second writes an archive, all others use it."""
     try:
-        folder = cache_home() / "classes"
+        folder = class_archives()
         folder.mkdir(parents=True, exist_ok=True)
         stem = f"{name}-{_key(java, class_path)}"
         archive = _find(folder, stem) or _adopt(folder, stem)

@@ -18,8 +18,9 @@ from penstock.jvm.download import Unlocked, download
 from penstock.jvm.filelock import exclusive
 from penstock.jvm.lockfile import read_lock
 from penstock.jvm.manifest import MANIFEST_NAME, Entry, find_damage, read_manifest, take_manifest, write_manifest
-from penstock.jvm.private_files import disk_problems_explained, jar_cache, sync_folder
+from penstock.jvm.private_files import disk_problems_explained, sync_folder
 from penstock.jvm.progress_callback import Progress, silent
+from penstock.paths import CACHE_VARIABLE, jar_cache
 
 _LOCK_SECONDS = 2400
 _DRAFT = "draft-"
@@ -30,7 +31,7 @@ def resolve(coordinates: Coordinates, *, progress: Progress = silent) -> list[Pa
     """Return the files of the set, fetching them first where they are missing or damaged."""
     cache = jar_cache()
     folder = cache / _folder_name(coordinates)
-    with disk_problems_explained(cache, setting="PENSTOCK_CACHE"):
+    with disk_problems_explained(cache, setting=CACHE_VARIABLE):
         if files := _intact(folder):
             return files
 

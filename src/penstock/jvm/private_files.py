@@ -1,4 +1,4 @@
-"""Where downloads and state live, who may see them, and what can be wrong with a place on disk."""
+"""Folders and files that only this user can read, durable writes, and clear errors for a full or read-only disk."""
 
 import errno
 import os
@@ -8,31 +8,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from platformdirs import user_cache_path, user_state_path
-
 from penstock.errors import SetupError
 
 _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.EISDIR}
 DISK_ERRORS = _FULL | _FORBIDDEN
-
-
-def cache_home() -> Path:
-    """Return the folder of what can be fetched or made again; ``PENSTOCK_CACHE`` moves it."""
-    root = os.environ.get("PENSTOCK_CACHE")
-    return Path(root).expanduser() if root else user_cache_path("penstock")
-
-
-def jar_cache() -> Path:
-    """Return the folder of downloaded jars."""
-    return cache_home() / "jars"
-
-
-def state_home() -> Path:
-    """Where Penstock keeps what it must remember; ``PENSTOCK_HOME`` moves it."""
-    home = os.environ.get("PENSTOCK_HOME")
-    return Path(home).expanduser().resolve() if home else user_state_path("penstock")
 
 
 def make_private(folder: Path, *, home: Path | None = None) -> None:

@@ -10,8 +10,9 @@ import msgspec
 
 from penstock.core.records.record import TopicPartition
 from penstock.errors import SetupError, StateError
-from penstock.jvm.private_files import disk_problems_explained, make_private, state_home, write_durably
+from penstock.jvm.private_files import disk_problems_explained, make_private, write_durably
 from penstock.kafka.admin.consumer_groups import Commit
+from penstock.paths import HOME_VARIABLE, offset_backups_root, state_home
 
 _UNDONE = ".undone"
 # Disks take 255 bytes. A group with a longer name has a folder by its hash, which no other name is written as.
@@ -51,7 +52,7 @@ class OffsetBackups:
 
     def __init__(self, cluster_id: str, root: Path | None = None) -> None:
         self._home = root or state_home()
-        self._folder = (root or state_home() / "offsets") / cluster_id
+        self._folder = (root or offset_backups_root()) / cluster_id
 
     def write(
         self, group: str, *, reason: str, touched: Iterable[TopicPartition], before: Mapping[TopicPartition, Commit]
@@ -60,7 +61,7 @@ class OffsetBackups:
         now = time.time()
         lines = [_Line(*tp, each.offset, each.metadata) for tp, each in sorted(before.items())]
         file = _File(group, reason, now, sorted(touched), lines)
-        with disk_problems_explained(folder, setting="PENSTOCK_HOME"):
+        with disk_problems_explained(folder, setting=HOME_VARIABLE):
             make_private(folder, home=self._home)
             path = folder / f"{time.time_ns():020}.json"
             write_durably(path, msgspec.json.encode(file))

@@ -26,10 +26,10 @@ from penstock.core.reports.rebalance import (
 from penstock.core.settings import redacted_values
 from penstock.core.text.foreign_text import printable_json
 from penstock.jvm.private_files import open_private
+from penstock.paths import REBALANCES_SUFFIX
 
 # How many rebalances a run keeps; its file holds at most twice as many.
 KEPT = 500
-SUFFIX = ".rebalances.jsonl"
 # What members tell of one rebalance lies no further apart; it is bounded by max.poll.interval.ms, 5 minutes by default.
 _NEAR_SECONDS = 600.0
 _NATIVE = "native"
@@ -91,7 +91,9 @@ class HistoryFile:
 
 def read_history(folder: Path, group: str) -> list[ReportedRebalance]:
     """Everything that is kept about this group, in order of time."""
-    found = [reported for path in folder.glob(f"*{SUFFIX}") for reported in _read(path) if reported.group == group]
+    found = [
+        reported for path in folder.glob(f"*{REBALANCES_SUFFIX}") for reported in _read(path) if reported.group == group
+    ]
     return sorted(found, key=lambda reported: reported.rebalance.began)
 
 

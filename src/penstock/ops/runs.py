@@ -18,8 +18,9 @@ from penstock.core.reports.events import Event, Rebalanced, Stopped, Stopping
 from penstock.core.reports.record_counts import Counts
 from penstock.core.settings import redacted
 from penstock.errors import PenstockError
-from penstock.jvm.private_files import make_private, state_home, write_durably
-from penstock.ops.rebalance_history import SUFFIX, HistoryFile
+from penstock.jvm.private_files import make_private, write_durably
+from penstock.ops.rebalance_history import HistoryFile
+from penstock.paths import REBALANCES_SUFFIX, rebalance_history_file, run_file, runs_folder, state_home
 
 # How far the system's word on a process's birth may be off when its clock is set.
 _SAME_BIRTH_SECONDS = 2.0
@@ -70,10 +71,10 @@ class Run:
 class _Entry:
     """A run's own side of its file."""
 
-    def __init__(self, path: Path, run: Run) -> None:
-        self._path = path
+    def __init__(self, run: Run) -> None:
+        self._path = run_file(run.pid)
         self._run = run
-        self._history = HistoryFile(path.with_name(f"{run.pid}-{run.born:.0f}{SUFFIX}"))
+        self._history = HistoryFile(rebalance_history_file(run.pid, run.born))
         self._counts = Counts()
 
     def write(self) -> None:
@@ -96,10 +97,6 @@ class _Entry:
             self.write()
 
 
-def runs_folder() -> Path:
-    return state_home() / "runs"
-
-
 @contextmanager
 def registered(
     app: str, *, engine: str, groups: Sequence[str], warn: Callable[[str], None]
@@ -110,7 +107,7 @@ def registered(
     """
     folder, process = runs_folder(), psutil.Process()
     run = Run(process.pid, process.create_time(), platform.node(), app, engine, tuple(dict.fromkeys(groups)))
-    entry = _Entry(folder / f"{run.pid}.json", run)
+    entry = _Entry(run)
     try:
         make_private(folder, home=state_home())
         _clean(folder)
@@ -162,7 +159,7 @@ def _clean(folder: Path) -> None:
         ended_at = run.ending.at if run.ending else 0.0
         if run.process is None and time.time() - ended_at > _KEPT_SECONDS:
             path.unlink(missing_ok=True)
-    for path in folder.glob(f"*{SUFFIX}"):
+    for path in folder.glob(f"*{REBALANCES_SUFFIX}"):
         # A killed member's history is of interest too, so its own age counts.
         with suppress(OSError):
             if time.time() - path.stat().st_mtime > _HISTORY_KEPT_SECONDS:

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Protocol
 
 from penstock.errors import SetupError
+from penstock.paths import checkpoint_root
 
 
 class Checkpoint(Protocol):
@@ -17,7 +18,6 @@ def spark_checkpoints(group: str, *, cluster_id: str, root: str | None = None) -
     try:
         # Imported here because it takes a while, and is there only where Spark is.
         from penstock.spark.checkpoint import checked_root, checkpoints_of  # noqa: PLC0415
-        from penstock.spark.paths import checkpoint_root  # noqa: PLC0415
     except SetupError:
         return []
     folder = checked_root(root) if root is not None else checkpoint_root() / cluster_id

@@ -17,8 +17,8 @@ from penstock.devkit.cluster_layout import STATE_FILE
 from penstock.devkit.ports import HOST, is_free
 from penstock.devkit.server_processes import find_servers
 from penstock.errors import ServerError, SetupError
-from penstock.jvm.private_files import jar_cache
 from penstock.kafka import Cluster
+from penstock.paths import jar_cache
 
 UP = """
 import sys

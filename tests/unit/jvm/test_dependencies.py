@@ -12,8 +12,8 @@ from penstock.errors import SetupError
 from penstock.jvm import maven_connection
 from penstock.jvm.coordinates import Artifact, Coordinates
 from penstock.jvm.jars import resolve
-from penstock.jvm.private_files import jar_cache
 from penstock.jvm.progress_callback import Progress, silent
+from penstock.paths import jar_cache
 
 TOOL = "org.example:tool:1"
 TOOL_JAR = "org/example/tool/1/tool-1.jar"

@@ -18,7 +18,7 @@ from penstock.kafka.admin.cluster import Cluster
 from penstock.ops.groups_of_any_kind import describe as describe_any
 from penstock.ops.groups_of_any_kind import no_group
 from penstock.ops.rebalance_history import GroupRound, ReportedRebalance, read_history, rounds
-from penstock.ops.runs import runs_folder
+from penstock.paths import runs_folder
 
 EXAMPLES = """
 [bold]Examples[/]
