@@ -41,7 +41,7 @@ class EngineReport:
     def problems(self, expected: Counts) -> list[str]:
         """Where its counts are not what the orders must lead to."""
         found = [
-            f"{self.engine} says {name.replace('_', '-')} {getattr(self.counts, name):,}, but it must be {right:,}"
+            f"{self.engine} reports {name.replace('_', '-')} {getattr(self.counts, name):,}, expected {right:,}"
             for name, right in asdict(expected).items()
             if getattr(self.counts, name) != right
         ]
@@ -50,10 +50,10 @@ class EngineReport:
             (self.dead_letters, self.in_dead_letters, expected.dead_lettered),
         ):
             if held != right:
-                found.append(f"topic {topic} holds {counted(held, 'record')}, but it must be {right:,}")
+                found.append(f"topic {topic} has {counted(held, 'record')}, expected {right:,}")
         lag = sum(partition.lag for partition in self.partitions)
         if lag:
-            found.append(f"group {self.group} has a lag of {lag:,}, but it must be 0")
+            found.append(f"group {self.group} has a lag of {lag:,}, expected 0")
         return found
 
 

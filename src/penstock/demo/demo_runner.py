@@ -101,7 +101,7 @@ def _start(kafka: Embedded, options: UpOptions, show: Show) -> str:
     show.step("Starting a real Kafka")
     status = kafka.up(options, progress=show.step)
     if status.bootstrap is None:
-        raise ServerError("The embedded Kafka did not start.", hint="See `penstock status`.")
+        raise ServerError("The embedded Kafka did not start.", hint="Run `penstock status` to see its servers.")
     return status.bootstrap
 
 
@@ -159,12 +159,12 @@ def _produce(cluster: Cluster, topic: str, count: int, show: Show, stop: threadi
         raise ServerError(
             f"{left + len(refused):,} of {count:,} orders could not be written to {topic}: "
             f"{refused[0] if refused else 'no answer'}.",
-            hint="See `penstock status`.",
+            hint="Run `penstock status` to see the brokers.",
         )
 
 
 def _run_engine(engine: str, app: App, cluster: Cluster, show: Show, stop: threading.Event) -> EngineReport:
-    show.step(f"Running the shop on the {engine} engine")
+    show.step(f"Running the app on the {engine} engine")
     stopped: list[Stopped] = []
 
     def emit(event: Event) -> None:

@@ -24,7 +24,7 @@ _CAUSES = (
     Cause(
         re.compile(r"BindException|Address already in use|is already in use|seems to be in use"),
         "a port it needs is in use",
-        "Run the command again: it looks for free ports; if you gave --port, give another.",
+        "Run the command again: it looks for free ports. If you gave --port, choose another.",
     ),
     Cause(
         re.compile(r"No space left on device|Disk quota exceeded"),
@@ -53,7 +53,7 @@ _CAUSES = (
     ),
     Cause(
         re.compile(r"AccessDeniedException|Permission denied|Read-only file system"),
-        "it may not write to its folders",
+        "it has no permission to write to its folders",
         "Make them writable, or choose others with --data DIR and PENSTOCK_HOME.",
     ),
 )
@@ -70,11 +70,11 @@ def death(role: str, exit_code: int | None, logs: list[Path]) -> ServerError:
         what, advice = cause.what, cause.advice
     elif exit_code == -signal.SIGKILL:
         what = "it was killed from outside"
-        advice = "When the system runs out of memory it does that: close other programs or use less with --memory 256m."
+        advice = "The system kills processes when it runs out of memory: close other programs, or use --memory 256m."
     else:
-        what, advice = "its log says why", "Read the lines below; `penstock up` tries again on the same data."
+        what, advice = "see its log", "The end of the log is below. `penstock up` tries again on the same data."
     shown = "\n".join(filter(None, (tail(log) for log in logs)))
-    return ServerError(f"{role} ended while it started: {what}.", hint=f"{advice}\nThe end of its log:\n{shown}")
+    return ServerError(f"{role} ended during its start: {what}.", hint=f"{advice}\nThe end of its log:\n{shown}")
 
 
 def tail(log: Path) -> str:

@@ -45,7 +45,7 @@ def read_cluster(data: Path) -> Cluster | None:
     except msgspec.DecodeError as error:
         raise SetupError(
             f"The data folder {data} is damaged: {MARKER} in it is unreadable.",
-            hint="Choose another folder with --data DIR, or delete this one.",
+            hint="Choose another folder with --data DIR, or delete this folder.",
         ) from error
 
 

@@ -92,7 +92,7 @@ class Embedded:
             if plan.missing:
                 self._start(plan, before=scene.layout, progress=progress)
             status = self.status()
-        already = () if plan.missing else ("It was running already.",)
+        already = () if plan.missing else ("Kafka was already running.",)
         return replace(status, notes=(*scene.notes, *already, *plan.notes))
 
     def down(self, *, wipe_data: bool = False, progress: Progress = silent) -> Stopped:
@@ -123,7 +123,7 @@ class Embedded:
     @contextmanager
     def _alone(self, progress: Progress) -> Iterator[None]:
         def waiting() -> None:
-            progress("Waiting for another penstock that starts or stops this Kafka")
+            progress("Waiting for another penstock command that starts or stops this Kafka")
 
         with (
             disk_problems_explained(self.home, setting=HOME_VARIABLE),
@@ -139,7 +139,9 @@ class Embedded:
             except DamagedStateError:
                 layout = newest_layout(servers.values())
                 save_layout(self.home, layout)
-        return _Scene(layout, servers, (f"The state file {self.home / STATE_FILE} was damaged and is now renewed.",))
+        return _Scene(
+            layout, servers, (f"The state file {self.home / STATE_FILE} was damaged and has been written again.",)
+        )
 
     def _start(self, plan: Plan, *, before: Layout | None, progress: Progress) -> None:
         launched: dict[str, subprocess.Popen[bytes]] = {}
@@ -154,7 +156,7 @@ class Embedded:
         except BaseException:
             # Ctrl+C too: nothing of a start that did not succeed stays behind.
             if launched:
-                progress("Stopping what was started")
+                progress("The start failed: stopping the servers")
             end(server for server in find_servers(self.home) if server.role in launched)
             for process in launched.values():  # and those that could not be told from others yet
                 if process.poll() is None:

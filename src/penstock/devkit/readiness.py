@@ -37,7 +37,7 @@ class Startup:
     def wait(self, progress: Progress) -> None:
         total = len(self._layout.nodes)
         self._wait_for_brokers(progress, total)
-        progress("Checking that a record makes the round trip", done=total, total=total, unit="brokers")
+        progress("Checking that a record can be written and read", done=total, total=total, unit="brokers")
         round_trip(
             self._layout.bootstrap,
             timeout=max(0.0, self._deadline - time.monotonic()),
@@ -55,13 +55,13 @@ class Startup:
                 # Each broker has to count all of them: one that lags behind would send clients astray.
                 if answer and len(answer.brokers) == total:
                     break
-                self._check_time(f"{node.role} does not answer as one of {total}", node.role)
+                self._check_time(f"{node.role} did not join the cluster of {total}", node.role)
 
     def _wait_for_registry(self, port: int) -> None:
         for seconds in _patience():
             if registry_answers(port, timeout=seconds):
                 break
-            self._check_time("The registry does not answer", REGISTRY_ROLE)
+            self._check_time("The schema registry did not answer", REGISTRY_ROLE)
 
     def _check_lives(self) -> None:
         for role, server in self._launched.items():
@@ -72,8 +72,8 @@ class Startup:
         self._check_lives()
         if time.monotonic() > self._deadline:
             raise ServerError(
-                f"{problem} after {START_SECONDS} seconds.",
-                hint=f"The machine may be too busy: try again. The end of the log:\n{tail(log_file(self._home, role))}",
+                f"{problem} within {START_SECONDS} seconds.",
+                hint=f"The machine may be too busy: try again. The end of its log:\n{tail(log_file(self._home, role))}",
             )
         time.sleep(_PAUSE_SECONDS)
 

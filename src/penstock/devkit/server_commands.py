@@ -69,5 +69,7 @@ def registry_arguments(
 def _runner(files: list[Path]) -> Path:
     found = next((file for file in files if file.name.endswith("-runner.jar")), None)
     if found is None:
-        raise SetupError("The registry's archive holds no runner jar.", hint="This is a fault of Penstock: report it.")
+        raise SetupError(
+            "The archive of the schema registry has no runner jar.", hint="This is a bug of Penstock: please report it."
+        )
     return found

@@ -30,8 +30,8 @@ class UpOptions:
     def check(self) -> None:
         if self.brokers is not None and self.brokers not in _BROKER_COUNTS:
             raise ConfigError(
-                f"An embedded Kafka cannot have {self.brokers} brokers.",
-                hint="Use 1, 3 or 5: an even number is not safer than the odd one below it.",
+                f"The embedded Kafka cannot have {self.brokers} brokers.",
+                hint="Use 1, 3 or 5: an even number tolerates no more failures than the odd number below it.",
             )
         if self.port is not None and not 0 <= self.port <= _HIGHEST_PORT:
             raise ConfigError(f"{self.port} is not a port.", hint=f"Use a number from 1 to {_HIGHEST_PORT}.")

@@ -4,6 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from penstock.core.text.plurals import counted
 from penstock.devkit.cluster_layout import REGISTRY_ROLE, Layout, Node
 from penstock.devkit.data_folder import Cluster, new_cluster_id
 from penstock.devkit.ports import choose_port, is_free
@@ -56,7 +57,7 @@ def _plan_start(options: UpOptions, data: Path, before: Layout | None, made_for:
     brokers = _broker_count(options, data, made_for)
     nodes, notes = _place_nodes(brokers, options, before)
     if made_for and options.brokers is None and made_for.brokers != DEFAULT_BROKERS:
-        notes.append(f"The data in {data} was made for {made_for.brokers} brokers, so {made_for.brokers} run.")
+        notes.append(f"The data in {data} belongs to {made_for.brokers} brokers, so {made_for.brokers} brokers start.")
     layout = Layout(
         cluster_id=made_for.cluster_id if made_for else new_cluster_id(),
         data=str(data),
@@ -72,7 +73,7 @@ def _broker_count(options: UpOptions, data: Path, made_for: Cluster | None) -> i
         return options.brokers or DEFAULT_BROKERS
     if options.brokers not in (None, made_for.brokers):
         raise SetupError(
-            f"The data in {data} was made for {made_for.brokers} broker(s), not for {options.brokers}.",
+            f"The data in {data} belongs to {counted(made_for.brokers, 'broker')}, not to {options.brokers}.",
             hint="Use another folder with --data DIR, or delete this data with `penstock down --wipe`.",
         )
     return made_for.brokers
@@ -137,6 +138,6 @@ def _refuse_changes(options: UpOptions, running: Layout) -> None:
     for flag, asked, actual in differences:
         if asked is not None and asked != actual:
             raise SetupError(
-                f"An embedded Kafka already runs with {flag} {actual}, not {asked}.",
+                f"The embedded Kafka is already running with {flag} {actual}, not {asked}.",
                 hint=f"Run `penstock down` first, or leave out {flag}.",
             )

@@ -134,7 +134,7 @@ def _follow(
             report = reports.get(timeout=max(0.0, deadline - time.monotonic()))
         except queue.Empty:
             raise SetupError(
-                f"Cannot fetch {title}: the download did not end within {DOWNLOAD_SECONDS / 60:.0f} minutes.",
+                f"Cannot fetch {title}: the download took longer than {DOWNLOAD_SECONDS / 60:.0f} minutes.",
                 hint="Use a faster network or a mirror (PENSTOCK_MAVEN_URL), then run the command again.",
             ) from None
         match report:

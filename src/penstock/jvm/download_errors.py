@@ -77,7 +77,7 @@ def _not_trusted(title: str, registry: str, reason: str) -> Failure:
 
 def _out_of_reach(title: str, reason: str) -> Failure:
     return Failure(
-        SetupError(f"Cannot fetch {title}: the Maven registry is out of reach ({reason}).", hint=_network_hint()),
+        SetupError(f"Cannot fetch {title}: the Maven registry cannot be reached ({reason}).", hint=_network_hint()),
         passing=True,
     )
 
@@ -109,8 +109,8 @@ def unknown(title: str, what: str, registry: str) -> Failure:
 
 def unresolvable(title: str, reason: str) -> SetupError:
     return SetupError(
-        f"Cannot fetch {title}: what it depends on cannot be found out ({reason}).",
-        hint="Check the coordinate. If a pom is at fault, download the jars yourself and name them in `spark.jars`.",
+        f"Cannot fetch {title}: its dependencies cannot be resolved ({reason}).",
+        hint="Check the coordinate. If a pom is wrong, download the jars yourself and name them in `spark.jars`.",
     )
 
 

@@ -31,7 +31,7 @@ def _acquire(handle: int, path: Path, *, timeout: float, on_wait: Callable[[], N
         if time.monotonic() > deadline:
             raise SetupError(
                 f"Another penstock process has held {path} for more than {timeout:.0f} seconds.",
-                hint="See what it does (`ps -ef | grep penstock`), end it if it hangs, then run the command again.",
+                hint="Find it with `ps -ef | grep penstock`, end it if it hangs, then run the command again.",
             )
         time.sleep(_RETRY_SECONDS)
 

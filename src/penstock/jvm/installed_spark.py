@@ -23,10 +23,9 @@ def spark_version() -> str:
     version = _installed_version()
     if version not in TESTED_SPARK and os.environ.get(UNTESTED_VARIABLE) != "1":
         raise SetupError(
-            f"PySpark {version} is installed, and Penstock does not work with it. "
-            f"It is tested with PySpark {', '.join(TESTED_SPARK)}.",
+            f"PySpark {version} is installed, but Penstock is tested only with PySpark {', '.join(TESTED_SPARK)}.",
             hint=f"Run `{INSTALL_SPARK} 'pyspark=={TESTED_SPARK[0]}'`. "
-            f"To try PySpark {version} all the same, set {UNTESTED_VARIABLE}=1.",
+            f"To try PySpark {version} anyway, set {UNTESTED_VARIABLE}=1.",
         )
     return version
 

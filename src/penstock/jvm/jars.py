@@ -36,7 +36,7 @@ def resolve(coordinates: Coordinates, *, progress: Progress = silent) -> list[Pa
             return files
 
         def waiting() -> None:
-            progress(f"Waiting for another process that fetches {coordinates.title}")
+            progress(f"Waiting for another process that downloads {coordinates.title}")
 
         with exclusive(cache / "lock", timeout=_LOCK_SECONDS, on_wait=waiting):
             # Whoever held the lock may have fetched the very same set.
@@ -111,7 +111,7 @@ def _unpack(archives: list[Path], target: Path) -> Path:
             for member in tar:
                 path = (target / member.name).resolve()
                 if not path.is_relative_to(target.resolve()):
-                    raise SetupError(f"{archive.name} holds a path that leads outside: {member.name}.")
+                    raise SetupError(f"{archive.name} has a path that leads out of its folder: {member.name}.")
                 source = tar.extractfile(member) if member.isfile() else None
                 if source is None:
                     continue

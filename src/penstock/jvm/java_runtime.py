@@ -22,7 +22,7 @@ def find_java() -> Path:
     java = _locate()
     found = java_version(_ask_version(java))
     if found is None:
-        raise SetupError(f"{java} did not say its version as a Java does.", hint=_INSTALL_HINT)
+        raise SetupError(f"{java} -version did not print a Java version.", hint=_INSTALL_HINT)
     if found < OLDEST_JAVA:
         raise SetupError(
             f"{java} is Java {found}, but Kafka and Spark need Java {OLDEST_JAVA} or newer.", hint=_INSTALL_HINT
@@ -44,7 +44,7 @@ def _locate() -> Path:
         return java
     found = shutil.which("java")
     if found is None:
-        raise SetupError("Java was not found.", hint=_INSTALL_HINT)
+        raise SetupError("Java is not installed, or not on the PATH.", hint=_INSTALL_HINT)
     return Path(found)
 
 

@@ -132,7 +132,7 @@ class Poms(PythonResolver):
     def _check_time(self) -> None:
         if time.monotonic() > self._deadline:
             raise SetupError(
-                f"Cannot fetch {self._title}: looking up what it depends on did not end within "
+                f"Cannot fetch {self._title}: looking up its dependencies took longer than "
                 f"{_LOOKUP_SECONDS / 60:.0f} minutes.",
                 hint="Use a faster network or a mirror (PENSTOCK_MAVEN_URL), then run the command again.",
             )

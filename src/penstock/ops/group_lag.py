@@ -273,8 +273,8 @@ def _judged_by_state(each: PartitionLag, group: GroupDescription) -> PartitionLa
     if not each.lag:
         return each
     if not group.members:
-        return replace(each, verdict=Verdict(Status.STOP, "records wait, and the group has no members"))
-    return replace(each, verdict=Verdict(Status.OK, "of a share group only the lag is known, not how it changes"))
+        return replace(each, verdict=Verdict(Status.STOP, "records are waiting, and the group has no members"))
+    return replace(each, verdict=Verdict(Status.OK, "for a share group only the lag is known, not its history"))
 
 
 def _lag_then(seen: CommitSeen, end: int | None) -> int | None:

@@ -67,8 +67,8 @@ def no_group(name: str, cluster: Cluster, *, hint: str = "`penstock groups ls` l
         described, unasked = None, error
     if isinstance(described, GroupDescription) and described.exists:
         return StateError(
-            f"{name!r} is a share group, and this is for groups whose members have partitions of their own.",
-            hint="`penstock groups`, `penstock lag` and `penstock offsets` are for share groups too.",
+            f"{name!r} is a share group, and this command works only with consumer groups.",
+            hint="`penstock groups`, `penstock lag` and `penstock offsets` work with share groups too.",
         )
     if all(each.name != name for each in Groups(cluster).others()):
         near = get_close_matches(name, [each.name for each in Groups(cluster).of_consumers()], n=1)
@@ -76,10 +76,10 @@ def no_group(name: str, cluster: Cluster, *, hint: str = "`penstock groups ls` l
         return StateError(f"There is no group {name!r} at {cluster.brokers}.", hint=meant + hint)
     if unasked is not None:
         return StateError(
-            f"{name!r} is not a group of consumers but a share group, or of another kind. {unasked.problem}",
+            f"{name!r} is not a consumer group. It may be a share group. {unasked.problem}",
             hint=unasked.hint,
         )
     return StateError(
-        f"{name!r} is not a group of consumers but of another kind, of which only the name is known.",
-        hint="Kafka's own kafka-groups.sh and kafka-streams-groups.sh show such groups.",
+        f"{name!r} is neither a consumer group nor a share group. Penstock knows only its name.",
+        hint="Use Kafka's kafka-groups.sh or kafka-streams-groups.sh for this group.",
     )

@@ -86,6 +86,7 @@ def _datasketches() -> Any:
         import datasketches  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
         raise SetupError(
-            "Keys are counted with datasketches, which is not installed.", hint="Run `pip install 'penstock[keys]'`."
+            "Counting keys needs the package datasketches, which is not installed.",
+            hint="Run `pip install 'penstock[keys]'`.",
         ) from error
     return datasketches

@@ -47,7 +47,9 @@ def look(cluster: Cluster, name: str, *, topics: Iterable[str] = (), measure: fl
     subscribed = {topic for member in members for topic in member.topics} or set(assumed)
     metadata = _metadata(cluster)
     wanted = sorted(each for each in (subscribed | set(topics)) if each in metadata)
-    notes += [f"Topic {each!r} is subscribed to and does not exist." for each in sorted(subscribed - set(wanted))]
+    notes += [
+        f"Members subscribe to topic {each!r}, which does not exist." for each in sorted(subscribed - set(wanted))
+    ]
     found = _Figures(cluster, {each: len(metadata[each].partitions) for each in wanted}, commits, measure)
     notes += found.notes
     racks = _racks(cluster)
@@ -92,11 +94,11 @@ def _member(each: Any, told: Subscription | None, assumed: tuple[str, ...]) -> M
 
 def _state_notes(description: GroupDescription) -> Iterable[str]:
     if not description.members:
-        yield "The group has no members at this moment: what it has committed says which topics it reads."
+        yield "The group has no members now. Its topics are those that it has committed."
     elif description.state != "Stable":
-        yield f"The group is not stable ({description.state}): what its members have is about to change."
+        yield f"The group is not stable ({description.state}): the partitions of its members are about to change."
     elif any(set(member.target) != set(member.partitions) for member in description.members):
-        yield "The broker is moving partitions at this moment: what members have is not yet what they are to have."
+        yield "The broker is moving partitions now: the members do not have their target assignment yet."
 
 
 def _unknown_notes(
@@ -106,8 +108,8 @@ def _unknown_notes(
     if silent:
         everyone = "all members" if silent == len(description.members) else counted(silent, "member")
         yield (
-            f"What {everyone} subscribe to and where they run cannot be read from the group; "
-            f"they are taken to subscribe to {', '.join(assumed) or 'nothing'}, and their racks are unknown."
+            f"The subscription and the rack of {everyone} cannot be read from the group. This plan assumes the topics "
+            f"{', '.join(assumed) or '(none)'}, and no rack."
         )
 
 
@@ -170,10 +172,10 @@ class _Figures:
     def _note_gaps(self, tps: Sequence[TopicPartition]) -> None:
         dead = [tp for tp in tps if tp not in self._bounds]
         if dead:
-            self.notes.append(f"{_named(dead)} cannot be reached; lag and rate are taken as 0.")
+            self.notes.append(f"{_named(dead)} cannot be read: their lag and rate count as 0.")
         fresh = [tp for tp in self._bounds if tp not in self._commits and self._lag(tp)]
         if fresh:
-            self.notes.append(f"Nothing is committed for {_named(fresh)}; the lag is all that is in the log.")
+            self.notes.append(f"Nothing is committed for {_named(fresh)}: their lag is the whole log.")
 
 
 def _named(tps: Sequence[TopicPartition]) -> str:

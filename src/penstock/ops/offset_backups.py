@@ -72,13 +72,14 @@ class OffsetBackups:
         if not found:
             raise StateError(
                 f"There is nothing to undo for group {group!r}.",
-                hint="Offsets are saved on the machine, and for the user, that set them with `penstock offsets`.",
+                hint="`penstock offsets` saves the old offsets on the machine and for the user that changed them.",
             )
         try:
             return _save(found[-1], msgspec.json.decode(found[-1].read_bytes(), type=_File))
         except (OSError, msgspec.DecodeError) as error:
             raise SetupError(
-                f"{found[-1]} cannot be read: {error}.", hint="Move it away to reach the one before it."
+                f"{found[-1]} cannot be read: {error}.",
+                hint="Move this file away to restore from the backup before it.",
             ) from error
 
     @staticmethod

@@ -66,7 +66,7 @@ def parse_scope(topics: Iterable[str]) -> Scope:
         parts = [each.strip() for each in numbers.split(",")] if colon else []
         if not topic or not all(each.isdecimal() and each.isascii() for each in parts):
             raise ConfigError(
-                f"--topic {text!r} is not a topic.", hint="Write TOPIC, or TOPIC:0,2 for some partitions."
+                f"--topic {text!r} is not TOPIC or TOPIC:PARTITIONS.", hint="Write it like orders, or orders:0,2."
             )
         found[topic] = [int(each) for each in parts] if colon else None
     return Scope(found)
@@ -167,7 +167,7 @@ class Offsets:
             for tp in save.touched
             if tp in bounds
         ]
-        warnings = [f"{_shown(tp)} cannot be asked any more, and is left out." for tp in gone]
+        warnings = [f"{_shown(tp)} no longer answers, so its offset is not restored." for tp in gone]
         plan = ResetPlan("undo", tuple(moves), before, self._checkpoints([name]), tuple(warnings))
         return self._with_spans(plan, described), save
 
@@ -232,13 +232,13 @@ class Offsets:
             if described.is_active:
                 raise StateError(
                     f"Group {name!r} is active ({described.state}): {_members(described)}.",
-                    hint="Stop its members first; nothing was changed.",
+                    hint="Nothing was changed. Stop its members first.",
                 )
             if not described.exists and not new_group:
                 raise no_group(
                     name,
                     self._cluster,
-                    hint="See `penstock groups ls`; to give a new group its first offsets, add --new-group.",
+                    hint="`penstock groups ls` lists them. To create the group with these offsets, add --new-group.",
                 )
             found[name] = described
         return found
@@ -294,7 +294,7 @@ class Offsets:
                 moves.append(_move(name, tp, old, Commit(aimed.offset), bounds[tp], note=aimed.note))
         if not moves:
             raise StateError(
-                f"Nothing is committed for {', '.join(wanted)}, so there is nothing to set.",
+                f"Nothing is committed for {', '.join(wanted)}, so there is nothing to reset.",
                 hint="Name the topics with --topic.",
             )
         plan = ResetPlan(reason, tuple(moves), before, self._checkpoints(wanted))
@@ -313,14 +313,14 @@ class Offsets:
             span = None if first is None or last is None else (first, last)
             moves.append(Move(move.group, move.tp, move.old, move.new, move.effect, span, move.note))
         warnings = [
-            f"Nobody has ever joined {name!r}. If Spark runs it from another machine or with --checkpoint, its "
-            "checkpoint there has the last word: set that aside too."
+            f"No member has ever joined {name!r}. If Spark consumes for it on another machine or with --checkpoint, it "
+            "continues from the checkpoint there: move that aside too."
             for name, each in described.items()
             if each.exists and each.simple and name not in plan.checkpoints
         ]
         warnings += [
-            f"{name!r} is a share group: what is finished above the start of a partition is not known here, and comes "
-            "again with the rest."
+            f"{name!r} is a share group: brokers do not tell which records above a start offset are finished, so they "
+            "are redelivered too."
             for name, each in described.items()
             if each.is_shared
         ]
@@ -358,4 +358,4 @@ def _members(described: GroupDescription) -> str:
     most = 5
     names = [f"{each.client} at {each.host.lstrip('/')} ({each.id})" for each in described.members]
     more = f" and {len(names) - most} more" if len(names) > most else ""
-    return (", ".join(names[:most]) or "a rebalance is going on") + more
+    return (", ".join(names[:most]) or "a rebalance is in progress") + more

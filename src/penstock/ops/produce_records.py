@@ -45,17 +45,21 @@ def from_json_lines(
         try:
             read = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise ConfigError(f"{name} line {number} is not JSON: {error}.", hint="Write an object a line.") from error
+            raise ConfigError(
+                f"{name} line {number} is not JSON: {error}.", hint="Write one JSON object a line."
+            ) from error
         headers = read.get("headers") or {} if isinstance(read, dict) else None
         if not isinstance(read, dict) or not isinstance(headers, dict) or not {"key", "value"} & set(read):
             raise ConfigError(
-                f"{name} line {number} is no record.", hint='Write {"key": "...", "value": ..., "headers": {}}.'
+                f"{name} line {number} is not a record.", hint='Write {"key": "...", "value": ..., "headers": {}}.'
             )
         try:
             pairs = tuple((each, encoded(value)) for each, value in headers.items())
             yield ProducerRecord(topic, encoded(read.get("key")), value_of(read.get("value")), pairs)
         except ValueError as error:
-            raise ConfigError(f"{name} line {number}: {error}.", hint="After hex come pairs of 0-9 and a-f.") from error
+            raise ConfigError(
+                f"{name} line {number}: {error}.", hint="The value of hex must be pairs of the characters 0-9 and a-f."
+            ) from error
 
 
 def generated(count: int, topic: str, *, key: str | None, value: str) -> Iterator[ProducerRecord]:
@@ -94,12 +98,12 @@ def with_schema(records: Iterable[ProducerRecord], encode: Encode) -> Iterator[P
         except (ValueError, TypeError, RecursionError) as error:
             raise ConfigError(
                 f"The value of record {number} cannot be written with the schema: {error}.",
-                hint="Mend it; the records before it are written.",
+                hint="Correct this record. The records before it were written.",
             ) from error
         except DependencyUnavailable as error:
             raise ServerError(
-                f"The schema cannot be had: {error}.",
-                hint="See that the registry is up; --register registers a schema.",
+                f"The schema is not available: {error}.",
+                hint="Check that the schema registry is running. --register registers a missing schema.",
             ) from error
         # Those that came with a record that was read elsewhere name the schemas of that place.
         kept = tuple(each for each in record.headers if each[0] not in dict(headers))

@@ -112,7 +112,7 @@ def _looked(read: Read | None, record: Record, raw: bytes | None) -> tuple[Any, 
     except DependencyUnavailable as error:
         raise ServerError(
             f"{record} cannot be decoded: {error}.",
-            hint="See that the registry is up, or name another: --registry URL.",
+            hint="Check that the schema registry is running, or name another with --registry URL.",
         ) from error
 
 

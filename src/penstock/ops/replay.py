@@ -90,7 +90,10 @@ class Replay:
         self._targets = set(cluster.topics())
         cluster.require_topics([request.topic, *([request.to] if request.to else [])])
         if request.to == request.topic:
-            raise ConfigError("A dead letter cannot be replayed into its own topic.", hint="Name another with --to.")
+            raise ConfigError(
+                "Dead letters cannot be replayed into their own dead-letter topic.",
+                hint="Name another topic with --to.",
+            )
 
     def plan(self) -> ReplayPlan:
         """What would be done now. Nothing is changed, and nobody else's replay is disturbed."""
@@ -236,8 +239,8 @@ class _Sender:
             cause = kafka_error(error.__cause__) if error.__cause__ is not None else None
             if cause is not None and cause.code() in _FENCED:
                 raise StateError(
-                    "Another replay of this topic has taken over.",
-                    hint="Let that one finish; what this one sent is remembered.",
+                    "Another replay of this topic has started and fenced this one.",
+                    hint="Let the other replay finish. It does not send again what this one sent.",
                 ) from error
             raise
 
@@ -257,9 +260,9 @@ def _commit(tp: TopicPartition, tracker: Tracker) -> tuple[int, str]:
     text = encode(point, tracker.finished_ranges())
     if text is None:
         raise StateError(
-            f"{tp[0]}-{tp[1]}: what is replayed lies too scattered among what is not to be remembered.",
-            hint="All before this is sent and remembered. Replay the rest in pieces that lie together (--since, "
-            "--until), or all of it.",
+            f"{tp[0]}-{tp[1]}: the replayed offsets are too scattered to fit into the metadata of a commit.",
+            hint="The batches before this one were sent and are remembered. Replay the rest in contiguous parts "
+            "(--since, --until), or all of it.",
         )
     return point, text
 

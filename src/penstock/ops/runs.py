@@ -113,7 +113,7 @@ def registered(
         _clean(folder)
         entry.write()
     except OSError as error:
-        warn(f"`penstock stop` will not find this run: {error.filename or folder}: {error.strerror}.")
+        warn(f"`penstock stop` will not find this run, because {error.filename or folder} failed: {error.strerror}.")
     problem: str | None = "It ended unexpectedly."
     try:
         yield entry.hear

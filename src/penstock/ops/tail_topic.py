@@ -11,6 +11,7 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from penstock.core.filters.expression import Expression
 from penstock.core.records.record import Record, TopicPartition
+from penstock.core.text.plurals import counted
 from penstock.errors import PenstockError, TopicError
 from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.admin.log_bounds import Bounds, Found, Logs
@@ -65,7 +66,10 @@ class Tail:
         tps = cluster.topic_partitions([topic])
         for number in partitions:
             if (topic, number) not in tps:
-                raise TopicError(f"Topic {topic!r} has no partition {number}.", hint=f"It has {len(tps)}.")
+                raise TopicError(
+                    f"Topic {topic!r} has no partition {number}.",
+                    hint=f"It has {counted(len(tps), 'partition')}, numbered from 0.",
+                )
         self._bounds: dict[TopicPartition, Bounds] = {}
         for tp, each in Logs(cluster).bounds(tps).items():
             if partitions and tp[1] not in partitions:

@@ -158,8 +158,8 @@ def require_fewer(cluster: Cluster, topic: str, partitions: int) -> int:
     had = cluster.require_topics([topic])[topic]
     if partitions <= had:
         raise ConfigError(
-            f"Topic {topic!r} has {counted(had, 'partition')} already.",
-            hint="Kafka can add partitions, not remove any: ask for more.",
+            f"Topic {topic!r} already has {counted(had, 'partition')}.",
+            hint=f"Kafka can add partitions but not remove them. Use more than {had}.",
         )
     return had
 

@@ -201,7 +201,7 @@ def test_records_are_produced_from_lines_json_and_templates(
 def test_a_bad_line_stops_it_and_is_named(penstock: Penstock, make_topic: MakeTopic, tmp_path: Path) -> None:
     topic = make_topic(1)
     file = tmp_path / "bad.jsonl"
-    for content, problem in (('{"value": 1}\nnope\n', "line 2 is not JSON"), ("[1]\n", "line 1 is no record")):
+    for content, problem in (('{"value": 1}\nnope\n', "line 2 is not JSON"), ("[1]\n", "line 1 is not a record")):
         file.write_text(content)
         refused = penstock("produce", topic, str(file), "--json-lines", ok=False)
         assert refused.code == 2

@@ -114,7 +114,7 @@ def test_an_option_that_differs_from_what_runs_is_refused(options: UpOptions, fl
 
 
 def test_data_of_another_number_of_brokers_is_refused() -> None:
-    with pytest.raises(SetupError, match=r"made for 3 broker\(s\), not for 1") as caught:
+    with pytest.raises(SetupError, match=r"belongs to 3 brokers, not to 1") as caught:
         plan(UpOptions(brokers=1), made_for=Cluster("id", 3))
     assert "--data DIR" in caught.value.hint
     assert "--wipe" in caught.value.hint
