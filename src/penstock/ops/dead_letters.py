@@ -1,4 +1,4 @@
-"""Dead letters of any style: read, chosen, counted."""
+"""Reads, selects and counts dead letters of any style."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -24,17 +24,17 @@ class Letter:
 
     @property
     def died_at(self) -> float:
-        """When it became a dead letter, in seconds since 1970."""
+        """The time of the failure, in seconds since 1970."""
         failed = self.note.failed_at_ms
         return (self.record.timestamp_ms if failed is None else failed) / 1000
 
     def values(self, seen: RecordView | None = None) -> dict[str, Any]:
-        """What an expression may look at."""
+        """The names that a ``--where`` expression can use."""
         return {**record_values(self.record, seen), **note_values(self.note)}
 
 
 def record_values(record: Record, seen: RecordView | None = None) -> dict[str, Any]:
-    """As ``seen`` by a lens, or as its bytes look."""
+    """The names of a record for ``--where``: decoded as in ``seen``, or without it by what the bytes look like."""
     return {
         "key": readable(record.key) if seen is None else seen.key,
         "value": readable(record.value) if seen is None else seen.value,
@@ -52,7 +52,7 @@ def note_values(note: Note) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Choice:
-    """Which letters: all that fit everything that is given. Times are in seconds since 1970."""
+    """A filter of dead letters; all given conditions must match. Times are in seconds since 1970."""
 
     reason: str = ""
     source: str = ""
@@ -62,9 +62,9 @@ class Choice:
     until: float | None = None
     where: Expression | None = None
     at: frozenset[tuple[int, int]] = field(default_factory=frozenset)
-    """Partitions and offsets, in the dead-letter topic itself."""
+    """Partitions and offsets in the dead-letter topic."""
     values: Callable[[Letter], Mapping[str, Any]] = Letter.values
-    """What ``where`` may look at."""
+    """Makes the names that ``where`` can use."""
 
     def fits(self, letter: Letter) -> bool:
         note, record = letter.note, letter.record
@@ -97,14 +97,14 @@ def bounds_of(cluster: Cluster, topic: str) -> dict[TopicPartition, Bounds]:
 def read_letters(
     cluster: Cluster, bounds: Mapping[TopicPartition, Bounds], *, starts: Mapping[TopicPartition, int] | None = None
 ) -> Iterator[Letter]:
-    """All of the topic's letters in these bounds, or from ``starts`` on."""
+    """Read the dead letters within these bounds, or from ``starts`` on."""
     begin = {tp: max(each.start, (starts or {}).get(tp, each.start)) for tp, each in bounds.items()}
     for record in read_span(cluster, begin, {tp: each.end for tp, each in bounds.items()}):
         yield Letter(record, read_note(record.headers))
 
 
 def chosen_letters(cluster: Cluster, topic: str, choice: Choice) -> Iterator[Letter]:
-    """Those that fit, read from as far on as the choice allows."""
+    """Read the dead letters that match. ``at`` and ``since`` also limit which part of the topic is read."""
     bounds = bounds_of(cluster, topic)
     starts = {tp: each.start for tp, each in bounds.items()}
     if choice.at:
@@ -120,7 +120,7 @@ def chosen_letters(cluster: Cluster, topic: str, choice: Choice) -> Iterator[Let
 def _around(
     bounds: Mapping[TopicPartition, Bounds], spots: Collection[tuple[int, int]], topic: str
 ) -> dict[TopicPartition, Bounds]:
-    """As little of the topic as holds these partitions and offsets."""
+    """Return the smallest bounds that contain these partitions and offsets."""
     found: dict[TopicPartition, Bounds] = {}
     for partition in {partition for partition, _ in spots}:
         if (topic, partition) not in bounds:
@@ -135,7 +135,7 @@ def _around(
 
 
 def _since(cluster: Cluster, starts: Mapping[TopicPartition, int], since: float) -> dict[TopicPartition, int]:
-    """A letter is written when it dies or a moment later, so those before cannot have died since."""
+    """Return where to start reading. A dead letter is written soon after its failure; a minute is added for delays."""
     found = Logs(cluster).at_times((tp, since - 60) for tp in starts)
     return {
         tp: max(starts[tp], answer.offset)
@@ -146,7 +146,7 @@ def _since(cluster: Cluster, starts: Mapping[TopicPartition, int], since: float)
 
 @dataclass
 class Pile:
-    """Letters that have something in common."""
+    """The count of dead letters with the same reason, source, group or hour."""
 
     count: int = 0
     first: float = float("inf")
@@ -160,7 +160,7 @@ class Pile:
 
 
 def piles(letters: Iterator[Letter], *, by: str) -> dict[tuple[str, ...], Pile]:
-    """``by`` is reason, source, group or hour; the largest first."""
+    """Count dead letters by reason, source, group or hour, the largest count first."""
     found: dict[tuple[str, ...], Pile] = {}
     for letter in letters:
         found.setdefault(_common(letter, by), Pile()).add(letter)
@@ -179,7 +179,7 @@ def _common(letter: Letter, by: str) -> tuple[str, ...]:
 
 
 def dead_letter_topics(cluster: Cluster) -> dict[str, int]:
-    """Topics whose names look like those of dead letters, with how many letters each can have at most."""
+    """Return the topics whose names look like dead-letter topics, each with an upper bound of its records."""
     existing = cluster.topics()
     if not existing:
         cluster.require_sight("topic")

@@ -1,4 +1,4 @@
-"""A group as it is at this moment, in the form in which an assignor sees it."""
+"""Reads the current state of a group into the form that assignors take."""
 
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -23,19 +23,19 @@ RATE_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class LiveGroup:
-    """``notes`` say what could not be known, and what was taken in its place."""
+    """``notes`` say what is not known, and what is assumed instead."""
 
     description: GroupDescription
     group: Group
     notes: tuple[str, ...] = ()
     all_open: bool = False
-    """Whether Penstock itself is every member, so that one of its own assignors divides the partitions."""
+    """Whether every member is a self-managed Penstock member, so that an assignor of Penstock decides."""
 
 
 def look(cluster: Cluster, name: str, *, topics: Iterable[str] = (), measure: float | None = None) -> LiveGroup:
-    """The group with its members, what they have, and lag and rate of every partition; ``topics`` are looked at too.
+    """Return the group with its members, their partitions, and lag and rate of every partition, also of ``topics``.
 
-    The rate is that of the last minute by the times of the records, or, with ``measure``, of so many seconds from now.
+    The rate is that of the last minute by the records' timestamps. With ``measure`` it is measured for so many seconds.
     """
     description = _described(cluster, name)
     told = subscriptions(cluster, description)
@@ -75,7 +75,7 @@ def _committed(cluster: Cluster, name: str) -> Mapping[TopicPartition, Commit]:
 def _assumed(
     description: GroupDescription, told: Mapping[str, Subscription], commits: Collection[TopicPartition]
 ) -> tuple[str, ...]:
-    """What members of whom nothing is known may subscribe to: all that others do, own, or have committed."""
+    """Return the topics assumed for members with an unknown subscription: all topics of the other members."""
     seen = {topic for each in told.values() for topic in each.topics}
     seen |= {topic for member in description.members for topic, _ in member.partitions}
     return tuple(sorted(seen or {topic for topic, _ in commits}))
@@ -114,7 +114,7 @@ def _unknown_notes(
 
 
 class _Figures:
-    """Lag and rate of all partitions of these topics, asked for at once."""
+    """Lag and rate of all partitions of these topics, from a few requests."""
 
     def __init__(
         self,
@@ -146,7 +146,7 @@ class _Figures:
         )
 
     def _lag(self, tp: TopicPartition) -> int:
-        """Without a commit, all that is in the log: where it would begin is known to the members alone."""
+        """Return the lag. Without a commit it is the whole log: only the members know where they would start."""
         bounds, commit = self._bounds.get(tp), self._commits.get(tp)
         if bounds is None:
             return 0
@@ -192,7 +192,7 @@ def _metadata(cluster: Cluster) -> Mapping[str, Any]:
 
 
 def _racks(cluster: Cluster) -> dict[int, str]:
-    """Of those brokers that have one."""
+    """Return the racks of brokers, by id."""
     try:
         nodes = cluster.admin.describe_cluster(request_timeout=ANSWER_SECONDS).result(ANSWER_SECONDS * 2).nodes
     except (KafkaException, TimeoutError) as error:

@@ -1,4 +1,4 @@
-"""The offsets of a group as they were before they were set, on this machine, so that it can be undone."""
+"""Saves the offsets of a group on this machine before they are changed, for ``penstock offsets undo``."""
 
 import hashlib
 import time
@@ -15,7 +15,7 @@ from penstock.kafka.admin.consumer_groups import Commit
 from penstock.paths import HOME_VARIABLE, offset_backups_root, state_home
 
 _UNDONE = ".undone"
-# Disks take 255 bytes. A group with a longer name has a folder by its hash, which no other name is written as.
+# File systems allow names of 255 bytes. A longer name becomes its hash with a suffix that no hex name has.
 _LONGEST_NAME = 240
 _HASHED = "-sha256"
 
@@ -37,7 +37,7 @@ class _File(msgspec.Struct):
 
 @dataclass(frozen=True)
 class OffsetBackup:
-    """All that the group had committed, and the partitions that were set then."""
+    """All commits that the group had, and the partitions whose offsets were changed."""
 
     path: Path
     group: str
@@ -48,7 +48,7 @@ class OffsetBackup:
 
 
 class OffsetBackups:
-    """One file for each time offsets were set; the newest is undone first."""
+    """Keeps one file for each change of a group's offsets. ``undo`` restores the newest first."""
 
     def __init__(self, cluster_id: str, root: Path | None = None) -> None:
         self._home = root or state_home()
@@ -65,7 +65,7 @@ class OffsetBackups:
             make_private(folder, home=self._home)
             path = folder / f"{time.time_ns():020}.json"
             write_durably(path, msgspec.json.encode(file))
-        return _save(path, file)
+        return _backup(path, file)
 
     def newest(self, group: str) -> OffsetBackup:
         found = sorted(path for path in self._of(group).glob("*.json") if _UNDONE not in path.name)
@@ -75,7 +75,7 @@ class OffsetBackups:
                 hint="`penstock offsets` saves the old offsets on the machine and for the user that changed them.",
             )
         try:
-            return _save(found[-1], msgspec.json.decode(found[-1].read_bytes(), type=_File))
+            return _backup(found[-1], msgspec.json.decode(found[-1].read_bytes(), type=_File))
         except (OSError, msgspec.DecodeError) as error:
             raise SetupError(
                 f"{found[-1]} cannot be read: {error}.",
@@ -83,17 +83,17 @@ class OffsetBackups:
             ) from error
 
     @staticmethod
-    def mark_undone(save: OffsetBackup) -> None:
-        """It is kept, but not undone again."""
-        save.path.rename(save.path.with_name(f"{save.path.stem}{_UNDONE}.json"))
+    def mark_undone(backup: OffsetBackup) -> None:
+        """Rename the file, so that it is kept but not restored again."""
+        backup.path.rename(backup.path.with_name(f"{backup.path.stem}{_UNDONE}.json"))
 
     def _of(self, group: str) -> Path:
-        # Any name is a folder's once it is written in letters that every disk takes, and not too many of them.
+        # Group names may have any characters, so the folder is named by their bytes in hex.
         name = group.encode()
         written = name.hex()
         return self._folder / (written if len(written) <= _LONGEST_NAME else hashlib.sha256(name).hexdigest() + _HASHED)
 
 
-def _save(path: Path, file: _File) -> OffsetBackup:
+def _backup(path: Path, file: _File) -> OffsetBackup:
     before = {(each.topic, each.partition): Commit(each.offset, each.metadata) for each in file.before}
     return OffsetBackup(path, file.group, file.reason, file.saved_at, tuple(map(tuple, file.touched)), before)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Who replayed what, when: lines of JSON on this machine, written before and after each transaction."""
+"""The audit of replays: who replayed what and when, as JSON lines before and after each transaction."""
 
 import getpass
 import json
@@ -13,7 +13,7 @@ from penstock.paths import HOME_VARIABLE, audit_file, state_home
 
 
 class Audit:
-    """A batch without a second line was on its way when the process died: Kafka kept all of it, or nothing."""
+    """Writes a line before and after each batch. If the second is missing, Kafka has all of the batch or nothing."""
 
     def __init__(self, cluster_id: str, *, command: str) -> None:
         self.path = audit_file(cluster_id)

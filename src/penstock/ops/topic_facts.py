@@ -1,4 +1,4 @@
-"""Topics: how much is in them, how fast they grow, how even they are, what is about to be dropped."""
+"""Facts about topics: size, rate, skew, and when retention deletes records; and adding partitions."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ _FOR_EVER = -1
 
 @dataclass(frozen=True)
 class PartitionFacts:
-    """``oldest`` is the time of its first record. ``error`` says why the rest is not known."""
+    """``oldest`` is the timestamp of the first record. ``error`` says why other fields are unknown."""
 
     partition: int
     leader: int
@@ -37,7 +37,7 @@ class PartitionFacts:
 
     @property
     def max_records(self) -> int | None:
-        """Offsets from start to end: markers of transactions and compacted records have offsets, too."""
+        """The number of offsets. It is an upper bound: transaction markers and compacted records have offsets too."""
         return None if self.start is None or self.end is None else self.end - self.start
 
 
@@ -54,7 +54,7 @@ class TopicFacts:
 
     @property
     def bytes(self) -> int | None:
-        """Of one copy, on disk; None where that is not known."""
+        """The size of one replica on disk; None if unknown."""
         known = [each.bytes for each in self.partitions if each.bytes is not None]
         return sum(known) if known else None
 
@@ -69,12 +69,12 @@ class TopicFacts:
 
     @property
     def skew(self) -> float | None:
-        """The fullest partition against the mean of all; 1 is even."""
+        """The largest partition divided by the mean; 1 is even."""
         counts = [each.max_records for each in self.partitions if each.max_records is not None]
         return max(counts) / fmean(counts) if counts and sum(counts) else None
 
     def margin(self, now: float) -> float | None:
-        """Seconds until retention begins to drop the oldest record; None where nothing is dropped by time."""
+        """Seconds until retention may delete the oldest record; None if retention does not delete by time."""
         oldest = [each.oldest for each in self.partitions if each.oldest is not None]
         if self.retention_seconds is None or "delete" not in self.cleanup or not oldest:
             return None
@@ -82,7 +82,7 @@ class TopicFacts:
 
 
 def topic_facts(cluster: Cluster, names: Iterable[str], *, now: float, ages: bool = False) -> list[TopicFacts]:
-    """``ages`` also looks at the first record of every partition."""
+    """With ``ages``, also read the first record of every partition."""
     names = list(names)
     found = _metadata(cluster)
     tps = [(name, number) for name in names for number in found[name].partitions]
@@ -120,7 +120,7 @@ def _metadata(cluster: Cluster) -> Mapping[str, Any]:
 
 
 def _configs(cluster: Cluster, names: Iterable[str]) -> dict[str, dict[str, str]]:
-    """What may be known of each; nothing where the broker does not say."""
+    """Return the settings of each topic; none if the broker does not answer."""
     resources = {ConfigResource(ResourceType.TOPIC, name): name for name in names}
     found: dict[str, dict[str, str]] = {name: {} for name in resources.values()}
     if not resources:
@@ -154,7 +154,7 @@ def _seconds(milliseconds: str | None) -> float | None:
 
 
 def require_fewer(cluster: Cluster, topic: str, partitions: int) -> int:
-    """How many partitions the topic has; it is an error if that is not fewer than asked for."""
+    """Return the number of partitions. Raise if it is not smaller than ``partitions``."""
     had = cluster.require_topics([topic])[topic]
     if partitions <= had:
         raise ConfigError(
@@ -165,7 +165,7 @@ def require_fewer(cluster: Cluster, topic: str, partitions: int) -> int:
 
 
 def grow(cluster: Cluster, topic: str, partitions: int) -> None:
-    """Add partitions until there are so many."""
+    """Set the number of partitions, which adds the missing ones."""
     future = cluster.admin.create_partitions([NewPartitions(topic, partitions)], request_timeout=ANSWER_SECONDS)[topic]
     try:
         future.result(timeout=ANSWER_SECONDS * 2)

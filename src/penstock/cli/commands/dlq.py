@@ -64,7 +64,7 @@ _REPLAY_EXAMPLES = """
   penstock dlq replay orders.dlq --to orders.fixed --execute
   penstock dlq replay orders.dlq --at 0:17 --edit --execute  edits one before it is sent
 """
-_SPOT = re.compile(r"(\d{1,10}):(\d{1,19})")
+_PARTITION_OFFSET = re.compile(r"(\d{1,10}):(\d{1,19})")
 
 
 class By(StrEnum):
@@ -131,7 +131,7 @@ def ls(
         return
     chosen, noted = by or By.reason, Noted()
     found = {name: piles(noted(chosen_letters(cluster, name, choice)), by=chosen) for name in topics}
-    _tell_misses(choice)
+    _warn_of_failed_where(choice)
     show_piles(found, by=chosen, named=topic is not None, as_json=as_json)
     if topic is not None:
         noted.warn(topic)
@@ -165,7 +165,7 @@ def show(
     cluster = connect(brokers, config, settings)
     noted = Noted()
     letters = list(noted(islice(chosen_letters(cluster, topic, choice), limit)))
-    _tell_misses(choice)
+    _warn_of_failed_where(choice)
     noted.warn(topic)
     if as_json:
         print_json({"topic": topic, "letters": [_letter_json(each, _seen(each, record_decoder)) for each in letters]})
@@ -222,10 +222,10 @@ def replay(
     cluster = connect(brokers, config, settings)
     job = Replay(cluster, ReplayRequest(topic, choice, to=to, returns=returns, rate=rate, again=again))
     plan = job.plan()
-    _tell_misses(choice)
+    _warn_of_failed_where(choice)
     if not as_json:
         _show_plan(topic, plan)
-    if at and not plan.total and not plan.done_before:
+    if at and not plan.total and not plan.replayed_before:
         raise TopicError(
             f"{topic} has no dead letter at --at that can be replayed.", hint="`penstock dlq show` lists them."
         )
@@ -251,8 +251,8 @@ def replay(
     elif not execute:
         err.print("Nothing was sent. Add --execute to replay these dead letters.", style="bold")
     else:
-        _tell_sent(topic, plan, sent)
-    # Fewer than planned without a stop: a replay that this one took over from had sent them meanwhile.
+        _show_sent(topic, plan, sent)
+    # Fewer than planned without a stop is fine: another replay, which this one fenced, had sent them in the meantime.
     if stop.is_set() and sent.total < plan.total:
         err.print("Stopped early. Run the same command again to send the rest.", style="yellow")
         raise typer.Exit(1)
@@ -265,7 +265,7 @@ def _question(plan: ReplayPlan) -> str:
     return f"Replay {counted(going, 'letter')}" + (f", and park {parked}?" if plan.parked else "?")
 
 
-def _tell_sent(topic: str, plan: ReplayPlan, sent: Sent) -> None:
+def _show_sent(topic: str, plan: ReplayPlan, sent: Sent) -> None:
     going = plan.going.total()
     if going or not plan.parked:
         out.print(f"Replayed {sent.replayed:,} of {counted(going, 'letter')}.")
@@ -293,12 +293,12 @@ def _choice(
         since=None if since is None else moment_or_ago(since, now=now, name="--since"),
         until=None if until is None else moment_or_ago(until, now=now, name="--until"),
         where=None if where is None else Expression(where),
-        at=frozenset(_spot(each) for each in at or ()),
+        at=frozenset(_partition_and_offset(each) for each in at or ()),
     )
 
 
-def _spot(text: str) -> tuple[int, int]:
-    match = _SPOT.fullmatch(text)
+def _partition_and_offset(text: str) -> tuple[int, int]:
+    match = _PARTITION_OFFSET.fullmatch(text)
     if match is None:
         raise ConfigError(
             f"--at {text!r} is not a partition and an offset.", hint="Write PARTITION:OFFSET, such as 0:17."
@@ -306,7 +306,7 @@ def _spot(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-def _tell_misses(choice: Choice) -> None:
+def _warn_of_failed_where(choice: Choice) -> None:
     where = choice.where
     if where is not None and where.misses:
         err.print(
@@ -323,9 +323,9 @@ def _show_plan(topic: str, plan: ReplayPlan) -> None:
     if rows:
         print_table(("TO", "REASON", "LETTERS"), rows, right=("LETTERS",))
     left = {
-        "they were replayed before": at_most(plan.done_before, "letter"),
-        "the options did not select them": counted(plan.left_out, "letter"),
-        "their source topic is unknown or does not exist (use --to)": counted(plan.homeless, "letter"),
+        "they were replayed before": at_most(plan.replayed_before, "letter"),
+        "the options did not select them": counted(plan.not_selected, "letter"),
+        "their source topic is unknown or does not exist (use --to)": counted(plan.no_source, "letter"),
     }
     for why, count in left.items():
         if not count.startswith("0 "):
@@ -342,14 +342,14 @@ def _plan_json(plan: ReplayPlan, *, sent: Sent, executed: bool) -> dict[str, Any
         "sent_to_parked": sent.parked,
         "going": [{"to": target, "reason": reason, "letters": count} for (target, reason), count in plan.going.items()],
         "parked": plan.parked,
-        "replayed_before": plan.done_before,
-        "not_chosen": plan.left_out,
-        "no_known_source": plan.homeless,
+        "replayed_before": plan.replayed_before,
+        "not_chosen": plan.not_selected,
+        "no_known_source": plan.no_source,
     }
 
 
 def _seen(letter: Letter, record_decoder: LensFor) -> RecordView:
-    """As whoever failed on it would have seen it."""
+    """Decode it as the handler that failed would have."""
     return record_decoder(letter.note.topic, letter.note.group).see(letter.record)
 
 

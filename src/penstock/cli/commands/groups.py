@@ -183,6 +183,6 @@ def _racks(cluster: Cluster, group: GroupDescription) -> dict[str, str | None]:
 
 
 def _with_epochs(cluster: Cluster, described: dict[str, GroupDescription]) -> list[GroupDescription]:
-    """Those of consumer groups are looked up in what the broker has written down."""
+    """Add the epochs of consumer groups, which are read from ``__consumer_offsets``."""
     found = epochs(cluster, [name for name, each in described.items() if not each.is_shared])
     return [replace(each, epoch=found.get(name, each.epoch)) for name, each in described.items()]

@@ -1,4 +1,4 @@
-"""``penstock groups history``: the rebalances of a group, as its members on this machine tell of them."""
+"""``penstock groups history``: the rebalances of a group, as its members on this machine recorded them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -63,7 +63,7 @@ def history(
 
 
 def _require_group(cluster: Cluster, group: str) -> None:
-    """A name that no group of the cluster has is a slip, and is answered with the nearest one."""
+    """Raise, with the most similar name as a hint, if the cluster has no such group."""
     described = describe_any(cluster, [group])[group]
     if not isinstance(described, PenstockError) and not described.exists:
         raise no_group(group, cluster)
@@ -85,15 +85,15 @@ def _show(each: GroupRound) -> None:
     if its.members is not None:
         columns = ("  MEMBER", "INSTANCE-ID", "RACK", "VOTES", "HAD", "GETS")
         print_table(columns, [_voter_row(voter) for voter in its.members], right=columns[4:])
-    rows = [_told_row(reported.member, reported.rebalance) for reported in _who_did_something(each.reported)]
+    rows = [_report_row(reported.member, reported.rebalance) for reported in _with_changes(each.reported)]
     print_table(("  REPORTED BY", "PHASES", "REVOKED", "ASSIGNED", "LOST"), rows)
     gaps = _gaps(each.handovers)
     if gaps:
         print_line(f"  without an owner: {gaps}")
 
 
-def _who_did_something(reported: Sequence[ReportedRebalance]) -> list[ReportedRebalance]:
-    """Without the generations in which nothing changed for a member that has another line."""
+def _with_changes(reported: Sequence[ReportedRebalance]) -> list[ReportedRebalance]:
+    """Leave out generations in which nothing changed for a member, if the member has another line."""
     changed = {each.member for each in reported if _changes(each.rebalance)}
     quiet: dict[str, ReportedRebalance] = {}
     for each in reported:
@@ -111,7 +111,7 @@ def _voter_row(voter: Voter) -> tuple[object, ...]:
     return f"  {voter.id}", voter.static_id, voter.rack, votes, voter.owned, voter.assigned
 
 
-def _told_row(member: str, its: Rebalance) -> tuple[object, ...]:
+def _report_row(member: str, its: Rebalance) -> tuple[object, ...]:
     phases = ", ".join(f"{phase.name} {_seconds(phase.seconds)}" for phase in its.phases)
     return f"  {member} ({its.membership})", phases, _tps(its.given_up), _tps(its.taken), _tps(its.lost)
 

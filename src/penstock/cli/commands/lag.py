@@ -23,7 +23,7 @@ from penstock.ops.group_lag import GroupLag, PartitionLag, survey
 from penstock.ops.groups_of_any_kind import all_groups, no_group
 
 PANEL = "Operating"
-# Apart from the exit codes of errors.
+# Different from the exit codes of errors.
 EXIT_CODES = {Status.OK: 0, Status.WARN: 11, Status.STALL: 12, Status.STOP: 13, Status.REWIND: 14}
 _COLOURS = {
     Status.OK: "green",
@@ -114,7 +114,7 @@ class _View:
         return worst(each.status for each in self._found.values() if isinstance(each, GroupLag))
 
     def _refuse_unknown(self) -> None:
-        """A group that was named must be there, and may be looked at; one that fails later only has no news."""
+        """Raise if a named group does not exist or cannot be read. Failures after the first look are only shown."""
         for name, each in self._found.items():
             if isinstance(each, GroupLag):
                 if name in self._names and not each.group.exists:
@@ -166,7 +166,7 @@ def _watch(view: _View, *, pause: float, times: int | None, as_json: bool) -> St
 
 
 class _Plain:
-    """For where nobody looks: each state below the last."""
+    """Stands in for ``Live`` without a terminal: prints each update below the last one."""
 
     def __enter__(self) -> Self:
         return self

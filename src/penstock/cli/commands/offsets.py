@@ -159,8 +159,8 @@ def undo(
 ) -> None:
     """Restore a group's offsets from before the last `reset` or `import` on this machine."""
     offsets = Offsets(connect(brokers, config, settings), checkpoint=checkpoint)
-    plan, save = offsets.plan_undo(group)
-    _act(offsets, plan, execute=execute, yes=yes, as_json=as_json, undoing=save)
+    plan, backup = offsets.plan_undo(group)
+    _act(offsets, plan, execute=execute, yes=yes, as_json=as_json, undoing=backup)
 
 
 def export(
@@ -232,7 +232,7 @@ def _scenario(
     by_duration: str | None,
     from_file: Path | None,
 ) -> Scenario | None:
-    """The one that was asked for; None stands for a file."""
+    """Return the scenario that the flags name; None means ``--from-file``."""
     chosen: list[Scenario | None] = [
         Scenario(to)
         for to, asked in ((To.EARLIEST, to_earliest), (To.LATEST, to_latest), (To.CURRENT, to_current))
@@ -265,7 +265,7 @@ def _names(cluster: Cluster, groups: Sequence[str] | None, *, all_groups: bool) 
 
 def _from_file(file: Path, names: Sequence[str]) -> Plan:
     try:
-        text = file.read_bytes().decode()  # returns in names stay what they are
+        text = file.read_bytes().decode()  # without newline translation: names may contain carriage returns
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8"
         raise ConfigError(f"{file} cannot be read: {reason.lower()}.", hint="Name a CSV file of offsets.") from error
@@ -279,15 +279,15 @@ def _from_file(file: Path, names: Sequence[str]) -> Plan:
 def _act(
     offsets: Offsets, plan: ResetPlan, *, execute: bool, yes: bool, as_json: bool, undoing: OffsetBackup | None = None
 ) -> None:
-    """Show the plan, and carry it out if that is wanted."""
+    """Show the plan, and carry it out with ``--execute``."""
     if not as_json:
         _show(plan)
-    saves: list[OffsetBackup] = []
+    backups: list[OffsetBackup] = []
     if execute:
         confirm(f"Set {counted(len(plan.moves), 'offset')} of {', '.join(plan.groups)}?", yes=yes)
-        saves = offsets.carry_out(plan, undoing=undoing)
+        backups = offsets.carry_out(plan, undoing=undoing)
     if as_json:
-        print_json(_as_json(plan, saves, executed=execute))
+        print_json(_as_json(plan, backups, executed=execute))
     elif not execute:
         err.print("Nothing was changed. Add --execute to make these changes.", style="bold")
     elif undoing is None:
@@ -324,7 +324,7 @@ def _row(move: Move) -> tuple[object, ...]:
     )
 
 
-def _as_json(plan: ResetPlan, saves: Sequence[OffsetBackup], *, executed: bool) -> dict[str, Any]:
+def _as_json(plan: ResetPlan, backups: Sequence[OffsetBackup], *, executed: bool) -> dict[str, Any]:
     return {
         "executed": executed,
         "moves": [
@@ -344,5 +344,5 @@ def _as_json(plan: ResetPlan, saves: Sequence[OffsetBackup], *, executed: bool) 
         ],
         "checkpoints": {name: [str(each.folder) for each in found] for name, found in plan.checkpoints.items()},
         "warnings": list(plan.warnings),
-        "saved": [str(each.path) for each in saves],
+        "saved": [str(each.path) for each in backups],
     }

@@ -1,4 +1,4 @@
-"""``penstock plan``: what an assignor would do to a group, before it is done."""
+"""``penstock plan``: shows what an assignor would do to a group, without doing it."""
 
 import json
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ from penstock.ops.groups_of_any_kind import no_group
 from penstock.ops.live_group import look
 
 _DEFAULT = "cooperative-sticky"
-# What the broker tells members of the new protocol, unless it was configured otherwise.
+# The broker's default for members of the consumer protocol (KIP-848).
 _NEW_PROTOCOL_HEARTBEAT = 5.0
 _EXAMPLES = """
 [bold]Examples[/]
@@ -137,7 +137,7 @@ def plan_command(
 
 @dataclass(frozen=True)
 class _Asked:
-    """What is planned for, and what is not known of it."""
+    """The group to plan for, and notes on what is not known about it."""
 
     name: str
     group: Group

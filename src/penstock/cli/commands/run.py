@@ -150,7 +150,7 @@ def run(
     span = _span(engine, from_, to, until_caught_up=until_caught_up)
     stop_after = _stop_after(lasting, ends_by_itself=until_caught_up or span is not None)
     if reload:
-        _check_that_it_goes_on(ends=until_caught_up or span is not None or stop_after is not None)
+        _check_reload(ends=until_caught_up or span is not None or stop_after is not None)
         raise typer.Exit(run_again_and_again(config, JsonLog(sys.stderr).say if log is LogKind.json else _say))
     from_line = brokers if _is_on_the_line(context, "brokers") else None
     effective = configure(load_app(reference), file=config, brokers=from_line, flags=settings or [])
@@ -160,7 +160,7 @@ def run(
     app = effective.app
     chosen = choose_brokers(None, app.brokers)
     if engine is Engine.spark:
-        # Imported here because it takes long, and only its users should wait for it.
+        # Imported here because the import is slow, and only users of Spark should wait for it.
         from penstock import spark  # noqa: PLC0415
 
         conf = spark.parse_conf(spark_conf or [])
@@ -168,15 +168,15 @@ def run(
             spark.fetch_jars(app.packages, progress=steps.step)
     totals = Totals()
     with ExitStack() as stack:
-        narrators, say, warn = _narrators(stack, log, quiet=as_json)
-        listeners: list[Listener] = [totals, *narrators]
+        printers, say, warn = _printers(stack, log, quiet=as_json)
+        listeners: list[Listener] = [totals, *printers]
         if events is not None:
             file = EventsFile(events)
             stack.callback(file.close)
             listeners.append(file)
         stop = threading.Event()
         stack.enter_context(stop_on_signals(stop, say, or_after=stop_after))
-        # From here on `penstock stop` finds this run, and its signal means a clean stop.
+        # From here on `penstock stop` finds this run, and its signal leads to a clean stop.
         groups = [handler.group for handler in app.handlers]
         listeners.append(stack.enter_context(registered(app.name, engine=engine.value, groups=groups, warn=warn)))
         board = HealthBoard()
@@ -221,8 +221,8 @@ def run(
 _Say = Callable[[str], None]
 
 
-def _narrators(stack: ExitStack, log: LogKind, *, quiet: bool) -> tuple[list[Listener], _Say, _Say]:
-    """Who writes to standard error of what happens; how to say something else there, and how to warn."""
+def _printers(stack: ExitStack, log: LogKind, *, quiet: bool) -> tuple[list[Listener], _Say, _Say]:
+    """Return the listeners that write to standard error, a function to print a line there, and one to warn."""
     if log is LogKind.json:
         lines = JsonLog(sys.stderr)
         stack.enter_context(logging_as_json(lines))
@@ -271,7 +271,7 @@ def _stop_after(lasting: str | None, *, ends_by_itself: bool) -> float | None:
     return seconds(lasting, name="--for")
 
 
-def _check_that_it_goes_on(*, ends: bool) -> None:
+def _check_reload(*, ends: bool) -> None:
     if ends:
         raise ConfigError(
             "--reload cannot be combined with --until-caught-up, --for, --from or --to.",
@@ -280,6 +280,6 @@ def _check_that_it_goes_on(*, ends: bool) -> None:
 
 
 def _is_on_the_line(context: typer.Context, parameter: str) -> bool:
-    """Whether it was given as a flag; the same option from the environment comes with all the others from there."""
+    """Return whether the parameter was given as a flag. ``configure`` reads the environment."""
     source = context.get_parameter_source(parameter)
     return source is not None and source.name == "COMMANDLINE"

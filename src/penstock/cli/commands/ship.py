@@ -48,7 +48,7 @@ def ship(
         )
     confirm_replacing([output] if output is not None else [], yes=yes)
     app = load_app(reference)
-    # Imported here because it takes long, and only its users should wait for it.
+    # Imported here because the import is slow.
     from penstock.spark.session.shipping import shipment_of, write_archive  # noqa: PLC0415
 
     shipment = shipment_of(app)

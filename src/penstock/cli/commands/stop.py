@@ -1,4 +1,4 @@
-"""``penstock stop``: end a run of this machine cleanly, from another terminal or a script."""
+"""``penstock stop``: stops a run on this machine cleanly, from another terminal or a script."""
 
 import time
 from contextlib import suppress
@@ -60,7 +60,7 @@ def stop(
 
 
 def _ask(run: Run) -> None:
-    """A second signal would mean "at once", so one that is stopping already is only waited for."""
+    """Send one signal. A second one would end the process at once, so a run that is already stopping gets none."""
     process = run.process
     if process is not None and not run.stopping:
         with suppress(psutil.NoSuchProcess):

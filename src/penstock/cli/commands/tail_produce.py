@@ -1,4 +1,4 @@
-"""``penstock tail`` and ``penstock produce``: records to the terminal and from it."""
+"""``penstock tail`` prints records, ``penstock produce`` writes them."""
 
 import sys
 import threading

@@ -98,7 +98,7 @@ def ls(
         return
     columns = ("TOPIC", "PARTITIONS", "REPLICATION", "MAX-RECORDS", "SIZE", "RATE", "SKEW", "RETENTION", "CLEANUP")
     print_table(columns, [_row(each) for each in found], right=_NUMBERS)
-    _tell_errors(found)
+    _show_errors(found)
 
 
 def describe(
@@ -134,7 +134,7 @@ def describe(
     }
     for name, value in facts.items():
         out.print(f"  {name:<10}{value}", markup=False)
-    _tell_errors([found])
+    _show_errors([found])
 
 
 def create(
@@ -243,7 +243,7 @@ def _topic_json(each: TopicFacts, now: float) -> dict[str, Any]:
     }
 
 
-def _tell_errors(found: Iterable[TopicFacts]) -> None:
+def _show_errors(found: Iterable[TopicFacts]) -> None:
     for each in found:
         for part in each.partitions:
             if part.error:

@@ -1,4 +1,4 @@
-"""``penstock topics keys``: which keys are hot, and what to do about it."""
+"""``penstock topics keys``: finds hot keys and suggests remedies."""
 
 from typing import Annotated, Any
 
@@ -98,7 +98,7 @@ def _show_keys(survey: KeySurvey, limit: int) -> None:
 
 
 def _row(each: KeyCount, total: int) -> tuple[object, ...]:
-    """Counts of rare keys are lower than the truth at times, and told as what they are at least and at most."""
+    """Counts are estimates for rare keys, so both bounds are shown."""
     return (
         as_text(each.key, limit=80),
         f"{each.least:,}" if each.least == each.most else f"{each.least:,} to {each.most:,}",

@@ -1,4 +1,4 @@
-"""The questions before something is changed."""
+"""Asks for confirmation before something is changed."""
 
 import sys
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from penstock.errors import ConfigError
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Go on only if somebody agrees, or agreed beforehand with --yes."""
+    """Ask the question; abort unless the user agrees. ``--yes`` agrees in advance."""
     if yes:
         return
     if not sys.stdin.isatty():
@@ -22,7 +22,7 @@ def confirm(question: str, *, yes: bool) -> None:
 
 
 def confirm_replacing(files: Iterable[Path], *, yes: bool) -> None:
-    """Files that a command is to write and that are there already: asked before anything else is done."""
+    """Ask before a command replaces files. Call this before the command does anything else."""
     there = [str(file) for file in files if file.exists()]
     if there and not yes and not sys.stdin.isatty():
         raise ConfigError(

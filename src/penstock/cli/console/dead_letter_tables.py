@@ -1,4 +1,4 @@
-"""Dead letters counted by what they have in common, as ``penstock dlq ls`` shows them."""
+"""The tables of ``penstock dlq ls``: topics of dead letters, and counts of dead letters."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -14,7 +14,7 @@ _PREVIEW = 60
 
 
 class Noted:
-    """Passes letters on, and notices whether one of them has the headers of a dead letter."""
+    """Passes dead letters through and notes whether any of them has the headers of a dead letter."""
 
     def __init__(self) -> None:
         self.read = 0
@@ -51,7 +51,7 @@ def say_no_topics() -> None:
 
 
 def show_piles(found: Mapping[str, Piles], *, by: str, named: bool, as_json: bool) -> None:
-    """By topic; ``named`` where one topic was asked for, which then need not be said in each line."""
+    """Show the counts of each topic. With ``named`` the user named the one topic, so its column is left out."""
     names = ("source", "group", "reason") if by == "reason" else (by,)
     if as_json:
         shown = [

@@ -1,4 +1,4 @@
-"""Flags for how records are decoded and encoded, as ``tail``, ``dlq show`` and ``produce`` have them."""
+"""The flags of ``tail``, ``dlq show`` and ``produce`` that choose how to decode and encode records."""
 
 import json
 import os
@@ -46,7 +46,7 @@ _PROTOBUF = "protobuf:"
 def record_decoder_for(
     *, value_as: str | None, key_as: str | None, app: str | None, registry: str | None, config: Path | None
 ) -> LensFor:
-    """By an app, by formats, or by what bytes look like where neither is named."""
+    """Decode as an app does, by the given formats, or without either by what the bytes look like."""
     if app is not None:
         if value_as or key_as:
             raise ConfigError(
@@ -58,7 +58,7 @@ def record_decoder_for(
     needed = [each for each in (value, key) if isinstance(each, Format)]
     chosen = choose_registry(registry, config) if needed else None
     for each in needed:
-        codec_of(each, registry=chosen, field="value")  # what is missing is told before a record is read
+        codec_of(each, registry=chosen, field="value")  # raises now, before a record is read, if something is missing
     record_decoder = RecordDecoder(key=key, value=value, registry=chosen)
     return lambda _topic, _group: record_decoder
 
@@ -76,7 +76,7 @@ def choose_registry(given: str | None, config: Path | None) -> Registry | None:
 
 
 def format_of(schema: str, *, subject: str, register: bool) -> Format:
-    """From ``--schema``: a file of an Avro or a JSON Schema, or MODULE:MESSAGE for Protobuf."""
+    """Parse ``--schema``: a file with an Avro schema or a JSON Schema, or MODULE:MESSAGE for Protobuf."""
     options: dict[str, Any] = {"subject": subject, "register": register}
     path = Path(schema)
     if not path.is_file():
@@ -89,7 +89,7 @@ def format_of(schema: str, *, subject: str, register: bool) -> Format:
 
 
 def _is_avro(path: Path) -> bool:
-    """By its name, else by what is in it."""
+    """Decide by the name of the file, else by its content."""
     if path.suffix == ".avsc":
         return True
     try:

@@ -1,4 +1,4 @@
-"""A dead letter in the user's editor, before it is sent back."""
+"""Opens a dead letter in the user's editor before it is replayed."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from penstock.ops.produce_records import encoded
 
 
 def edit_letter(letter: Letter, outgoing: ProducerRecord) -> ProducerRecord:
-    """The same with the key and value that come back; an editor that changes nothing ends it."""
+    """Return the record with the edited key and value. If the user changes nothing, raise and replay nothing."""
     before = {"key": as_plain(readable(outgoing.key)), "value": as_plain(readable(outgoing.value))}
     shown = json.dumps(before, indent=2, ensure_ascii=False) + "\n"
     text = _edited(shown)

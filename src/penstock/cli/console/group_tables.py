@@ -1,4 +1,4 @@
-"""How groups are shown: their offsets, members and state, in the columns of Kafka's own tools and some more."""
+"""The tables of groups: offsets, members and state, with the columns of Kafka's tools and a few more."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -97,7 +97,7 @@ def _status(each: PartitionLag) -> object:
 def show_members(
     described: Mapping[str, GroupDescription], racks: Mapping[str, Mapping[str, str | None]], *, as_json: bool
 ) -> None:
-    """``racks`` by group and member."""
+    """``racks`` has the rack of each member, by group and member id."""
     if as_json:
         print_json({"groups": [_members_json(each, racks[name]) for name, each in described.items()]})
         return
@@ -150,7 +150,7 @@ def _say_empty(name: str) -> None:
 
 
 def _assignment(tps: tuple[TopicPartition, ...]) -> str:
-    """As in Kafka's tool: orders:0,1;payments:2."""
+    """Format as Kafka's tool does: orders:0,1;payments:2."""
     by_topic: dict[str, list[str]] = {}
     for topic, partition in tps:
         by_topic.setdefault(topic, []).append(str(partition))

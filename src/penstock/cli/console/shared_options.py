@@ -1,4 +1,4 @@
-"""Options that several commands share, so that they are spelled and explained once."""
+"""Options that several commands share, with one name and one help text."""
 
 from typing import Annotated
 
@@ -21,7 +21,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
 def choose_brokers(given: str | None, declared: str | None = None) -> str:
-    """The command line or environment first, then what the app declares, then the embedded Kafka."""
+    """Return the brokers of the flag or the environment, else those of the app, else the embedded Kafka."""
     chosen = given or declared or embedded_brokers()
     if chosen is None:
         raise ServerError(

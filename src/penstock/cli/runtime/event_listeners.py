@@ -14,13 +14,13 @@ from penstock.errors import ConfigError
 
 Listener = Callable[[events.Event], None]
 
-# Dead letters and retries are shown one by one up to here, and only counted from there on.
+# So many dead letters and retries are shown one by one. Further ones are only counted.
 _SHOWN_ONE_BY_ONE = 5
 _INDENT = "    "
 
 
 class Fanout:
-    """Hands each event to every listener, one at a time, whichever thread it comes from."""
+    """Passes each event to every listener. A lock makes listeners run one at a time, for events of any thread."""
 
     def __init__(self, listeners: Sequence[Listener]) -> None:
         self._listeners = listeners
@@ -33,7 +33,7 @@ class Fanout:
 
 
 class EventsFile:
-    """Every event as one JSON object a line, written at once, so that a killed process leaves them too."""
+    """Writes every event as a line of JSON, at once, so that a killed process leaves its events too."""
 
     def __init__(self, path: Path) -> None:
         try:
@@ -51,7 +51,7 @@ class EventsFile:
 
 
 class Totals:
-    """Adds up the counts that engines report when they stop."""
+    """Collects the counts that engines report when they stop."""
 
     def __init__(self) -> None:
         self.stopped: list[events.Stopped] = []
@@ -62,7 +62,7 @@ class Totals:
 
 
 class TerminalListener:
-    """Tells a person what happens, in few lines."""
+    """Prints what happens, in few lines, for a person."""
 
     def __init__(self, console: Screen) -> None:
         self._console = console
@@ -112,7 +112,7 @@ class TerminalListener:
         self._errors = ErrorCounts()
 
     def _tell_trouble(self, event: events.Event) -> None:
-        """What a person may have to look after."""
+        """Print what may need attention."""
         match event:
             case events.CommitFailed():
                 self._say(f"{_tp(event)}: the broker refused a commit: {event.reason}", style="yellow")
@@ -135,11 +135,11 @@ class TerminalListener:
             case events.Error(reason=reason, fatal=False):
                 self._say(reason, style="yellow")
             case events.Error(fatal=True):
-                # Its sentence is the last line of the run.
+                # The last line of the run prints its message.
                 self._show_traceback(event)
 
     def _show_traceback(self, event: events.Retried | events.Postponed | events.DeadLettered | events.Error) -> None:
-        """In full the first time, before the line about the record; then it is only counted."""
+        """Print a traceback in full the first time, before the line about the record. Then only count it."""
         if event.traceback and self._errors.is_new(event.traceback):
             self._console.print(block(event.traceback, indent=_INDENT), style="yellow", soft_wrap=True)
 

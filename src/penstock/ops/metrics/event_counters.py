@@ -1,4 +1,4 @@
-"""A listener to events that adds them up. None of the events it takes come once for each finished record."""
+"""A listener that counts events. It uses no event that comes once per finished record."""
 
 import threading
 from collections import Counter, defaultdict
@@ -22,7 +22,7 @@ Spot = tuple[str, str, int]
 
 
 class EventCounters:
-    """``values`` by metric and labels, ``positions`` by partition: what is committed there, or where it begins."""
+    """``values`` by metric and labels; ``positions`` by partition: its commit, or its start without one."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -61,7 +61,7 @@ class EventCounters:
                 take(event)
 
     def expect(self, group: str, handler: str, topics: Iterable[str]) -> None:
-        """Set every counter of this handler to 0: ``increase()`` misses the event with which one appears."""
+        """Set every counter of this handler to 0: ``increase()`` misses the event with which a counter appears."""
         with self._lock:
             self._expect(group, handler, topics)
 
@@ -72,7 +72,7 @@ class EventCounters:
                 ("penstock_paused_partitions", self._paused & self._owned),
             ):
                 counts: Counter[Labels] = Counter((group, topic) for group, topic, _ in spots)
-                # What was there once is told as 0, and does not just cease.
+                # Labels that existed once keep the value 0 instead of disappearing.
                 self._values[name].update({labels: counts[labels] for labels in {*self._values[name], *counts}})
             return {name: dict(values) for name, values in self._values.items()}
 
@@ -118,7 +118,7 @@ class EventCounters:
         self._count(event.group, event.handler, counts)
 
     def _count(self, group: str, handler: str, counts: Counts) -> None:
-        """They are the sums of the run already. Told from the start on, as a rate needs a first value."""
+        """Set the counters to the sums of the run, from the start on: a rate needs a first value."""
         for metric, value in (
             ("penstock_finished_records_total", counts.read),
             ("penstock_outputs_total", counts.written),
@@ -144,7 +144,7 @@ class EventCounters:
 
     def _committed(self, event: events.Committed | events.Lagging) -> None:
         spot = _spot(event)
-        # An answer may come when the partition is gone. On Spark nothing is assigned, and its driver has all of them.
+        # The answer to a commit may come after the revoke. On Spark no partition is assigned: the driver has all.
         if spot in self._positions or isinstance(event, events.Lagging):
             self._positions[spot] = event.offset
             self._expect_topic(event.group, event.topic)

@@ -1,4 +1,4 @@
-"""All that is measured, in Prometheus' own form, put together at each scrape."""
+"""Collects all metrics in Prometheus' format at each scrape."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -22,7 +22,7 @@ _Values = Mapping[Labels, float]
 def make_registry(
     event_counters: EventCounters, watch: LagPoller, member_metrics: Callable[[], list[MemberMetrics]]
 ) -> CollectorRegistry:
-    """What a server has to answer with; also how much memory and processor the process takes."""
+    """Return the registry for the HTTP server. It also has the memory and CPU time of the process."""
     registry = CollectorRegistry()
     registry.register(Exporter(event_counters, watch, member_metrics))
     ProcessCollector(registry=registry)
@@ -38,11 +38,11 @@ class Exporter(Collector):
         self._member_metrics = member_metrics
 
     def describe(self) -> Iterator[_Family]:
-        """Asked once, at the start, so that nothing need be measured then."""
+        """Return the metrics without values. Prometheus' library calls this once, at registration."""
         return (_family(metric) for metric in METRICS.values())
 
     def collect(self) -> Iterator[_Family]:
-        """Every metric of the catalogue, also those that have nothing to say yet."""
+        """Return every metric of ``METRICS``, also those without values."""
         member_metrics = self._member_metrics()
         values: dict[str, _Values] = {
             **self._tally.values(),
@@ -65,7 +65,7 @@ class Exporter(Collector):
         values: defaultdict[str, dict[Labels, float]] = defaultdict(dict)
         cluster, group_prefix = self._watch.cluster_name, "kafka_consumergroup_group_"
         totals: defaultdict[tuple[str, Labels], float] = defaultdict(float)
-        # What has moved since the last look is told by its new owner.
+        # Leave out partitions that have moved since the last measurement: their new owner reports them.
         owned = self._tally.positions()
         lags = {spot: lag for spot, lag in self._watch.lags.items() if spot in owned}
         for (group, topic, partition), each in lags.items():
@@ -97,7 +97,7 @@ def _family(metric: Metric) -> _Family:
 
 
 def _of_members(member_metrics: list[MemberMetrics]) -> dict[str, _Values]:
-    """The members of one handler in one sum, or as the worst of them."""
+    """Combine the members of one handler: sums of counts, maxima of times."""
     values: defaultdict[str, defaultdict[Labels, float]] = defaultdict(lambda: defaultdict(float))
     for each in member_metrics:
         who = (each.group, each.handler)

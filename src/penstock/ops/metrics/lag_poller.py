@@ -1,4 +1,4 @@
-"""Looks every few seconds how far behind this process is, so that a scrape never waits for a broker."""
+"""Measures the lag of this process every few seconds on its own thread, so that scrapes make no Kafka requests."""
 
 import threading
 import time
@@ -17,17 +17,17 @@ from penstock.ops.group_lag import PartitionLag
 from penstock.ops.metrics.event_counters import Spot
 
 LOOK_SECONDS = 10.0
-# How often it looks whether there is something to look at.
+# How often it checks for partitions while there are none.
 _IDLE_SECONDS = 0.5
 _CLOSE_SECONDS = 1.0
-# Records that were there before the first look have to be read for their time; no more than so many a look.
+# Records written before the first measurement must be read to get their timestamps: at most so many per measurement.
 _MOST_READ = 100
 
 Lags = dict[Spot, PartitionLag]
 
 
 class LagPoller:
-    """``positions`` says what is committed now. Where brokers do not answer, ``lags`` stays as it was, and ages."""
+    """``positions`` returns the commits. If brokers do not answer, ``lags`` keeps its values and ``age`` grows."""
 
     def __init__(self, make_cluster: Callable[[], Cluster], positions: Callable[[], dict[Spot, int]]) -> None:
         self._make_cluster = make_cluster
@@ -48,7 +48,7 @@ class LagPoller:
         self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
         self._closing.set()
-        # No longer than that: it may be in the middle of a question to a broker that is gone.
+        # Do not wait longer: the thread may be waiting for a broker that does not answer.
         self._thread.join(_CLOSE_SECONDS)
 
     @property
@@ -65,7 +65,7 @@ class LagPoller:
                     self.cluster_name = self.cluster_name or cluster.id()
                     self._look(cluster, positions)
                 except PenstockError:
-                    pass  # the engine tells about brokers that are away
+                    pass  # the engine reports brokers that do not answer
             self._closing.wait(LOOK_SECONDS if positions else _IDLE_SECONDS)
 
     def _look(self, cluster: Cluster, positions: dict[Spot, int]) -> None:
@@ -87,7 +87,7 @@ class LagPoller:
             self._looked = time.monotonic()
 
     def _read_times(self, cluster: Cluster, lags: Lags) -> None:
-        """Of what was there before the first look, and waits since."""
+        """Read the timestamps of waiting records that were written before the first measurement."""
         older = {_next(lag) for lag in lags.values() if lag.lag and self._seen(lag) is None}
         unread = sorted(older - self._read.keys())[:_MOST_READ]
         self._read = {spot: at for spot, at in self._read.items() if spot in older} | times_at(cluster, unread)
@@ -103,5 +103,5 @@ class LagPoller:
 
 
 def _next(lag: PartitionLag) -> tuple[str, int, int]:
-    """The first record that is not committed and still there."""
+    """Return topic, partition and offset of the first record that is not committed and still in the log."""
     return lag.topic, lag.partition, max(lag.committed or 0, lag.start or 0)

@@ -1,4 +1,4 @@
-"""Every metric there is: its name, its kind, its labels and what it means. docs/metrics.md lists the same."""
+"""Every metric with its kind, labels and meaning. docs/metrics.md has the same list, and a test compares them."""
 
 from dataclasses import dataclass
 from typing import Literal
