@@ -1,4 +1,4 @@
-"""What the demo found out."""
+"""The results of the demo."""
 
 from dataclasses import asdict, dataclass
 from typing import Any, Self
@@ -22,7 +22,7 @@ class PartitionReport:
 
 @dataclass(frozen=True)
 class EngineReport:
-    """One engine's run, by its own account and by what is in Kafka afterwards."""
+    """The run of one engine: the counts that it reports, and the counts in Kafka afterwards."""
 
     engine: str
     group: str
@@ -39,7 +39,7 @@ class EngineReport:
         return self.counts.read / self.seconds if self.seconds else 0.0
 
     def problems(self, expected: Counts) -> list[str]:
-        """Where its counts are not what the orders must lead to."""
+        """Return a line for each count that is not as expected."""
         found = [
             f"{self.engine} reports {name.replace('_', '-')} {getattr(self.counts, name):,}, expected {right:,}"
             for name, right in asdict(expected).items()
@@ -64,7 +64,7 @@ class DemoReport:
     expected: Counts
     engines: tuple[EngineReport, ...]
     agreement: str | None
-    """How both outputs were found equal; None where only one engine ran or they differ."""
+    """What is equal in both outputs; None if only one engine ran, or they differ."""
     problems: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:
@@ -80,5 +80,5 @@ class DemoReport:
 
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> Self:
-        """The report that ``as_json`` wrote."""
+        """Read the output of ``as_json``."""
         return msgspec.convert(fields, cls)

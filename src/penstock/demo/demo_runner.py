@@ -1,4 +1,4 @@
-"""The demo, step by step."""
+"""Runs the demo: produces orders, runs the app on each engine, and compares the results."""
 
 import tempfile
 import threading
@@ -36,14 +36,14 @@ class DemoOptions:
 
 
 class Show(Protocol):
-    """What the demo tells whoever watches."""
+    """Shows the progress of the demo."""
 
     def step(self, text: str, *, done: int = 0, total: int = 0, unit: str = "records") -> None: ...
     def event(self, event: Event) -> None: ...
 
 
 def run_demo(options: DemoOptions, show: Show, stop: threading.Event) -> DemoReport:
-    """Produce orders, run the shop on each engine, check what came out; without ``keep`` nothing stays behind."""
+    """Produce orders, run the app on each engine and check the results. Without ``keep``, remove everything again."""
     if "spark" in options.engines:
         _fetch_spark(show)
     with _kafka(options, show) as stage:
@@ -59,7 +59,7 @@ def run_demo(options: DemoOptions, show: Show, stop: threading.Event) -> DemoRep
 
 @dataclass(frozen=True)
 class _Stage:
-    """Where the demo plays; a disposable one is gone afterwards, with all that is in it."""
+    """The cluster of the demo. A disposable one is deleted afterwards with all its data."""
 
     brokers: str
     disposable: bool = False
@@ -67,14 +67,14 @@ class _Stage:
 
 @contextmanager
 def _kafka(options: DemoOptions, show: Show) -> Iterator[_Stage]:
-    """The given cluster, the embedded one that runs, or one of the demo's own."""
+    """Use the given cluster, else the running embedded Kafka, else a temporary one."""
     running = options.brokers or embedded_brokers()
     if running is not None:
         yield _Stage(running)
     elif options.keep:
         yield _Stage(_start(Embedded(), UpOptions(), show))
     else:
-        # A home of its own, so that the demo leaves no trace in the user's data.
+        # In a temporary home, so that the demo does not touch the user's data.
         with tempfile.TemporaryDirectory(prefix="penstock-demo-") as folder:
             kafka = Embedded(Path(folder))
             try:
@@ -85,7 +85,7 @@ def _kafka(options: DemoOptions, show: Show) -> Iterator[_Stage]:
 
 @contextmanager
 def _topics_removed(cluster: Cluster, source: str, apps: Sequence[App], *, really: bool) -> Iterator[None]:
-    """Remove afterwards what the demo made in somebody's cluster; an error of the demo itself comes first."""
+    """Remove the topics and groups of the demo afterwards. An error of the demo takes precedence over one of this."""
     try:
         yield
     except BaseException:
@@ -106,12 +106,12 @@ def _start(kafka: Embedded, options: UpOptions, show: Show) -> str:
 
 
 def _free_suffix(cluster: Cluster) -> str:
-    """Nothing where the topic ``orders`` is free; a suffix of our own where somebody uses it."""
+    """Return a random suffix if the topic ``orders`` exists, else an empty one."""
     return f"-{uuid4().hex[:6]}" if "orders" in cluster.topics() else ""
 
 
 def _fetch_spark(show: Show) -> None:
-    """Before anything is started or produced: it says what is missing, and how to get the demo without Spark."""
+    """Check Spark first, before anything is started. The error says what is missing, and how to run without Spark."""
     try:
         from penstock import spark  # noqa: PLC0415 - takes long, and needs an extra
 

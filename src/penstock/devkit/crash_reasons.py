@@ -1,4 +1,4 @@
-"""Why a server died, read from the end of its log."""
+"""Finds out from its log why a server died."""
 
 import re
 import signal
@@ -64,7 +64,7 @@ def find_cause(log: str) -> Cause | None:
 
 
 def death(role: str, exit_code: int | None, logs: list[Path]) -> ServerError:
-    """Say that a server ended, why as far as its logs tell, and show their last lines."""
+    """Return the error for a server that ended, with the cause if its logs show one, and their last lines."""
     cause = find_cause("\n".join(line for log in logs for line in _last_lines(log) if " INFO " not in line))
     if cause:
         what, advice = cause.what, cause.advice
@@ -78,7 +78,7 @@ def death(role: str, exit_code: int | None, logs: list[Path]) -> ServerError:
 
 
 def tail(log: Path) -> str:
-    """Return the last lines of a log, bounded in number and width."""
+    """Return the last lines of a log, limited in number and width."""
     return "\n".join(f"  {line[:_TAIL_WIDTH]}" for line in _last_lines(log)[-_TAIL_LINES:])
 
 
@@ -89,5 +89,5 @@ def _last_lines(log: Path) -> list[str]:
             text = file.read().decode(errors="replace")
     except OSError:
         return []
-    # The frames of a stack trace push out the lines that say something.
+    # Leave out stack frames, which would displace the informative lines.
     return [line for line in text.splitlines() if line.strip() and not _FRAME.match(line)]

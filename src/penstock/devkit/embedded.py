@@ -1,4 +1,4 @@
-"""The embedded cluster of one home folder: up, down, status."""
+"""Starts, stops and describes the embedded Kafka of one home folder."""
 
 import subprocess
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ def embedded_registry() -> str | None:
 
 @dataclass(frozen=True)
 class Stopped:
-    """What ``down`` did: the servers it ended, and the data folder it deleted."""
+    """The result of ``down``: the servers that it stopped, and the data folder that it deleted."""
 
     roles: tuple[str, ...]
     wiped: str | None = None
@@ -55,7 +55,7 @@ class Stopped:
 
 @dataclass(frozen=True)
 class _Scene:
-    """What is remembered and what runs, at one moment."""
+    """The saved layout and the running servers."""
 
     layout: Layout | None
     servers: dict[str, Server]
@@ -64,7 +64,7 @@ class _Scene:
 
 @dataclass(frozen=True)
 class _Programs:
-    """What it takes to start servers; the registry's files only where it is to be started."""
+    """Java and the jars of the servers; ``registry`` is empty unless the registry must be started."""
 
     java: Path
     kafka: list[Path]
@@ -73,16 +73,16 @@ class _Programs:
 
 
 class Embedded:
-    """A real Kafka, and a schema registry if wanted, that live in one folder and outlive this process.
+    """A real Kafka, optionally with a schema registry, in one folder. Its servers keep running after this process.
 
-    Clusters in different homes run side by side.
+    Clusters in different homes can run at the same time.
     """
 
     def __init__(self, home: Path | None = None) -> None:
         self.home = (home or embedded_home()).resolve()
 
     def up(self, options: UpOptions | None = None, *, progress: Progress = silent) -> Status:
-        """Start what is missing and wait until it works; if it does not, stop again what this call started."""
+        """Start the servers that do not run and wait until they are ready. On failure, stop what this call started."""
         options = options or UpOptions()
         options.check()
         with self._alone(progress):
@@ -96,7 +96,7 @@ class Embedded:
         return replace(status, notes=(*scene.notes, *already, *plan.notes))
 
     def down(self, *, wipe_data: bool = False, progress: Progress = silent) -> Stopped:
-        """End every server of this home, by force if need be; its data stays unless it is to be wiped."""
+        """Stop every server of this home, by force if necessary. Keep the data unless ``wipe_data`` is set."""
         with self._alone(progress):
             scene = self._look()
             servers = find_servers(self.home)
@@ -115,7 +115,7 @@ class Embedded:
         return take_status(self.home, scene.layout, scene.servers, scene.notes)
 
     def bootstrap(self) -> str | None:
-        """Return the bootstrap addresses if any broker runs, without asking the brokers."""
+        """Return the bootstrap addresses if any broker process runs, without a request to the brokers."""
         scene = self._look()
         brokers = scene.servers.keys() - {REGISTRY_ROLE}
         return scene.layout.bootstrap if scene.layout and brokers else None
@@ -154,11 +154,11 @@ class Embedded:
                 launched[role] = self._launch(role, plan.layout, programs)
             Startup(self.home, plan.layout, launched).wait(progress)
         except BaseException:
-            # Ctrl+C too: nothing of a start that did not succeed stays behind.
+            # BaseException, so after Ctrl+C too: a failed start leaves no server running.
             if launched:
                 progress("The start failed: stopping the servers")
             end(server for server in find_servers(self.home) if server.role in launched)
-            for process in launched.values():  # and those that could not be told from others yet
+            for process in launched.values():  # also those that have not executed java yet, and so are not found
                 if process.poll() is None:
                     process.kill()
                     process.wait()
@@ -174,12 +174,12 @@ class Embedded:
             with open_private(path, "w") as file:
                 file.write(render_properties(settings))
         with disk_problems_explained(Path(layout.data), setting="--data"):
-            # Of the few classes that this takes, no archive is to be made.
+            # Formatting loads few classes, so it must not write the archive.
             flags = () if writes_archive(programs.class_archive) else programs.class_archive
             format_storage(self.home, layout, java=programs.java, jars=programs.kafka, flags=flags)
             if layout.registry_port is not None:
                 layout.registry_data.mkdir(exist_ok=True)
-        # From here on there is something to find again, whatever happens to this process.
+        # Saved before the servers start, so that the next command finds them if this process dies.
         save_layout(self.home, layout)
 
     def _launch(self, role: str, layout: Layout, programs: _Programs) -> "subprocess.Popen[bytes]":

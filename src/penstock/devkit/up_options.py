@@ -1,4 +1,4 @@
-"""What a user may ask of ``penstock up``."""
+"""The options of ``penstock up``."""
 
 import re
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _UNITS = {"m": 1 << 20, "g": 1 << 30}
 
 @dataclass(frozen=True)
 class UpOptions:
-    """``None`` means: as it was before, or the default where there was no before. Port 0 means any free port."""
+    """``None`` means the value of the last start, or the default at the first. Port 0 means any free port."""
 
     brokers: int | None = None
     port: int | None = None
@@ -40,7 +40,7 @@ class UpOptions:
 
 
 def check_memory(text: str) -> None:
-    """Refuse a heap size that Java or this machine cannot give, before a broker dies of it."""
+    """Refuse a heap size that is too small for a broker or too large for this machine."""
     heap = heap_bytes(text)
     if heap < _SMALLEST_HEAP:
         raise ConfigError(f"{text} of memory is too little for a broker.", hint="Use 256m or more.")

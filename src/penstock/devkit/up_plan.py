@@ -1,4 +1,4 @@
-"""Deciding what ``up`` has to do, before it does any of it."""
+"""Plans what ``penstock up`` has to start, before anything is started."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ DEFAULT_REGISTRY_PORT = 8081
 
 @dataclass(frozen=True)
 class Plan:
-    """The cluster as it is to be, the roles to start for it, and what the user should hear about it."""
+    """The layout of the cluster, the roles to start, and notes for the user."""
 
     layout: Layout
     missing: tuple[str, ...]
@@ -29,7 +29,7 @@ def data_folder(options: UpOptions, before: Layout | None, home: Path) -> Path:
         data = options.data.expanduser().resolve()
     else:
         data = Path(before.data) if before else home / "data"
-    # Kafka reads a comma as the start of another folder, and the registry's database a semicolon as that of a setting.
+    # Kafka treats a comma as a separator of folders, and the registry's database a semicolon as one of settings.
     if {",", ";"} & set(str(data)):
         raise ConfigError(
             f"The servers cannot use the data folder {data}.", hint="Use a path without commas and semicolons."
@@ -40,7 +40,7 @@ def data_folder(options: UpOptions, before: Layout | None, home: Path) -> Path:
 def plan_up(
     options: UpOptions, *, data: Path, before: Layout | None, running: Collection[str], made_for: Cluster | None
 ) -> Plan:
-    """Plan from what is asked, what was there before, which roles run, and what the data folder was made for."""
+    """Plan from the options, the last layout, the running roles, and the cluster of the data folder."""
     if before is not None and running:
         _refuse_changes(options, before)
         plan = Plan(before, ())
@@ -80,7 +80,7 @@ def _broker_count(options: UpOptions, data: Path, made_for: Cluster | None) -> i
 
 
 def _place_nodes(brokers: int, options: UpOptions, before: Layout | None) -> tuple[tuple[Node, ...], list[str]]:
-    """Give each node its two ports: those it had before where they are free, else the usual ones, else any."""
+    """Give each node two ports: those of the last start, else the usual ones, else any free ones."""
     asked = options.port
     if asked and not is_free(asked):
         raise SetupError(
@@ -117,7 +117,7 @@ def _with_registry(plan: Plan, running: Collection[str]) -> Plan:
 
 
 def _require_ports(layout: Layout, missing: Collection[str]) -> None:
-    """Refuse early where a node that comes back finds a port taken: its peers know it by that port."""
+    """Raise if the port of a node that must be started again is taken: the running nodes know it by that port."""
     for node in layout.nodes:
         for port in (node.port, node.controller_port):
             if node.role in missing and not is_free(port):
@@ -128,7 +128,7 @@ def _require_ports(layout: Layout, missing: Collection[str]) -> None:
 
 
 def _refuse_changes(options: UpOptions, running: Layout) -> None:
-    """Refuse an option that differs from what runs: silently ignoring it would be worse."""
+    """Raise if an option differs from the running cluster, instead of ignoring it silently."""
     differences = [
         ("--brokers", options.brokers, len(running.nodes)),
         ("--port", options.port or None, running.nodes[0].port),

@@ -1,4 +1,4 @@
-"""Why a fetch failed, and whether another attempt may succeed."""
+"""Explains why a download failed, and whether another attempt may succeed."""
 
 import http.client
 import os
@@ -30,18 +30,18 @@ _BUSY = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_R
 
 @dataclass(frozen=True)
 class Failure:
-    """``passing`` is true where another attempt may succeed."""
+    """``passing`` means that another attempt may succeed."""
 
     error: SetupError
     passing: bool = False
 
 
 class DamagedError(Exception):
-    """A file arrived incomplete, or with another checksum than the lock or the registry says; the text says which."""
+    """A file arrived incomplete or with a wrong checksum; the text says which."""
 
 
 def is_missing(error: Exception) -> bool:
-    """Whether the registry, or the folder that stands for one, says that it does not have the file."""
+    """Return whether the registry, which may be a folder, does not have the file."""
     match error:
         case HTTPError(code=HTTPStatus.NOT_FOUND | HTTPStatus.GONE) | URLError(reason=FileNotFoundError()):
             return True
@@ -49,7 +49,7 @@ def is_missing(error: Exception) -> bool:
 
 
 def explain_download(title: str, error: Exception, *, what: str, registry: str) -> Failure:
-    """Say why ``what``, a file of the set ``title``, could not be downloaded from ``registry``."""
+    """Explain why ``what``, a file of the set ``title``, could not be downloaded from ``registry``."""
     match error:
         case DamagedError():
             failure = _damaged(title, what, str(error))
