@@ -46,19 +46,19 @@ def run_demo(options: DemoOptions, show: Show, stop: threading.Event) -> DemoRep
     """Produce orders, run the app on each engine and check the results. Without ``keep``, remove everything again."""
     if "spark" in options.engines:
         _fetch_spark(show)
-    with _kafka(options, show) as stage:
-        cluster = Cluster(stage.brokers)
+    with _kafka(options, show) as kafka:
+        cluster = Cluster(kafka.brokers)
         suffix = _free_suffix(cluster)
         source = f"orders{suffix}"
         twins = {engine: _shop_for(engine, source, suffix) for engine in options.engines}
-        with _topics_removed(cluster, source, list(twins.values()), really=not (options.keep or stage.disposable)):
+        with _topics_removed(cluster, source, list(twins.values()), really=not (options.keep or kafka.disposable)):
             _produce(cluster, source, options.records, show, stop)
             reports = [_run_engine(engine, app, cluster, show, stop) for engine, app in twins.items()]
             return _judge(cluster, source, options.records, reports, show)
 
 
 @dataclass(frozen=True)
-class _Stage:
+class _DemoCluster:
     """The cluster of the demo. A disposable one is deleted afterwards with all its data."""
 
     brokers: str
@@ -66,19 +66,19 @@ class _Stage:
 
 
 @contextmanager
-def _kafka(options: DemoOptions, show: Show) -> Iterator[_Stage]:
+def _kafka(options: DemoOptions, show: Show) -> Iterator[_DemoCluster]:
     """Use the given cluster, else the running embedded Kafka, else a temporary one."""
     running = options.brokers or embedded_brokers()
     if running is not None:
-        yield _Stage(running)
+        yield _DemoCluster(running)
     elif options.keep:
-        yield _Stage(_start(Embedded(), UpOptions(), show))
+        yield _DemoCluster(_start(Embedded(), UpOptions(), show))
     else:
         # In a temporary home, so that the demo does not touch the user's data.
         with tempfile.TemporaryDirectory(prefix="penstock-demo-") as folder:
             kafka = Embedded(Path(folder))
             try:
-                yield _Stage(_start(kafka, UpOptions(port=0), show), disposable=True)
+                yield _DemoCluster(_start(kafka, UpOptions(port=0), show), disposable=True)
             finally:
                 kafka.down()
 

@@ -54,7 +54,7 @@ class Stopped:
 
 
 @dataclass(frozen=True)
-class _Scene:
+class _State:
     """The saved layout and the running servers."""
 
     layout: Layout | None
@@ -86,39 +86,39 @@ class Embedded:
         options = options or UpOptions()
         options.check()
         with self._alone(progress):
-            scene = self._look()
-            data = data_folder(options, scene.layout, self.home)
-            plan = plan_up(options, data=data, before=scene.layout, running=scene.servers, made_for=read_cluster(data))
+            state = self._look()
+            data = data_folder(options, state.layout, self.home)
+            plan = plan_up(options, data=data, before=state.layout, running=state.servers, made_for=read_cluster(data))
             if plan.missing:
-                self._start(plan, before=scene.layout, progress=progress)
+                self._start(plan, before=state.layout, progress=progress)
             status = self.status()
         already = () if plan.missing else ("Kafka was already running.",)
-        return replace(status, notes=(*scene.notes, *already, *plan.notes))
+        return replace(status, notes=(*state.notes, *already, *plan.notes))
 
     def down(self, *, wipe_data: bool = False, progress: Progress = silent) -> Stopped:
         """Stop every server of this home, by force if necessary. Keep the data unless ``wipe_data`` is set."""
         with self._alone(progress):
-            scene = self._look()
+            state = self._look()
             servers = find_servers(self.home)
             if servers:
                 progress(f"Stopping {', '.join(sorted(server.role for server in servers))}")
             end(servers)
-            data = data_folder(UpOptions(), scene.layout, self.home)
+            data = data_folder(UpOptions(), state.layout, self.home)
             wiped = wipe_data and wipe(data)
             save_layout(self.home, None)
         return Stopped(tuple(sorted(server.role for server in servers)), str(data) if wiped else None)
 
     def status(self) -> Status:
-        scene = self._look()
-        if scene.layout is None:
-            return Status(home=str(self.home), notes=scene.notes)
-        return take_status(self.home, scene.layout, scene.servers, scene.notes)
+        state = self._look()
+        if state.layout is None:
+            return Status(home=str(self.home), notes=state.notes)
+        return take_status(self.home, state.layout, state.servers, state.notes)
 
     def bootstrap(self) -> str | None:
         """Return the bootstrap addresses if any broker process runs, without a request to the brokers."""
-        scene = self._look()
-        brokers = scene.servers.keys() - {REGISTRY_ROLE}
-        return scene.layout.bootstrap if scene.layout and brokers else None
+        state = self._look()
+        brokers = state.servers.keys() - {REGISTRY_ROLE}
+        return state.layout.bootstrap if state.layout and brokers else None
 
     @contextmanager
     def _alone(self, progress: Progress) -> Iterator[None]:
@@ -131,15 +131,15 @@ class Embedded:
         ):
             yield
 
-    def _look(self) -> _Scene:
+    def _look(self) -> _State:
         servers = {server.role: server for server in find_servers(self.home)}
         with disk_problems_explained(self.home, setting=HOME_VARIABLE):
             try:
-                return _Scene(load_layout(self.home), servers, ())
+                return _State(load_layout(self.home), servers, ())
             except DamagedStateError:
                 layout = newest_layout(servers.values())
                 save_layout(self.home, layout)
-        return _Scene(
+        return _State(
             layout, servers, (f"The state file {self.home / STATE_FILE} was damaged and has been written again.",)
         )
 

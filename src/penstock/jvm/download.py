@@ -122,13 +122,13 @@ def _follow(
     left, received, size = {file.path for file in files}, 0, sum(map(_size, files))
     attempt = 1
 
-    def tell() -> None:
+    def show_progress() -> None:
         if all(isinstance(file, Entry) for file in files):
             progress(f"Fetching {title}", done=received, total=size, unit="bytes")
         else:  # the total size is known only when the last file has begun
             progress(f"Fetching {title}", done=len(files) - len(left), total=len(files), unit="jars")
 
-    tell()
+    show_progress()
     while left:
         try:
             report = reports.get(timeout=max(0.0, deadline - time.monotonic()))
@@ -142,10 +142,10 @@ def _follow(
                 raise error
             case _Finished(path):
                 left.remove(path)
-                tell()
+                show_progress()
             case _Received(count):
                 received += count
-                tell()
+                show_progress()
             case _TryingAgain(number, reason) if number > attempt:  # reported once, not by every worker
                 attempt = number
                 progress(f"Trying again ({attempt} of {ATTEMPTS}): {reason}")

@@ -8,11 +8,12 @@ from penstock.core.failures.dead_letter_headers import Note, read_note
 from penstock.core.filters.expression import Expression
 from penstock.core.records.record import Record, TopicPartition
 from penstock.core.text.readable_bytes import readable
-from penstock.errors import PenstockError, TopicError
+from penstock.errors import TopicError
 from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.admin.log_bounds import Bounds, Found, Logs
 from penstock.kafka.read.read_records import read_span
 from penstock.ops.record_view import RecordView
+from penstock.ops.topic_facts import require_bounds
 
 _LOOKS_DEAD = ("dlq", "dlt", "dead", "parked")
 
@@ -86,12 +87,7 @@ def _mentions(note: Note, text: str) -> bool:
 
 
 def bounds_of(cluster: Cluster, topic: str) -> dict[TopicPartition, Bounds]:
-    found = {}
-    for tp, each in Logs(cluster).bounds(cluster.topic_partitions([topic])).items():
-        if isinstance(each, PenstockError):
-            raise each
-        found[tp] = each
-    return found
+    return require_bounds(cluster, cluster.topic_partitions([topic]))
 
 
 def read_letters(
@@ -118,17 +114,17 @@ def chosen_letters(cluster: Cluster, topic: str, choice: Choice) -> Iterator[Let
 
 
 def _around(
-    bounds: Mapping[TopicPartition, Bounds], spots: Collection[tuple[int, int]], topic: str
+    bounds: Mapping[TopicPartition, Bounds], places: Collection[tuple[int, int]], topic: str
 ) -> dict[TopicPartition, Bounds]:
     """Return the smallest bounds that contain these partitions and offsets."""
     found: dict[TopicPartition, Bounds] = {}
-    for partition in {partition for partition, _ in spots}:
+    for partition in {partition for partition, _ in places}:
         if (topic, partition) not in bounds:
             raise TopicError(
                 f"Topic {topic!r} has no partition {partition}.",
                 hint=f"It has {len(bounds)}, from 0 to {len(bounds) - 1}.",
             )
-        offsets = [offset for number, offset in spots if number == partition]
+        offsets = [offset for number, offset in places if number == partition]
         whole = bounds[topic, partition]
         found[topic, partition] = Bounds(max(whole.start, min(offsets)), min(whole.end, max(offsets) + 1))
     return found
@@ -145,7 +141,7 @@ def _since(cluster: Cluster, starts: Mapping[TopicPartition, int], since: float)
 
 
 @dataclass
-class Pile:
+class LetterCount:
     """The count of dead letters with the same reason, source, group or hour."""
 
     count: int = 0
@@ -159,11 +155,11 @@ class Pile:
         self.message = self.message or letter.note.message
 
 
-def piles(letters: Iterator[Letter], *, by: str) -> dict[tuple[str, ...], Pile]:
+def count_letters(letters: Iterator[Letter], *, by: str) -> dict[tuple[str, ...], LetterCount]:
     """Count dead letters by reason, source, group or hour, the largest count first."""
-    found: dict[tuple[str, ...], Pile] = {}
+    found: dict[tuple[str, ...], LetterCount] = {}
     for letter in letters:
-        found.setdefault(_common(letter, by), Pile()).add(letter)
+        found.setdefault(_common(letter, by), LetterCount()).add(letter)
     return dict(sorted(found.items(), key=lambda each: -each[1].count))
 
 

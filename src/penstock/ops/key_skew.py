@@ -4,10 +4,11 @@ from typing import Any
 
 from penstock.core.records.key_skew_rules import KeyCount, KeySurvey
 from penstock.core.records.record import TopicPartition
-from penstock.errors import PenstockError, SetupError
+from penstock.errors import SetupError
 from penstock.kafka.admin.cluster import Cluster
-from penstock.kafka.admin.log_bounds import Bounds, Logs
+from penstock.kafka.admin.log_bounds import Bounds
 from penstock.kafka.read.read_records import read_span
+from penstock.ops.topic_facts import require_bounds
 
 # Counts up to 12,288 keys, with an error of at most 0.02 % of all records.
 _LG_SIZE = 14
@@ -62,11 +63,7 @@ def survey_keys(cluster: Cluster, topic: str, *, sample: int | None) -> KeySurve
 
     The sample has the same share of every partition, so that large partitions weigh more than small ones.
     """
-    bounds: dict[TopicPartition, Bounds] = {}
-    for tp, each in Logs(cluster).bounds(cluster.topic_partitions([topic])).items():
-        if isinstance(each, PenstockError):
-            raise each
-        bounds[tp] = each
+    bounds = require_bounds(cluster, cluster.topic_partitions([topic]))
     starts = _starts(bounds, sample)
     sketch = KeySketch(topic, len(bounds))
     for record in read_span(cluster, starts, {tp: each.end for tp, each in bounds.items()}):

@@ -38,12 +38,12 @@ def look(cluster: Cluster, name: str, *, topics: Iterable[str] = (), measure: fl
     The rate is that of the last minute by the records' timestamps. With ``measure`` it is measured for so many seconds.
     """
     description = _described(cluster, name)
-    told = subscriptions(cluster, description)
+    known = subscriptions(cluster, description)
     commits = _committed(cluster, name)
     notes = [*_state_notes(description)]
-    assumed = _assumed(description, told, commits)
-    notes += _unknown_notes(description, told, assumed)
-    members = [_member(each, told.get(each.id), assumed) for each in description.members]
+    assumed = _assumed(description, known, commits)
+    notes += _unknown_notes(description, known, assumed)
+    members = [_member(each, known.get(each.id), assumed) for each in description.members]
     subscribed = {topic for member in members for topic in member.topics} or set(assumed)
     metadata = _metadata(cluster)
     wanted = sorted(each for each in (subscribed | set(topics)) if each in metadata)
@@ -54,7 +54,7 @@ def look(cluster: Cluster, name: str, *, topics: Iterable[str] = (), measure: fl
     notes += found.notes
     racks = _racks(cluster)
     known = {each: found.topic(each, _racks_of(metadata[each], racks)) for each in wanted}
-    all_open = bool(members) and all(member.id in told and told[member.id].is_open for member in members)
+    all_open = bool(members) and all(member.id in known and known[member.id].is_open for member in members)
     return LiveGroup(description, Group(tuple(members), known), tuple(notes), all_open)
 
 
@@ -73,20 +73,20 @@ def _committed(cluster: Cluster, name: str) -> Mapping[TopicPartition, Commit]:
 
 
 def _assumed(
-    description: GroupDescription, told: Mapping[str, Subscription], commits: Collection[TopicPartition]
+    description: GroupDescription, known: Mapping[str, Subscription], commits: Collection[TopicPartition]
 ) -> tuple[str, ...]:
     """Return the topics assumed for members with an unknown subscription: all topics of the other members."""
-    seen = {topic for each in told.values() for topic in each.topics}
+    seen = {topic for each in known.values() for topic in each.topics}
     seen |= {topic for member in description.members for topic, _ in member.partitions}
     return tuple(sorted(seen or {topic for topic, _ in commits}))
 
 
-def _member(each: Any, told: Subscription | None, assumed: tuple[str, ...]) -> Member:
+def _member(each: Any, known: Subscription | None, assumed: tuple[str, ...]) -> Member:
     return Member(
         id=each.id,
-        topics=assumed if told is None else told.topics,
+        topics=assumed if known is None else known.topics,
         static_id=each.static_id,
-        rack=None if told is None else told.rack,
+        rack=None if known is None else known.rack,
         owned=each.partitions,
         client=each.client or None,
     )
@@ -102,9 +102,9 @@ def _state_notes(description: GroupDescription) -> Iterable[str]:
 
 
 def _unknown_notes(
-    description: GroupDescription, told: Mapping[str, Subscription], assumed: Sequence[str]
+    description: GroupDescription, known: Mapping[str, Subscription], assumed: Sequence[str]
 ) -> Iterable[str]:
-    silent = sum(member.id not in told for member in description.members)
+    silent = sum(member.id not in known for member in description.members)
     if silent:
         everyone = "all members" if silent == len(description.members) else counted(silent, "member")
         yield (

@@ -62,9 +62,9 @@ def _of_classic(cluster: Cluster, group: str) -> dict[str, Subscription]:
             raise translate(error, doing=doing, brokers=cluster.brokers, settings=cluster.settings) from error
     found = {}
     for member in (member for each in answered for member in each.members):
-        told = read_subscription(bytes(member.metadata or b""))
-        if told is not None:
-            found[str(member.id)] = told
+        known = read_subscription(bytes(member.metadata or b""))
+        if known is not None:
+            found[str(member.id)] = known
     return found
 
 

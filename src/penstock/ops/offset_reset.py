@@ -15,6 +15,7 @@ from penstock.ops.group_lag import offset_map_of
 from penstock.ops.groups_of_any_kind import describe, no_group, share_groups
 from penstock.ops.offset_backups import OffsetBackup, OffsetBackups
 from penstock.ops.spark_checkpoints import Checkpoint, spark_checkpoints
+from penstock.ops.topic_facts import require_bounds
 
 Commits = Mapping[TopicPartition, Commit]
 
@@ -109,7 +110,7 @@ class Offsets:
         with share_groups(self._cluster) as shared:
             tps = {tp for each in shared.starts(names).values() if isinstance(each, dict) for tp in each}
             # Read the log's end before the lag: records written in between are not finished.
-            bounds = self._bounds(tps)
+            bounds = require_bounds(self._cluster, tps)
             answers = shared.starts(names)
 
         def start(tp: TopicPartition, known: Commit | None) -> Commit | None:
@@ -131,7 +132,7 @@ class Offsets:
         before = _settled(progress)
         scoped = None if scope is None else self._tps_of(scope)
         wanted = {name: sorted(tps) if scoped is None else scoped for name, tps in progress.items()}
-        bounds = self._bounds(tp for tps in wanted.values() for tp in tps)
+        bounds = require_bounds(self._cluster, (tp for tps in wanted.values() for tp in tps))
         at_time = self._at_time(bounds, scenario)
 
         def aim(name: str, tp: TopicPartition) -> Target:
@@ -148,7 +149,7 @@ class Offsets:
         for topic, number in (tp for offsets in wanted.values() for tp in offsets):
             named.setdefault(topic, []).append(number)
         self._tps_of(Scope(named))
-        bounds = self._bounds(tp for offsets in wanted.values() for tp in offsets)
+        bounds = require_bounds(self._cluster, (tp for offsets in wanted.values() for tp in offsets))
 
         def aim(name: str, tp: TopicPartition) -> Target:
             return within(Log(bounds[tp].start, bounds[tp].end), wanted[name][tp])
@@ -255,15 +256,6 @@ class Offsets:
                     )
                 tps.append((topic, number))
         return sorted(set(tps))
-
-    def _bounds(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, Bounds]:
-        """Return the bounds. A reset is all or nothing, so one partition that does not answer raises."""
-        found = {}
-        for tp, answer in self._logs.bounds(tps).items():
-            if isinstance(answer, PenstockError):
-                raise answer
-            found[tp] = answer
-        return found
 
     def _at_time(self, tps: Iterable[TopicPartition], scenario: Scenario) -> dict[TopicPartition, int | None]:
         if scenario.to is not To.TIME:

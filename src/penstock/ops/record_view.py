@@ -66,11 +66,11 @@ class RecordDecoder:
         return RecordView(key, value, key_problem, value_problem)
 
 
-LensFor = Callable[[str, str], RecordDecoder]
+DecoderFor = Callable[[str, str], RecordDecoder]
 """Chooses the decoder for records of a topic, and of a group where it is known."""
 
 
-def by_app(app: App) -> LensFor:
+def by_app(app: App) -> DecoderFor:
     """Decode as the app's handler of the topic does, preferably that of the group, else as its pipeline does."""
 
     @cache

@@ -12,7 +12,7 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 from penstock.core.filters.expression import Expression
 from penstock.core.records.record import Record, TopicPartition
 from penstock.core.text.plurals import counted
-from penstock.errors import PenstockError, TopicError
+from penstock.errors import TopicError
 from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.admin.log_bounds import Bounds, Found, Logs
 from penstock.kafka.client.message_records import to_record
@@ -20,6 +20,7 @@ from penstock.kafka.errors import is_final, translate
 from penstock.kafka.read.consumer_offsets import reader
 from penstock.kafka.read.read_records import read_span
 from penstock.ops.dead_letters import record_values
+from penstock.ops.topic_facts import require_bounds
 
 _POLL_SECONDS = 0.2
 _BATCH = 500
@@ -70,13 +71,7 @@ class Tail:
                     f"Topic {topic!r} has no partition {number}.",
                     hint=f"It has {counted(len(tps), 'partition')}, numbered from 0.",
                 )
-        self._bounds: dict[TopicPartition, Bounds] = {}
-        for tp, each in Logs(cluster).bounds(tps).items():
-            if partitions and tp[1] not in partitions:
-                continue
-            if isinstance(each, PenstockError):
-                raise each
-            self._bounds[tp] = each
+        self._bounds = require_bounds(cluster, (tp for tp in tps if not partitions or tp[1] in partitions))
 
     def present(self, start: Start) -> Iterator[Record]:
         """Read the records that exist now."""

@@ -8,6 +8,7 @@ from typing import Any
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import ConfigResource, NewPartitions, ResourceType
 
+from penstock.core.records.record import TopicPartition
 from penstock.core.text.plurals import counted
 from penstock.errors import ConfigError, PenstockError
 from penstock.kafka.admin.cluster import ANSWER_SECONDS, Cluster
@@ -79,6 +80,16 @@ class TopicFacts:
         if self.retention_seconds is None or "delete" not in self.cleanup or not oldest:
             return None
         return max(0.0, min(oldest) + self.retention_seconds - now)
+
+
+def require_bounds(cluster: Cluster, tps: Iterable[TopicPartition]) -> dict[TopicPartition, Bounds]:
+    """Return the start and end of each log. Raise if a partition does not answer."""
+    found = {}
+    for tp, each in Logs(cluster).bounds(tps).items():
+        if isinstance(each, PenstockError):
+            raise each
+        found[tp] = each
+    return found
 
 
 def topic_facts(cluster: Cluster, names: Iterable[str], *, now: float, ages: bool = False) -> list[TopicFacts]:

@@ -19,7 +19,7 @@ from penstock.cli.commands.lag import PANEL
 from penstock.cli.console.completion import OptionalTopicName, TopicName
 from penstock.cli.console.confirm import confirm
 from penstock.cli.console.connect import ClientSettings, ConfigFile, connect
-from penstock.cli.console.dead_letter_tables import Noted, say_no_topics, show_piles, show_topics
+from penstock.cli.console.dead_letter_tables import HeaderCheck, say_no_topics, show_counts, show_topics
 from penstock.cli.console.decode_flags import KeyAs, OfApp, RegistryUrl, ValueAs, record_decoder_for
 from penstock.cli.console.edit_dead_letter import edit_letter
 from penstock.cli.console.screen import block, err, out, print_json
@@ -34,8 +34,8 @@ from penstock.core.text.plurals import at_most, counted
 from penstock.core.text.readable_bytes import as_plain, readable
 from penstock.core.text.timestamps import moment_or_ago
 from penstock.errors import ConfigError, TopicError
-from penstock.ops.dead_letters import Choice, Letter, chosen_letters, dead_letter_topics, piles
-from penstock.ops.record_view import LensFor, RecordView
+from penstock.ops.dead_letters import Choice, Letter, chosen_letters, count_letters, dead_letter_topics
+from penstock.ops.record_view import DecoderFor, RecordView
 from penstock.ops.replay import PARKED, Replay, ReplayPlan, ReplayRequest, Sent
 from penstock.ops.replay_audit import Audit
 
@@ -129,12 +129,12 @@ def ls(
     if not topics and not as_json:
         say_no_topics()
         return
-    chosen, noted = by or By.reason, Noted()
-    found = {name: piles(noted(chosen_letters(cluster, name, choice)), by=chosen) for name in topics}
+    chosen, header_check = by or By.reason, HeaderCheck()
+    found = {name: count_letters(header_check(chosen_letters(cluster, name, choice)), by=chosen) for name in topics}
     _warn_of_failed_where(choice)
-    show_piles(found, by=chosen, named=topic is not None, as_json=as_json)
+    show_counts(found, by=chosen, named=topic is not None, as_json=as_json)
     if topic is not None:
-        noted.warn(topic)
+        header_check.warn(topic)
 
 
 def show(
@@ -163,10 +163,10 @@ def show(
     record_decoder = record_decoder_for(value_as=value_as, key_as=key_as, app=app, registry=registry, config=config)
     choice = replace(choice, values=lambda letter: letter.values(_seen(letter, record_decoder)))
     cluster = connect(brokers, config, settings)
-    noted = Noted()
-    letters = list(noted(islice(chosen_letters(cluster, topic, choice), limit)))
+    header_check = HeaderCheck()
+    letters = list(header_check(islice(chosen_letters(cluster, topic, choice), limit)))
     _warn_of_failed_where(choice)
-    noted.warn(topic)
+    header_check.warn(topic)
     if as_json:
         print_json({"topic": topic, "letters": [_letter_json(each, _seen(each, record_decoder)) for each in letters]})
         return
@@ -348,7 +348,7 @@ def _plan_json(plan: ReplayPlan, *, sent: Sent, executed: bool) -> dict[str, Any
     }
 
 
-def _seen(letter: Letter, record_decoder: LensFor) -> RecordView:
+def _seen(letter: Letter, record_decoder: DecoderFor) -> RecordView:
     """Decode it as the handler that failed would have."""
     return record_decoder(letter.note.topic, letter.note.group).see(letter.record)
 

@@ -1,6 +1,6 @@
 """``penstock groups history``: the rebalances of a group, as its members on this machine recorded them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -10,8 +10,7 @@ from penstock.cli.console.completion import GroupName
 from penstock.cli.console.connect import ClientSettings, ConfigFile, connect
 from penstock.cli.console.screen import print_json, print_line
 from penstock.cli.console.shared_options import Brokers, Json
-from penstock.cli.console.tables import moment, print_table
-from penstock.core.records.record import TopicPartition
+from penstock.cli.console.tables import moment, partitions_text, print_table
 from penstock.core.reports.rebalance import UNKNOWN, Handover, Rebalance, Voter
 from penstock.errors import PenstockError, StateError
 from penstock.kafka.admin.cluster import Cluster
@@ -113,14 +112,13 @@ def _voter_row(voter: Voter) -> tuple[object, ...]:
 
 def _report_row(member: str, its: Rebalance) -> tuple[object, ...]:
     phases = ", ".join(f"{phase.name} {_seconds(phase.seconds)}" for phase in its.phases)
-    return f"  {member} ({its.membership})", phases, _tps(its.given_up), _tps(its.taken), _tps(its.lost)
-
-
-def _tps(tps: Iterable[TopicPartition]) -> str:
-    by_topic: dict[str, list[str]] = {}
-    for topic, partition in tps:
-        by_topic.setdefault(topic, []).append(str(partition))
-    return ";".join(f"{topic}:{','.join(numbers)}" for topic, numbers in by_topic.items())
+    return (
+        f"  {member} ({its.membership})",
+        phases,
+        partitions_text(its.given_up),
+        partitions_text(its.taken),
+        partitions_text(its.lost),
+    )
 
 
 def _gaps(handovers: Sequence[Handover]) -> str:

@@ -6,14 +6,14 @@ from typing import Any
 from penstock.cli.console.screen import err, print_json
 from penstock.cli.console.tables import moment, print_table
 from penstock.core.text.foreign_text import printable_line
-from penstock.ops.dead_letters import Letter, Pile
+from penstock.ops.dead_letters import Letter, LetterCount
 
-Piles = Mapping[tuple[str, ...], Pile]
+LetterCounts = Mapping[tuple[str, ...], LetterCount]
 
 _PREVIEW = 60
 
 
-class Noted:
+class HeaderCheck:
     """Passes dead letters through and notes whether any of them has the headers of a dead letter."""
 
     def __init__(self) -> None:
@@ -50,12 +50,12 @@ def say_no_topics() -> None:
     err.print("No topic has a name like that of a dead-letter topic.")
 
 
-def show_piles(found: Mapping[str, Piles], *, by: str, named: bool, as_json: bool) -> None:
+def show_counts(found: Mapping[str, LetterCounts], *, by: str, named: bool, as_json: bool) -> None:
     """Show the counts of each topic. With ``named`` the user named the one topic, so its column is left out."""
     names = ("source", "group", "reason") if by == "reason" else (by,)
     if as_json:
         shown = [
-            {"topic": topic, "piles": [_pile_json(names, common, pile) for common, pile in piles.items()]}
+            {"topic": topic, "piles": [_count_json(names, common, pile) for common, pile in piles.items()]}
             for topic, piles in found.items()
         ]
         print_json(shown[0] if named else {"topics": shown})
@@ -76,7 +76,7 @@ def show_piles(found: Mapping[str, Piles], *, by: str, named: bool, as_json: boo
     print_table(columns, rows, right=("LETTERS",)) if rows else err.print("No dead letters.")
 
 
-def _pile_json(names: tuple[str, ...], common: tuple[str, ...], pile: Pile) -> dict[str, Any]:
+def _count_json(names: tuple[str, ...], common: tuple[str, ...], pile: LetterCount) -> dict[str, Any]:
     return {
         **dict(zip(names, common, strict=True)),
         "count": pile.count,

@@ -13,7 +13,7 @@ from penstock.codecs import codec_of
 from penstock.core.settings import Registry
 from penstock.devkit import embedded_registry
 from penstock.errors import ConfigError
-from penstock.ops.record_view import LensFor, RecordDecoder, by_app
+from penstock.ops.record_view import DecoderFor, RecordDecoder, by_app
 from penstock.serde import Avro, Format, JsonSchema, Protobuf
 
 ValueAs = Annotated[
@@ -45,7 +45,7 @@ _PROTOBUF = "protobuf:"
 
 def record_decoder_for(
     *, value_as: str | None, key_as: str | None, app: str | None, registry: str | None, config: Path | None
-) -> LensFor:
+) -> DecoderFor:
     """Decode as an app does, by the given formats, or without either by what the bytes look like."""
     if app is not None:
         if value_as or key_as:

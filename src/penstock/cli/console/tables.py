@@ -9,6 +9,7 @@ from rich.cells import cell_len
 from rich.style import Style
 
 from penstock.cli.console.screen import out, print_styled_lines, shown_line
+from penstock.core.records.record import TopicPartition
 
 _TICKS = "▁▂▃▄▅▆▇█"
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
@@ -130,6 +131,14 @@ def moment(seconds: float | None) -> str:
     if seconds is None:
         return "-"
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def partitions_text(tps: Iterable[TopicPartition]) -> str:
+    """Format as Kafka's tool does: orders:0,1;payments:2."""
+    by_topic: dict[str, list[str]] = {}
+    for topic, partition in tps:
+        by_topic.setdefault(topic, []).append(str(partition))
+    return ";".join(f"{topic}:{','.join(numbers)}" for topic, numbers in by_topic.items())
 
 
 def sparkline(values: Sequence[float], width: int = 20) -> str:

@@ -13,7 +13,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def stop_on_signals(
-    stop: threading.Event, tell: Callable[[str], None], *, or_after: float | None = None
+    stop: threading.Event, say: Callable[[str], None], *, or_after: float | None = None
 ) -> Iterator[None]:
     """Set ``stop`` on a signal or after ``or_after`` seconds while the block runs; then restore the handlers."""
 
@@ -22,7 +22,7 @@ def stop_on_signals(
             # Nothing is lost: Kafka redelivers what was not committed.
             os._exit(128 + number)
         stop.set()
-        tell("Stopping cleanly. Press Ctrl+C or send the signal again to stop at once.")
+        say("Stopping cleanly. Press Ctrl+C or send the signal again to stop at once.")
 
     timer = threading.Timer(min(inf if or_after is None else or_after, threading.TIMEOUT_MAX), stop.set)
     timer.daemon = True

@@ -14,7 +14,7 @@ from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.admin.log_bounds import Bounds, Logs
 from penstock.kafka.read.consumer_offsets import times_at
 from penstock.ops.group_lag import PartitionLag
-from penstock.ops.metrics.event_counters import Spot
+from penstock.ops.metrics.event_counters import GroupPartition
 
 LOOK_SECONDS = 10.0
 # How often it checks for partitions while there are none.
@@ -23,13 +23,13 @@ _CLOSE_SECONDS = 1.0
 # Records written before the first measurement must be read to get their timestamps: at most so many per measurement.
 _MOST_READ = 100
 
-Lags = dict[Spot, PartitionLag]
+Lags = dict[GroupPartition, PartitionLag]
 
 
 class LagPoller:
     """``positions`` returns the commits. If brokers do not answer, ``lags`` keeps its values and ``age`` grows."""
 
-    def __init__(self, make_cluster: Callable[[], Cluster], positions: Callable[[], dict[Spot, int]]) -> None:
+    def __init__(self, make_cluster: Callable[[], Cluster], positions: Callable[[], dict[GroupPartition, int]]) -> None:
         self._make_cluster = make_cluster
         self._positions = positions
         self._histories: dict[TopicPartition, EndHistory] = {}
@@ -68,7 +68,7 @@ class LagPoller:
                     pass  # the engine reports brokers that do not answer
             self._closing.wait(LOOK_SECONDS if positions else _IDLE_SECONDS)
 
-    def _look(self, cluster: Cluster, positions: dict[Spot, int]) -> None:
+    def _look(self, cluster: Cluster, positions: dict[GroupPartition, int]) -> None:
         tps = {(topic, partition) for _, topic, partition in positions}
         bounds = {tp: each for tp, each in Logs(cluster).bounds(tps).items() if isinstance(each, Bounds)}
         now = time.time()
@@ -76,13 +76,18 @@ class LagPoller:
         for tp, each in bounds.items():
             self._histories[tp].note(now, each.end)
         lags = {
-            spot: PartitionLag(*spot[1:], committed=offset, start=bounds[spot[1:]].start, end=bounds[spot[1:]].end)
-            for spot, offset in positions.items()
-            if spot[1:] in bounds
+            group_partition: PartitionLag(
+                *group_partition[1:],
+                committed=offset,
+                start=bounds[group_partition[1:]].start,
+                end=bounds[group_partition[1:]].end,
+            )
+            for group_partition, offset in positions.items()
+            if group_partition[1:] in bounds
         }
         self._read_times(cluster, lags)
-        before = {spot: lag for spot, lag in self.lags.items() if spot in positions}
-        self.lags = before | {spot: self._timed(lag, now) for spot, lag in lags.items()}
+        before = {group_partition: lag for group_partition, lag in self.lags.items() if group_partition in positions}
+        self.lags = before | {group_partition: self._timed(lag, now) for group_partition, lag in lags.items()}
         if len(bounds) == len(tps):
             self._looked = time.monotonic()
 
@@ -90,7 +95,9 @@ class LagPoller:
         """Read the timestamps of waiting records that were written before the first measurement."""
         older = {_next(lag) for lag in lags.values() if lag.lag and self._seen(lag) is None}
         unread = sorted(older - self._read.keys())[:_MOST_READ]
-        self._read = {spot: at for spot, at in self._read.items() if spot in older} | times_at(cluster, unread)
+        self._read = {
+            group_partition: at for group_partition, at in self._read.items() if group_partition in older
+        } | times_at(cluster, unread)
 
     def _seen(self, lag: PartitionLag) -> float | None:
         return self._histories[lag.tp].written_at(_next(lag)[2])
