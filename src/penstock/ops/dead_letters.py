@@ -114,17 +114,17 @@ def chosen_letters(cluster: Cluster, topic: str, choice: Choice) -> Iterator[Let
 
 
 def _around(
-    bounds: Mapping[TopicPartition, Bounds], places: Collection[tuple[int, int]], topic: str
+    bounds: Mapping[TopicPartition, Bounds], wanted: Collection[tuple[int, int]], topic: str
 ) -> dict[TopicPartition, Bounds]:
     """Return the smallest bounds that contain these partitions and offsets."""
     found: dict[TopicPartition, Bounds] = {}
-    for partition in {partition for partition, _ in places}:
+    for partition in {partition for partition, _ in wanted}:
         if (topic, partition) not in bounds:
             raise TopicError(
                 f"Topic {topic!r} has no partition {partition}.",
                 hint=f"It has {len(bounds)}, from 0 to {len(bounds) - 1}.",
             )
-        offsets = [offset for number, offset in places if number == partition]
+        offsets = [offset for number, offset in wanted if number == partition]
         whole = bounds[topic, partition]
         found[topic, partition] = Bounds(max(whole.start, min(offsets)), min(whole.end, max(offsets) + 1))
     return found

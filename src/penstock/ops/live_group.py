@@ -38,12 +38,12 @@ def look(cluster: Cluster, name: str, *, topics: Iterable[str] = (), measure: fl
     The rate is that of the last minute by the records' timestamps. With ``measure`` it is measured for so many seconds.
     """
     description = _described(cluster, name)
-    known = subscriptions(cluster, description)
+    by_member = subscriptions(cluster, description)
     commits = _committed(cluster, name)
     notes = [*_state_notes(description)]
-    assumed = _assumed(description, known, commits)
-    notes += _unknown_notes(description, known, assumed)
-    members = [_member(each, known.get(each.id), assumed) for each in description.members]
+    assumed = _assumed(description, by_member, commits)
+    notes += _unknown_notes(description, by_member, assumed)
+    members = [_member(each, by_member.get(each.id), assumed) for each in description.members]
     subscribed = {topic for member in members for topic in member.topics} or set(assumed)
     metadata = _metadata(cluster)
     wanted = sorted(each for each in (subscribed | set(topics)) if each in metadata)
@@ -54,7 +54,7 @@ def look(cluster: Cluster, name: str, *, topics: Iterable[str] = (), measure: fl
     notes += found.notes
     racks = _racks(cluster)
     known = {each: found.topic(each, _racks_of(metadata[each], racks)) for each in wanted}
-    all_open = bool(members) and all(member.id in known and known[member.id].is_open for member in members)
+    all_open = bool(members) and all(member.id in by_member and by_member[member.id].is_open for member in members)
     return LiveGroup(description, Group(tuple(members), known), tuple(notes), all_open)
 
 
@@ -73,20 +73,20 @@ def _committed(cluster: Cluster, name: str) -> Mapping[TopicPartition, Commit]:
 
 
 def _assumed(
-    description: GroupDescription, known: Mapping[str, Subscription], commits: Collection[TopicPartition]
+    description: GroupDescription, by_member: Mapping[str, Subscription], commits: Collection[TopicPartition]
 ) -> tuple[str, ...]:
     """Return the topics assumed for members with an unknown subscription: all topics of the other members."""
-    seen = {topic for each in known.values() for topic in each.topics}
+    seen = {topic for each in by_member.values() for topic in each.topics}
     seen |= {topic for member in description.members for topic, _ in member.partitions}
     return tuple(sorted(seen or {topic for topic, _ in commits}))
 
 
-def _member(each: Any, known: Subscription | None, assumed: tuple[str, ...]) -> Member:
+def _member(each: Any, subscription: Subscription | None, assumed: tuple[str, ...]) -> Member:
     return Member(
         id=each.id,
-        topics=assumed if known is None else known.topics,
+        topics=assumed if subscription is None else subscription.topics,
         static_id=each.static_id,
-        rack=None if known is None else known.rack,
+        rack=None if subscription is None else subscription.rack,
         owned=each.partitions,
         client=each.client or None,
     )
@@ -102,9 +102,9 @@ def _state_notes(description: GroupDescription) -> Iterable[str]:
 
 
 def _unknown_notes(
-    description: GroupDescription, known: Mapping[str, Subscription], assumed: Sequence[str]
+    description: GroupDescription, by_member: Mapping[str, Subscription], assumed: Sequence[str]
 ) -> Iterable[str]:
-    silent = sum(member.id not in known for member in description.members)
+    silent = sum(member.id not in by_member for member in description.members)
     if silent:
         everyone = "all members" if silent == len(description.members) else counted(silent, "member")
         yield (
@@ -172,10 +172,10 @@ class _Figures:
     def _note_gaps(self, tps: Sequence[TopicPartition]) -> None:
         dead = [tp for tp in tps if tp not in self._bounds]
         if dead:
-            self.notes.append(f"{_named(dead)} cannot be read: their lag and rate count as 0.")
+            self.notes.append(f"{_named(dead)} cannot be read: the lag and the rate count as 0.")
         fresh = [tp for tp in self._bounds if tp not in self._commits and self._lag(tp)]
         if fresh:
-            self.notes.append(f"Nothing is committed for {_named(fresh)}: their lag is the whole log.")
+            self.notes.append(f"Nothing is committed for {_named(fresh)}: the lag is the whole log.")
 
 
 def _named(tps: Sequence[TopicPartition]) -> str:

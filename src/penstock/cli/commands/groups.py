@@ -154,7 +154,7 @@ def rm(
                 f"Group {name!r} is active ({each.state}), with {counted(len(each.members), 'member')}.",
                 hint="Nothing was deleted. Stop its members first.",
             )
-    confirm(f"Delete group {', '.join(groups)} with all its offsets?", yes=yes)
+    confirm(f"Delete {', '.join(groups)} with all committed offsets?", yes=yes)
     failures = {name: error for name, error in Groups(cluster).delete(groups).items() if error is not None}
     if as_json:
         deleted = [name for name in groups if name not in failures]
