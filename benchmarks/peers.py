@@ -21,7 +21,7 @@ from rich.console import Console
 from penstock.jvm.coordinates import Artifact, Coordinates
 from penstock.jvm.jars import resolve
 from penstock.jvm.java_runtime import find_java
-from penstock.jvm.private_files import jar_cache
+from penstock.paths import jar_cache
 
 HERE = Path(__file__).parent / "peers"
 PARALLEL_CONSUMER = "io.confluent.parallelconsumer:parallel-consumer-core:0.5.3.3"

@@ -1,4 +1,4 @@
-"""Where every command starts and every error ends."""
+"""The entry point of ``penstock``: it runs a command and turns errors into one line and an exit code."""
 
 import signal
 import sys
@@ -17,7 +17,8 @@ from penstock.errors import PenstockError
 
 _INTERRUPTED = 130
 
-# Each module of commands, with the commands that it has. To import all of them takes longer than most commands do.
+# The commands of each module. Only the module of the given command is imported: importing all of them takes longer than
+# most commands.
 _COMMANDS = {
     "demo": ("demo",),
     "up": ("up", "down", "status"),
@@ -42,7 +43,7 @@ def _show_version(wanted: bool) -> None:
 
 def _root(
     *,
-    # Eager, with a callback of its own: otherwise a command would be missing first.
+    # Eager, with a callback: otherwise Typer would first complain about the missing command.
     _version: Annotated[
         bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_show_version)
     ] = False,
@@ -51,7 +52,7 @@ def _root(
 
 @cache
 def command_line(command: str = "") -> typer.Typer:
-    """The command line, with only this command where there is one of that name, else with all of them."""
+    """Return the command line with only this command, or with all commands if none has this name."""
     app = typer.Typer(
         name="penstock",
         help="Reliable, massively parallel Kafka consumption for Python, from one process to a Spark cluster.",
@@ -70,9 +71,9 @@ def command_line(command: str = "") -> typer.Typer:
 
 
 def main() -> NoReturn:
-    """Run the command line; errors become one clear line and an exit code."""
+    """Run the command line. An error becomes one line and an exit code."""
     sys.excepthook = _show_bug
-    # As Ctrl+C does: whatever a command has begun is undone on the way out.
+    # SIGTERM raises SystemExit, as Ctrl+C raises KeyboardInterrupt, so that commands clean up on their way out.
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     try:
         named = sys.argv[1] if len(sys.argv) > 1 else ""
@@ -83,21 +84,21 @@ def main() -> NoReturn:
     except (KeyboardInterrupt, typer.Abort):
         result = _INTERRUPTED
     except Exception as error:
-        # Typer's versions differ in whose UsageError they raise, click's or their own copy, so it is known by its form.
+        # Typer raises click's UsageError or, in some versions, its own copy of it, so we recognise it by a method.
         format_message = getattr(error, "format_message", None)
         if format_message is None:
             raise
         context = getattr(error, "ctx", None)
-        if problem := format_message():  # none where no command was given, and the help says it all
+        if problem := format_message():  # empty without a command: then Typer has printed the help
             _show(problem, f"See `{context.command_path if context else 'penstock'} --help`.", kind="UsageError")
         sys.exit(getattr(error, "exit_code", 2))
-    if result == _INTERRUPTED:  # Typer 0.29 returns it for Ctrl+C; others raise
+    if result == _INTERRUPTED:  # Typer 0.29 returns 130 for Ctrl+C; other versions raise
         _show("Interrupted.", "", kind="Interrupted")
     sys.exit(result if isinstance(result, int) else 0)
 
 
 def _show_bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """An error of Penstock's own. Its message may hold what others wrote, as every message may."""
+    """Print the traceback of a bug in Penstock. Its message may contain foreign text, so it is escaped."""
     err.print(block("".join(traceback.format_exception(kind, error, trace))), soft_wrap=True)
 
 

@@ -1,4 +1,4 @@
 """A real Kafka, a real Spark, one app on both engines, and a check that they agree.
 
-Nothing is imported here: Spark's workers import ``penstock.demo.shop`` and should not wait for more.
+This module imports nothing: Spark's workers import ``penstock.demo.shop`` and must not wait for more.
 """

@@ -1,4 +1,4 @@
-"""What the demo found out."""
+"""The results of the demo."""
 
 from dataclasses import asdict, dataclass
 from typing import Any, Self
@@ -22,7 +22,7 @@ class PartitionReport:
 
 @dataclass(frozen=True)
 class EngineReport:
-    """One engine's run, by its own account and by what is in Kafka afterwards."""
+    """The run of one engine: the counts that it reports, and the counts in Kafka afterwards."""
 
     engine: str
     group: str
@@ -39,9 +39,9 @@ class EngineReport:
         return self.counts.read / self.seconds if self.seconds else 0.0
 
     def problems(self, expected: Counts) -> list[str]:
-        """Where its counts are not what the orders must lead to."""
+        """Return a line for each count that is not as expected."""
         found = [
-            f"{self.engine} says {name.replace('_', '-')} {getattr(self.counts, name):,}, but it must be {right:,}"
+            f"{self.engine} reports {name.replace('_', '-')} {getattr(self.counts, name):,}, expected {right:,}"
             for name, right in asdict(expected).items()
             if getattr(self.counts, name) != right
         ]
@@ -50,10 +50,10 @@ class EngineReport:
             (self.dead_letters, self.in_dead_letters, expected.dead_lettered),
         ):
             if held != right:
-                found.append(f"topic {topic} holds {counted(held, 'record')}, but it must be {right:,}")
+                found.append(f"topic {topic} has {counted(held, 'record')}, expected {right:,}")
         lag = sum(partition.lag for partition in self.partitions)
         if lag:
-            found.append(f"group {self.group} has a lag of {lag:,}, but it must be 0")
+            found.append(f"group {self.group} has a lag of {lag:,}, expected 0")
         return found
 
 
@@ -64,7 +64,7 @@ class DemoReport:
     expected: Counts
     engines: tuple[EngineReport, ...]
     agreement: str | None
-    """How both outputs were found equal; None where only one engine ran or they differ."""
+    """What is equal in both outputs; None if only one engine ran, or they differ."""
     problems: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:
@@ -80,5 +80,5 @@ class DemoReport:
 
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> Self:
-        """The report that ``as_json`` wrote."""
+        """Read the output of ``as_json``."""
         return msgspec.convert(fields, cls)

@@ -1,4 +1,4 @@
-"""The demo, step by step."""
+"""Runs the demo: produces orders, runs the app on each engine, and compares the results."""
 
 import tempfile
 import threading
@@ -36,56 +36,56 @@ class DemoOptions:
 
 
 class Show(Protocol):
-    """What the demo tells whoever watches."""
+    """Shows the progress of the demo."""
 
     def step(self, text: str, *, done: int = 0, total: int = 0, unit: str = "records") -> None: ...
     def event(self, event: Event) -> None: ...
 
 
 def run_demo(options: DemoOptions, show: Show, stop: threading.Event) -> DemoReport:
-    """Produce orders, run the shop on each engine, check what came out; without ``keep`` nothing stays behind."""
+    """Produce orders, run the app on each engine and check the results. Without ``keep``, remove everything again."""
     if "spark" in options.engines:
         _fetch_spark(show)
-    with _kafka(options, show) as stage:
-        cluster = Cluster(stage.brokers)
+    with _kafka(options, show) as kafka:
+        cluster = Cluster(kafka.brokers)
         suffix = _free_suffix(cluster)
         source = f"orders{suffix}"
         twins = {engine: _shop_for(engine, source, suffix) for engine in options.engines}
-        with _topics_removed(cluster, source, list(twins.values()), really=not (options.keep or stage.disposable)):
+        with _topics_removed(cluster, source, list(twins.values()), really=not (options.keep or kafka.disposable)):
             _produce(cluster, source, options.records, show, stop)
             reports = [_run_engine(engine, app, cluster, show, stop) for engine, app in twins.items()]
             return _judge(cluster, source, options.records, reports, show)
 
 
 @dataclass(frozen=True)
-class _Stage:
-    """Where the demo plays; a disposable one is gone afterwards, with all that is in it."""
+class _DemoCluster:
+    """The cluster of the demo. A disposable one is deleted afterwards with all its data."""
 
     brokers: str
     disposable: bool = False
 
 
 @contextmanager
-def _kafka(options: DemoOptions, show: Show) -> Iterator[_Stage]:
-    """The given cluster, the embedded one that runs, or one of the demo's own."""
+def _kafka(options: DemoOptions, show: Show) -> Iterator[_DemoCluster]:
+    """Use the given cluster, else the running embedded Kafka, else a temporary one."""
     running = options.brokers or embedded_brokers()
     if running is not None:
-        yield _Stage(running)
+        yield _DemoCluster(running)
     elif options.keep:
-        yield _Stage(_start(Embedded(), UpOptions(), show))
+        yield _DemoCluster(_start(Embedded(), UpOptions(), show))
     else:
-        # A home of its own, so that the demo leaves no trace in the user's data.
+        # In a temporary home, so that the demo does not touch the user's data.
         with tempfile.TemporaryDirectory(prefix="penstock-demo-") as folder:
             kafka = Embedded(Path(folder))
             try:
-                yield _Stage(_start(kafka, UpOptions(port=0), show), disposable=True)
+                yield _DemoCluster(_start(kafka, UpOptions(port=0), show), disposable=True)
             finally:
                 kafka.down()
 
 
 @contextmanager
 def _topics_removed(cluster: Cluster, source: str, apps: Sequence[App], *, really: bool) -> Iterator[None]:
-    """Remove afterwards what the demo made in somebody's cluster; an error of the demo itself comes first."""
+    """Remove the topics and groups of the demo afterwards. An error of the demo takes precedence over one of this."""
     try:
         yield
     except BaseException:
@@ -101,17 +101,17 @@ def _start(kafka: Embedded, options: UpOptions, show: Show) -> str:
     show.step("Starting a real Kafka")
     status = kafka.up(options, progress=show.step)
     if status.bootstrap is None:
-        raise ServerError("The embedded Kafka did not start.", hint="See `penstock status`.")
+        raise ServerError("The embedded Kafka did not start.", hint="Run `penstock status` to see its servers.")
     return status.bootstrap
 
 
 def _free_suffix(cluster: Cluster) -> str:
-    """Nothing where the topic ``orders`` is free; a suffix of our own where somebody uses it."""
+    """Return a random suffix if the topic ``orders`` exists, else an empty one."""
     return f"-{uuid4().hex[:6]}" if "orders" in cluster.topics() else ""
 
 
 def _fetch_spark(show: Show) -> None:
-    """Before anything is started or produced: it says what is missing, and how to get the demo without Spark."""
+    """Check Spark first, before anything is started. The error says what is missing, and how to run without Spark."""
     try:
         from penstock import spark  # noqa: PLC0415 - takes long, and needs an extra
 
@@ -159,12 +159,12 @@ def _produce(cluster: Cluster, topic: str, count: int, show: Show, stop: threadi
         raise ServerError(
             f"{left + len(refused):,} of {count:,} orders could not be written to {topic}: "
             f"{refused[0] if refused else 'no answer'}.",
-            hint="See `penstock status`.",
+            hint="Run `penstock status` to see the brokers.",
         )
 
 
 def _run_engine(engine: str, app: App, cluster: Cluster, show: Show, stop: threading.Event) -> EngineReport:
-    show.step(f"Running the shop on the {engine} engine")
+    show.step(f"Running the app on the {engine} engine")
     stopped: list[Stopped] = []
 
     def emit(event: Event) -> None:

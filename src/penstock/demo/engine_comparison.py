@@ -1,4 +1,4 @@
-"""Whether two engines made the same of the same topic."""
+"""Compares the outputs and the dead letters of two engines."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from penstock.core.failures.dead_letter_headers import DeadLetterHeader
 from penstock.core.records.record import Record
 
-# Which of the headers of a dead letter must agree; the group and the time of the failure cannot.
+# The headers of a dead letter that must be equal. The group and the time of the failure always differ.
 _ORIGIN = (DeadLetterHeader.PARTITION, DeadLetterHeader.OFFSET)
 _REASON = (
     DeadLetterHeader.TOPIC,
@@ -19,12 +19,12 @@ _SHOWN_DIFFERENCES = 3
 
 
 def compare_outputs(one: Iterable[Record], other: Iterable[Record]) -> list[str]:
-    """Differences between the outputs: for each key the same values in the same order."""
+    """Return the differences: each key must have the same values in the same order."""
     return _differences("key", _by_key(one), _by_key(other))
 
 
 def compare_dead_letters(one: Iterable[Record], other: Iterable[Record]) -> list[str]:
-    """Differences between the dead letters: the same records, untouched, for the same reasons."""
+    """Return the differences: both must have the same unchanged records with the same reasons."""
     return _differences("dead letter of partition and offset", _by_origin(one), _by_origin(other))
 
 

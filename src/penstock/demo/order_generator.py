@@ -1,4 +1,4 @@
-"""Orders for the demo: mostly good, some malformed, some that the handler rejects or skips, and one hot customer."""
+"""Orders for the demo: most are valid, some malformed, rejected or skipped, and one customer is a hot key."""
 
 import json
 from collections.abc import Iterator
@@ -11,14 +11,14 @@ _CUSTOMERS = 2_000
 _HOT_SHARE = 0.2
 _PRODUCTS = ("valve", "gasket", "pipe", "flange", "gauge")
 
-# Every so many orders, one of this kind; the primes keep the kinds from meeting too often.
+# One of so many orders is of this kind. The numbers are primes, so that kinds rarely coincide.
 _MALFORMED_EVERY = 199
 _REJECTED_EVERY = 149
 _EMPTY_EVERY = 97
 
 
 def make_orders(count: int) -> Iterator[tuple[bytes, bytes | None]]:
-    """Keys and values, the same ones on every call."""
+    """Return keys and values, the same on every call."""
     random = Random(_SEED)  # noqa: S311 - repeatable on purpose
     for number in range(count):
         customer = "customer-hot" if random.random() < _HOT_SHARE else f"customer-{random.randrange(_CUSTOMERS)}"
@@ -33,7 +33,7 @@ def make_orders(count: int) -> Iterator[tuple[bytes, bytes | None]]:
 
 
 def expected_counts(count: int) -> Counts:
-    """What the orders must lead to."""
+    """Return the counts that a correct run must have."""
     malformed = rejected = empty = 0
     for number in range(count):
         if number % _MALFORMED_EVERY == 0:
@@ -53,7 +53,7 @@ def _quantity(number: int, random: Random) -> int:
 
 
 def _malformed(number: int, order: dict[str, object]) -> bytes | None:
-    """Four ways in which real topics go wrong, in turn."""
+    """Return one of four kinds of malformed values that occur in real topics, in turn."""
     kind = number // _MALFORMED_EVERY % 4
     if kind == 0:
         return _json(order)[:-20]

@@ -1,4 +1,4 @@
-"""The brokers' settings: Kafka's own defaults, but for what a small cluster on one machine needs."""
+"""The settings of the brokers: Kafka's defaults, except what a small cluster on one machine needs."""
 
 import json
 from collections.abc import Mapping
@@ -8,18 +8,19 @@ from penstock.devkit.cluster_layout import Layout, Node
 from penstock.devkit.ports import HOST
 
 _MOST_REPLICAS = 3
-# One that shares a busy machine stands still for seconds at times, and with Kafka's 9 seconds and less it is taken for
-# dead, and all of its partitions with it, while it only waits for its turn.
+# A broker on a busy machine may get no CPU for seconds. With Kafka's 9 seconds or less the controller would fence it,
+# with all of its partitions, although it only waits for the CPU.
 _SESSION_MS = 18_000
-# But one that was killed is taken for alive until its session ends. It is back only then, and a transaction that times
-# out in between is left open for ever: Kafka takes partitions without a leader for deleted, and ends nothing there.
+# But the controller considers a killed broker alive until its session ends, and only then can the broker join again. A
+# transaction that times out in between stays open for ever: Kafka treats partitions without a leader as deleted, and
+# does not end transactions there.
 _SESSION_AFTER_A_KILL_MS = 3_000
 _HEARTBEAT_MS = 500
-# By default an idle controller writes a record every 500 ms, which all brokers read: a third of an idle broker's work.
+# By default an idle controller writes a record every 500 ms, which all brokers read: a third of an idle broker's CPU.
 _IDLE_MS = 10_000
-# Enough for one machine, and quicker to create and to load than Kafka's 50.
+# Enough for one machine, and faster to create and load than Kafka's 50.
 _INTERNAL_PARTITIONS = 10
-# Kafka's 128 MB would be a quarter of the heap, for compaction that a development machine hardly does.
+# Kafka's 128 MB would be a quarter of the heap, for compaction that a development machine hardly needs.
 _CLEANER_BYTES = 16 << 20
 
 
@@ -29,7 +30,7 @@ def broker_settings(layout: Layout, node: Node, *, was_killed: bool = False) -> 
     return {
         "process.roles": "broker,controller",
         "node.id": node.id,
-        # So that whatever looks at racks has some to look at.
+        # Each broker has its own rack, to try rack-aware assignment.
         "broker.rack": f"rack-{node.id}",
         "controller.quorum.voters": ",".join(f"{peer.id}@{HOST}:{peer.controller_port}" for peer in layout.nodes),
         "listeners": f"PLAINTEXT://{node.address},CONTROLLER://{HOST}:{node.controller_port}",
@@ -62,5 +63,5 @@ def settings_file(home: Path, node: Node) -> Path:
 
 
 def render_properties(settings: Mapping[str, object]) -> str:
-    """Write Java's properties format, whose escapes are those of JSON."""
+    """Return Java's properties format. Its escapes are those of JSON."""
     return "".join(f"{name}={json.dumps(str(value))[1:-1]}\n" for name, value in settings.items())

@@ -1,4 +1,4 @@
-"""The shape of one embedded cluster, and the state file that remembers it."""
+"""The layout of one embedded cluster, and the state file that stores it."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,7 +61,7 @@ class Layout:
 
 
 class DamagedStateError(Exception):
-    """The state file is there and makes no sense."""
+    """The state file exists but cannot be parsed."""
 
 
 def encode_layout(layout: Layout) -> bytes:
@@ -76,7 +76,7 @@ def decode_layout(text: bytes | str) -> Layout:
 
 
 def save_layout(home: Path, layout: Layout | None) -> None:
-    """Remember the layout, or forget it where there is none."""
+    """Write the state file, or delete it if the layout is None."""
     if layout is None:
         (home / STATE_FILE).unlink(missing_ok=True)
     else:

@@ -1,4 +1,4 @@
-"""What runs, from the process table and from the brokers' own answers."""
+"""The status of the servers, from the process table and the brokers' answers."""
 
 import time
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ class ServerState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ServerStatus:
-    """What the system says of one server; the process's fields are ``None`` where there is none."""
+    """The status of one server. The fields of the process are ``None`` if there is no process."""
 
     state: ServerState
     pid: int | None = None
@@ -53,7 +53,7 @@ class RegistryStatus(ServerStatus):
 
 @dataclass(frozen=True)
 class Status:
-    """One embedded cluster; without brokers where none was started. ``notes`` is what a user should hear about it."""
+    """The status of one embedded cluster; it has no brokers if none was started. ``notes`` are for the user."""
 
     home: str
     brokers: tuple[BrokerStatus, ...] = ()
@@ -67,7 +67,7 @@ class Status:
 
     @property
     def running(self) -> bool:
-        """Whether there is a cluster and all of it does its work."""
+        """Whether there is a cluster and all its servers answer."""
         states = [broker.state for broker in self.brokers]
         if self.registry:
             states.append(self.registry.state)
@@ -79,7 +79,7 @@ class Status:
 
 
 def take_status(home: Path, layout: Layout, servers: Mapping[str, Server], notes: tuple[str, ...]) -> Status:
-    """Ask every broker itself, all at once: one that hangs must not hide behind those that answer for it."""
+    """Ask each broker directly, in parallel: the others would still list a broker that hangs."""
     with ThreadPoolExecutor(max_workers=len(layout.nodes)) as pool:
         answers = list(pool.map(lambda node: _ask(node, servers), layout.nodes))
     brokers = tuple(
@@ -101,9 +101,9 @@ def take_status(home: Path, layout: Layout, servers: Mapping[str, Server], notes
 
 
 def quorum_leader(folders: list[Path]) -> int | None:
-    """Read the active controller from the nodes' own election records.
+    """Read the active controller from the nodes' election records.
 
-    Clients cannot be asked: since KRaft, brokers name any of them as the controller, and forward to the real one.
+    A client cannot learn it: with KRaft, brokers name any broker as the controller, which forwards requests.
     """
     elections = [election for folder in folders if (election := _election(folder / _QUORUM_STATE))]
     return max(elections, key=lambda election: election.leaderEpoch).leaderId if elections else None
@@ -128,7 +128,7 @@ def _ask(node: Node, servers: Mapping[str, Server]) -> ClusterAnswer | None:
 
 
 def _broker_status(home: Path, node: Node, servers: Mapping[str, Server], answer: ClusterAnswer | None) -> BrokerStatus:
-    # A broker that the others have shut out still answers, but does not list itself.
+    # A fenced broker still answers, but is not in its own list of brokers.
     answers = answer is not None and node.id in answer.brokers
     seen = _look_at(home, node.role, servers, answers=answers)
     return BrokerStatus(**vars(seen), id=node.id, host=HOST, port=node.port)

@@ -1,4 +1,4 @@
-"""Why a server died, read from the end of its log."""
+"""Finds out from its log why a server died."""
 
 import re
 import signal
@@ -24,7 +24,7 @@ _CAUSES = (
     Cause(
         re.compile(r"BindException|Address already in use|is already in use|seems to be in use"),
         "a port it needs is in use",
-        "Run the command again: it looks for free ports; if you gave --port, give another.",
+        "Run the command again: it looks for free ports. If you gave --port, choose another.",
     ),
     Cause(
         re.compile(r"No space left on device|Disk quota exceeded"),
@@ -53,7 +53,7 @@ _CAUSES = (
     ),
     Cause(
         re.compile(r"AccessDeniedException|Permission denied|Read-only file system"),
-        "it may not write to its folders",
+        "it has no permission to write to its folders",
         "Make them writable, or choose others with --data DIR and PENSTOCK_HOME.",
     ),
 )
@@ -64,21 +64,21 @@ def find_cause(log: str) -> Cause | None:
 
 
 def death(role: str, exit_code: int | None, logs: list[Path]) -> ServerError:
-    """Say that a server ended, why as far as its logs tell, and show their last lines."""
+    """Return the error for a server that ended, with the cause if its logs show one, and their last lines."""
     cause = find_cause("\n".join(line for log in logs for line in _last_lines(log) if " INFO " not in line))
     if cause:
         what, advice = cause.what, cause.advice
     elif exit_code == -signal.SIGKILL:
         what = "it was killed from outside"
-        advice = "When the system runs out of memory it does that: close other programs or use less with --memory 256m."
+        advice = "The system kills processes when it runs out of memory: close other programs, or use --memory 256m."
     else:
-        what, advice = "its log says why", "Read the lines below; `penstock up` tries again on the same data."
+        what, advice = "see its log", "The end of the log is below. `penstock up` tries again on the same data."
     shown = "\n".join(filter(None, (tail(log) for log in logs)))
-    return ServerError(f"{role} ended while it started: {what}.", hint=f"{advice}\nThe end of its log:\n{shown}")
+    return ServerError(f"{role} ended during its start: {what}.", hint=f"{advice}\nThe end of its log:\n{shown}")
 
 
 def tail(log: Path) -> str:
-    """Return the last lines of a log, bounded in number and width."""
+    """Return the last lines of a log, limited in number and width."""
     return "\n".join(f"  {line[:_TAIL_WIDTH]}" for line in _last_lines(log)[-_TAIL_LINES:])
 
 
@@ -89,5 +89,5 @@ def _last_lines(log: Path) -> list[str]:
             text = file.read().decode(errors="replace")
     except OSError:
         return []
-    # The frames of a stack trace push out the lines that say something.
+    # Leave out stack frames, which would displace the informative lines.
     return [line for line in text.splitlines() if line.strip() and not _FRAME.match(line)]

@@ -1,4 +1,4 @@
-"""The data folder: formatting it for a cluster, and knowing for which one it was."""
+"""The data folder of the embedded Kafka: formats it, and remembers for which cluster."""
 
 import base64
 import os
@@ -24,14 +24,14 @@ _FORMAT_SECONDS = 60
 
 @dataclass(frozen=True)
 class Cluster:
-    """What a data folder was made for; it lies there as a small file of its own."""
+    """The cluster of a data folder. A small file in the folder stores it."""
 
     cluster_id: str
     brokers: int
 
 
 def new_cluster_id() -> str:
-    """Make an id as Kafka does: 22 characters of URL-safe base 64, never with a dash in front."""
+    """Make an id as Kafka does: 22 characters of URL-safe base64 that do not start with a dash."""
     while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
         continue
     return text
@@ -45,19 +45,19 @@ def read_cluster(data: Path) -> Cluster | None:
     except msgspec.DecodeError as error:
         raise SetupError(
             f"The data folder {data} is damaged: {MARKER} in it is unreadable.",
-            hint="Choose another folder with --data DIR, or delete this one.",
+            hint="Choose another folder with --data DIR, or delete this folder.",
         ) from error
 
 
 def was_killed(node_data: Path) -> bool:
-    """Whether the broker of this folder ended without a word the last time."""
+    """Return whether the broker of this folder was killed the last time."""
     return (node_data / ".lock").exists() and not (node_data / ".kafka_cleanshutdown").exists()
 
 
 def format_storage(home: Path, layout: Layout, *, java: Path, jars: Iterable[Path], flags: Sequence[str] = ()) -> None:
-    """Format what is not formatted yet.
+    """Format the folders of nodes that are not formatted yet.
 
-    The marker comes first: a start that is killed in between goes on with the same cluster id.
+    The marker is written first, so that after a kill in between the next start uses the same cluster id.
     """
     data = Path(layout.data)
     data.mkdir(parents=True, exist_ok=True)
@@ -69,7 +69,7 @@ def format_storage(home: Path, layout: Layout, *, java: Path, jars: Iterable[Pat
 
 
 def wipe(data: Path) -> bool:
-    """Delete what Penstock made in the folder, and nothing else that may lie there; False if it made nothing."""
+    """Delete what Penstock created in the folder, and no other files. Return False if it created nothing."""
     if not (data / MARKER).exists():
         return False
     for made in (*data.glob("node-*"), data / "registry"):

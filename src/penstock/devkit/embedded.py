@@ -1,13 +1,10 @@
-"""The embedded cluster of one home folder: up, down, status."""
+"""Starts, stops and describes the embedded Kafka of one home folder."""
 
-import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-
-from platformdirs import user_data_path
 
 from penstock.devkit.broker_config import broker_settings, render_properties, settings_file
 from penstock.devkit.cluster_layout import (
@@ -32,15 +29,9 @@ from penstock.jvm.jars import resolve
 from penstock.jvm.java_runtime import find_java
 from penstock.jvm.private_files import disk_problems_explained, make_private, open_private
 from penstock.jvm.progress_callback import Progress, silent
+from penstock.paths import HOME_VARIABLE, embedded_home
 
-HOME_VARIABLE = "PENSTOCK_HOME"
 _LOCK_SECONDS = 600.0
-
-
-def default_home() -> Path:
-    """Return the home that the command line uses; ``PENSTOCK_HOME`` moves it."""
-    chosen = os.environ.get(HOME_VARIABLE)
-    return Path(chosen).expanduser() if chosen else user_data_path("penstock") / "kafka"
 
 
 def embedded_brokers() -> str | None:
@@ -56,15 +47,15 @@ def embedded_registry() -> str | None:
 
 @dataclass(frozen=True)
 class Stopped:
-    """What ``down`` did: the servers it ended, and the data folder it deleted."""
+    """The result of ``down``: the servers that it stopped, and the data folder that it deleted."""
 
     roles: tuple[str, ...]
     wiped: str | None = None
 
 
 @dataclass(frozen=True)
-class _Scene:
-    """What is remembered and what runs, at one moment."""
+class _State:
+    """The saved layout and the running servers."""
 
     layout: Layout | None
     servers: dict[str, Server]
@@ -73,7 +64,7 @@ class _Scene:
 
 @dataclass(frozen=True)
 class _Programs:
-    """What it takes to start servers; the registry's files only where it is to be started."""
+    """Java and the jars of the servers; ``registry`` is empty unless the registry must be started."""
 
     java: Path
     kafka: list[Path]
@@ -82,57 +73,57 @@ class _Programs:
 
 
 class Embedded:
-    """A real Kafka, and a schema registry if wanted, that live in one folder and outlive this process.
+    """A real Kafka, optionally with a schema registry, in one folder. Its servers keep running after this process.
 
-    Clusters in different homes run side by side.
+    Clusters in different homes can run at the same time.
     """
 
     def __init__(self, home: Path | None = None) -> None:
-        self.home = (home or default_home()).resolve()
+        self.home = (home or embedded_home()).resolve()
 
     def up(self, options: UpOptions | None = None, *, progress: Progress = silent) -> Status:
-        """Start what is missing and wait until it works; if it does not, stop again what this call started."""
+        """Start the servers that do not run and wait until they are ready. On failure, stop what this call started."""
         options = options or UpOptions()
         options.check()
         with self._alone(progress):
-            scene = self._look()
-            data = data_folder(options, scene.layout, self.home)
-            plan = plan_up(options, data=data, before=scene.layout, running=scene.servers, made_for=read_cluster(data))
+            state = self._look()
+            data = data_folder(options, state.layout, self.home)
+            plan = plan_up(options, data=data, before=state.layout, running=state.servers, made_for=read_cluster(data))
             if plan.missing:
-                self._start(plan, before=scene.layout, progress=progress)
+                self._start(plan, before=state.layout, progress=progress)
             status = self.status()
-        already = () if plan.missing else ("It was running already.",)
-        return replace(status, notes=(*scene.notes, *already, *plan.notes))
+        already = () if plan.missing else ("Kafka was already running.",)
+        return replace(status, notes=(*state.notes, *already, *plan.notes))
 
     def down(self, *, wipe_data: bool = False, progress: Progress = silent) -> Stopped:
-        """End every server of this home, by force if need be; its data stays unless it is to be wiped."""
+        """Stop every server of this home, by force if necessary. Keep the data unless ``wipe_data`` is set."""
         with self._alone(progress):
-            scene = self._look()
+            state = self._look()
             servers = find_servers(self.home)
             if servers:
                 progress(f"Stopping {', '.join(sorted(server.role for server in servers))}")
             end(servers)
-            data = data_folder(UpOptions(), scene.layout, self.home)
+            data = data_folder(UpOptions(), state.layout, self.home)
             wiped = wipe_data and wipe(data)
             save_layout(self.home, None)
         return Stopped(tuple(sorted(server.role for server in servers)), str(data) if wiped else None)
 
     def status(self) -> Status:
-        scene = self._look()
-        if scene.layout is None:
-            return Status(home=str(self.home), notes=scene.notes)
-        return take_status(self.home, scene.layout, scene.servers, scene.notes)
+        state = self._look()
+        if state.layout is None:
+            return Status(home=str(self.home), notes=state.notes)
+        return take_status(self.home, state.layout, state.servers, state.notes)
 
     def bootstrap(self) -> str | None:
-        """Return the bootstrap addresses if any broker runs, without asking the brokers."""
-        scene = self._look()
-        brokers = scene.servers.keys() - {REGISTRY_ROLE}
-        return scene.layout.bootstrap if scene.layout and brokers else None
+        """Return the bootstrap addresses if any broker process runs, without a request to the brokers."""
+        state = self._look()
+        brokers = state.servers.keys() - {REGISTRY_ROLE}
+        return state.layout.bootstrap if state.layout and brokers else None
 
     @contextmanager
     def _alone(self, progress: Progress) -> Iterator[None]:
         def waiting() -> None:
-            progress("Waiting for another penstock that starts or stops this Kafka")
+            progress("Waiting for another penstock command that starts or stops this Kafka")
 
         with (
             disk_problems_explained(self.home, setting=HOME_VARIABLE),
@@ -140,15 +131,17 @@ class Embedded:
         ):
             yield
 
-    def _look(self) -> _Scene:
+    def _look(self) -> _State:
         servers = {server.role: server for server in find_servers(self.home)}
         with disk_problems_explained(self.home, setting=HOME_VARIABLE):
             try:
-                return _Scene(load_layout(self.home), servers, ())
+                return _State(load_layout(self.home), servers, ())
             except DamagedStateError:
                 layout = newest_layout(servers.values())
                 save_layout(self.home, layout)
-        return _Scene(layout, servers, (f"The state file {self.home / STATE_FILE} was damaged and is now renewed.",))
+        return _State(
+            layout, servers, (f"The state file {self.home / STATE_FILE} was damaged and has been written again.",)
+        )
 
     def _start(self, plan: Plan, *, before: Layout | None, progress: Progress) -> None:
         launched: dict[str, subprocess.Popen[bytes]] = {}
@@ -161,11 +154,11 @@ class Embedded:
                 launched[role] = self._launch(role, plan.layout, programs)
             Startup(self.home, plan.layout, launched).wait(progress)
         except BaseException:
-            # Ctrl+C too: nothing of a start that did not succeed stays behind.
+            # BaseException, so after Ctrl+C too: a failed start leaves no server running.
             if launched:
-                progress("Stopping what was started")
+                progress("The start failed: stopping the servers")
             end(server for server in find_servers(self.home) if server.role in launched)
-            for process in launched.values():  # and those that could not be told from others yet
+            for process in launched.values():  # also those that have not executed java yet, and so are not found
                 if process.poll() is None:
                     process.kill()
                     process.wait()
@@ -181,12 +174,12 @@ class Embedded:
             with open_private(path, "w") as file:
                 file.write(render_properties(settings))
         with disk_problems_explained(Path(layout.data), setting="--data"):
-            # Of the few classes that this takes, no archive is to be made.
+            # Formatting loads few classes, so it must not write the archive.
             flags = () if writes_archive(programs.class_archive) else programs.class_archive
             format_storage(self.home, layout, java=programs.java, jars=programs.kafka, flags=flags)
             if layout.registry_port is not None:
                 layout.registry_data.mkdir(exist_ok=True)
-        # From here on there is something to find again, whatever happens to this process.
+        # Saved before the servers start, so that the next command finds them if this process dies.
         save_layout(self.home, layout)
 
     def _launch(self, role: str, layout: Layout, programs: _Programs) -> "subprocess.Popen[bytes]":

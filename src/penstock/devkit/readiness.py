@@ -1,4 +1,4 @@
-"""Waiting until the servers do their work, or saying why they do not."""
+"""Waits until the servers are ready, or says why they are not."""
 
 import http.client
 import subprocess
@@ -15,10 +15,10 @@ from penstock.errors import ServerError
 from penstock.jvm.progress_callback import Progress
 from penstock.kafka.admin.cluster_probe import ask_cluster, round_trip
 
-# A server that dies ends the wait at once, so this is only for machines that are very busy.
+# A server that dies ends the wait at once, so only a very busy machine needs this long.
 START_SECONDS = 240
-# How long one question waits for its answer: briefly at first, as the servers' lives are checked between two of them,
-# and then longer, as a server on a very busy machine takes its time.
+# Timeout of one request: short at first, because between two requests we check that the servers are alive, then longer,
+# because a server on a very busy machine is slow.
 _FIRST_ASK_SECONDS = 0.5
 _LONGEST_ASK_SECONDS = 4.0
 _PAUSE_SECONDS = 0.1
@@ -26,7 +26,7 @@ _REGISTRY_PATH = "/apis/ccompat/v7/subjects"
 
 
 class Startup:
-    """The servers being started in one home; every wait ends early if one of them dies."""
+    """Waits for the servers that are being started. Every wait ends early if one of them dies."""
 
     def __init__(self, home: Path, layout: Layout, launched: Mapping[str, "subprocess.Popen[bytes]"]) -> None:
         self._home = home
@@ -37,7 +37,7 @@ class Startup:
     def wait(self, progress: Progress) -> None:
         total = len(self._layout.nodes)
         self._wait_for_brokers(progress, total)
-        progress("Checking that a record makes the round trip", done=total, total=total, unit="brokers")
+        progress("Checking that a record can be written and read", done=total, total=total, unit="brokers")
         round_trip(
             self._layout.bootstrap,
             timeout=max(0.0, self._deadline - time.monotonic()),
@@ -52,16 +52,16 @@ class Startup:
             progress("Waiting for the brokers", done=ready, total=total, unit="brokers")
             for seconds in _patience():
                 answer = ask_cluster(node.address, timeout=seconds)
-                # Each broker has to count all of them: one that lags behind would send clients astray.
+                # Each broker must list all brokers: one with old metadata would mislead clients.
                 if answer and len(answer.brokers) == total:
                     break
-                self._check_time(f"{node.role} does not answer as one of {total}", node.role)
+                self._check_time(f"{node.role} did not join the cluster of {total}", node.role)
 
     def _wait_for_registry(self, port: int) -> None:
         for seconds in _patience():
             if registry_answers(port, timeout=seconds):
                 break
-            self._check_time("The registry does not answer", REGISTRY_ROLE)
+            self._check_time("The schema registry did not answer", REGISTRY_ROLE)
 
     def _check_lives(self) -> None:
         for role, server in self._launched.items():
@@ -72,8 +72,8 @@ class Startup:
         self._check_lives()
         if time.monotonic() > self._deadline:
             raise ServerError(
-                f"{problem} after {START_SECONDS} seconds.",
-                hint=f"The machine may be too busy: try again. The end of the log:\n{tail(log_file(self._home, role))}",
+                f"{problem} within {START_SECONDS} seconds.",
+                hint=f"The machine may be too busy: try again. The end of its log:\n{tail(log_file(self._home, role))}",
             )
         time.sleep(_PAUSE_SECONDS)
 

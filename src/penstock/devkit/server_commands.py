@@ -1,4 +1,4 @@
-"""The command lines of the two servers."""
+"""The Java command lines of the broker and the schema registry."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,8 +10,8 @@ from penstock.devkit.server_processes import log_file
 from penstock.devkit.up_options import heap_bytes
 from penstock.errors import SetupError
 
-# Serial collection takes the fewest threads, and the first compiler alone halves the processor time of a start; a
-# broker on the same two cores as its clients was no slower for it (600,000 records of 100 bytes, written and read).
+# The serial collector needs the fewest threads, and the C1 compiler alone halves the CPU time of a start. A broker on
+# the same two cores as its clients was no slower with them (600,000 records of 100 bytes, written and read).
 _COMMON_FLAGS = (
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
@@ -21,7 +21,7 @@ _COMMON_FLAGS = (
 )
 _START_HEAP = 128 << 20
 _REGISTRY_HEAP = "384m"
-# The registry gives up its start when it has to wait longer for its database. Its own 5 seconds are too few on a busy
+# The registry fails to start if its database takes longer than this. Its default of 5 seconds is too short on a busy
 # machine, above all after a kill, when the database has to recover.
 _DATABASE_SECONDS = 120
 
@@ -43,7 +43,7 @@ def broker_arguments(home: Path, layout: Layout, node: Node, *, class_archive: I
 def registry_arguments(
     home: Path, layout: Layout, files: list[Path], *, class_archive: Iterable[str] = ()
 ) -> list[str | Path]:
-    """Run Apicurio on a database file, which its own default, a database in memory, would lose at every stop."""
+    """Run Apicurio with a database file. Its default, a database in memory, would lose all schemas at every stop."""
     return [
         *class_archive,
         f"-Xmx{_REGISTRY_HEAP}",
@@ -53,7 +53,7 @@ def registry_arguments(
         f"-Dquarkus.http.port={layout.registry_port}",
         f"-DREGISTRY_DATASOURCE_URL=jdbc:h2:file:{layout.registry_data / 'registry'}",
         f"-Dquarkus.datasource.jdbc.acquisition-timeout={_DATABASE_SECONDS}",
-        # It opens 20 connections before it hands out the first.
+        # By default it opens 20 connections at the start.
         "-Dquarkus.datasource.jdbc.initial-size=1",
         "-Dquarkus.datasource.jdbc.min-size=1",
         "-Dquarkus.log.console.enable=false",
@@ -69,5 +69,7 @@ def registry_arguments(
 def _runner(files: list[Path]) -> Path:
     found = next((file for file in files if file.name.endswith("-runner.jar")), None)
     if found is None:
-        raise SetupError("The registry's archive holds no runner jar.", hint="This is a fault of Penstock: report it.")
+        raise SetupError(
+            "The archive of the schema registry has no runner jar.", hint="This is a bug of Penstock: please report it."
+        )
     return found

@@ -1,8 +1,8 @@
-"""Starting, finding and ending the servers.
+"""Starts, finds and stops the server processes.
 
-Which of our servers run is read from the system's process table, never from a remembered process id: an id may belong
-to a stranger after a reboot. Each server carries its home, its role and the layout it was started with as arguments,
-so that even a lost state file leaves no server that nobody can find.
+Running servers are found in the system's process table, not by saved process ids: after a reboot an id may belong to
+another program. Each server has its home, its role and its layout as command-line arguments, so that it is found even
+if the state file is lost.
 """
 
 import os
@@ -28,7 +28,7 @@ _WAIT_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class Server:
-    """A running server of one home; psutil checks that the id is still the same process before it sends a signal."""
+    """A running server. Before it sends a signal, psutil checks that the id still belongs to the same process."""
 
     role: str
     process: psutil.Process
@@ -42,7 +42,7 @@ class Server:
 def launch(
     home: Path, role: str, layout: Layout, *, java: Path, arguments: Sequence[str | Path], classpath: Iterable[Path]
 ) -> "subprocess.Popen[bytes]":
-    """Start a server that outlives this process and its terminal."""
+    """Start a server that keeps running after this process and its terminal end."""
     command = [
         java,
         f"{_HOME_FLAG}{home}",
@@ -61,7 +61,7 @@ def launch(
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    # Collects the exit status if the server dies before we do; else a dead server would stay as a zombie.
+    # Collect the exit status if the server dies first; otherwise it would stay as a zombie.
     threading.Thread(target=server.wait, name=f"reap-{role}", daemon=True).start()
     return server
 
@@ -78,16 +78,16 @@ def find_servers(home: Path) -> list[Server]:
 
 
 def newest_layout(servers: Iterable[Server]) -> Layout | None:
-    """Return the layout that the server started last was given: the state file's, if that is lost."""
+    """Return the layout of the server started last, to replace a lost state file."""
     newest = max(servers, key=lambda server: server.process.create_time(), default=None)
     return newest.layout if newest else None
 
 
 def end(servers: Iterable[Server]) -> None:
-    """End the servers, politely first, then by force.
+    """Stop the servers with SIGTERM, then with SIGKILL.
 
-    A broker hands over its partitions before it leaves, for which it needs a majority of the controllers. When all
-    leave at once the last ones wait for that in vain, so they get little time once the majority is gone.
+    A broker that stops hands over its partitions, for which it needs a majority of the controllers. If all stop at
+    once, the last ones wait in vain, so they get little time after the majority has stopped.
     """
     roles = {server.process: server.role for server in servers}
     alive = list(roles)
@@ -95,11 +95,11 @@ def end(servers: Iterable[Server]) -> None:
     for process in alive:
         _signal(process, force=False)
     deadline = time.monotonic() + _POLITE_SECONDS
-    hopeless = False
+    majority_gone = False
     while alive and time.monotonic() < deadline:
         _, alive = psutil.wait_procs(alive, timeout=_WAIT_SECONDS)
-        if not hopeless and 0 < _count_brokers(roles[process] for process in alive) < majority:
-            hopeless = True
+        if not majority_gone and 0 < _count_brokers(roles[process] for process in alive) < majority:
+            majority_gone = True
             deadline = min(deadline, time.monotonic() + _LAST_SECONDS)
     for process in alive:
         _signal(process, force=True)
@@ -107,7 +107,7 @@ def end(servers: Iterable[Server]) -> None:
 
 
 def console_file(home: Path, role: str) -> Path:
-    """Return where the virtual machine itself writes: little, unless it fails to start."""
+    """Return the file for output of the JVM: almost empty, unless the JVM fails to start."""
     return home / "logs" / f"{role}.out"
 
 
@@ -120,7 +120,7 @@ def _count_brokers(roles: Iterable[str]) -> int:
 
 
 def _set_aside(log: Path) -> None:
-    """Start each log anew, so that its end never speaks of an earlier run."""
+    """Rename the old log, so that the new log has only the current run."""
     if log.exists():
         log.replace(log.with_suffix(".previous.log"))
 
@@ -140,6 +140,6 @@ def _argument(arguments: Iterable[str], flag: str) -> str | None:
 
 
 def _environment(classpath: Iterable[Path]) -> Mapping[str, str]:
-    # The classpath is kept out of the arguments so that `ps` stays readable. Without a UTF-8 locale Java cannot open
-    # paths with other than ASCII letters.
+    # The class path is an environment variable, so that `ps` stays readable. Without a UTF-8 locale, Java cannot open
+    # paths with non-ASCII characters.
     return os.environ | {"CLASSPATH": os.pathsep.join(map(str, classpath)), "LC_ALL": "C.UTF-8"}

@@ -1,4 +1,4 @@
-"""What a user may ask of ``penstock up``."""
+"""The options of ``penstock up``."""
 
 import re
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _UNITS = {"m": 1 << 20, "g": 1 << 30}
 
 @dataclass(frozen=True)
 class UpOptions:
-    """``None`` means: as it was before, or the default where there was no before. Port 0 means any free port."""
+    """``None`` means the value of the last start, or the default at the first. Port 0 means any free port."""
 
     brokers: int | None = None
     port: int | None = None
@@ -30,8 +30,8 @@ class UpOptions:
     def check(self) -> None:
         if self.brokers is not None and self.brokers not in _BROKER_COUNTS:
             raise ConfigError(
-                f"An embedded Kafka cannot have {self.brokers} brokers.",
-                hint="Use 1, 3 or 5: an even number is not safer than the odd one below it.",
+                f"The embedded Kafka cannot have {self.brokers} brokers.",
+                hint="Use 1, 3 or 5: an even number tolerates no more failures than the odd number below it.",
             )
         if self.port is not None and not 0 <= self.port <= _HIGHEST_PORT:
             raise ConfigError(f"{self.port} is not a port.", hint=f"Use a number from 1 to {_HIGHEST_PORT}.")
@@ -40,7 +40,7 @@ class UpOptions:
 
 
 def check_memory(text: str) -> None:
-    """Refuse a heap size that Java or this machine cannot give, before a broker dies of it."""
+    """Refuse a heap size that is too small for a broker or too large for this machine."""
     heap = heap_bytes(text)
     if heap < _SMALLEST_HEAP:
         raise ConfigError(f"{text} of memory is too little for a broker.", hint="Use 256m or more.")

@@ -1,9 +1,10 @@
-"""Deciding what ``up`` has to do, before it does any of it."""
+"""Plans what ``penstock up`` has to start, before anything is started."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from penstock.core.text.plurals import counted
 from penstock.devkit.cluster_layout import REGISTRY_ROLE, Layout, Node
 from penstock.devkit.data_folder import Cluster, new_cluster_id
 from penstock.devkit.ports import choose_port, is_free
@@ -16,7 +17,7 @@ DEFAULT_REGISTRY_PORT = 8081
 
 @dataclass(frozen=True)
 class Plan:
-    """The cluster as it is to be, the roles to start for it, and what the user should hear about it."""
+    """The layout of the cluster, the roles to start, and notes for the user."""
 
     layout: Layout
     missing: tuple[str, ...]
@@ -28,7 +29,7 @@ def data_folder(options: UpOptions, before: Layout | None, home: Path) -> Path:
         data = options.data.expanduser().resolve()
     else:
         data = Path(before.data) if before else home / "data"
-    # Kafka reads a comma as the start of another folder, and the registry's database a semicolon as that of a setting.
+    # Kafka treats a comma as a separator of folders, and the registry's database a semicolon as one of settings.
     if {",", ";"} & set(str(data)):
         raise ConfigError(
             f"The servers cannot use the data folder {data}.", hint="Use a path without commas and semicolons."
@@ -39,7 +40,7 @@ def data_folder(options: UpOptions, before: Layout | None, home: Path) -> Path:
 def plan_up(
     options: UpOptions, *, data: Path, before: Layout | None, running: Collection[str], made_for: Cluster | None
 ) -> Plan:
-    """Plan from what is asked, what was there before, which roles run, and what the data folder was made for."""
+    """Plan from the options, the last layout, the running roles, and the cluster of the data folder."""
     if before is not None and running:
         _refuse_changes(options, before)
         plan = Plan(before, ())
@@ -56,7 +57,7 @@ def _plan_start(options: UpOptions, data: Path, before: Layout | None, made_for:
     brokers = _broker_count(options, data, made_for)
     nodes, notes = _place_nodes(brokers, options, before)
     if made_for and options.brokers is None and made_for.brokers != DEFAULT_BROKERS:
-        notes.append(f"The data in {data} was made for {made_for.brokers} brokers, so {made_for.brokers} run.")
+        notes.append(f"The data in {data} belongs to {made_for.brokers} brokers, so {made_for.brokers} brokers start.")
     layout = Layout(
         cluster_id=made_for.cluster_id if made_for else new_cluster_id(),
         data=str(data),
@@ -72,14 +73,14 @@ def _broker_count(options: UpOptions, data: Path, made_for: Cluster | None) -> i
         return options.brokers or DEFAULT_BROKERS
     if options.brokers not in (None, made_for.brokers):
         raise SetupError(
-            f"The data in {data} was made for {made_for.brokers} broker(s), not for {options.brokers}.",
+            f"The data in {data} belongs to {counted(made_for.brokers, 'broker')}, not to {options.brokers}.",
             hint="Use another folder with --data DIR, or delete this data with `penstock down --wipe`.",
         )
     return made_for.brokers
 
 
 def _place_nodes(brokers: int, options: UpOptions, before: Layout | None) -> tuple[tuple[Node, ...], list[str]]:
-    """Give each node its two ports: those it had before where they are free, else the usual ones, else any."""
+    """Give each node two ports: those of the last start, else the usual ones, else any free ones."""
     asked = options.port
     if asked and not is_free(asked):
         raise SetupError(
@@ -116,7 +117,7 @@ def _with_registry(plan: Plan, running: Collection[str]) -> Plan:
 
 
 def _require_ports(layout: Layout, missing: Collection[str]) -> None:
-    """Refuse early where a node that comes back finds a port taken: its peers know it by that port."""
+    """Raise if the port of a node that must be started again is taken: the running nodes know it by that port."""
     for node in layout.nodes:
         for port in (node.port, node.controller_port):
             if node.role in missing and not is_free(port):
@@ -127,7 +128,7 @@ def _require_ports(layout: Layout, missing: Collection[str]) -> None:
 
 
 def _refuse_changes(options: UpOptions, running: Layout) -> None:
-    """Refuse an option that differs from what runs: silently ignoring it would be worse."""
+    """Raise if an option differs from the running cluster, instead of ignoring it silently."""
     differences = [
         ("--brokers", options.brokers, len(running.nodes)),
         ("--port", options.port or None, running.nodes[0].port),
@@ -137,6 +138,6 @@ def _refuse_changes(options: UpOptions, running: Layout) -> None:
     for flag, asked, actual in differences:
         if asked is not None and asked != actual:
             raise SetupError(
-                f"An embedded Kafka already runs with {flag} {actual}, not {asked}.",
+                f"The embedded Kafka is already running with {flag} {actual}, not {asked}.",
                 hint=f"Run `penstock down` first, or leave out {flag}.",
             )

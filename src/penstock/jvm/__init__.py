@@ -1,1 +1,1 @@
-"""Java and the jars it runs: what the embedded Kafka and the Spark engine share."""
+"""Java and jars, which both the embedded Kafka and the Spark engine need."""

@@ -1,9 +1,9 @@
-"""Archives of loaded Java classes, which halve the processor time that a broker or a Spark driver needs to start.
+"""Archives of loaded Java classes, which halve the CPU time that a broker or a Spark driver needs to start.
 
-A JVM that ends writes the classes it has loaded into a file (``-XX:ArchiveClassesAtExit``). The next JVM with the same
-Java and class path maps that file into memory (``-XX:SharedArchiveFile``) instead of loading the classes again. This
-takes some seconds at the end, so the first JVM of a class path writes nothing: there may never be another one. Nothing
-depends on an archive: where none can be written or used, a JVM starts as it would without one.
+A JVM writes the classes that it has loaded into a file when it ends (``-XX:ArchiveClassesAtExit``). The next JVM with
+the same Java and class path maps that file into memory (``-XX:SharedArchiveFile``) instead of loading the classes
+again. Writing takes some seconds, so the first JVM of a class path writes nothing: there may never be a second one.
+Archives are optional: if one cannot be written or used, the JVM starts without it.
 """
 
 import hashlib
@@ -14,11 +14,11 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
-from penstock.jvm.private_files import cache_home
+from penstock.paths import class_archives
 
 # Java writes the header of an archive last. Before that the file begins with zeros.
 _UNFINISHED = bytes(4)
-# An archive of Spark's classes has 140 MB, and each environment with PySpark needs one of its own.
+# An archive of Spark's classes takes 140 MB, and each environment with PySpark needs its own.
 _MOST_ARCHIVES = 6
 _MOST_MARKS = 100
 _ARCHIVES, _MARKS = (".jsa", ".part"), (".seen",)
@@ -28,9 +28,9 @@ _QUIET = "-Xlog:cds*=off"
 
 
 def archive_flags(name: str, java: Path, class_path: Iterable[str | Path]) -> list[str]:
-    """Flags of a JVM with this class path: the first has none, the second writes an archive, all others use it."""
+    """Return the flags of a JVM with this class path: none the first time, then to write an archive, then to use it."""
     try:
-        folder = cache_home() / "classes"
+        folder = class_archives()
         folder.mkdir(parents=True, exist_ok=True)
         stem = f"{name}-{_key(java, class_path)}"
         archive = _find(folder, stem) or _adopt(folder, stem)
@@ -44,12 +44,12 @@ def archive_flags(name: str, java: Path, class_path: Iterable[str | Path]) -> li
 
 
 def writes_archive(flags: Iterable[str]) -> bool:
-    """Whether a JVM with these flags writes an archive when it ends, which takes it some seconds."""
+    """Return whether a JVM with these flags writes an archive when it ends, which takes some seconds."""
     return any(flag.startswith("-XX:ArchiveClassesAtExit=") for flag in flags)
 
 
 def _key(java: Path, class_path: Iterable[str | Path]) -> str:
-    """Java refuses an archive that another Java wrote, or one of other jars: those get other names."""
+    """Hash Java and the jars: Java refuses an archive that another Java wrote, or of other jars."""
     parts = [_identity(java.resolve()), *(_identity(Path(each)) for each in class_path)]
     return hashlib.sha256("\n".join(parts).encode(errors="replace")).hexdigest()[:_KEY_LENGTH]
 
@@ -62,14 +62,14 @@ def _identity(path: Path) -> str:
 
 
 def _was_seen(mark: Path) -> bool:
-    """Whether a JVM with this class path has been started before; from now on it has."""
+    """Return whether a JVM with this class path was started before, and remember that it is now."""
     found = mark.exists()
     mark.touch()
     return found
 
 
 def _find(folder: Path, stem: str) -> Path | None:
-    """Return the archive, if it is complete: Java crashes on one that was cut off, so its size is part of its name."""
+    """Return the archive if it is complete. Java crashes on a truncated one, so the size is part of its name."""
     for path in folder.glob(f"{stem}-*.jsa"):
         size = re.fullmatch(re.escape(stem) + r"-(\d+)\.jsa", path.name)
         if size and path.stat().st_size == int(size[1]):
@@ -80,7 +80,7 @@ def _find(folder: Path, stem: str) -> Path | None:
 
 
 def _adopt(folder: Path, stem: str) -> Path | None:
-    """Make an archive of what an earlier JVM has finished writing; delete what others wrote at the same time."""
+    """Rename a file that an earlier JVM has finished writing to an archive; delete duplicates."""
     archive = None
     for part in folder.glob(f"{stem}-*.part"):
         with suppress(FileNotFoundError):  # another process adopts it at the same time

@@ -1,4 +1,4 @@
-"""What can be fetched: Maven coordinates, with a lock file where Penstock ships one."""
+"""The Maven artifacts that Penstock downloads, with lock files for those that it names."""
 
 from dataclasses import dataclass, replace
 from typing import Self
@@ -24,7 +24,7 @@ _SPARK_PACKAGES = {
 
 @dataclass(frozen=True)
 class Artifact:
-    """One module of a Maven registry, and which of its files is wanted."""
+    """One file of a module in a Maven registry."""
 
     organisation: str
     name: str
@@ -63,10 +63,10 @@ class Artifact:
 
 @dataclass(frozen=True)
 class Coordinates:
-    """A set of artifacts that is fetched, checked and kept as one.
+    """A set of artifacts that is downloaded, checked and cached as one.
 
-    ``lock`` names the file in ``locks/`` that lists every file of the set; without one, the artifacts' poms say what
-    they need. ``unpack`` is for a set that is a single archive: what it holds is kept in its place.
+    ``lock`` names the file in ``locks/`` that lists every file of the set. Without a lock, dependencies are resolved
+    from the artifacts' poms. With ``unpack``, the set is a single archive, and its content is cached instead of it.
     """
 
     title: str
@@ -75,7 +75,7 @@ class Coordinates:
     unpack: bool = False
 
 
-# The broker logs through SLF4J and its Maven module brings no backend for it: without the second one, it logs nothing.
+# The broker logs through SLF4J. Its Maven module has no backend for SLF4J: without the second artifact it logs nothing.
 KAFKA = Coordinates(
     f"Kafka {KAFKA_VERSION}",
     (
@@ -94,7 +94,7 @@ APICURIO = Coordinates(
 
 
 def kafka_tools() -> Coordinates:
-    """Return Kafka's own command line tools and checkers, which tests compare with."""
+    """Return Kafka's command-line tools, which tests compare Penstock with."""
     return Coordinates(
         f"Kafka's tools {KAFKA_VERSION}",
         (
@@ -106,7 +106,7 @@ def kafka_tools() -> Coordinates:
 
 
 def spark_package(name: str) -> Coordinates:
-    """Return one of Spark's packages with all that it needs and Spark does not have.
+    """Return a Spark package with its dependencies, without those that Spark already has.
 
     The name is one of ``kafka``, ``avro``, ``protobuf``, ``delta``, ``iceberg`` and ``postgresql``, in the version that
     fits the installed PySpark, or a full Maven coordinate.
@@ -121,7 +121,7 @@ def spark_package(name: str) -> Coordinates:
 
 def pinned_packages() -> list[Coordinates]:
     """Return the packages that have a lock, or should get one."""
-    # Not every Maven registry has Protobuf's, and Penstock can do without it.
+    # Without Protobuf: not every Maven registry has it, and Penstock does not need it.
     packages = [spark_package(name) for name in _SPARK_PACKAGES if name != "protobuf"]
     return [replace(each, lock=_lock_name(each.artifacts[0])) for each in packages]
 

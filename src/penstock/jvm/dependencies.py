@@ -1,7 +1,7 @@
-"""Which files a set without a lock consists of: its artifacts and all that they depend on. jgo reads their poms.
+"""Resolves the dependencies of a set without a lock, with jgo, which reads the poms.
 
-It resolves as Maven does: of two versions of a module, the one that is nearer to the set's own artifacts counts.
-``~/.m2`` is neither read nor written. Import this module only where something is resolved: jgo takes half a second.
+jgo resolves as Maven does: of two versions of a module, the one nearer to the set's artifacts wins. ``~/.m2`` is not
+used. Import this module only to resolve something: importing jgo takes half a second.
 """
 
 import logging
@@ -19,17 +19,17 @@ from penstock.jvm.maven_connection import connect
 from penstock.jvm.poms import Poms
 from penstock.jvm.progress_callback import Progress
 
-# What a pom calls the kind of a dependency is not always how its file ends.
+# The type of a dependency in a pom is not always the extension of its file.
 _JARS = {"bundle", "ejb", "ejb-client", "eclipse-plugin", "jar", "maven-plugin", "test-jar"}
 _IMPLIED_CLASSIFIERS = {"ejb-client": "client", "test-jar": "tests"}
 
-logging.getLogger("jgo").addHandler(logging.NullHandler())  # else Python prints its warnings on the terminal
+logging.getLogger("jgo").addHandler(logging.NullHandler())  # otherwise Python prints jgo's warnings on the terminal
 
 
 def find_files(title: str, artifacts: Iterable[Artifact], *, work: Path, progress: Progress) -> list[Unlocked]:
-    """Return the artifacts' files and those of all they depend on; ``work`` is jgo's cache, an empty folder."""
+    """Return the files of the artifacts and of all their dependencies. ``work`` is an empty folder for jgo's cache."""
     poms = Poms(title, connect(), work, progress)
-    # Without registries of its own, jgo asks for nothing but through ``poms``.
+    # Without registries, jgo makes all its requests through ``poms``.
     context = MavenContext(resolver=poms, repo_cache=work, local_repos=[], remote_repos={})
     try:
         found = _resolve(artifacts, context)
@@ -42,15 +42,15 @@ def find_files(title: str, artifacts: Iterable[Artifact], *, work: Path, progres
 
 
 def _resolve(artifacts: Iterable[Artifact], context: MavenContext) -> list[Dependency]:
-    model = Model(_wish(artifacts), context)
+    model = Model(_pom_of(artifacts), context)
     dependencies, _ = model.dependencies()
     for each in dependencies:
-        # jgo takes a module whose pom it cannot use for one that depends on nothing. Here, the same raises.
+        # jgo treats a module with an unusable pom as one without dependencies. Loading it here raises instead.
         Model(each.artifact.component.pom(), context, model.dep_mgmt)
     return dependencies
 
 
-def _wish(artifacts: Iterable[Artifact]) -> POM:
+def _pom_of(artifacts: Iterable[Artifact]) -> POM:
     """Return the pom of a project that depends on the artifacts."""
     project = ET.Element("project")
     _add(project, groupId="penstock", artifactId="jars", version="1")
@@ -67,7 +67,7 @@ def _add(parent: ET.Element, **children: str) -> None:
 
 
 def _path(dependency: Dependency, poms: Poms) -> str | None:
-    """Return where the file is in the registry, or None for a module that only brings others."""
+    """Return the path of the file in the registry, or None for a module that has no jar, only dependencies."""
     component, kind = dependency.artifact.component, dependency.type
     if kind == "pom":
         return None

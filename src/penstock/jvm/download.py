@@ -1,7 +1,7 @@
-"""Downloading files of the Maven registry: several at once, continued after a break, each checked by its checksum.
+"""Downloads files from the Maven registry: several at once, resumed after an interruption, with checksums.
 
-A lock says the size and the SHA-256 of a file. Where no lock lists it, the registry says its size when it sends it, and
-its SHA-1 in another file beside it.
+A lock has the size and the SHA-256 of each file. Without a lock, the registry announces the size with the response, and
+has the SHA-1 in another file.
 """
 
 import hashlib
@@ -43,7 +43,7 @@ class _Checksum:
 
 @dataclass(frozen=True)
 class _Received:
-    """Bytes that a worker has written; fewer than none where it starts a file over."""
+    """The number of bytes that a worker has written; negative when it starts a file again."""
 
     count: int
 
@@ -68,7 +68,7 @@ _Report = _Received | _Finished | _TryingAgain | _Failed
 
 
 class _Stop:
-    """Tells the workers to end. From then on none of them creates a file, so the caller can remove the folder."""
+    """Stops the workers. After ``set`` none of them creates a file, so the caller can remove the folder."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
@@ -88,11 +88,11 @@ class _Stop:
 
 
 class _StoppedError(BaseException):
-    """The caller no longer wants the files. Not an Exception: what retries after failures lets it pass."""
+    """The caller has stopped the download. Not an Exception, so that the code that retries does not catch it."""
 
 
 def download(title: str, files: Sequence[Entry | Unlocked], target: Path, *, progress: Progress) -> None:
-    """Fetch every file into its place below ``target``; the first that fails for good ends them all.
+    """Download every file to its path below ``target``. The first final failure stops all of them.
 
     Workers are daemon threads and report through a queue, so that Ctrl+C ends the caller at once, even while a worker
     waits for a server that does not answer.
@@ -100,7 +100,7 @@ def download(title: str, files: Sequence[Entry | Unlocked], target: Path, *, pro
     reports: queue.SimpleQueue[_Report] = queue.SimpleQueue()
     stop = _Stop()
     waiting: queue.SimpleQueue[Entry | Unlocked] = queue.SimpleQueue()
-    for file in sorted(files, key=_size, reverse=True):  # the longest first: they decide when the last one is there
+    for file in sorted(files, key=_size, reverse=True):  # largest first: they take the longest
         waiting.put(file)
     worker = _Worker(title, connect(), target, waiting, reports, stop)
     for _ in range(min(_PARALLEL, len(files))):
@@ -122,19 +122,19 @@ def _follow(
     left, received, size = {file.path for file in files}, 0, sum(map(_size, files))
     attempt = 1
 
-    def tell() -> None:
+    def show_progress() -> None:
         if all(isinstance(file, Entry) for file in files):
             progress(f"Fetching {title}", done=received, total=size, unit="bytes")
-        else:  # how many bytes are to come is known only when the last file has begun
+        else:  # the total size is known only when the last file has begun
             progress(f"Fetching {title}", done=len(files) - len(left), total=len(files), unit="jars")
 
-    tell()
+    show_progress()
     while left:
         try:
             report = reports.get(timeout=max(0.0, deadline - time.monotonic()))
         except queue.Empty:
             raise SetupError(
-                f"Cannot fetch {title}: the download did not end within {DOWNLOAD_SECONDS / 60:.0f} minutes.",
+                f"Cannot fetch {title}: the download took longer than {DOWNLOAD_SECONDS / 60:.0f} minutes.",
                 hint="Use a faster network or a mirror (PENSTOCK_MAVEN_URL), then run the command again.",
             ) from None
         match report:
@@ -142,18 +142,18 @@ def _follow(
                 raise error
             case _Finished(path):
                 left.remove(path)
-                tell()
+                show_progress()
             case _Received(count):
                 received += count
-                tell()
-            case _TryingAgain(number, reason) if number > attempt:  # said once, not once for each worker
+                show_progress()
+            case _TryingAgain(number, reason) if number > attempt:  # reported once, not by every worker
                 attempt = number
                 progress(f"Trying again ({attempt} of {ATTEMPTS}): {reason}")
 
 
 @dataclass(frozen=True)
 class _Worker:
-    """What every worker thread needs; it keeps no state of its own."""
+    """The work of every download thread. It has no state, so all threads share one instance."""
 
     title: str
     connection: Connection
@@ -217,12 +217,12 @@ class _Worker:
             self.reports.put(_Received(len(chunk)))
             if limit is not None:
                 limit -= len(chunk)
-                if limit < 0:  # longer than the lock says: another file
+                if limit < 0:  # longer than expected: this is another file
                     break
 
     def _check(self, part: Path, size: int | None, checksum: _Checksum | None) -> None:
         there = part.stat().st_size
-        if size is not None and there < size:  # what is there stays: the next attempt fetches the rest
+        if size is not None and there < size:  # keep the part: the next attempt downloads the rest
             raise DamagedError(f"{there:,} of {size:,} bytes")
         if checksum is None:
             return
@@ -235,6 +235,6 @@ class _Worker:
 
 
 def _announced(response: Any, there: int) -> int | None:
-    """Return the size of the whole file, of which the response may be the rest; it is not always announced."""
+    """Return the size of the whole file, or None if the response has no Content-Length."""
     length = response.headers.get("Content-Length")
     return int(length) + there if length else None

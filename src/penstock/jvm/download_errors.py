@@ -1,4 +1,4 @@
-"""Why a fetch failed, and whether another attempt may succeed."""
+"""Explains why a download failed, and whether another attempt may succeed."""
 
 import http.client
 import os
@@ -30,18 +30,18 @@ _BUSY = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_R
 
 @dataclass(frozen=True)
 class Failure:
-    """``passing`` is true where another attempt may succeed."""
+    """``passing`` means that another attempt may succeed."""
 
     error: SetupError
     passing: bool = False
 
 
 class DamagedError(Exception):
-    """A file arrived incomplete, or with another checksum than the lock or the registry says; the text says which."""
+    """A file arrived incomplete or with a wrong checksum; the text says which."""
 
 
 def is_missing(error: Exception) -> bool:
-    """Whether the registry, or the folder that stands for one, says that it does not have the file."""
+    """Return whether the registry, which may be a folder, does not have the file."""
     match error:
         case HTTPError(code=HTTPStatus.NOT_FOUND | HTTPStatus.GONE) | URLError(reason=FileNotFoundError()):
             return True
@@ -49,7 +49,7 @@ def is_missing(error: Exception) -> bool:
 
 
 def explain_download(title: str, error: Exception, *, what: str, registry: str) -> Failure:
-    """Say why ``what``, a file of the set ``title``, could not be downloaded from ``registry``."""
+    """Explain why ``what``, a file of the set ``title``, could not be downloaded from ``registry``."""
     match error:
         case DamagedError():
             failure = _damaged(title, what, str(error))
@@ -77,7 +77,7 @@ def _not_trusted(title: str, registry: str, reason: str) -> Failure:
 
 def _out_of_reach(title: str, reason: str) -> Failure:
     return Failure(
-        SetupError(f"Cannot fetch {title}: the Maven registry is out of reach ({reason}).", hint=_network_hint()),
+        SetupError(f"Cannot fetch {title}: the Maven registry cannot be reached ({reason}).", hint=_network_hint()),
         passing=True,
     )
 
@@ -109,8 +109,8 @@ def unknown(title: str, what: str, registry: str) -> Failure:
 
 def unresolvable(title: str, reason: str) -> SetupError:
     return SetupError(
-        f"Cannot fetch {title}: what it depends on cannot be found out ({reason}).",
-        hint="Check the coordinate. If a pom is at fault, download the jars yourself and name them in `spark.jars`.",
+        f"Cannot fetch {title}: its dependencies cannot be resolved ({reason}).",
+        hint="Check the coordinate. If a pom is wrong, download the jars yourself and name them in `spark.jars`.",
     )
 
 

@@ -1,4 +1,4 @@
-"""One process at a time, by a lock that the kernel drops when its holder dies."""
+"""A lock between processes. The kernel releases it when its holder dies."""
 
 import fcntl
 import time
@@ -13,7 +13,7 @@ _RETRY_SECONDS = 0.1
 
 @contextmanager
 def exclusive(path: Path, *, timeout: float, on_wait: Callable[[], None]) -> Iterator[None]:
-    """Hold the lock file for the block; ``on_wait`` is called once if somebody else has it."""
+    """Hold the lock for the block. ``on_wait`` is called once if another process holds it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     # The file stays when the lock is released: removing it would let two processes lock two different files.
     with path.open("ab") as file:
@@ -31,7 +31,7 @@ def _acquire(handle: int, path: Path, *, timeout: float, on_wait: Callable[[], N
         if time.monotonic() > deadline:
             raise SetupError(
                 f"Another penstock process has held {path} for more than {timeout:.0f} seconds.",
-                hint="See what it does (`ps -ef | grep penstock`), end it if it hangs, then run the command again.",
+                hint="Find it with `ps -ef | grep penstock`, end it if it hangs, then run the command again.",
             )
         time.sleep(_RETRY_SECONDS)
 

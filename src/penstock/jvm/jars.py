@@ -1,8 +1,8 @@
-"""Fetching sets of jars once, checking them ever after.
+"""Downloads sets of jars once into the cache, and checks them before each use.
 
-Each set has a folder of its own in the cache, named by what was asked for. It appears there by one rename, complete and
-with a manifest; from then on the network is not needed to use it. A lock lists the files of a set; for a set without
-one, ``dependencies`` finds them out.
+Each set has its own folder in the cache, named after its artifacts and a hash. One rename creates the folder, complete
+and with a manifest. After that, no network is needed. A lock lists the files of a set; without one, ``dependencies``
+resolves them.
 """
 
 import hashlib
@@ -18,8 +18,9 @@ from penstock.jvm.download import Unlocked, download
 from penstock.jvm.filelock import exclusive
 from penstock.jvm.lockfile import read_lock
 from penstock.jvm.manifest import MANIFEST_NAME, Entry, find_damage, read_manifest, take_manifest, write_manifest
-from penstock.jvm.private_files import disk_problems_explained, jar_cache, sync_folder
+from penstock.jvm.private_files import disk_problems_explained, sync_folder
 from penstock.jvm.progress_callback import Progress, silent
+from penstock.paths import CACHE_VARIABLE, jar_cache
 
 _LOCK_SECONDS = 2400
 _DRAFT = "draft-"
@@ -27,18 +28,18 @@ _TAG_LENGTH = 12
 
 
 def resolve(coordinates: Coordinates, *, progress: Progress = silent) -> list[Path]:
-    """Return the files of the set, fetching them first where they are missing or damaged."""
+    """Return the files of the set. Download them first if they are missing or damaged."""
     cache = jar_cache()
     folder = cache / _folder_name(coordinates)
-    with disk_problems_explained(cache, setting="PENSTOCK_CACHE"):
+    with disk_problems_explained(cache, setting=CACHE_VARIABLE):
         if files := _intact(folder):
             return files
 
         def waiting() -> None:
-            progress(f"Waiting for another process that fetches {coordinates.title}")
+            progress(f"Waiting for another process that downloads {coordinates.title}")
 
         with exclusive(cache / "lock", timeout=_LOCK_SECONDS, on_wait=waiting):
-            # Whoever held the lock may have fetched the very same set.
+            # The process that held the lock may have downloaded the same set.
             if files := _intact(folder):
                 return files
             if folder.exists():
@@ -48,7 +49,7 @@ def resolve(coordinates: Coordinates, *, progress: Progress = silent) -> list[Pa
 
 
 def _folder_name(coordinates: Coordinates) -> str:
-    """Name the set after its first artifact and a hash of all that was asked, the lock included."""
+    """Name the set after its first artifact and a hash of all artifacts and the lock."""
     pinned = read_lock(coordinates.lock).digests() if coordinates.lock else {}
     asked = repr((coordinates.artifacts, sorted(pinned.items())))
     tag = hashlib.sha256(asked.encode()).hexdigest()[:_TAG_LENGTH]
@@ -57,7 +58,7 @@ def _folder_name(coordinates: Coordinates) -> str:
 
 
 def _intact(folder: Path) -> list[Path]:
-    """Return the set's files, or nothing where any of them is not as the manifest says."""
+    """Return the files of the set, or none if any of them differs from the manifest."""
     manifest = read_manifest(folder)
     if manifest is None or find_damage(folder, manifest):
         return []
@@ -70,7 +71,7 @@ def _damage(folder: Path) -> str:
 
 
 def _fetch(coordinates: Coordinates, folder: Path, progress: Progress) -> None:
-    _sweep(folder.parent)
+    _remove_drafts(folder.parent)
     draft = Path(tempfile.mkdtemp(prefix=_DRAFT, dir=folder.parent))
     try:
         work, target = draft / "poms", draft / "set"
@@ -97,20 +98,20 @@ def _files(coordinates: Coordinates, work: Path, progress: Progress) -> Sequence
     return find_files(coordinates.title, coordinates.artifacts, work=work, progress=progress)
 
 
-def _sweep(cache: Path) -> None:
-    """Remove the drafts of killed processes; the lock says that nobody is at work on one."""
+def _remove_drafts(cache: Path) -> None:
+    """Remove the drafts of killed processes. We hold the lock, so no other process uses one."""
     for leftover in cache.glob(f"{_DRAFT}*"):
         shutil.rmtree(leftover, ignore_errors=True)
 
 
 def _unpack(archives: list[Path], target: Path) -> Path:
-    """Unpack regular files only, and only to places below the target, whatever the archive says."""
+    """Unpack only regular files, and only below the target: an archive may name other paths."""
     for archive in archives:
         with tarfile.open(archive) as tar:
             for member in tar:
                 path = (target / member.name).resolve()
                 if not path.is_relative_to(target.resolve()):
-                    raise SetupError(f"{archive.name} holds a path that leads outside: {member.name}.")
+                    raise SetupError(f"{archive.name} has a path that leads out of its folder: {member.name}.")
                 source = tar.extractfile(member) if member.isfile() else None
                 if source is None:
                     continue

@@ -1,4 +1,4 @@
-"""Finding a Java that is new enough: the one thing Penstock cannot bring along."""
+"""Finds a Java that is new enough. It is the one thing that Penstock cannot install."""
 
 import os
 import re
@@ -18,11 +18,11 @@ _INSTALL_HINT = (
 
 
 def find_java() -> Path:
-    """Return a ``java`` that runs and is new enough: the one of ``JAVA_HOME``, else the first on the ``PATH``."""
+    """Return the ``java`` of ``JAVA_HOME``, else the first on the ``PATH``. Raise if it does not run or is too old."""
     java = _locate()
     found = java_version(_ask_version(java))
     if found is None:
-        raise SetupError(f"{java} did not say its version as a Java does.", hint=_INSTALL_HINT)
+        raise SetupError(f"{java} -version did not print a Java version.", hint=_INSTALL_HINT)
     if found < OLDEST_JAVA:
         raise SetupError(
             f"{java} is Java {found}, but Kafka and Spark need Java {OLDEST_JAVA} or newer.", hint=_INSTALL_HINT
@@ -31,7 +31,7 @@ def find_java() -> Path:
 
 
 def java_version(announcement: str) -> int | None:
-    """Read the major version from what ``java -version`` prints; up to Java 8 it was written as 1.8."""
+    """Parse the major version from the output of ``java -version``. Java 8 prints 1.8."""
     match = _VERSION.search(announcement)
     return int(match[1]) if match else None
 
@@ -44,7 +44,7 @@ def _locate() -> Path:
         return java
     found = shutil.which("java")
     if found is None:
-        raise SetupError("Java was not found.", hint=_INSTALL_HINT)
+        raise SetupError("Java is not installed, or not on the PATH.", hint=_INSTALL_HINT)
     return Path(found)
 
 

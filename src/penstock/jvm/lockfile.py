@@ -1,7 +1,6 @@
-"""Lock files: every file of a pinned set with its SHA-256, its size and its Maven path, one a line.
+"""Lock files: each line has the SHA-256, the size and the Maven path of one file of a set.
 
-A lock is also the list to download from: nothing has to be resolved, and tomorrow's set is today's.
-``python -m penstock.jvm.update_locks`` writes the locks.
+With a lock nothing has to be resolved, and the set never changes. ``python -m penstock.jvm.update_locks`` writes locks.
 """
 
 from importlib import resources

@@ -1,4 +1,4 @@
-"""The manifest of a fetched set: what lies in its folder, and whether it still does."""
+"""The manifest of a downloaded set: the files of its folder with their checksums."""
 
 import hashlib
 import os
@@ -31,9 +31,9 @@ class Manifest:
 
 
 def take_manifest(folder: Path) -> Manifest:
-    """Hash every file below the folder, and force each to disk so that the manifest never promises more than is there.
+    """Hash every file below the folder, and sync each to disk first.
 
-    Without that, a power cut after the rename could leave a file of the right size with nothing in it.
+    Without the sync, a power cut after the rename could leave a file of the right size without content.
     """
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return Manifest(tuple(_entry(folder, path) for path in files))
@@ -51,10 +51,10 @@ def read_manifest(folder: Path) -> Manifest | None:
 
 
 def find_damage(folder: Path, manifest: Manifest) -> str | None:
-    """Return the first file that is missing or altered.
+    """Return the first file that is missing or changed.
 
-    Every file is hashed, every time: Kafka's 44 MB take 0.05 s and the registry's 146 MB 0.2 s, next to the seconds
-    that the servers take to start.
+    Every file is hashed each time: Kafka's 44 MB take 0.05 s and the registry's 146 MB 0.2 s, while the servers take
+    seconds to start.
     """
     return next((entry.path for entry in manifest.files if not _matches(folder / entry.path, entry)), None)
 

@@ -1,4 +1,4 @@
-"""Requests to the Maven registry: the mirror's password, the proxies of the environment, time limits and retries."""
+"""Requests to the Maven registry, with the mirror's password, proxies, timeouts and retries."""
 
 import re
 import ssl
@@ -17,7 +17,7 @@ from penstock.jvm.private_files import DISK_ERRORS
 ATTEMPTS = 3
 # Before the second attempt and before the third.
 _PAUSE_SECONDS = (1.0, 4.0)
-# For the connection, and for each read.
+# Timeout of the connection and of each read.
 _SILENCE_SECONDS = 30.0
 _SHA1 = re.compile(rb"\b[0-9a-fA-F]{40}\b")
 
@@ -30,17 +30,17 @@ class Connection:
     opener: urllib.request.OpenerDirector
 
     def open(self, path: str, *, start: int = 0) -> Any:
-        """Ask for the file at this path of the registry; ``start`` is how many of its bytes the caller has already."""
+        """Request the file at this path of the registry, from the byte ``start`` on."""
         request = urllib.request.Request(self.registry.root + quote(path))  # noqa: S310 - http(s) or file
         request.add_header("User-Agent", f"penstock/{__version__}")
-        if self.registry.authorization:  # not for another host, should the registry redirect to one
+        if self.registry.authorization:  # not sent to another host after a redirect
             request.add_unredirected_header("Authorization", self.registry.authorization)
         if start:
             request.add_header("Range", f"bytes={start}-")
         return self.opener.open(request, timeout=_SILENCE_SECONDS)
 
     def read(self, path: str) -> bytes:
-        """Fetch a small file whole; one that breaks off raises."""
+        """Download a small file. Raise if it is incomplete."""
         with self.open(path) as response:
             content: bytes = response.read()
         return content
@@ -55,7 +55,7 @@ class Connection:
         return True
 
     def sha1(self, path: str) -> str | None:
-        """Return the SHA-1 that the registry keeps beside the file; not every registry keeps one."""
+        """Return the SHA-1 from the registry, or None: not every registry has it."""
         try:
             content = self.read(f"{path}.sha1")
         except URLError as error:
@@ -76,7 +76,7 @@ class Connection:
         on_retry: Callable[[int, str], None],
         pause: Callable[[float], object],
     ) -> _Answer:
-        """Repeat the action while its failure may pass; then raise the sentence that explains why ``what`` is missing.
+        """Repeat the action while its failure may pass; then raise an error that explains why ``what`` is missing.
 
         ``on_retry`` gets the number of the next attempt and the reason for it.
         """
@@ -98,7 +98,7 @@ class Connection:
 
 
 def connect() -> Connection:
-    """Obey the proxies of the environment; one TLS context serves all, since each reads the system's certificates."""
+    """Connect with the proxies of the environment. One TLS context is shared: creating one reads all certificates."""
     registry = find_registry()
     if not registry.root.startswith("https:"):
         return Connection(registry, urllib.request.build_opener())
@@ -107,5 +107,5 @@ def connect() -> Connection:
 
 
 def _is_about_the_disk(error: Exception) -> bool:
-    """A network error is an OSError too, but urllib wraps it, or it has another number."""
+    """Network errors are OSErrors too, but they are wrapped in URLError or have other numbers."""
     return isinstance(error, OSError) and not isinstance(error, URLError) and error.errno in DISK_ERRORS

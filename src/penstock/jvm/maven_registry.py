@@ -1,4 +1,4 @@
-"""Where jars come from: Maven Central, or the mirror that ``PENSTOCK_MAVEN_URL`` names."""
+"""The registry of the jars: Maven Central, or the mirror of ``PENSTOCK_MAVEN_URL``."""
 
 import base64
 import os
@@ -13,13 +13,13 @@ MIRROR_VARIABLE = "PENSTOCK_MAVEN_URL"
 
 @dataclass(frozen=True)
 class Registry:
-    """``root`` ends with a slash and holds no password; ``authorization`` is the HTTP header made from one."""
+    """``root`` ends with a slash and has no password; ``authorization`` is the HTTP header made from it."""
 
     root: str
     authorization: str | None = None
 
     def describe(self) -> str:
-        """Name the host, and the proxy on the way to it, for an error message."""
+        """Return the host, and the proxy if there is one, for error messages."""
         parts = urlsplit(self.root)
         if parts.scheme == "file":
             return self.root
@@ -42,8 +42,8 @@ def find_registry() -> Registry:
 
 
 def _maven_central() -> str:
-    """Take the address from jgo, a Maven resolver: it maintains it, and our sources name no host of a registry."""
-    from jgo.constants import MAVEN_CENTRAL_URL  # noqa: PLC0415 - takes half a second, and a mirror needs none of it
+    """Return the address that jgo, a Maven resolver, maintains: our sources name no registry host."""
+    from jgo.constants import MAVEN_CENTRAL_URL  # noqa: PLC0415 - takes half a second, and is not needed with a mirror
 
     return MAVEN_CENTRAL_URL
 

@@ -1,8 +1,8 @@
-"""Poms of the Maven registry for jgo, which reads them: fetched by our own connection, and written as jgo needs them.
+"""Downloads poms for jgo with our own connection, and rewrites them where jgo needs it.
 
-jgo's own requests know no password, no folder as a mirror and no retry, and of a wrong checksum they only log a line.
-And jgo leaves as they are some things that Maven replaces: ranges of versions, modules that have moved, and the older
-names of a project's version.
+jgo's requests support no password, no folder as a mirror and no retries, and they only log a wrong checksum. jgo also
+does not replace some things that Maven replaces: version ranges, relocated modules, and older names of a project's
+version.
 """
 
 import hashlib
@@ -27,10 +27,10 @@ _SNAPSHOT = "-SNAPSHOT"
 
 
 class Poms(PythonResolver):
-    """Hands jgo the poms it asks for; ``folder`` is jgo's cache, which only this run uses.
+    """Gives jgo the poms that it needs. ``folder`` is jgo's cache, which only this run uses.
 
-    jgo treats an OSError, a ValueError and a RuntimeError as a module without dependencies. What is raised here is a
-    SetupError, which ends the run.
+    jgo treats a module that raises an OSError, ValueError or RuntimeError as one without dependencies. This class
+    raises SetupError, which ends the run.
     """
 
     def __init__(self, title: str, connection: Connection, folder: Path, progress: Progress) -> None:
@@ -43,7 +43,7 @@ class Poms(PythonResolver):
         self._deadline = time.monotonic() + _LOOKUP_SECONDS
 
     def download(self, artifact: Artifact) -> Path:
-        """Return the pom of this module. Where it has moved, or a range names it, change it to the right one."""
+        """Return the pom of this module. Replace a relocated module, and a version range, by the right module."""
         component = artifact.component
         self._choose_version(component)
         self._name_snapshot(component)
@@ -54,7 +54,7 @@ class Poms(PythonResolver):
         place.write_bytes(self._content(artifact))
         pom = POM(place)
         if pom.element("distributionManagement/relocation") is not None:
-            place.unlink()  # else jgo would find it there the next time, and not ask
+            place.unlink()  # otherwise jgo would use it the next time
             _relocate(component, pom)
             return component.artifact(packaging=artifact.packaging).resolve()
         _name_properties(pom)
@@ -62,7 +62,7 @@ class Poms(PythonResolver):
         return place
 
     def has(self, path: str) -> bool:
-        """Whether the registry has this file."""
+        """Return whether the registry has this file."""
         return self._connection.persist(
             lambda: self._connection.has(path),
             title=self._title,
@@ -77,7 +77,7 @@ class Poms(PythonResolver):
         if content is not None:
             return content
         jar = artifact.component.artifact()
-        if self.has(_path(jar)):  # some old modules are a jar without a pom: they depend on nothing
+        if self.has(_path(jar)):  # some old modules are a jar without a pom: they have no dependencies
             return _bare_pom(artifact)
         raise self._missing(artifact.component)
 
@@ -97,7 +97,7 @@ class Poms(PythonResolver):
         component.version = max(fitting, key=cmp_to_key(compare_versions))
 
     def _name_snapshot(self, component: Component) -> None:
-        """Fetch the list that says under which time stamp a snapshot is kept; jgo looks for it in its cache."""
+        """Download the metadata with the timestamp of a snapshot; jgo looks for it in its cache."""
         if not component.version.endswith(_SNAPSHOT) or component.snapshot_metadata:
             return
         content = self._fetch(f"{component.path_prefix.as_posix()}/maven-metadata.xml")
@@ -107,7 +107,7 @@ class Poms(PythonResolver):
             place.write_bytes(content)
 
     def _fetch(self, path: str) -> bytes | None:
-        """Return the file, checked by its SHA-1, or None where the registry has none."""
+        """Return the file, checked by its SHA-1, or None if the registry does not have it."""
         if path not in self._files:
             self._check_time()
             self._files[path] = self._connection.persist(
@@ -132,7 +132,7 @@ class Poms(PythonResolver):
     def _check_time(self) -> None:
         if time.monotonic() > self._deadline:
             raise SetupError(
-                f"Cannot fetch {self._title}: looking up what it depends on did not end within "
+                f"Cannot fetch {self._title}: looking up its dependencies took longer than "
                 f"{_LOOKUP_SECONDS / 60:.0f} minutes.",
                 hint="Use a faster network or a mirror (PENSTOCK_MAVEN_URL), then run the command again.",
             )
@@ -150,7 +150,7 @@ def _path(artifact: Artifact) -> str:
 
 
 def _relocate(component: Component, pom: POM) -> None:
-    """Change the module to the one that its pom says it has become; what the pom leaves out stays as it was."""
+    """Replace the module by the one that its pom names. Parts that the pom leaves out stay."""
     moved = "distributionManagement/relocation"
     group = pom.value(f"{moved}/groupId") or component.groupId
     name = pom.value(f"{moved}/artifactId") or component.artifactId
@@ -170,7 +170,7 @@ def _bare_pom(artifact: Artifact) -> bytes:
 
 
 def _name_properties(pom: POM) -> None:
-    """Write out the names that jgo does not know for a project's own coordinates and for those of its parent."""
+    """Define the property names of a project's and its parent's coordinates that jgo does not know."""
     own = {"groupId": pom.groupId, "artifactId": pom.artifactId, "version": pom.version}
     named = {f"{prefix}{tag}": text for prefix in ("pom.", "") for tag, text in own.items()}
     for tag in own:

@@ -1,4 +1,4 @@
-"""Where downloads and state live, who may see them, and what can be wrong with a place on disk."""
+"""Folders and files that only this user can read, durable writes, and clear errors for a full or read-only disk."""
 
 import errno
 import os
@@ -8,8 +8,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from platformdirs import user_cache_path, user_state_path
-
 from penstock.errors import SetupError
 
 _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
@@ -18,54 +16,37 @@ _FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIS
 DISK_ERRORS = _FULL | _FORBIDDEN
 
 
-def cache_home() -> Path:
-    """Return the folder of what can be fetched or made again; ``PENSTOCK_CACHE`` moves it."""
-    root = os.environ.get("PENSTOCK_CACHE")
-    return Path(root).expanduser() if root else user_cache_path("penstock")
-
-
-def jar_cache() -> Path:
-    """Return the folder of downloaded jars."""
-    return cache_home() / "jars"
-
-
-def state_home() -> Path:
-    """Where Penstock keeps what it must remember; ``PENSTOCK_HOME`` moves it."""
-    home = os.environ.get("PENSTOCK_HOME")
-    return Path(home).expanduser().resolve() if home else user_state_path("penstock")
-
-
 def make_private(folder: Path, *, home: Path | None = None) -> None:
-    """Make the folder, for this user alone: it, the folders up to ``home``, and the files that are in it already.
+    """Create the folder. Only this user may read it, its parents up to ``home``, and the files that are in it.
 
-    What runs told, who replayed what and where groups stood is nobody else's affair, whatever the umask is.
+    The files have data of runs, replays and groups, which other users must not see, whatever the umask is.
     """
     home = home or folder
     folder.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
     for each in (folder, *folder.parents):
-        _keep_to_oneself(each, _PRIVATE_FOLDER)
+        _restrict(each, _PRIVATE_FOLDER)
         if each == home or home not in each.parents:
             break
     for file in folder.iterdir():
         if file.is_file() and not file.is_symlink():
-            _keep_to_oneself(file, _PRIVATE_FILE)
+            _restrict(file, _PRIVATE_FILE)
 
 
 def open_private(path: Path, mode: str) -> IO[Any]:
-    """As ``open`` does, for text in UTF-8 or bytes; only this user may read what is written."""
+    """Open a file, for bytes or text in UTF-8, that only this user may read."""
     file = open(  # noqa: SIM115 - Path.open takes no opener; the caller closes it
         path,
         mode,
         encoding=None if "b" in mode else "utf-8",
         opener=lambda name, flags: os.open(name, flags, _PRIVATE_FILE),
     )
-    _keep_to_oneself(path, _PRIVATE_FILE)
+    _restrict(path, _PRIVATE_FILE)
     return file
 
 
-def _keep_to_oneself(path: Path, mode: int) -> None:
-    """But for what is not ours to change, and for folders that others need: one that all may write to, or a root."""
-    with suppress(OSError):  # it is gone since, or on a disk without modes
+def _restrict(path: Path, mode: int) -> None:
+    """Set the mode, except for paths of other users, shared folders (sticky bit), the user's home and the root."""
+    with suppress(OSError):  # it was deleted, or the file system has no modes
         found = path.stat()
         is_shared = found.st_mode & stat.S_ISVTX or path in (Path.home(), Path(path.anchor))
         if found.st_uid == os.getuid() and not is_shared and stat.S_IMODE(found.st_mode) != mode:
@@ -74,7 +55,7 @@ def _keep_to_oneself(path: Path, mode: int) -> None:
 
 @contextmanager
 def disk_problems_explained(folder: Path, *, setting: str) -> Iterator[None]:
-    """Turn a full, read-only or forbidden disk into one sentence; ``setting`` is what moves the folder elsewhere."""
+    """Turn errors of a full, read-only or forbidden disk into a SetupError. ``setting`` names what moves the folder."""
     try:
         yield
     except OSError as error:
@@ -100,7 +81,7 @@ def disk_full(folder: Path, *, setting: str) -> SetupError:
 
 
 def write_durably(path: Path, content: bytes) -> None:
-    """Write a small file, for this user alone; even after a power cut readers see the old content or the new one."""
+    """Write a small private file. Even after a power cut, readers see the old content or the new one."""
     draft = path.with_name(f"{path.name}.{os.getpid()}.draft")
     try:
         with open_private(draft, "wb") as file:

@@ -1,13 +1,13 @@
-"""How long work tells its caller where it is."""
+"""The callback with which long work reports its progress."""
 
 from typing import Protocol
 
 
 class Progress(Protocol):
-    """Called with a short line, and with counts where the total is known; ``unit`` is what is counted."""
+    """Called with a short line, and with counts if the total is known; ``unit`` is what they count."""
 
     def __call__(self, text: str, *, done: int = 0, total: int = 0, unit: str = "records") -> None: ...
 
 
 def silent(text: str, *, done: int = 0, total: int = 0, unit: str = "records") -> None:
-    """Report to nobody."""
+    """Ignore the progress."""

@@ -1,4 +1,4 @@
-"""Writes the lock files after a version in ``coordinates`` has changed.
+"""Writes the lock files. Run it after a version in ``coordinates`` has changed.
 
 Run ``python -m penstock.jvm.update_locks`` with PySpark installed.
 """
@@ -22,7 +22,7 @@ def relock(coordinates: Coordinates, *, beside_spark: bool = False) -> str:
         work, target = Path(scratch, "poms"), Path(scratch, "set")
         work.mkdir()
         target.mkdir()
-        if coordinates.unpack:  # an archive stands for itself; jars bring the jars they depend on
+        if coordinates.unpack:  # an archive has no dependencies; jars have
             files = [Unlocked(artifact.path()) for artifact in coordinates.artifacts]
         else:
             files = find_files(coordinates.title, coordinates.artifacts, work=work, progress=silent)

@@ -1,1 +1,1 @@
-"""Operating it: any consumer group's lag and offsets, dead letters, topics."""
+"""Operations on any cluster: lag and offsets of groups, dead letters, topics, and metrics of a running app."""

@@ -1,4 +1,4 @@
-"""Dead letters of any style: read, chosen, counted."""
+"""Reads, selects and counts dead letters of any style."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -8,11 +8,12 @@ from penstock.core.failures.dead_letter_headers import DeadLetterInfo, read_dead
 from penstock.core.filters.expression import Expression
 from penstock.core.records.record import Record, TopicPartition
 from penstock.core.text.readable_bytes import readable
-from penstock.errors import PenstockError, TopicError
+from penstock.errors import TopicError
 from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.admin.log_bounds import Bounds, Found, Logs
 from penstock.kafka.read.read_records import read_span
 from penstock.ops.record_view import RecordView
+from penstock.ops.topic_facts import require_bounds
 
 _LOOKS_DEAD = ("dlq", "dlt", "dead", "parked")
 
@@ -24,17 +25,17 @@ class Letter:
 
     @property
     def died_at(self) -> float:
-        """When it became a dead letter, in seconds since 1970."""
+        """The time of the failure, in seconds since 1970."""
         failed = self.note.failed_at_ms
         return (self.record.timestamp_ms if failed is None else failed) / 1000
 
     def values(self, seen: RecordView | None = None) -> dict[str, Any]:
-        """What an expression may look at."""
+        """The names that a ``--where`` expression can use."""
         return {**record_values(self.record, seen), **note_values(self.note)}
 
 
 def record_values(record: Record, seen: RecordView | None = None) -> dict[str, Any]:
-    """As ``seen`` by a lens, or as its bytes look."""
+    """The names of a record for ``--where``: decoded as in ``seen``, or without it by what the bytes look like."""
     return {
         "key": readable(record.key) if seen is None else seen.key,
         "value": readable(record.value) if seen is None else seen.value,
@@ -52,7 +53,7 @@ def note_values(note: DeadLetterInfo) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Choice:
-    """Which letters: all that fit everything that is given. Times are in seconds since 1970."""
+    """A filter of dead letters; all given conditions must match. Times are in seconds since 1970."""
 
     reason: str = ""
     source: str = ""
@@ -62,9 +63,9 @@ class Choice:
     until: float | None = None
     where: Expression | None = None
     at: frozenset[tuple[int, int]] = field(default_factory=frozenset)
-    """Partitions and offsets, in the dead-letter topic itself."""
+    """Partitions and offsets in the dead-letter topic."""
     values: Callable[[Letter], Mapping[str, Any]] = Letter.values
-    """What ``where`` may look at."""
+    """Makes the names that ``where`` can use."""
 
     def fits(self, letter: Letter) -> bool:
         note, record = letter.note, letter.record
@@ -86,25 +87,20 @@ def _mentions(note: DeadLetterInfo, text: str) -> bool:
 
 
 def bounds_of(cluster: Cluster, topic: str) -> dict[TopicPartition, Bounds]:
-    found = {}
-    for tp, each in Logs(cluster).bounds(cluster.topic_partitions([topic])).items():
-        if isinstance(each, PenstockError):
-            raise each
-        found[tp] = each
-    return found
+    return require_bounds(cluster, cluster.topic_partitions([topic]))
 
 
 def read_letters(
     cluster: Cluster, bounds: Mapping[TopicPartition, Bounds], *, starts: Mapping[TopicPartition, int] | None = None
 ) -> Iterator[Letter]:
-    """All of the topic's letters in these bounds, or from ``starts`` on."""
+    """Read the dead letters within these bounds, or from ``starts`` on."""
     begin = {tp: max(each.start, (starts or {}).get(tp, each.start)) for tp, each in bounds.items()}
     for record in read_span(cluster, begin, {tp: each.end for tp, each in bounds.items()}):
         yield Letter(record, read_dead_letter_info(record.headers))
 
 
 def chosen_letters(cluster: Cluster, topic: str, choice: Choice) -> Iterator[Letter]:
-    """Those that fit, read from as far on as the choice allows."""
+    """Read the dead letters that match. ``at`` and ``since`` also limit which part of the topic is read."""
     bounds = bounds_of(cluster, topic)
     starts = {tp: each.start for tp, each in bounds.items()}
     if choice.at:
@@ -118,24 +114,24 @@ def chosen_letters(cluster: Cluster, topic: str, choice: Choice) -> Iterator[Let
 
 
 def _around(
-    bounds: Mapping[TopicPartition, Bounds], spots: Collection[tuple[int, int]], topic: str
+    bounds: Mapping[TopicPartition, Bounds], wanted: Collection[tuple[int, int]], topic: str
 ) -> dict[TopicPartition, Bounds]:
-    """As little of the topic as holds these partitions and offsets."""
+    """Return the smallest bounds that contain these partitions and offsets."""
     found: dict[TopicPartition, Bounds] = {}
-    for partition in {partition for partition, _ in spots}:
+    for partition in {partition for partition, _ in wanted}:
         if (topic, partition) not in bounds:
             raise TopicError(
                 f"Topic {topic!r} has no partition {partition}.",
                 hint=f"It has {len(bounds)}, from 0 to {len(bounds) - 1}.",
             )
-        offsets = [offset for number, offset in spots if number == partition]
+        offsets = [offset for number, offset in wanted if number == partition]
         whole = bounds[topic, partition]
         found[topic, partition] = Bounds(max(whole.start, min(offsets)), min(whole.end, max(offsets) + 1))
     return found
 
 
 def _since(cluster: Cluster, starts: Mapping[TopicPartition, int], since: float) -> dict[TopicPartition, int]:
-    """A letter is written when it dies or a moment later, so those before cannot have died since."""
+    """Return where to start reading. A dead letter is written soon after its failure; a minute is added for delays."""
     found = Logs(cluster).at_times((tp, since - 60) for tp in starts)
     return {
         tp: max(starts[tp], answer.offset)
@@ -145,8 +141,8 @@ def _since(cluster: Cluster, starts: Mapping[TopicPartition, int], since: float)
 
 
 @dataclass
-class Pile:
-    """Letters that have something in common."""
+class LetterCount:
+    """The count of dead letters with the same reason, source, group or hour."""
 
     count: int = 0
     first: float = float("inf")
@@ -159,11 +155,11 @@ class Pile:
         self.message = self.message or letter.note.message
 
 
-def piles(letters: Iterator[Letter], *, by: str) -> dict[tuple[str, ...], Pile]:
-    """``by`` is reason, source, group or hour; the largest first."""
-    found: dict[tuple[str, ...], Pile] = {}
+def count_letters(letters: Iterator[Letter], *, by: str) -> dict[tuple[str, ...], LetterCount]:
+    """Count dead letters by reason, source, group or hour, the largest count first."""
+    found: dict[tuple[str, ...], LetterCount] = {}
     for letter in letters:
-        found.setdefault(_common(letter, by), Pile()).add(letter)
+        found.setdefault(_common(letter, by), LetterCount()).add(letter)
     return dict(sorted(found.items(), key=lambda each: -each[1].count))
 
 
@@ -179,7 +175,7 @@ def _common(letter: Letter, by: str) -> tuple[str, ...]:
 
 
 def dead_letter_topics(cluster: Cluster) -> dict[str, int]:
-    """Topics whose names look like those of dead letters, with how many letters each can have at most."""
+    """Return the topics whose names look like dead-letter topics, each with an upper bound of its records."""
     existing = cluster.topics()
     if not existing:
         cluster.require_sight("topic")

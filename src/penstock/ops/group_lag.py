@@ -1,4 +1,4 @@
-"""How far behind groups are, in records and in seconds, how fast they are, and how they are doing."""
+"""Computes the lag of groups in records and seconds, their rates and their status."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +17,7 @@ from penstock.ops.groups_of_any_kind import describe
 
 WINDOW_SECONDS = 300.0
 _RATE_SECONDS = 60.0
-# New records that nobody can have handled yet are no fault: what came within this time is not held against a group.
+# Records younger than this do not count as lag for the status: no consumer can have handled them yet.
 _RECENT_SECONDS = 10.0
 _COMMITS = 10
 _HISTORY_SECONDS = 6.0
@@ -27,7 +27,7 @@ _Answers = Mapping[Moment, Found | PenstockError]
 
 @dataclass(frozen=True)
 class PartitionLag:
-    """One partition of a group. None stands for what cannot be known."""
+    """One partition of a group. None means unknown."""
 
     topic: str
     partition: int
@@ -38,7 +38,7 @@ class PartitionLag:
     finished_above: int = 0
     is_shared: bool = False
     counted_lag: int | None = None
-    """Of share groups: the lag as brokers count it."""
+    """Only for share groups: the lag as brokers count it."""
     lag_seconds: float | None = None
     span_seconds: float | None = None
     rate_in: float | None = None
@@ -53,7 +53,7 @@ class PartitionLag:
 
     @property
     def lag(self) -> int | None:
-        """Records from the commit on that are still in the log; of a share group those that are not finished."""
+        """Records in the log from the commit on; for a share group, the unfinished records."""
         if self.counted_lag is not None:
             return self.counted_lag
         if self.committed is None or self.start is None or self.end is None:
@@ -62,21 +62,21 @@ class PartitionLag:
 
     @property
     def first_unfinished(self) -> int | None:
-        """The offset of the first record that is not finished; of a share group the first, if all went in order."""
+        """The offset of the first unfinished record. For a share group this assumes that records finish in order."""
         if self.counted_lag is not None and self.end is not None:
             return max(self.committed or 0, self.end - self.counted_lag)
         return None if self.lag is None else max(self.committed or 0, self.start or 0)
 
     @property
     def unfinished(self) -> int | None:
-        """The lag without what is finished above the commit."""
+        """The lag without the records that are finished above the commit."""
         return None if self.lag is None else max(0, self.lag - self.finished_above)
 
     @property
     def lost(self) -> int:
-        """Records that the log dropped before the group committed them.
+        """Records that retention deleted before the group committed them.
 
-        Of a share group it cannot be told: the brokers move its start offset only now and then.
+        Unknown for a share group, whose start offset the brokers update only now and then.
         """
         if self.is_shared:
             return 0
@@ -84,7 +84,7 @@ class PartitionLag:
 
     @property
     def drain_seconds(self) -> float | None:
-        """How long until it is caught up at the present rates; None where it gains nothing, or nothing is known."""
+        """Seconds until the lag is 0 at the current rates; None if it does not shrink, or is unknown."""
         if self.unfinished == 0:
             return 0.0
         if self.unfinished is None or self.rate_in is None or self.rate_out is None or self.rate_out <= self.rate_in:
@@ -117,7 +117,7 @@ class GroupLag:
 def survey(
     cluster: Cluster, names: Iterable[str], *, now: float, window: float = WINDOW_SECONDS
 ) -> dict[str, GroupLag | PenstockError]:
-    """All of it, for these groups; what cannot be known of one leaves the others as they are."""
+    """Compute lag, rates and status of these groups. A group that fails does not affect the others."""
     names = list(dict.fromkeys(names))
     found = positions(cluster, names)
     alive = {name: each for name, each in found.items() if isinstance(each, GroupLag)}
@@ -145,7 +145,7 @@ def survey(
 
 
 def positions(cluster: Cluster, names: Iterable[str]) -> dict[str, GroupLag | PenstockError]:
-    """What a few calls tell: members, commits, the bounds of logs. For any number of groups."""
+    """Return members, commits and log bounds, with a few requests for any number of groups."""
     names = list(names)
     described = describe(cluster, names)
     committed = committed_by(cluster, described)
@@ -169,7 +169,7 @@ def positions(cluster: Cluster, names: Iterable[str]) -> dict[str, GroupLag | Pe
 
 
 def _owners(description: GroupDescription) -> dict[TopicPartition, GroupMember | None]:
-    """All that is assigned, with its one owner if it has one: members of a share group share partitions."""
+    """Return the assigned partitions with their owners; None for a share group, whose members share partitions."""
     if description.is_shared:
         return {tp: None for member in description.members for tp in member.partitions}
     return {tp: member for member in description.members for tp in member.partitions}
@@ -191,7 +191,7 @@ def finished_above(commit: Commit) -> int:
 
 
 def offset_map_of(commit: Commit) -> list[tuple[int, int]]:
-    """The ranges of our offset map; none for the metadata of others."""
+    """Return the ranges of Penstock's offset map; none if the metadata is something else."""
     try:
         return decode(commit.offset, commit.metadata)
     except UnreadableMapError:
@@ -201,7 +201,7 @@ def offset_map_of(commit: Commit) -> list[tuple[int, int]]:
 def _ask_times(
     cluster: Cluster, groups: Mapping[str, GroupLag], history: History | None, *, now: float, window: float
 ) -> _Answers:
-    """Where the logs ended at all the moments that rates and verdicts look at, in one go."""
+    """Ask where the logs ended at all the times that rates and statuses need, in one request."""
     moments: set[Moment] = set()
     for name, group in groups.items():
         for each in group.partitions:
@@ -269,12 +269,12 @@ def _judged(
 
 
 def _judged_by_state(each: PartitionLag, group: GroupDescription) -> PartitionLag:
-    """When a share group finished what, the brokers do not write down for others to read."""
+    """Judge a share group by its members only: brokers keep no readable history of what it finished."""
     if not each.lag:
         return each
     if not group.members:
-        return replace(each, verdict=Verdict(Status.STOP, "records wait, and the group has no members"))
-    return replace(each, verdict=Verdict(Status.OK, "of a share group only the lag is known, not how it changes"))
+        return replace(each, verdict=Verdict(Status.STOP, "records are waiting, and the group has no members"))
+    return replace(each, verdict=Verdict(Status.OK, "for a share group only the lag is known, not its history"))
 
 
 def _lag_then(seen: CommitSeen, end: int | None) -> int | None:
@@ -286,7 +286,7 @@ def _silence(committed: int, end_then: int | None, window: float) -> Silence | N
 
 
 def _rate_out(commits: Sequence[CommitSeen], now: float) -> float | None:
-    """Records a second over the commits known, up to now: it fades when commits cease."""
+    """Records a second from the first known commit until now, so the rate falls when commits stop."""
     if not commits:
         return 0.0
     first, last = commits[0], commits[-1]

@@ -1,4 +1,4 @@
-"""Groups of every kind that can be looked at: those of consumers, and share groups where kafka-python is installed."""
+"""Consumer groups, and share groups if kafka-python is installed, in one list."""
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 def share_groups(cluster: Cluster) -> "ShareGroups":
-    """Raises what to install, or which setting is in the way."""
-    from penstock.kafka.admin.share_groups import ShareGroups  # noqa: PLC0415 - it comes with an extra
+    """Raise a ConfigError that says what to install, or which setting kafka-python does not support."""
+    from penstock.kafka.admin.share_groups import ShareGroups  # noqa: PLC0415 - needs an extra
 
     return ShareGroups(cluster)
 
 
 def all_groups(cluster: Cluster) -> tuple[list[GroupListing], PenstockError | None]:
-    """By name, and why share groups are not among them, if so."""
+    """Return the groups sorted by name, and the reason if share groups are missing."""
     found = Groups(cluster).of_consumers()
     try:
         with share_groups(cluster) as shared:
@@ -32,7 +32,7 @@ def all_groups(cluster: Cluster) -> tuple[list[GroupListing], PenstockError | No
 
 
 def describe(cluster: Cluster, names: Iterable[str]) -> dict[str, GroupDescription | PenstockError]:
-    """A group that does not exist has the state Dead; so has a share group where those cannot be asked about."""
+    """A missing group has the state Dead, and so has a share group if share groups cannot be described."""
     found = Groups(cluster).describe(names)
     unknown = [name for name, each in found.items() if isinstance(each, GroupDescription) and not each.exists]
     if unknown:
@@ -40,14 +40,14 @@ def describe(cluster: Cluster, names: Iterable[str]) -> dict[str, GroupDescripti
             with share_groups(cluster) as shared:
                 found |= shared.describe(unknown)
         except ConfigError:
-            pass  # ``no_group`` says so, of a group that turns out to be one
+            pass  # ``no_group`` explains this if the group is a share group
     return found
 
 
 def committed(
     cluster: Cluster, described: Mapping[str, GroupDescription | PenstockError]
 ) -> dict[str, Mapping[TopicPartition, Commit | None] | PenstockError]:
-    """How far each of these groups is, by partition; None where that is not settled yet."""
+    """Return the commits of each group by partition; None for a partition of a share group without a start offset."""
     shared = {name for name, each in described.items() if isinstance(each, GroupDescription) and each.is_shared}
     found: dict[str, Mapping[TopicPartition, Commit | None] | PenstockError] = {
         **Groups(cluster).committed(name for name in described if name not in shared)
@@ -59,7 +59,7 @@ def committed(
 
 
 def no_group(name: str, cluster: Cluster, *, hint: str = "`penstock groups ls` lists them.") -> StateError:
-    """Why there is none to look at: a group of another kind goes by its name too."""
+    """Return the error for a missing group. It says so if the name belongs to a group of another kind."""
     try:
         with share_groups(cluster) as shared:
             described, unasked = shared.describe([name])[name], None
@@ -67,8 +67,8 @@ def no_group(name: str, cluster: Cluster, *, hint: str = "`penstock groups ls` l
         described, unasked = None, error
     if isinstance(described, GroupDescription) and described.exists:
         return StateError(
-            f"{name!r} is a share group, and this is for groups whose members have partitions of their own.",
-            hint="`penstock groups`, `penstock lag` and `penstock offsets` are for share groups too.",
+            f"{name!r} is a share group, and this command works only with consumer groups.",
+            hint="`penstock groups`, `penstock lag` and `penstock offsets` work with share groups too.",
         )
     if all(each.name != name for each in Groups(cluster).others()):
         near = get_close_matches(name, [each.name for each in Groups(cluster).of_consumers()], n=1)
@@ -76,10 +76,10 @@ def no_group(name: str, cluster: Cluster, *, hint: str = "`penstock groups ls` l
         return StateError(f"There is no group {name!r} at {cluster.brokers}.", hint=meant + hint)
     if unasked is not None:
         return StateError(
-            f"{name!r} is not a group of consumers but a share group, or of another kind. {unasked.problem}",
+            f"{name!r} is not a consumer group. It may be a share group. {unasked.problem}",
             hint=unasked.hint,
         )
     return StateError(
-        f"{name!r} is not a group of consumers but of another kind, of which only the name is known.",
-        hint="Kafka's own kafka-groups.sh and kafka-streams-groups.sh show such groups.",
+        f"{name!r} is neither a consumer group nor a share group. Penstock knows only its name.",
+        hint="Use Kafka's kafka-groups.sh or kafka-streams-groups.sh for this group.",
     )

@@ -1,23 +1,24 @@
-"""Which keys most records of a topic have, counted in bounded memory."""
+"""Finds the most frequent keys of a topic in bounded memory."""
 
 from typing import Any
 
 from penstock.core.records.key_skew_rules import KeyCount, KeySurvey
 from penstock.core.records.record import TopicPartition
-from penstock.errors import PenstockError, SetupError
+from penstock.errors import SetupError
 from penstock.kafka.admin.cluster import Cluster
-from penstock.kafka.admin.log_bounds import Bounds, Logs
+from penstock.kafka.admin.log_bounds import Bounds
 from penstock.kafka.read.read_records import read_span
+from penstock.ops.topic_facts import require_bounds
 
-# Counts of 12,288 keys, which are wrong by 0.02 % of all records at most.
+# Counts up to 12,288 keys, with an error of at most 0.02 % of all records.
 _LG_SIZE = 14
 _LG_DISTINCT = 12
-# More than these are not told apart: each has less than a thousandth of what matters.
+# Further keys have too few records to matter.
 _KEYS_KEPT = 1_000
 
 
 class KeySketch:
-    """Counts keys and the partitions that they are in. Needs ``datasketches``."""
+    """Counts keys and their partitions. Needs ``datasketches``."""
 
     def __init__(self, topic: str, partitions: int) -> None:
         self._sketches = _datasketches()
@@ -25,7 +26,7 @@ class KeySketch:
         self._counts = [0] * partitions
         self._unkeyed = 0
         self._keys = self._sketches.frequent_items_sketch(_LG_SIZE)
-        # Whatever is frequent among keys is so among keys with partitions, unless it is all over the place.
+        # A frequent key is also frequent together with its partition, unless it is spread over many partitions.
         self._homes = self._sketches.frequent_items_sketch(_LG_SIZE)
         self._distinct = self._sketches.hll_sketch(_LG_DISTINCT)
 
@@ -58,15 +59,11 @@ class KeySketch:
 
 
 def survey_keys(cluster: Cluster, topic: str, *, sample: int | None) -> KeySurvey:
-    """The keys of about the last ``sample`` records, or of all that are there now.
+    """Count the keys of about the last ``sample`` records, or of all.
 
-    Of each partition the same share of its records is looked at, so that a full one counts for more than an empty one.
+    The sample has the same share of every partition, so that large partitions weigh more than small ones.
     """
-    bounds: dict[TopicPartition, Bounds] = {}
-    for tp, each in Logs(cluster).bounds(cluster.topic_partitions([topic])).items():
-        if isinstance(each, PenstockError):
-            raise each
-        bounds[tp] = each
+    bounds = require_bounds(cluster, cluster.topic_partitions([topic]))
     starts = _starts(bounds, sample)
     sketch = KeySketch(topic, len(bounds))
     for record in read_span(cluster, starts, {tp: each.end for tp, each in bounds.items()}):
@@ -86,6 +83,7 @@ def _datasketches() -> Any:
         import datasketches  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
         raise SetupError(
-            "Keys are counted with datasketches, which is not installed.", hint="Run `pip install 'penstock[keys]'`."
+            "Counting keys needs the package datasketches, which is not installed.",
+            hint="Run `pip install 'penstock[keys]'`.",
         ) from error
     return datasketches

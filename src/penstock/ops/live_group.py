@@ -1,4 +1,4 @@
-"""A group as it is at this moment, in the form in which an assignor sees it."""
+"""Reads the current state of a group into the form that assignors take."""
 
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -23,36 +23,38 @@ RATE_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class LiveGroup:
-    """``notes`` say what could not be known, and what was taken in its place."""
+    """``notes`` say what is not known, and what is assumed instead."""
 
     description: GroupDescription
     group: Group
     notes: tuple[str, ...] = ()
     all_open: bool = False
-    """Whether Penstock itself is every member, so that one of its own assignors divides the partitions."""
+    """Whether every member is a self-managed Penstock member, so that an assignor of Penstock decides."""
 
 
 def look(cluster: Cluster, name: str, *, topics: Iterable[str] = (), measure: float | None = None) -> LiveGroup:
-    """The group with its members, what they have, and lag and rate of every partition; ``topics`` are looked at too.
+    """Return the group with its members, their partitions, and lag and rate of every partition, also of ``topics``.
 
-    The rate is that of the last minute by the times of the records, or, with ``measure``, of so many seconds from now.
+    The rate is that of the last minute by the records' timestamps. With ``measure`` it is measured for so many seconds.
     """
     description = _described(cluster, name)
-    told = subscriptions(cluster, description)
+    by_member = subscriptions(cluster, description)
     commits = _committed(cluster, name)
     notes = [*_state_notes(description)]
-    assumed = _assumed(description, told, commits)
-    notes += _unknown_notes(description, told, assumed)
-    members = [_member(each, told.get(each.id), assumed) for each in description.members]
+    assumed = _assumed(description, by_member, commits)
+    notes += _unknown_notes(description, by_member, assumed)
+    members = [_member(each, by_member.get(each.id), assumed) for each in description.members]
     subscribed = {topic for member in members for topic in member.topics} or set(assumed)
     metadata = _metadata(cluster)
     wanted = sorted(each for each in (subscribed | set(topics)) if each in metadata)
-    notes += [f"Topic {each!r} is subscribed to and does not exist." for each in sorted(subscribed - set(wanted))]
+    notes += [
+        f"Members subscribe to topic {each!r}, which does not exist." for each in sorted(subscribed - set(wanted))
+    ]
     found = _Figures(cluster, {each: len(metadata[each].partitions) for each in wanted}, commits, measure)
     notes += found.notes
     racks = _racks(cluster)
     known = {each: found.topic(each, _racks_of(metadata[each], racks)) for each in wanted}
-    all_open = bool(members) and all(member.id in told and told[member.id].is_open for member in members)
+    all_open = bool(members) and all(member.id in by_member and by_member[member.id].is_open for member in members)
     return LiveGroup(description, Group(tuple(members), known), tuple(notes), all_open)
 
 
@@ -71,20 +73,20 @@ def _committed(cluster: Cluster, name: str) -> Mapping[TopicPartition, Commit]:
 
 
 def _assumed(
-    description: GroupDescription, told: Mapping[str, Subscription], commits: Collection[TopicPartition]
+    description: GroupDescription, by_member: Mapping[str, Subscription], commits: Collection[TopicPartition]
 ) -> tuple[str, ...]:
-    """What members of whom nothing is known may subscribe to: all that others do, own, or have committed."""
-    seen = {topic for each in told.values() for topic in each.topics}
+    """Return the topics assumed for members with an unknown subscription: all topics of the other members."""
+    seen = {topic for each in by_member.values() for topic in each.topics}
     seen |= {topic for member in description.members for topic, _ in member.partitions}
     return tuple(sorted(seen or {topic for topic, _ in commits}))
 
 
-def _member(each: Any, told: Subscription | None, assumed: tuple[str, ...]) -> Member:
+def _member(each: Any, subscription: Subscription | None, assumed: tuple[str, ...]) -> Member:
     return Member(
         id=each.id,
-        topics=assumed if told is None else told.topics,
+        topics=assumed if subscription is None else subscription.topics,
         static_id=each.static_id,
-        rack=None if told is None else told.rack,
+        rack=None if subscription is None else subscription.rack,
         owned=each.partitions,
         client=each.client or None,
     )
@@ -92,27 +94,27 @@ def _member(each: Any, told: Subscription | None, assumed: tuple[str, ...]) -> M
 
 def _state_notes(description: GroupDescription) -> Iterable[str]:
     if not description.members:
-        yield "The group has no members at this moment: what it has committed says which topics it reads."
+        yield "The group has no members now. Its topics are those that it has committed."
     elif description.state != "Stable":
-        yield f"The group is not stable ({description.state}): what its members have is about to change."
+        yield f"The group is not stable ({description.state}): the partitions of its members are about to change."
     elif any(set(member.target) != set(member.partitions) for member in description.members):
-        yield "The broker is moving partitions at this moment: what members have is not yet what they are to have."
+        yield "The broker is moving partitions now: the members do not have their target assignment yet."
 
 
 def _unknown_notes(
-    description: GroupDescription, told: Mapping[str, Subscription], assumed: Sequence[str]
+    description: GroupDescription, by_member: Mapping[str, Subscription], assumed: Sequence[str]
 ) -> Iterable[str]:
-    silent = sum(member.id not in told for member in description.members)
+    silent = sum(member.id not in by_member for member in description.members)
     if silent:
         everyone = "all members" if silent == len(description.members) else counted(silent, "member")
         yield (
-            f"What {everyone} subscribe to and where they run cannot be read from the group; "
-            f"they are taken to subscribe to {', '.join(assumed) or 'nothing'}, and their racks are unknown."
+            f"The subscription and the rack of {everyone} cannot be read from the group. This plan assumes the topics "
+            f"{', '.join(assumed) or '(none)'}, and no rack."
         )
 
 
 class _Figures:
-    """Lag and rate of all partitions of these topics, asked for at once."""
+    """Lag and rate of all partitions of these topics, from a few requests."""
 
     def __init__(
         self,
@@ -144,7 +146,7 @@ class _Figures:
         )
 
     def _lag(self, tp: TopicPartition) -> int:
-        """Without a commit, all that is in the log: where it would begin is known to the members alone."""
+        """Return the lag. Without a commit it is the whole log: only the members know where they would start."""
         bounds, commit = self._bounds.get(tp), self._commits.get(tp)
         if bounds is None:
             return 0
@@ -170,10 +172,10 @@ class _Figures:
     def _note_gaps(self, tps: Sequence[TopicPartition]) -> None:
         dead = [tp for tp in tps if tp not in self._bounds]
         if dead:
-            self.notes.append(f"{_named(dead)} cannot be reached; lag and rate are taken as 0.")
+            self.notes.append(f"{_named(dead)} cannot be read: the lag and the rate count as 0.")
         fresh = [tp for tp in self._bounds if tp not in self._commits and self._lag(tp)]
         if fresh:
-            self.notes.append(f"Nothing is committed for {_named(fresh)}; the lag is all that is in the log.")
+            self.notes.append(f"Nothing is committed for {_named(fresh)}: the lag is the whole log.")
 
 
 def _named(tps: Sequence[TopicPartition]) -> str:
@@ -190,7 +192,7 @@ def _metadata(cluster: Cluster) -> Mapping[str, Any]:
 
 
 def _racks(cluster: Cluster) -> dict[int, str]:
-    """Of those brokers that have one."""
+    """Return the racks of brokers, by id."""
     try:
         nodes = cluster.admin.describe_cluster(request_timeout=ANSWER_SECONDS).result(ANSWER_SECONDS * 2).nodes
     except (KafkaException, TimeoutError) as error:

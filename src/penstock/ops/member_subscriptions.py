@@ -1,4 +1,4 @@
-"""What the members of a group subscribe to, which the client's own description of a group does not tell."""
+"""Reads what the members of a group subscribe to, which the client's description of a group lacks."""
 
 import warnings
 from collections.abc import Collection, Iterator
@@ -22,12 +22,12 @@ from penstock.kafka.admin.consumer_groups import GroupDescription
 from penstock.kafka.errors import translate
 from penstock.kafka.read.read_records import read_to_end
 
-# The log is compacted, so a member that joined long ago is in it, but perhaps far from the end.
+# ``__consumer_offsets`` is compacted: it still has a member that joined long ago, perhaps far from the end.
 _LOG_SECONDS = 10.0
 
 
 def subscriptions(cluster: Cluster, group: GroupDescription) -> dict[str, Subscription]:
-    """By member; those of whom it cannot be known are left out."""
+    """Return subscriptions by member id, without members whose subscription is unknown."""
     if not group.members:
         return {}
     found = _of_classic(cluster, group.name) if group.type == "Classic" else _from_log(cluster, group.name)
@@ -35,7 +35,7 @@ def subscriptions(cluster: Cluster, group: GroupDescription) -> dict[str, Subscr
 
 
 def epochs(cluster: Cluster, groups: Collection[str]) -> dict[str, int | None]:
-    """How often each group has changed, as the broker has written it down; None where that cannot be read."""
+    """Return the epoch of each group from ``__consumer_offsets``; None if it cannot be read."""
     found: dict[str, int | None] = dict.fromkeys(groups)
     try:
         for message in _records(cluster, groups):
@@ -48,9 +48,9 @@ def epochs(cluster: Cluster, groups: Collection[str]) -> dict[str, int | None]:
 
 
 def _of_classic(cluster: Cluster, group: str) -> dict[str, Subscription]:
-    """What each member told its leader. A group that is just rebalancing tells nothing."""
+    """Return the subscriptions that members sent to their leader. During a rebalance there are none."""
     with warnings.catch_warnings():
-        # The newer call leaves out what this one has as bytes.
+        # The newer call does not return the metadata of members.
         warnings.simplefilter("ignore", DeprecationWarning)
         try:
             answered = cluster.admin.list_groups(group, timeout=ANSWER_SECONDS)
@@ -59,14 +59,14 @@ def _of_classic(cluster: Cluster, group: str) -> dict[str, Subscription]:
             raise translate(error, doing=doing, brokers=cluster.brokers, settings=cluster.settings) from error
     found = {}
     for member in (member for each in answered for member in each.members):
-        told = read_subscription(bytes(member.metadata or b""))
-        if told is not None:
-            found[str(member.id)] = told
+        known = read_subscription(bytes(member.metadata or b""))
+        if known is not None:
+            found[str(member.id)] = known
     return found
 
 
 def _from_log(cluster: Cluster, group: str) -> dict[str, Subscription]:
-    """What the broker has written down of each; nothing where the log may not be read, or not to its end in time."""
+    """Read subscriptions from ``__consumer_offsets``; none without permission, or if its end is not reached in time."""
     members: dict[str, Subscription] = {}
     matches: dict[str, tuple[str, ...]] = {}
     try:
@@ -92,11 +92,11 @@ def _from_log(cluster: Cluster, group: str) -> dict[str, Subscription]:
 
 
 def _records(cluster: Cluster, groups: Collection[str]) -> Iterator[Message]:
-    """Of the partitions of the log that these groups are in, each once."""
+    """Read the partitions of ``__consumer_offsets`` that hold these groups, up to their ends."""
     count = cluster.topics().get(COMMIT_LOG)
     if count is None:
         return
     starts = dict.fromkeys(((COMMIT_LOG, partition_of(group, count)) for group in groups), 0)
-    # Commits of an open transaction would hide what comes after them.
+    # With read_committed, an open transaction would hide the records after it.
     member = {"isolation.level": "read_uncommitted"}
     yield from read_to_end(cluster, starts, doing=f"reading {COMMIT_LOG}", seconds=_LOG_SECONDS, member=member)

@@ -1,4 +1,4 @@
-"""Setting a group's offsets: first a plan that says what it would do, then the plan carried out."""
+"""Resets a group's offsets: makes a plan that can be shown, then carries it out."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,13 +15,14 @@ from penstock.ops.group_lag import offset_map_of
 from penstock.ops.groups_of_any_kind import describe, no_group, share_groups
 from penstock.ops.offset_backups import OffsetBackup, OffsetBackups
 from penstock.ops.spark_checkpoints import Checkpoint, spark_checkpoints
+from penstock.ops.topic_facts import require_bounds
 
 Commits = Mapping[TopicPartition, Commit]
 
 
 @dataclass(frozen=True)
 class Move:
-    """One partition of a group, from what is committed to what will be; None stands for no commit."""
+    """The change of one partition from its old commit to the new one; None means no commit."""
 
     group: str
     tp: TopicPartition
@@ -38,7 +39,7 @@ class Move:
 
 @dataclass(frozen=True)
 class ResetPlan:
-    """``before`` is all that each group has committed, ``checkpoints`` are those of Spark that would contradict."""
+    """``before`` has all commits of each group. ``checkpoints`` are Spark's, to be moved aside."""
 
     reason: str
     moves: tuple[Move, ...]
@@ -53,34 +54,34 @@ class ResetPlan:
 
 @dataclass(frozen=True)
 class Scope:
-    """Which partitions: of each topic all, or the numbers given; or, without topics, all that have a commit."""
+    """Which partitions to reset: by topic, all of them (None) or the given numbers."""
 
     topics: Mapping[str, Collection[int] | None]
 
 
 def parse_scope(topics: Iterable[str]) -> Scope:
-    """Kafka's form: ``orders``, or ``orders:0,2``."""
+    """Parse Kafka's notation: ``orders``, or ``orders:0,2``."""
     found: dict[str, Collection[int] | None] = {}
     for text in topics:
         topic, colon, numbers = text.partition(":")
         parts = [each.strip() for each in numbers.split(",")] if colon else []
         if not topic or not all(each.isdecimal() and each.isascii() for each in parts):
             raise ConfigError(
-                f"--topic {text!r} is not a topic.", hint="Write TOPIC, or TOPIC:0,2 for some partitions."
+                f"--topic {text!r} is not TOPIC or TOPIC:PARTITIONS.", hint="Write it like orders, or orders:0,2."
             )
         found[topic] = [int(each) for each in parts] if colon else None
     return Scope(found)
 
 
 class Offsets:
-    """Plans and carries out; a group that has members is refused both times."""
+    """Plans a reset and carries it out. Both raise if the group has members."""
 
     def __init__(self, cluster: Cluster, *, checkpoint: str | None = None) -> None:
         self._cluster = cluster
         self._groups = Groups(cluster)
         self._logs = Logs(cluster)
         self._id = cluster.id()
-        self._saves = OffsetBackups(self._id)
+        self._backups = OffsetBackups(self._id)
         self._checkpoint = checkpoint
 
     def committed(self, names: Sequence[str]) -> dict[str, Commits]:
@@ -105,11 +106,11 @@ class Offsets:
     def _shared_progress(
         self, names: Collection[str]
     ) -> dict[str, Mapping[TopicPartition, Commit | None] | PenstockError]:
-        """Where each partition starts; where all is finished, that is its end, though brokers may note it later."""
+        """Return the start offsets of share groups; the log's end if all is finished, as brokers may lag."""
         with share_groups(self._cluster) as shared:
             tps = {tp for each in shared.starts(names).values() if isinstance(each, dict) for tp in each}
-            # Before they are asked how much is left: what comes after that is not finished.
-            bounds = self._bounds(tps)
+            # Read the log's end before the lag: records written in between are not finished.
+            bounds = require_bounds(self._cluster, tps)
             answers = shared.starts(names)
 
         def start(tp: TopicPartition, known: Commit | None) -> Commit | None:
@@ -125,13 +126,13 @@ class Offsets:
     def plan_reset(
         self, names: Sequence[str], scope: Scope | None, scenario: Scenario, *, reason: str, new_group: bool = False
     ) -> ResetPlan:
-        """Without a scope: every partition that has a commit, and of share groups every one that they have."""
+        """Plan a reset. Without a scope it covers all committed partitions, or all partitions of a share group."""
         described = self._idle(names, new_group=new_group)
         progress = self._progress(described)
         before = _settled(progress)
         scoped = None if scope is None else self._tps_of(scope)
         wanted = {name: sorted(tps) if scoped is None else scoped for name, tps in progress.items()}
-        bounds = self._bounds(tp for tps in wanted.values() for tp in tps)
+        bounds = require_bounds(self._cluster, (tp for tps in wanted.values() for tp in tps))
         at_time = self._at_time(bounds, scenario)
 
         def aim(name: str, tp: TopicPartition) -> Target:
@@ -148,7 +149,7 @@ class Offsets:
         for topic, number in (tp for offsets in wanted.values() for tp in offsets):
             named.setdefault(topic, []).append(number)
         self._tps_of(Scope(named))
-        bounds = self._bounds(tp for offsets in wanted.values() for tp in offsets)
+        bounds = require_bounds(self._cluster, (tp for offsets in wanted.values() for tp in offsets))
 
         def aim(name: str, tp: TopicPartition) -> Target:
             return clamped(Log(bounds[tp].start, bounds[tp].end), wanted[name][tp])
@@ -157,56 +158,56 @@ class Offsets:
         return self._planned(tps, before, bounds, described, aim=aim, reason=reason)
 
     def plan_undo(self, name: str) -> tuple[ResetPlan, OffsetBackup]:
-        save = self._saves.newest(name)
+        backup = self._backups.newest(name)
         described = self._idle([name], new_group=True)
         before = _settled(self._progress(described))
-        bounds = {tp: each for tp, each in self._logs.bounds(save.touched).items() if isinstance(each, Bounds)}
-        gone = [tp for tp in save.touched if tp not in bounds]
+        bounds = {tp: each for tp, each in self._logs.bounds(backup.touched).items() if isinstance(each, Bounds)}
+        gone = [tp for tp in backup.touched if tp not in bounds]
         moves = [
-            _move(name, tp, before[name].get(tp), save.before.get(tp), bounds[tp])
-            for tp in save.touched
+            _move(name, tp, before[name].get(tp), backup.before.get(tp), bounds[tp])
+            for tp in backup.touched
             if tp in bounds
         ]
-        warnings = [f"{_shown(tp)} cannot be asked any more, and is left out." for tp in gone]
+        warnings = [f"{_shown(tp)} no longer answers, so its offset is not restored." for tp in gone]
         plan = ResetPlan("undo", tuple(moves), before, self._checkpoints([name]), tuple(warnings))
-        return self._with_spans(plan, described), save
+        return self._with_spans(plan, described), backup
 
     def carry_out(self, plan: ResetPlan, *, undoing: OffsetBackup | None = None) -> list[OffsetBackup]:
-        """Set the offsets, after saving the old ones; Spark's checkpoints go aside with them."""
+        """Save the old offsets, set the new ones, and move Spark's checkpoints aside."""
         described = self._idle(plan.groups, new_group=True)
-        saves = []
+        backups = []
         for name in plan.groups:
             moves = [move for move in plan.moves if move.group == name]
             if undoing is None:
                 touched = [move.tp for move in moves]
-                saves.append(self._saves.write(name, reason=plan.reason, touched=touched, before=plan.before[name]))
+                backups.append(self._backups.write(name, reason=plan.reason, touched=touched, before=plan.before[name]))
             apply = self._apply_shared if described[name].is_shared else self._apply
             apply(name, moves, plan.before[name], reason=plan.reason)
             for checkpoint in plan.checkpoints.get(name, ()):
                 checkpoint.set_aside()
         if undoing is not None:
-            self._saves.mark_undone(undoing)
-        return saves
+            self._backups.mark_undone(undoing)
+        return backups
 
     def _apply(self, name: str, moves: Sequence[Move], before: Commits, *, reason: str) -> None:
         commits = {move.tp: move.new for move in moves if move.new is not None}
         removed = {move.tp for move in moves if move.new is None and move.old is not None}
         if removed:
-            # The client cannot take back one commit of a group, only all; the broker refuses if somebody joined.
+            # The client can delete only the whole group, not one commit. The broker refuses if a member joined.
             kept = {tp: commit for tp, commit in before.items() if tp not in removed}
             self._replace_all(name, {**kept, **commits}, before, reason=reason)
         else:
             self._groups.commit(name, commits)
 
     def _replace_all(self, name: str, commits: Commits, before: Commits, *, reason: str) -> None:
-        """Saved as a whole for the moment in which the group is gone, so that `undo` brings it back from there too."""
-        save = self._saves.write(name, reason=reason, touched=before, before=before)
+        """Delete the group and commit again. After a crash in between, `undo` restores the group from a backup."""
+        backup = self._backups.write(name, reason=reason, touched=before, before=before)
         failure = self._groups.delete([name])[name]
         if failure is not None:
-            self._saves.mark_undone(save)
+            self._backups.mark_undone(backup)
             raise failure
         self._groups.commit(name, commits)
-        self._saves.mark_undone(save)
+        self._backups.mark_undone(backup)
 
     def _apply_shared(self, name: str, moves: Sequence[Move], before: Commits, *, reason: str) -> None:
         starts = {move.tp: move.new.offset for move in moves if move.new is not None}
@@ -216,15 +217,15 @@ class Offsets:
             if not removed:
                 shared.set_starts(name, starts)
                 return
-            # Where one partition starts is only forgotten with its whole topic.
+            # The start offset of a partition can only be deleted together with those of its whole topic.
             kept = {tp: each.offset for tp, each in before.items() if tp[0] in topics and tp not in removed}
-            save = self._saves.write(name, reason=reason, touched=before, before=before)
+            backup = self._backups.write(name, reason=reason, touched=before, before=before)
             shared.forget_starts(name, topics)
             shared.set_starts(name, {**kept, **starts})
-            self._saves.mark_undone(save)
+            self._backups.mark_undone(backup)
 
     def _idle(self, names: Sequence[str], *, new_group: bool) -> dict[str, GroupDescription]:
-        """Their descriptions, if none of them has members: theirs is the last word on its offsets."""
+        """Return the descriptions. Raise if a group has members: they would overwrite the new offsets."""
         found: dict[str, GroupDescription] = {}
         for name, described in describe(self._cluster, names).items():
             if isinstance(described, PenstockError):
@@ -232,13 +233,13 @@ class Offsets:
             if described.is_active:
                 raise StateError(
                     f"Group {name!r} is active ({described.state}): {_members(described)}.",
-                    hint="Stop its members first; nothing was changed.",
+                    hint="Nothing was changed. Stop its members first.",
                 )
             if not described.exists and not new_group:
                 raise no_group(
                     name,
                     self._cluster,
-                    hint="See `penstock groups ls`; to give a new group its first offsets, add --new-group.",
+                    hint="`penstock groups ls` lists them. To create the group with these offsets, add --new-group.",
                 )
             found[name] = described
         return found
@@ -255,15 +256,6 @@ class Offsets:
                     )
                 tps.append((topic, number))
         return sorted(set(tps))
-
-    def _bounds(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, Bounds]:
-        """A reset is for the whole of what was asked, so a partition that does not answer stops it."""
-        found = {}
-        for tp, answer in self._logs.bounds(tps).items():
-            if isinstance(answer, PenstockError):
-                raise answer
-            found[tp] = answer
-        return found
 
     def _at_time(self, tps: Iterable[TopicPartition], scenario: Scenario) -> dict[TopicPartition, int | None]:
         if scenario.to is not To.TIME:
@@ -290,11 +282,11 @@ class Offsets:
             for tp in tps:
                 aimed = aim(name, tp)
                 old = before[name].get(tp)
-                # Without metadata: an offset map names what is finished, and a reset means to have it again.
+                # Without metadata: the offset map names finished records, which a reset is meant to repeat.
                 moves.append(_move(name, tp, old, Commit(aimed.offset), bounds[tp], note=aimed.note))
         if not moves:
             raise StateError(
-                f"Nothing is committed for {', '.join(wanted)}, so there is nothing to set.",
+                f"Nothing is committed for {', '.join(wanted)}, so there is nothing to reset.",
                 hint="Name the topics with --topic.",
             )
         plan = ResetPlan(reason, tuple(moves), before, self._checkpoints(wanted))
@@ -313,14 +305,14 @@ class Offsets:
             span = None if first is None or last is None else (first, last)
             moves.append(Move(move.group, move.tp, move.old, move.new, move.effect, span, move.note))
         warnings = [
-            f"Nobody has ever joined {name!r}. If Spark runs it from another machine or with --checkpoint, its "
-            "checkpoint there has the last word: set that aside too."
+            f"No member has ever joined {name!r}. If Spark consumes for it on another machine or with --checkpoint, it "
+            "continues from the checkpoint there: move that aside too."
             for name, each in described.items()
             if each.exists and each.simple and name not in plan.checkpoints
         ]
         warnings += [
-            f"{name!r} is a share group: what is finished above the start of a partition is not known here, and comes "
-            "again with the rest."
+            f"{name!r} is a share group: brokers do not tell which records above a start offset are finished, so they "
+            "are redelivered too."
             for name, each in described.items()
             if each.is_shared
         ]
@@ -328,7 +320,7 @@ class Offsets:
 
 
 def _settled(progress: Mapping[str, Mapping[TopicPartition, Commit | None]]) -> dict[str, Commits]:
-    """Without the partitions of share groups of which nothing was read yet."""
+    """Leave out partitions without a commit, such as those that a share group has not read yet."""
     return {name: {tp: each for tp, each in found.items() if each is not None} for name, found in progress.items()}
 
 
@@ -343,7 +335,7 @@ def _move(
 
 
 def _ends(move: Move) -> tuple[tuple[str, int, int], tuple[str, int, int]] | None:
-    """The first and the last offset that are repeated or skipped."""
+    """Return the first and the last offset that is repeated or skipped."""
     if move.old is None or move.new is None or move.old.offset == move.new.offset:
         return None
     low, high = sorted((move.old.offset, move.new.offset))
@@ -358,4 +350,4 @@ def _members(described: GroupDescription) -> str:
     most = 5
     names = [f"{each.client} at {each.host.lstrip('/')} ({each.id})" for each in described.members]
     more = f" and {len(names) - most} more" if len(names) > most else ""
-    return (", ".join(names[:most]) or "a rebalance is going on") + more
+    return (", ".join(names[:most]) or "a rebalance is in progress") + more

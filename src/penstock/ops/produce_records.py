@@ -1,4 +1,4 @@
-"""Writing records from lines of text, lines of JSON or a template, each acknowledged."""
+"""Writes records made from lines of text, lines of JSON or a template."""
 
 import json
 import string
@@ -17,14 +17,14 @@ from penstock.kafka.client.clients import make_producer
 from penstock.kafka.errors import translate
 
 _FLUSH_SECONDS = 60.0
-_TELL_EVERY = 100
+_PROGRESS_EVERY = 100
 _BUFFER_SECONDS = 0.1
 
 _OnDelivery = Callable[[KafkaError | None, Message], None]
 
 
 def from_lines(lines: Iterable[str], topic: str, *, separator: str | None) -> Iterator[ProducerRecord]:
-    """A record a line; with a separator, what is before its first one is the key."""
+    """Make one record a line. With a separator, the text before the first one is the key."""
     for line in lines:
         text = line.rstrip("\r\n")
         if separator and separator in text:
@@ -37,7 +37,7 @@ def from_lines(lines: Iterable[str], topic: str, *, separator: str | None) -> It
 def from_json_lines(
     lines: Iterable[str], topic: str, *, name: str, as_bytes: Callable[[Any], bytes | None] | None = None
 ) -> Iterator[ProducerRecord]:
-    """An object a line, with ``key``, ``value`` and ``headers``, as ``tail --json`` writes them."""
+    """Make one record of each JSON line, with ``key``, ``value`` and ``headers`` as ``tail --json`` writes them."""
     value_of = as_bytes or encoded
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -45,21 +45,25 @@ def from_json_lines(
         try:
             read = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise ConfigError(f"{name} line {number} is not JSON: {error}.", hint="Write an object a line.") from error
+            raise ConfigError(
+                f"{name} line {number} is not JSON: {error}.", hint="Write one JSON object a line."
+            ) from error
         headers = read.get("headers") or {} if isinstance(read, dict) else None
         if not isinstance(read, dict) or not isinstance(headers, dict) or not {"key", "value"} & set(read):
             raise ConfigError(
-                f"{name} line {number} is no record.", hint='Write {"key": "...", "value": ..., "headers": {}}.'
+                f"{name} line {number} is not a record.", hint='Write {"key": "...", "value": ..., "headers": {}}.'
             )
         try:
             pairs = tuple((each, encoded(value)) for each, value in headers.items())
             yield ProducerRecord(topic, encoded(read.get("key")), value_of(read.get("value")), pairs)
         except ValueError as error:
-            raise ConfigError(f"{name} line {number}: {error}.", hint="After hex come pairs of 0-9 and a-f.") from error
+            raise ConfigError(
+                f"{name} line {number}: {error}.", hint="The value of hex must be pairs of the characters 0-9 and a-f."
+            ) from error
 
 
 def generated(count: int, topic: str, *, key: str | None, value: str) -> Iterator[ProducerRecord]:
-    """From templates with $n, $uuid and $now in them."""
+    """Make records from templates with $n, $uuid and $now."""
     templates = string.Template(value), None if key is None else string.Template(key)
     for number in range(count):
         names = {"n": number, "uuid": uuid.uuid4(), "now": round(time.time() * 1000)}
@@ -68,7 +72,7 @@ def generated(count: int, topic: str, *, key: str | None, value: str) -> Iterato
 
 
 def encoded(value: Any) -> bytes | None:
-    """Text as it is, ``{"hex": ...}`` as those bytes, all else as JSON."""
+    """Encode text as UTF-8, ``{"hex": ...}`` as those bytes, and other values as JSON."""
     if value is None:
         return None
     if isinstance(value, str):
@@ -79,12 +83,12 @@ def encoded(value: Any) -> bytes | None:
 
 
 def as_json_text(value: Any) -> bytes | None:
-    """All of it as JSON; null stays null."""
+    """Encode any value as JSON; null stays null."""
     return None if value is None else json.dumps(value, ensure_ascii=False).encode()
 
 
 def with_schema(records: Iterable[ProducerRecord], encode: Encode) -> Iterator[ProducerRecord]:
-    """The same records, with values that are JSON written with a schema; null stays null."""
+    """Encode the JSON values of records with a schema; null stays null."""
     for number, record in enumerate(records, start=1):
         if record.value is None:
             yield record
@@ -94,14 +98,14 @@ def with_schema(records: Iterable[ProducerRecord], encode: Encode) -> Iterator[P
         except (ValueError, TypeError, RecursionError) as error:
             raise ConfigError(
                 f"The value of record {number} cannot be written with the schema: {error}.",
-                hint="Mend it; the records before it are written.",
+                hint="Correct this record. The records before it were written.",
             ) from error
         except DependencyUnavailable as error:
             raise ServerError(
-                f"The schema cannot be had: {error}.",
-                hint="See that the registry is up; --register registers a schema.",
+                f"The schema is not available: {error}.",
+                hint="Check that the schema registry is running. --register registers a missing schema.",
             ) from error
-        # Those that came with a record that was read elsewhere name the schemas of that place.
+        # Replace schema headers that the record brought along: they name schemas of another registry.
         kept = tuple(each for each in record.headers if each[0] not in dict(headers))
         yield ProducerRecord(record.topic, record.key, value, (*kept, *headers))
 
@@ -114,7 +118,7 @@ def produce(
     rate: float | None = None,
     progress: Callable[[int], None],
 ) -> int:
-    """Write them all, in order, and wait until each is acknowledged; returns how many."""
+    """Write the records in order, wait until all are acknowledged, and return their number."""
     producer = make_producer(cluster.brokers, settings=cluster.settings)
     failures: list[KafkaError] = []
 
@@ -128,7 +132,7 @@ def produce(
         count += 1
         if failures:
             break
-        if count % _TELL_EVERY == 0:
+        if count % _PROGRESS_EVERY == 0:
             progress(count)
         if rate is not None:
             time.sleep(max(0.0, count / rate - (time.monotonic() - began)))
@@ -142,10 +146,10 @@ def produce(
 
 
 def _flush(producer: Producer) -> list[KafkaError]:
-    """What the client gave up because of, if it did; the answers to records say only that it did."""
+    """Wait for acknowledgements. Return the fatal error of the client, if any: delivery reports only say "purged"."""
     deadline = time.monotonic() + _FLUSH_SECONDS
     try:
-        # Not by `flush`, which goes on to call back with that exception at hand, and so breaks the callback.
+        # Not with `flush`: after a fatal error it calls the callback with the exception still set, which breaks it.
         while len(producer) and time.monotonic() < deadline:
             producer.poll(_BUFFER_SECONDS)
     except KafkaException as error:
@@ -156,7 +160,7 @@ def _flush(producer: Producer) -> list[KafkaError]:
 def _write(
     producer: Producer, each: ProducerRecord, partition: int, on_delivery: _OnDelivery, cluster: Cluster
 ) -> None:
-    """Hand it to the client, whose buffer may have to empty first; -1 leaves the partition to the key."""
+    """Give the record to the client; wait while its buffer is full. Partition -1 means: by the key."""
     while True:
         try:
             producer.produce(each.topic, each.value, each.key, partition, on_delivery, headers=list(each.headers))

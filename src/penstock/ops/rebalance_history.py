@@ -1,4 +1,4 @@
-"""The rebalances that runs of this machine have been through, each kept in a file beside its run."""
+"""The rebalances that the runs on this machine recorded, each run in a file of its own."""
 
 import json
 from collections import defaultdict
@@ -25,18 +25,18 @@ from penstock.core.reports.rebalance import (
 from penstock.core.settings import redacted_values
 from penstock.core.text.foreign_text import printable_json
 from penstock.jvm.private_files import open_private
+from penstock.paths import REBALANCES_SUFFIX
 
-# How many rebalances a run keeps; its file holds at most twice as many.
+# A run keeps at least so many rebalances, and at most twice as many.
 KEPT = 500
-SUFFIX = ".rebalances.jsonl"
-# What members tell of one rebalance lies no further apart; it is bounded by max.poll.interval.ms, 5 minutes by default.
+# Reports of one rebalance are closer than this: max.poll.interval.ms, 5 minutes by default, bounds them.
 _NEAR_SECONDS = 600.0
 _NATIVE = "native"
 
 
 @dataclass(frozen=True)
 class ReportedRebalance:
-    """A rebalance, by the member that tells of it."""
+    """A rebalance, as one member recorded it."""
 
     group: str
     member: str
@@ -45,10 +45,10 @@ class ReportedRebalance:
 
 @dataclass(frozen=True)
 class GroupRound:
-    """What several members tell of one rebalance.
+    """The reports of several members about one rebalance.
 
-    It is one generation. Of native members, who cannot tell why the next generation came, it goes on until the
-    partitions that were given up have new owners: with cooperative strategies that takes two generations.
+    Usually that is one generation. Native members do not know why a generation began, so for them a round lasts until
+    the revoked partitions have new owners: two generations with cooperative assignors.
     """
 
     reported: tuple[ReportedRebalance, ...]
@@ -69,7 +69,7 @@ class GroupRound:
 
 
 class HistoryFile:
-    """Lines of JSON, as they come; the older ones make room."""
+    """Appends rebalances as JSON lines, and removes the oldest when there are too many."""
 
     def __init__(self, path: Path, *, kept: int = KEPT) -> None:
         self._path = path
@@ -89,20 +89,22 @@ class HistoryFile:
 
 
 def read_history(folder: Path, group: str) -> list[ReportedRebalance]:
-    """Everything that is kept about this group, in order of time."""
-    found = [reported for path in folder.glob(f"*{SUFFIX}") for reported in _read(path) if reported.group == group]
+    """Return all recorded rebalances of this group, oldest first."""
+    found = [
+        reported for path in folder.glob(f"*{REBALANCES_SUFFIX}") for reported in _read(path) if reported.group == group
+    ]
     return sorted(found, key=lambda reported: reported.rebalance.began)
 
 
 def _read(path: Path) -> Iterator[ReportedRebalance]:
     with suppress(OSError), path.open("rb") as lines:
         for line in lines:
-            with suppress(msgspec.MsgspecError, UnicodeDecodeError):  # half a line of a killed process
+            with suppress(msgspec.MsgspecError, UnicodeDecodeError):  # a killed process may leave half a line
                 yield msgspec.json.decode(line, type=ReportedRebalance)
 
 
 def rounds(history: Iterable[ReportedRebalance]) -> list[GroupRound]:
-    """What belongs together, in order of time, with how long each partition that was taken had had no owner."""
+    """Group the reports by rebalance, oldest first, with how long each reassigned partition had no owner."""
     history = sorted(history, key=lambda reported: reported.rebalance.began)
     left = {reported.rebalance.member_id or "" for reported in history if reported.rebalance.reason == LEFT}
     handovers: defaultdict[tuple[str, float], list[Handover]] = defaultdict(list)
@@ -124,7 +126,7 @@ def rounds(history: Iterable[ReportedRebalance]) -> list[GroupRound]:
 
 
 def _by_generation(history: Iterable[ReportedRebalance]) -> list[list[ReportedRebalance]]:
-    """What members tell of one generation, in order of time; one that does not know its generation is by itself."""
+    """Group reports by generation, oldest first. A report without a generation gets a group of its own."""
     found: list[list[ReportedRebalance]] = []
     for reported in history:
         near = takewhile(lambda same, now=reported: _is_near(same, now), reversed(found))  # type: ignore[misc]
@@ -141,14 +143,14 @@ def _is_near(earlier: Sequence[ReportedRebalance], reported: ReportedRebalance) 
 
 
 def _is_same_generation(same: Sequence[ReportedRebalance], reported: ReportedRebalance) -> bool:
-    """Generations begin anew with a group that was deleted; its leader, if it is known, does not come back."""
+    """Compare the leaders too: a recreated group starts its generations again, but with another leader."""
     its, others = reported.rebalance, [each.rebalance for each in same]
     leaders = {each.leader for each in (its, *others)} - {None}
     return its.generation is not None and its.generation == others[0].generation and len(leaders) <= 1
 
 
 def _with_what_follows(rounds_: Iterable[list[ReportedRebalance]]) -> list[list[ReportedRebalance]]:
-    """Puts together generations of native members of which the later one hands on what the earlier one gave up."""
+    """Merge generations of native members if the later one assigns what the earlier one revoked."""
     found: list[list[ReportedRebalance]] = []
     for same in rounds_:
         taken = {tp for reported in same for tp in reported.rebalance.taken}
@@ -175,7 +177,7 @@ def _no_cause(same: Iterable[ReportedRebalance]) -> bool:
 
 
 def _free(same: Iterable[ReportedRebalance]) -> set[TopicPartition]:
-    """What was given up or lost in this round, and not taken since."""
+    """Return the partitions that were revoked or lost in this round and not assigned again."""
     free: set[TopicPartition] = set()
     for reported in same:
         free |= {*reported.rebalance.given_up, *reported.rebalance.lost}
@@ -183,7 +185,7 @@ def _free(same: Iterable[ReportedRebalance]) -> set[TopicPartition]:
 
 
 def _reason(same: Sequence[ReportedRebalance], left: Collection[str]) -> Reason:
-    """The leader's, if it tells one; else what the members tell of themselves."""
+    """Return the leader's reason, else the reasons that the members gave."""
     most = _who_knows_most(same).rebalance
     if len(same) == 1 or (most.members is not None and most.reason != UNKNOWN):
         return most.reason if most.change is None else most.change.with_known_leavers(left).describe()
@@ -196,7 +198,7 @@ def _reason(same: Sequence[ReportedRebalance], left: Collection[str]) -> Reason:
 
 
 def _who_knows_most(reported: Sequence[ReportedRebalance]) -> ReportedRebalance:
-    """The leader, if it is there."""
+    """Return the leader's report if there is one, else the earliest."""
     return min(reported, key=lambda each: (each.rebalance.members is None, each.rebalance.began))
 
 

@@ -1,4 +1,4 @@
-"""How an operator sees records: their keys and values decoded as was asked for, else as what their bytes look like."""
+"""Decodes keys and values of records for an operator: as requested, else by what the bytes look like."""
 
 import json
 from collections.abc import Callable
@@ -22,7 +22,7 @@ Read = Callable[[Record], Any]
 
 @dataclass(frozen=True)
 class RecordView:
-    """A key and a value as JSON; with the reasons where they could not be decoded, and are shown as they are."""
+    """A key and a value as JSON. If one cannot be decoded, it is shown undecoded, with the reason as its problem."""
 
     key: Any
     value: Any
@@ -45,7 +45,7 @@ class RecordView:
 
 
 def _line(value: Any, raw: bytes | None, problem: str | None) -> str:
-    """Bytes that looked like what they are stay as they are; what was decoded is JSON in one line."""
+    """Return text of undecoded bytes, or a decoded value as one line of JSON."""
     if problem is not None:
         return f"{as_text(raw)} (cannot be decoded: {printable_line(problem)})"
     if raw is None or as_plain(readable(raw)) == value:
@@ -54,24 +54,24 @@ def _line(value: Any, raw: bytes | None, problem: str | None) -> str:
 
 
 class RecordDecoder:
-    """Decodes by ``key`` and ``value``, each anything that handlers take for theirs; None is for no decoder."""
+    """``key`` and ``value`` are decoders as handlers declare them, or None for undecoded bytes."""
 
     def __init__(self, *, key: Any = None, value: Any = None, registry: Registry | None = None) -> None:
         self.read_key = _reader(key, None, "key", registry)
         self.read_value = _reader(value, None, "value", registry)
 
     def see(self, record: Record) -> RecordView:
-        key, key_problem = _looked(self.read_key, record, record.key)
-        value, value_problem = _looked(self.read_value, record, record.value)
+        key, key_problem = _decoded(self.read_key, record, record.key)
+        value, value_problem = _decoded(self.read_value, record, record.value)
         return RecordView(key, value, key_problem, value_problem)
 
 
-LensFor = Callable[[str, str], RecordDecoder]
-"""The lens for records that were read from a topic, by a group where that is known."""
+DecoderFor = Callable[[str, str], RecordDecoder]
+"""Chooses the decoder for records of a topic, and of a group where it is known."""
 
 
-def by_app(app: App) -> LensFor:
-    """Decode as the app does: as the handler, or the pipeline, that reads the topic, best the one of the group."""
+def by_app(app: App) -> DecoderFor:
+    """Decode as the app's handler of the topic does, preferably that of the group, else as its pipeline does."""
 
     @cache
     def record_decoder_for(topic: str, group: str) -> RecordDecoder:
@@ -102,22 +102,22 @@ def _reader(how: Any, hint: Any, field: Field, registry: Registry | None) -> Rea
     return reader_by(how, hint, RECORDS, field=field, registry=registry)
 
 
-def _looked(read: Read | None, record: Record, raw: bytes | None) -> tuple[Any, str | None]:
+def _decoded(read: Read | None, record: Record, raw: bytes | None) -> tuple[Any, str | None]:
     if read is None or raw is None:
         return as_plain(readable(raw)), None
     try:
         return to_json(read(record)), None
     except (Undecodable, Skip, Reject, RecursionError) as error:
-        return _as_it_is(raw), str(error) or type(error).__name__
+        return _undecoded(raw), str(error) or type(error).__name__
     except DependencyUnavailable as error:
         raise ServerError(
             f"{record} cannot be decoded: {error}.",
-            hint="See that the registry is up, or name another: --registry URL.",
+            hint="Check that the schema registry is running, or name another with --registry URL.",
         ) from error
 
 
-def _as_it_is(raw: bytes) -> Any:
-    """Bytes that are no text of people are no text, even where they could be."""
+def _undecoded(raw: bytes) -> Any:
+    """Show bytes as text only if all characters are printable or spaces, else as hex."""
     found = readable(raw)
     is_odd = isinstance(found, str) and not all(each.isprintable() or each.isspace() for each in found)
     return as_plain(raw if is_odd else found)

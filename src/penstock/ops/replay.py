@@ -1,8 +1,8 @@
-"""Sending dead letters back: each once, however often it is interrupted.
+"""Replays dead letters: sends each back to its source topic once, even if the replay is interrupted.
 
-What was replayed is remembered in Kafka, as a consumer group remembers what it has finished: a commit point and an
-offset map for the dead-letter topic. Copies and memory change in one transaction, so a kill at any moment leaves both
-or neither; the next run fences the last one before it asks where that stood.
+A replay commits the offsets that it has replayed to a consumer group of its own (``ReplayRequest.memory``), as a commit
+point and an offset map of the dead-letter topic. The copies and that commit are one transaction, so a kill at any time
+leaves both or neither. The next replay fences the previous one before it reads the group's offsets.
 """
 
 import threading
@@ -30,7 +30,7 @@ from penstock.ops.replay_audit import Audit
 PARKED = ".parked"
 _BATCH = 200
 _TIMEOUT = "transaction.timeout.ms"
-# A batch takes moments; one of a process that was killed should not hold up readers for long.
+# A batch takes moments. The open transaction of a killed process must not block readers for long.
 _TRANSACTION_MS = 60_000
 
 Edit = Callable[[Letter, ProducerRecord], ProducerRecord]
@@ -38,7 +38,7 @@ Edit = Callable[[Letter, ProducerRecord], ProducerRecord]
 
 @dataclass(frozen=True)
 class ReplayRequest:
-    """``to`` is where all of it goes, else each letter goes to its source; ``again`` forgets what was replayed."""
+    """``to`` is the topic for all; without it each goes to its source. ``again`` ignores what was replayed before."""
 
     topic: str
     choice: Choice
@@ -49,20 +49,20 @@ class ReplayRequest:
 
     @property
     def memory(self) -> str:
-        """The group that remembers, and the transactional id that fences."""
+        """The group that holds the replayed offsets. It also names the transactional id."""
         return f"penstock-replay.{self.topic}" + (f".to.{self.to}" if self.to else "")
 
 
 @dataclass
 class ReplayPlan:
-    """How many letters of the topic go where, and why the others do not."""
+    """How many dead letters go to which topic, and how many are not replayed, by reason."""
 
     bounds: Mapping[TopicPartition, Bounds]
     going: Counter[tuple[str, str]] = field(default_factory=Counter)
     parked: int = 0
-    homeless: int = 0
-    done_before: int = 0
-    left_out: int = 0
+    no_source: int = 0
+    replayed_before: int = 0
+    not_selected: int = 0
 
     @property
     def total(self) -> int:
@@ -71,7 +71,7 @@ class ReplayPlan:
 
 @dataclass
 class Sent:
-    """How many letters went back to work, and how many to where they are only kept."""
+    """How many dead letters were replayed, and how many were parked."""
 
     replayed: int = 0
     parked: int = 0
@@ -88,24 +88,27 @@ class Replay:
         self._targets = set(cluster.topics())
         cluster.require_topics([request.topic, *([request.to] if request.to else [])])
         if request.to == request.topic:
-            raise ConfigError("A dead letter cannot be replayed into its own topic.", hint="Name another with --to.")
+            raise ConfigError(
+                "Dead letters cannot be replayed into their own dead-letter topic.",
+                hint="Name another topic with --to.",
+            )
 
     def plan(self) -> ReplayPlan:
-        """What would be done now. Nothing is changed, and nobody else's replay is disturbed."""
+        """Count what a replay would do now. This changes nothing and does not fence a running replay."""
         bounds = bounds_of(self._cluster, self.request.topic)
         plan = ReplayPlan(bounds)
         memory = self._memory(bounds)
         starts = self._starts(bounds, memory)
         if not self.request.again:
-            plan.done_before = sum(starts[tp] - each.start for tp, each in bounds.items())
+            plan.replayed_before = sum(starts[tp] - each.start for tp, each in bounds.items())
         for letter in read_letters(self._cluster, bounds, starts=starts):
             tp = (letter.record.topic, letter.record.partition)
             if not self.request.again and not memory[tp].deliver([letter.record.offset]):
-                plan.done_before += 1
+                plan.replayed_before += 1
             elif not self.request.choice.fits(letter):
-                plan.left_out += 1
+                plan.not_selected += 1
             elif (target := self._target(letter)) is None:
-                plan.homeless += 1
+                plan.no_source += 1
             elif self._is_parked(letter):
                 plan.parked += 1
             else:
@@ -121,14 +124,14 @@ class Replay:
         progress: Callable[[int], None],
         edit: Edit | None = None,
     ) -> Sent:
-        """Send them, batch by batch; returns how many. Ends early, and cleanly, when ``stop`` is set."""
+        """Send the dead letters in batches. When ``stop`` is set, end cleanly after the current batch."""
         if plan.parked:
             self._cluster.create_topics([self.request.topic + PARKED], partitions=len(plan.bounds))
         brokers, settings = self._cluster.brokers, self._cluster.settings
         group = group_metadata(brokers, self.request.memory, settings=settings)
         name = transactional_id(self.request.memory)
         with Transaction(brokers, name, group=group, settings={_TIMEOUT: _TRANSACTION_MS, **settings}) as transaction:
-            # First, so that a replay that was killed is over before it is asked how far it came.
+            # First: this ends the open transaction of a killed replay, so that the offsets read next are final.
             transaction.fence()
             memory = self._memory(plan.bounds, stable=True)
             sender = _Sender(transaction, memory=None if self.request.again else memory)
@@ -192,7 +195,7 @@ class Replay:
         return {tp: max(each.start, memory[tp].position or 0) for tp, each in bounds.items()}
 
     def _target(self, letter: Letter) -> str | None:
-        """None where nobody knows it: no header names a topic, or one that there is, or it is nobody's to write to."""
+        """Return None if no header names a topic, the topic does not exist, or it is internal."""
         if self.request.to is not None:
             return self.request.to
         named = letter.note.topic
@@ -218,7 +221,7 @@ class Replay:
 
 
 class _Sender:
-    """One transaction for each batch: the copies, and the memory of them."""
+    """Sends each batch in one transaction: the copies, and the commit of the replayed offsets."""
 
     def __init__(self, transaction: Transaction, *, memory: Mapping[TopicPartition, Tracker] | None) -> None:
         self._transaction = transaction
@@ -234,8 +237,8 @@ class _Sender:
             cause = kafka_error(error.__cause__) if error.__cause__ is not None else None
             if cause is not None and cause.code() in FENCED:
                 raise StateError(
-                    "Another replay of this topic has taken over.",
-                    hint="Let that one finish; what this one sent is remembered.",
+                    "Another replay of this topic has started and fenced this one.",
+                    hint="Let the other replay finish. It does not send again what this one sent.",
                 ) from error
             raise
 
@@ -255,9 +258,9 @@ def _commit(tp: TopicPartition, tracker: Tracker) -> tuple[int, str]:
     text = encode(point, tracker.finished_ranges())
     if text is None:
         raise StateError(
-            f"{tp[0]}-{tp[1]}: what is replayed lies too scattered among what is not to be remembered.",
-            hint="All before this is sent and remembered. Replay the rest in pieces that lie together (--since, "
-            "--until), or all of it.",
+            f"{tp[0]}-{tp[1]}: the replayed offsets are too scattered to fit into the metadata of a commit.",
+            hint="The batches before this one were sent and are remembered. Replay the rest in contiguous parts "
+            "(--since, --until), or all of it.",
         )
     return point, text
 

@@ -1,4 +1,4 @@
-"""Who replayed what, when: lines of JSON on this machine, written before and after each transaction."""
+"""The audit of replays: who replayed what and when, as JSON lines before and after each transaction."""
 
 import getpass
 import json
@@ -8,14 +8,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock.core.settings import redacted_values
-from penstock.jvm.private_files import disk_problems_explained, make_private, open_private, state_home
+from penstock.jvm.private_files import disk_problems_explained, make_private, open_private
+from penstock.paths import HOME_VARIABLE, audit_file, state_home
 
 
 class Audit:
-    """A batch without a second line was on its way when the process died: Kafka kept all of it, or nothing."""
+    """Writes a line before and after each batch. If the second is missing, Kafka has all of the batch or nothing."""
 
     def __init__(self, cluster_id: str, *, command: str) -> None:
-        self.path = state_home() / "audit" / f"{cluster_id}.jsonl"
+        self.path = audit_file(cluster_id)
         self._common = {"by": _user(), "pid": os.getpid(), "command": command}
         self._batch = 0
 
@@ -27,7 +28,7 @@ class Audit:
         self._write({"event": "sent", "batch": self._batch})
 
     def _write(self, line: Mapping[str, Any]) -> None:
-        with disk_problems_explained(self.path.parent, setting="PENSTOCK_HOME"):
+        with disk_problems_explained(self.path.parent, setting=HOME_VARIABLE):
             make_private(self.path.parent, home=state_home())
             with open_private(self.path, "a") as file:
                 file.write(json.dumps(redacted_values({"ts": time.time(), **self._common, **line})) + "\n")

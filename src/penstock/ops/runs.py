@@ -1,7 +1,7 @@
-"""Which apps this machine runs, and how those that ended did.
+"""The runs of ``penstock run`` on this machine, and how those that ended did.
 
-Each ``penstock run`` keeps a file about itself. A process id alone may be a stranger's after a while, so the file has
-the moment as well at which the system made the process; a file of a process that is not there any more means nothing.
+Each run keeps a file about itself. The system may reuse a process id, so the file also has the creation time of the
+process. A file whose process no longer exists, and that has no ending, belongs to a killed run.
 """
 
 import platform
@@ -18,21 +18,22 @@ from penstock.core.reports.events import Event, Rebalanced, Stopped, Stopping
 from penstock.core.reports.record_counts import Counts
 from penstock.core.settings import redacted
 from penstock.errors import PenstockError
-from penstock.jvm.private_files import make_private, state_home, write_durably
-from penstock.ops.rebalance_history import SUFFIX, HistoryFile
+from penstock.jvm.private_files import make_private, write_durably
+from penstock.ops.rebalance_history import HistoryFile
+from penstock.paths import REBALANCES_SUFFIX, rebalance_history_file, run_file, runs_folder, state_home
 
-# How far the system's word on a process's birth may be off when its clock is set.
+# How much the creation time of a process may change when the system's clock is set.
 _SAME_BIRTH_SECONDS = 2.0
 
-# How long the last words of a run are kept, for whoever waits for them.
+# How long the ending of a run is kept, for a `penstock stop` that waits for it.
 _KEPT_SECONDS = 3600.0
-# How long nothing may have happened to a group before its members' histories are forgotten.
+# A history of rebalances is deleted this long after its last rebalance.
 _HISTORY_KEPT_SECONDS = 7 * 24 * 3600.0
 
 
 @dataclass(frozen=True)
 class Ending:
-    """How a run ended by itself; ``problem`` is None where all was well."""
+    """How a run ended, unless it was killed; ``problem`` is None after a clean stop."""
 
     at: float
     problem: str | None
@@ -41,7 +42,7 @@ class Ending:
 
 @dataclass(frozen=True)
 class Run:
-    """An app that a process of this machine runs, or ran until a moment ago."""
+    """An app that a process on this machine runs, or has just run."""
 
     pid: int
     born: float
@@ -53,12 +54,12 @@ class Run:
     ending: Ending | None = None
 
     def answers_to(self, name: str) -> bool:
-        """Runs go by their app, their groups and their process."""
+        """Return whether ``name`` is the app, a group or the process id of this run."""
         return name in (self.app, str(self.pid)) or name in self.groups
 
     @property
     def process(self) -> psutil.Process | None:
-        """The process, if it is still that one."""
+        """The process, or None if it has ended or the id belongs to another process now."""
         try:
             process = psutil.Process(self.pid)
             same = abs(process.create_time() - self.born) < _SAME_BIRTH_SECONDS
@@ -68,18 +69,18 @@ class Run:
 
 
 class _Entry:
-    """A run's own side of its file."""
+    """Writes the file of the current run."""
 
-    def __init__(self, path: Path, run: Run) -> None:
-        self._path = path
+    def __init__(self, run: Run) -> None:
+        self._path = run_file(run.pid)
         self._run = run
-        self._history = HistoryFile(path.with_name(f"{run.pid}-{run.born:.0f}{SUFFIX}"))
+        self._history = HistoryFile(rebalance_history_file(run.pid, run.born))
         self._counts = Counts()
 
     def write(self) -> None:
         write_durably(self._path, msgspec.json.encode(self._run))
 
-    def hear(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         if isinstance(event, Stopping) and not self._run.stopping:
             self._run = replace(self._run, stopping=True)
             with suppress(OSError):
@@ -96,30 +97,26 @@ class _Entry:
             self.write()
 
 
-def runs_folder() -> Path:
-    return state_home() / "runs"
-
-
 @contextmanager
 def registered(
     app: str, *, engine: str, groups: Sequence[str], warn: Callable[[str], None]
 ) -> Iterator[Callable[[Event], None]]:
-    """While inside, others find this run; what is yielded is to hear its events.
+    """Make this run visible to other processes for the block. Yields a listener for the run's events.
 
-    A place that cannot be written is no reason not to run: ``warn`` hears of it.
+    A file that cannot be written does not stop the run: ``warn`` is called instead.
     """
     folder, process = runs_folder(), psutil.Process()
     run = Run(process.pid, process.create_time(), platform.node(), app, engine, tuple(dict.fromkeys(groups)))
-    entry = _Entry(folder / f"{run.pid}.json", run)
+    entry = _Entry(run)
     try:
         make_private(folder, home=state_home())
         _clean(folder)
         entry.write()
     except OSError as error:
-        warn(f"`penstock stop` will not find this run: {error.filename or folder}: {error.strerror}.")
+        warn(f"`penstock stop` will not find this run, because {error.filename or folder} failed: {error.strerror}.")
     problem: str | None = "It ended unexpectedly."
     try:
-        yield entry.hear
+        yield entry.on_event
         problem = None
     except PenstockError as error:
         problem = error.problem
@@ -129,7 +126,7 @@ def registered(
 
 
 def alive(name: str | None = None, *, engine: str | None = None) -> list[Run]:
-    """The runs of this machine, or those of an app, a group or a process; the longest running first."""
+    """Return the runs on this machine, or those of an app, a group or a process, the oldest first."""
     found = [
         run
         for run, _ in _read_all(runs_folder())
@@ -142,14 +139,14 @@ def alive(name: str | None = None, *, engine: str | None = None) -> list[Run]:
 
 
 def look_again(run: Run) -> Run:
-    """The same run as its file has it now; without an ending where it said no last words."""
+    """Read the file of the run again. A killed run has no ending."""
     same = [each for each, _ in _read_all(runs_folder()) if (each.pid, each.born) == (run.pid, run.born)]
     return same[0] if same else run
 
 
 def _read_all(folder: Path) -> Iterator[tuple[Run, Path]]:
     for path in sorted(folder.glob("*.json")):
-        # It may be gone since, or be something else.
+        # Another process may have deleted it, or it is another kind of file.
         with suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError):
             run = msgspec.json.decode(path.read_bytes(), type=Run)
             if run.host == platform.node():
@@ -157,13 +154,13 @@ def _read_all(folder: Path) -> Iterator[tuple[Run, Path]]:
 
 
 def _clean(folder: Path) -> None:
-    """Forget those that were killed, and those that ended long ago."""
+    """Delete the files of killed runs, and of runs that ended long ago."""
     for run, path in _read_all(folder):
         ended_at = run.ending.at if run.ending else 0.0
         if run.process is None and time.time() - ended_at > _KEPT_SECONDS:
             path.unlink(missing_ok=True)
-    for path in folder.glob(f"*{SUFFIX}"):
-        # A killed member's history is of interest too, so its own age counts.
+    for path in folder.glob(f"*{REBALANCES_SUFFIX}"):
+        # The history of a killed run is kept too, so the age of the file decides.
         with suppress(OSError):
             if time.time() - path.stat().st_mtime > _HISTORY_KEPT_SECONDS:
                 path.unlink()

@@ -1,9 +1,10 @@
-"""What the Spark engine remembers of a group on this machine. Spark goes on from there, whatever the group says."""
+"""The Spark checkpoints of a group on this machine. Spark continues from them, whatever the group has committed."""
 
 from pathlib import Path
 from typing import Protocol
 
 from penstock.errors import SetupError
+from penstock.paths import checkpoint_root
 
 
 class Checkpoint(Protocol):
@@ -13,11 +14,10 @@ class Checkpoint(Protocol):
 
 
 def spark_checkpoints(group: str, *, cluster_id: str, root: str | None = None) -> list[Checkpoint]:
-    """``root`` is what ``penstock run --checkpoint`` was given, if it was."""
+    """Return the checkpoints of a group. ``root`` is the folder of ``--checkpoint``, if it was used."""
     try:
-        # Imported here because it takes a while, and is there only where Spark is.
+        # Imported here because the import is slow and needs Spark.
         from penstock.spark.checkpoint import checked_root, checkpoints_of  # noqa: PLC0415
-        from penstock.spark.paths import checkpoint_root  # noqa: PLC0415
     except SetupError:
         return []
     folder = checked_root(root) if root is not None else checkpoint_root() / cluster_id

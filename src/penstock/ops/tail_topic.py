@@ -1,4 +1,4 @@
-"""Reading a topic as it is and as it grows, outside of any group."""
+"""Reads the existing and the new records of a topic, without a group."""
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -11,7 +11,8 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from penstock.core.filters.expression import Expression
 from penstock.core.records.record import Record, TopicPartition
-from penstock.errors import PenstockError, TopicError
+from penstock.core.text.plurals import counted
+from penstock.errors import TopicError
 from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.admin.log_bounds import Bounds, Found, Logs
 from penstock.kafka.client.message_records import to_record
@@ -19,23 +20,24 @@ from penstock.kafka.error_codes import Code
 from penstock.kafka.errors import is_final, translate
 from penstock.kafka.read.read_records import read_span, reader
 from penstock.ops.dead_letters import record_values
+from penstock.ops.topic_facts import require_bounds
 
 _POLL_SECONDS = 0.2
 _BATCH = 500
 
 ReadSpan = Callable[[Mapping[TopicPartition, int], Mapping[TopicPartition, int]], Iterable[Record]]
-"""Reads the records from each partition's start up to, and without, its end."""
+"""Reads the records of each partition from its start up to its end (exclusive)."""
 
 
 @dataclass(frozen=True)
 class RecordFilter:
-    """Which records are wanted: all that fit everything given. A header without a value only has to be there."""
+    """A filter of records; all given conditions must match. A header with the value None only has to exist."""
 
     key: bytes | None = None
     headers: Mapping[str, bytes | None] = field(default_factory=dict)
     where: Expression | None = None
     values: Callable[[Record], Mapping[str, Any]] = record_values
-    """What ``where`` may look at."""
+    """Makes the names that ``where`` can use."""
 
     def fits(self, record: Record) -> bool:
         there = dict(record.headers) if self.headers else {}
@@ -48,7 +50,7 @@ class RecordFilter:
 
 @dataclass(frozen=True)
 class Start:
-    """Where to begin: one of these, or with the last records."""
+    """Where to start: at one of the others, if given, else with the ``last`` records."""
 
     last: int = 10
     offset: int | None = None
@@ -57,7 +59,7 @@ class Start:
 
 
 class Tail:
-    """A topic, or some of its partitions."""
+    """Reads a topic, or some of its partitions."""
 
     def __init__(self, cluster: Cluster, topic: str, partitions: Collection[int] = ()) -> None:
         self._cluster = cluster
@@ -65,17 +67,14 @@ class Tail:
         tps = cluster.topic_partitions([topic])
         for number in partitions:
             if (topic, number) not in tps:
-                raise TopicError(f"Topic {topic!r} has no partition {number}.", hint=f"It has {len(tps)}.")
-        self._bounds: dict[TopicPartition, Bounds] = {}
-        for tp, each in Logs(cluster).bounds(tps).items():
-            if partitions and tp[1] not in partitions:
-                continue
-            if isinstance(each, PenstockError):
-                raise each
-            self._bounds[tp] = each
+                raise TopicError(
+                    f"Topic {topic!r} has no partition {number}.",
+                    hint=f"It has {counted(len(tps), 'partition')}, numbered from 0.",
+                )
+        self._bounds = require_bounds(cluster, (tp for tp in tps if not partitions or tp[1] in partitions))
 
     def present(self, start: Start) -> Iterator[Record]:
-        """What is there now, from the start on."""
+        """Read the records that exist now."""
         if start.offset is not None or start.since is not None or start.beginning:
             ends = {tp: each.end for tp, each in self._bounds.items()}
             yield from read_span(self._cluster, self._starts(start), ends)
@@ -85,7 +84,7 @@ class Tail:
             yield from found[-start.last :]
 
     def to_come(self, stop: threading.Event) -> Iterator[Record]:
-        """What comes after that, until stopped. Not read_to_end: it continues after the end."""
+        """Read new records until ``stop`` is set. Not ``read_to_end``: it continues after the end."""
         with reader(self._cluster) as consumer:
             consumer.assign([KafkaTopicPartition(*tp, each.end) for tp, each in self._bounds.items()])
             while not stop.is_set():
@@ -112,10 +111,10 @@ class Tail:
 
 
 def last_records(bounds: Mapping[TopicPartition, Bounds], count: int, *, read: ReadSpan) -> list[Record]:
-    """At least the last ``count`` records of each partition, or all that it has.
+    """Return at least the last ``count`` records of each partition, or all if it has fewer.
 
-    Markers of transactions, and records that were compacted away or aborted, have offsets too. So the last ``count``
-    offsets may hold fewer records, or none: then twice as many offsets before them are read, and so on.
+    Transaction markers, and compacted and aborted records, have offsets too, so the last ``count`` offsets may hold
+    fewer records. Then twice as many offsets before them are read, and so on.
     """
     found: dict[TopicPartition, list[Record]] = {tp: [] for tp in bounds}
     ends = {tp: each.end for tp, each in bounds.items()}

@@ -1,4 +1,4 @@
-"""Topics: how much is in them, how fast they grow, how even they are, what is about to be dropped."""
+"""Facts about topics: size, rate, skew, and when retention deletes records; and adding partitions."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -8,6 +8,7 @@ from typing import Any
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import ConfigResource, NewPartitions, ResourceType
 
+from penstock.core.records.record import TopicPartition
 from penstock.core.text.plurals import counted
 from penstock.errors import ConfigError, PenstockError
 from penstock.kafka.admin.cluster import ANSWER_SECONDS, Cluster
@@ -22,7 +23,7 @@ _FOR_EVER = -1
 
 @dataclass(frozen=True)
 class PartitionFacts:
-    """``oldest`` is the time of its first record. ``error`` says why the rest is not known."""
+    """``oldest`` is the timestamp of the first record. ``error`` says why other fields are unknown."""
 
     partition: int
     leader: int
@@ -37,7 +38,7 @@ class PartitionFacts:
 
     @property
     def max_records(self) -> int | None:
-        """Offsets from start to end: markers of transactions and compacted records have offsets, too."""
+        """The number of offsets. It is an upper bound: transaction markers and compacted records have offsets too."""
         return None if self.start is None or self.end is None else self.end - self.start
 
 
@@ -54,7 +55,7 @@ class TopicFacts:
 
     @property
     def bytes(self) -> int | None:
-        """Of one copy, on disk; None where that is not known."""
+        """The size of one replica on disk; None if unknown."""
         known = [each.bytes for each in self.partitions if each.bytes is not None]
         return sum(known) if known else None
 
@@ -69,20 +70,30 @@ class TopicFacts:
 
     @property
     def skew(self) -> float | None:
-        """The fullest partition against the mean of all; 1 is even."""
+        """The largest partition divided by the mean; 1 is even."""
         counts = [each.max_records for each in self.partitions if each.max_records is not None]
         return max(counts) / fmean(counts) if counts and sum(counts) else None
 
     def margin(self, now: float) -> float | None:
-        """Seconds until retention begins to drop the oldest record; None where nothing is dropped by time."""
+        """Seconds until retention may delete the oldest record; None if retention does not delete by time."""
         oldest = [each.oldest for each in self.partitions if each.oldest is not None]
         if self.retention_seconds is None or "delete" not in self.cleanup or not oldest:
             return None
         return max(0.0, min(oldest) + self.retention_seconds - now)
 
 
+def require_bounds(cluster: Cluster, tps: Iterable[TopicPartition]) -> dict[TopicPartition, Bounds]:
+    """Return the start and end of each log. Raise if a partition does not answer."""
+    found = {}
+    for tp, each in Logs(cluster).bounds(tps).items():
+        if isinstance(each, PenstockError):
+            raise each
+        found[tp] = each
+    return found
+
+
 def topic_facts(cluster: Cluster, names: Iterable[str], *, now: float, ages: bool = False) -> list[TopicFacts]:
-    """``ages`` also looks at the first record of every partition."""
+    """With ``ages``, also read the first record of every partition."""
     names = list(names)
     found = _metadata(cluster)
     tps = [(name, number) for name in names for number in found[name].partitions]
@@ -120,7 +131,7 @@ def _metadata(cluster: Cluster) -> Mapping[str, Any]:
 
 
 def _configs(cluster: Cluster, names: Iterable[str]) -> dict[str, dict[str, str]]:
-    """What may be known of each; nothing where the broker does not say."""
+    """Return the settings of each topic; none if the broker does not answer."""
     resources = {ConfigResource(ResourceType.TOPIC, name): name for name in names}
     found: dict[str, dict[str, str]] = {name: {} for name in resources.values()}
     if not resources:
@@ -154,18 +165,18 @@ def _seconds(milliseconds: str | None) -> float | None:
 
 
 def require_fewer(cluster: Cluster, topic: str, partitions: int) -> int:
-    """How many partitions the topic has; it is an error if that is not fewer than asked for."""
+    """Return the number of partitions. Raise if it is not smaller than ``partitions``."""
     had = cluster.require_topics([topic])[topic]
     if partitions <= had:
         raise ConfigError(
-            f"Topic {topic!r} has {counted(had, 'partition')} already.",
-            hint="Kafka can add partitions, not remove any: ask for more.",
+            f"Topic {topic!r} already has {counted(had, 'partition')}.",
+            hint=f"Kafka can add partitions but not remove them. Use more than {had}.",
         )
     return had
 
 
 def grow(cluster: Cluster, topic: str, partitions: int) -> None:
-    """Add partitions until there are so many."""
+    """Set the number of partitions, which adds the missing ones."""
     future = cluster.admin.create_partitions([NewPartitions(topic, partitions)], request_timeout=ANSWER_SECONDS)[topic]
     try:
         future.result(timeout=ANSWER_SECONDS * 2)

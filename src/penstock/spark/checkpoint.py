@@ -10,9 +10,9 @@ import shutil
 from pathlib import Path
 
 from penstock.errors import ConfigError
+from penstock.paths import checkpoint_root
 from penstock.spark.declared import Declared
 from penstock.spark.offsets import Offsets, from_json
-from penstock.spark.paths import checkpoint_root
 
 _VERSION_LINE = "v1"
 _ODD_LETTERS = re.compile(r"[^A-Za-z0-9_-]")

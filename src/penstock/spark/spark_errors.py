@@ -11,8 +11,8 @@ from py4j.protocol import Py4JError
 
 from penstock.errors import ConfigError, HandlerError, PenstockError, ServerError, SetupError, TopicError
 from penstock.kafka.errors import is_final, kafka_error
+from penstock.paths import spark_log_file
 from penstock.spark.declared import Declared
-from penstock.spark.paths import log_file
 from penstock.spark.task import HaltedTaskError
 
 _Row = tuple[str, type[PenstockError], str, str]
@@ -216,7 +216,7 @@ def _look_up(text: str, table: tuple[_Row, ...], **words: str) -> PenstockError 
     for pattern, kind, problem, hint in table:
         found = re.search(pattern, text, re.DOTALL)
         if found:
-            groups, log = found.groups(default=""), log_file()
+            groups, log = found.groups(default=""), spark_log_file()
             return kind(problem.format(*groups, log=log, **words), hint=hint.format(*groups, log=log, **words))
     return None
 
@@ -230,12 +230,13 @@ def _raised(text: str, what: str) -> HandlerError:
     where = " in {2} ({0}, line {1})".format(*places[-1]) if places else ""
     return HandlerError(
         f"{what} stopped because its Python code raised {error.rstrip('.')}{where}.",
-        hint=f"Fix that code, then start again: nothing of this batch is committed. The traceback is in {log_file()}.",
+        hint="Fix that code, then start again: nothing of this batch is committed. "
+        f"The traceback is in {spark_log_file()}.",
     )
 
 
 def _unknown(problem: str) -> PenstockError:
-    return ServerError(problem, hint=f"The whole story is in {log_file()}.")
+    return ServerError(problem, hint=f"The whole story is in {spark_log_file()}.")
 
 
 def _words(error: Exception) -> str:

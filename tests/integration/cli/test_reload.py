@@ -55,7 +55,7 @@ def test_each_version_of_the_code_goes_on_where_the_last_one_stopped(
     def said(line: str) -> bool:
         return line in " ".join((tmp_path / "said").read_text().split())
 
-    wait_for(lambda: said("It ended with exit code 2. Waiting for a change"), "an app without handlers")
+    wait_for(lambda: said("The app ended with exit code 2. Waiting until"), "an app without handlers")
     expected = []
     for version in range(3):
         change(SHOP.format(group=group, source=source, out=out, version=version))
@@ -74,4 +74,4 @@ def test_it_is_refused_for_runs_that_end_by_themselves(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "penstock", "run", "shop:app", "--reload", "--until-caught-up"]
     refused = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert refused.returncode == 2
-    assert "--reload is for runs that do not end by themselves." in refused.stderr
+    assert "--reload cannot be combined with --until-caught-up" in refused.stderr

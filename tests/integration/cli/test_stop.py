@@ -105,19 +105,19 @@ def test_a_run_is_listed_and_stopped_cleanly_by_the_name_of_its_group(
     handled = RECORDS - lag(cluster, shop.group, shop.source)
     assert 0 < handled < RECORDS
     assert out.startswith(f"{shop.app} (process {process.pid}) stopped cleanly: {handled:,} read, 0 written")
-    assert "Nothing runs" in shop.stop()[1]
+    assert "No app is running" in shop.stop()[1]
 
 
 def test_what_does_not_run_is_an_error_that_says_what_does(shop: Shop, brokers: str) -> None:
     code, _, err = shop.stop("nobody")
-    assert (code, "Nothing runs on this machine" in err) == (1, True)
+    assert (code, "`penstock run` runs no app on this machine" in err) == (1, True)
     produce(brokers, shop.source, [1])
     shop.run(engine="local", gated=True)
     wait_for(lambda: shop.saw("dispatched"), "a record in progress")
     code, _, err = shop.stop("nobody")
     assert code == 1
-    assert "No app, group or process 'nobody' runs here." in err
-    assert f"These apps run: {shop.app}." in err
+    assert "No running app, group or process is called 'nobody'." in err
+    assert f"These apps are running: {shop.app}." in err
     assert shop.app in shop.stop()[1]
 
 

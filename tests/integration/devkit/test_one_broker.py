@@ -17,8 +17,8 @@ from penstock.devkit.cluster_layout import STATE_FILE
 from penstock.devkit.ports import HOST, is_free
 from penstock.devkit.server_processes import find_servers
 from penstock.errors import ServerError, SetupError
-from penstock.jvm.private_files import jar_cache
 from penstock.kafka import Cluster
+from penstock.paths import jar_cache
 
 UP = """
 import sys
@@ -116,7 +116,7 @@ def test_up_twice_is_fine(kafka: Embedded) -> None:
     first = kafka.status()
     again = kafka.up()
     assert pid_of(again) == pid_of(first)
-    assert again.notes == ("It was running already.",)
+    assert again.notes == ("Kafka was already running.",)
 
 
 def test_the_probe_leaves_nothing_behind(kafka: Embedded) -> None:
@@ -192,7 +192,7 @@ def test_a_broker_that_dies_at_start_shows_its_log_and_leaves_nothing_running(sp
     identity = data / "node-1" / "meta.properties"
     identity.write_text(identity.read_text().replace("node.id=1", "node.id=7"))
 
-    with pytest.raises(ServerError, match="broker-1 ended while it started: the data folder is damaged") as caught:
+    with pytest.raises(ServerError, match="broker-1 ended during its start: the data folder is damaged") as caught:
         spare.up(UpOptions(port=0))
     assert "The end of its log:" in caught.value.hint
     assert "meta.properties" in caught.value.hint
@@ -208,7 +208,7 @@ def test_an_interrupted_up_leaves_nothing_running(spare: Embedded) -> None:
             # For a moment after its start, a process has no arguments by which it could be known.
             wait_for(lambda: len(find_servers(spare.home)) == 1, "the broker")
             run.send_signal(signal.SIGINT)
-            assert "Stopping what was started" in run.stdout.read()
+            assert "The start failed: stopping the servers" in run.stdout.read()
         except BaseException:
             run.kill()  # it would hold for ever
             raise

@@ -180,7 +180,7 @@ def test_the_history_of_a_group_is_put_together_from_what_its_members_tell(
             wait_for(lambda: len(owned(first)) == len(owned(second)) == 2, "both to have their share")
             assert "librdkafka" in penstock.json("plan", group)["plans"][0]["estimate"]
         wait_for(lambda: len(owned(first)) == 4, "all to be back")
-    assert "No run of this machine" in penstock("groups", "history", group, ok=False).err
+    assert "No run on this machine" in penstock("groups", "history", group, ok=False).err
     with registered("shop", engine="local", groups=[group], warn=pytest.fail) as hear:
         for event in [*first.events, *second.events]:
             hear(event)

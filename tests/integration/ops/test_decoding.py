@@ -118,11 +118,11 @@ def test_dead_letters_are_shown_as_the_handler_that_failed_decodes_them(
     ("arguments", "problem"),
     [
         (("--value-as", "avro"), "Avro needs a schema registry, and none is set"),
-        (("--value-as", "nothing"), "'nothing' is no format"),
-        (("--value-as", "protobuf:messages"), "names no message"),
+        (("--value-as", "nothing"), "'nothing' is not a known format"),
+        (("--value-as", "protobuf:messages"), "does not name a Protobuf message"),
         (("--value-as", "protobuf:messages:Nothing"), "has no message 'Nothing'"),
         (("--value-as", "avro", "--registry", "http://127.0.0.1:1"), "cannot be asked"),
-        (("--value-as", "avro", "--app", "shop"), "--app says how to decode"),
+        (("--value-as", "avro", "--app", "shop"), "--app cannot be combined with --value-as"),
     ],
 )
 def test_what_cannot_be_decoded_by_is_one_clear_error(

@@ -158,7 +158,7 @@ def test_a_second_replay_takes_over_and_the_first_stops(
         assert penstock.json("dlq", "replay", dlq, "--execute", "--yes")["sent"] > 0
         _, said = process.communicate(timeout=WAIT_SECONDS)
     assert process.returncode == 1
-    assert "has taken over" in said
+    assert "has started and fenced this one" in said
     assert sorted(int(value or b"") for value in read_values(brokers, source)) == list(range(200))
 
 

@@ -53,7 +53,7 @@ def test_what_the_log_has_dropped_is_lost_and_not_lag(
     _drop_before(cluster, topic, 6)
     (part,) = penstock.json("lag", group, ok=False)["groups"][0]["partitions"]
     assert (part["lag"], part["lost"], part["log_start"]) == (4, 4, 6)
-    assert "retention dropped up to 4 records" in penstock("lag", group, ok=False).out
+    assert "retention deleted up to 4 records" in penstock("lag", group, ok=False).out
 
 
 def test_finished_records_above_the_commit_are_told_from_the_offset_map(

@@ -9,7 +9,7 @@ from ops_bed import Joined, Penstock, offsets_of, set_offsets
 from penstock.core.progress.offset_map import encode
 from penstock.kafka import Cluster
 from penstock.kafka.admin.consumer_groups import Commit, Groups
-from penstock.spark.paths import checkpoint_root
+from penstock.paths import checkpoint_root
 
 
 @pytest.fixture

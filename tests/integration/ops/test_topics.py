@@ -90,7 +90,7 @@ def test_keys_that_are_not_where_the_partitioner_puts_them_are_told(
     found = penstock.json("topics", "keys", topic)
     assert found["strays"] == ["everywhere"]
     assert found["keys"][0]["partitions"] == [0, 1]
-    assert "order is not sure" in penstock("topics", "keys", topic).out
+    assert "order is not guaranteed" in penstock("topics", "keys", topic).out
     assert penstock("topics", "keys", topic, "--partitions", "4", ok=False).code == 2
     assert "No records" in penstock("topics", "keys", make_topic(1)).err
 
@@ -201,7 +201,7 @@ def test_records_are_produced_from_lines_json_and_templates(
 def test_a_bad_line_stops_it_and_is_named(penstock: Penstock, make_topic: MakeTopic, tmp_path: Path) -> None:
     topic = make_topic(1)
     file = tmp_path / "bad.jsonl"
-    for content, problem in (('{"value": 1}\nnope\n', "line 2 is not JSON"), ("[1]\n", "line 1 is no record")):
+    for content, problem in (('{"value": 1}\nnope\n', "line 2 is not JSON"), ("[1]\n", "line 1 is not a record")):
         file.write_text(content)
         refused = penstock("produce", topic, str(file), "--json-lines", ok=False)
         assert refused.code == 2

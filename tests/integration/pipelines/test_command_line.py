@@ -37,7 +37,7 @@ def test_a_range_on_the_command_line_is_read_once_and_told(
     )
     assert done.returncode == 0, done.stderr
     assert f"ids: {topic}[0] from 3 up to 10: up to 7 records" in done.stderr
-    assert "ids: into iceberg table ids, all of the range or none" in done.stderr
+    assert "ids: writing to iceberg table ids, all of the range or none" in done.stderr
     assert "7 read, 7 written" in done.stderr
     found = rows(spark.read.format("iceberg").load(f"{tmp_path}/ids"))
     assert sorted((row["id"], row["_key"], row["_offset"]) for row in found) == [(n, "k", n) for n in range(3, 10)]

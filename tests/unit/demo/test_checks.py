@@ -55,9 +55,9 @@ def test_right_counts_are_no_problem() -> None:
 @pytest.mark.parametrize(
     ("wrong", "problem"),
     [
-        (replace(GOOD, counts=replace(COUNTS, written=6)), "says written 6, but it must be 7"),
-        (replace(GOOD, in_output=8), "topic out holds 8 records, but it must be 7"),
-        (replace(GOOD, in_dead_letters=0), "topic dlq holds 0 records"),
+        (replace(GOOD, counts=replace(COUNTS, written=6)), "reports written 6, expected 7"),
+        (replace(GOOD, in_output=8), "topic out has 8 records, expected 7"),
+        (replace(GOOD, in_dead_letters=0), "topic dlq has 0 records"),
         (replace(GOOD, partitions=(PartitionReport(0, 6, 5),)), "lag of 1"),
         (replace(GOOD, partitions=(PartitionReport(0, 6, None),)), "lag of 6"),
     ],

@@ -21,7 +21,7 @@ from penstock.devkit.crash_reasons import death, find_cause, tail
         ),
         ("InconsistentClusterIdException: The Cluster ID a doesn't match stored", "another cluster"),
         ("RuntimeException: No readable meta.properties files found.", "damaged"),
-        ("java.nio.file.AccessDeniedException: /data/node-1/x", "may not write"),
+        ("java.nio.file.AccessDeniedException: /data/node-1/x", "no permission to write"),
     ],
 )
 def test_common_causes_are_recognised(line: str, what: str) -> None:
@@ -39,7 +39,7 @@ def test_a_death_shows_the_cause_the_advice_and_the_last_lines(tmp_path: Path) -
     log = tmp_path / "broker-1.log"
     log.write_text("INFO hello\nERROR java.io.IOException: No space left on device\n\tat kafka.Log.append(Log.java)\n")
     error = death("broker-1", 1, [log, tmp_path / "missing.out"])
-    assert error.problem == "broker-1 ended while it started: the disk is full."
+    assert error.problem == "broker-1 ended during its start: the disk is full."
     assert "--data DIR" in error.hint
     assert "ERROR java.io.IOException" in error.hint
     assert "at kafka.Log" not in error.hint

@@ -114,7 +114,7 @@ def test_an_option_that_differs_from_what_runs_is_refused(options: UpOptions, fl
 
 
 def test_data_of_another_number_of_brokers_is_refused() -> None:
-    with pytest.raises(SetupError, match=r"made for 3 broker\(s\), not for 1") as caught:
+    with pytest.raises(SetupError, match=r"belongs to 3 brokers, not to 1") as caught:
         plan(UpOptions(brokers=1), made_for=Cluster("id", 3))
     assert "--data DIR" in caught.value.hint
     assert "--wipe" in caught.value.hint
@@ -123,7 +123,7 @@ def test_data_of_another_number_of_brokers_is_refused() -> None:
 def test_without_a_number_the_data_decides() -> None:
     made = plan(made_for=Cluster("id", 3))
     assert (len(made.layout.nodes), made.layout.cluster_id) == (3, "id")
-    assert "made for 3 brokers" in made.notes[0]
+    assert "belongs to 3 brokers" in made.notes[0]
 
 
 def test_a_node_that_comes_back_needs_its_port(taken: int) -> None:

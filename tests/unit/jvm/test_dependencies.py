@@ -12,8 +12,8 @@ from penstock.errors import SetupError
 from penstock.jvm import maven_connection
 from penstock.jvm.coordinates import Artifact, Coordinates
 from penstock.jvm.jars import resolve
-from penstock.jvm.private_files import jar_cache
 from penstock.jvm.progress_callback import Progress, silent
+from penstock.paths import jar_cache
 
 TOOL = "org.example:tool:1"
 TOOL_JAR = "org/example/tool/1/tool-1.jar"
@@ -256,14 +256,14 @@ def test_a_failure_on_the_way_is_not_taken_for_a_module_that_needs_nothing(regis
 def test_a_pom_that_cannot_be_used_is_an_error(registry: MavenRegistry, more: str) -> None:
     publish(registry, TOOL, dependency("org.example:library:1"))
     publish(registry, "org.example:library:1", dependency("org.example:without-version:"), more=more)
-    with pytest.raises(SetupError, match="Cannot fetch Tool 1: what it depends on cannot be found out") as caught:
+    with pytest.raises(SetupError, match="Cannot fetch Tool 1: its dependencies cannot be resolved") as caught:
         fetch()
     assert caught.value.hint
 
 
 def test_a_registry_out_of_reach_is_said_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PENSTOCK_MAVEN_URL", "http://me:secret@127.0.0.1:9/")
-    with pytest.raises(SetupError, match=r"out of reach \(127\.0\.0\.1:9: Connection refused\)") as caught:
+    with pytest.raises(SetupError, match=r"cannot be reached \(127\.0\.0\.1:9: Connection refused\)") as caught:
         fetch()
     assert "secret" not in str(caught.value)
 

@@ -39,7 +39,7 @@ def test_another_version_is_named_with_those_that_work_and_the_command_that_inst
     with pytest.raises(SetupError) as caught:
         spark_version()
     assert "PySpark 4.3.0 is installed" in caught.value.problem
-    assert "tested with PySpark 4.0.0" in caught.value.problem
+    assert "tested only with PySpark 4.0.0" in caught.value.problem
     assert "`pip install 'penstock[spark]' 'pyspark==4.0.0'`" in caught.value.hint
 
 

@@ -14,7 +14,7 @@ from penstock.jvm import jars, maven_connection
 from penstock.jvm.coordinates import Artifact, Coordinates
 from penstock.jvm.jars import resolve
 from penstock.jvm.manifest import Manifest
-from penstock.jvm.private_files import jar_cache
+from penstock.paths import jar_cache
 
 TOOL = Coordinates("Tool 1", (Artifact("org.example", "tool", "1"),), lock="tool.sha256")
 ARCHIVE = Coordinates("Tool 1", TOOL.artifacts, lock="tool.sha256", unpack=True)

@@ -46,7 +46,7 @@ def test_without_java_home_the_path_is_searched(tmp_path: Path, monkeypatch: pyt
 def test_no_java_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(SetupError, match="Java was not found") as caught:
+    with pytest.raises(SetupError, match="Java is not installed") as caught:
         find_java()
     assert "Install Java 17" in caught.value.hint
 
@@ -78,5 +78,5 @@ def test_a_java_that_does_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_program_that_is_no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_java(tmp_path, "echo hello")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(SetupError, match="did not say its version"):
+    with pytest.raises(SetupError, match="did not print a Java version"):
         find_java()

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from penstock.core.reports.events import Rebalanced
 from penstock.core.reports.rebalance import JOINED, LEFT, UNKNOWN, GroupChange, Rebalance, RebalanceMember
-from penstock.ops.rebalance_history import SUFFIX, HistoryFile, read_history, rounds
+from penstock.ops.rebalance_history import HistoryFile, read_history, rounds
+from penstock.paths import REBALANCES_SUFFIX
 
 PLACE = ("t", 0)
 
@@ -17,7 +18,7 @@ def told(
 
 
 def write(folder: Path, name: str, *events: Rebalanced, kept: int = 100) -> Path:
-    path = folder / f"{name}{SUFFIX}"
+    path = folder / f"{name}{REBALANCES_SUFFIX}"
     file = HistoryFile(path, kept=kept)
     for event in events:
         file.add(event)

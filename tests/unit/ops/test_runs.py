@@ -12,7 +12,8 @@ import pytest
 from penstock.core.reports.events import Stopped, Stopping
 from penstock.core.reports.record_counts import Counts
 from penstock.errors import ServerError
-from penstock.ops.runs import alive, look_again, registered, runs_folder
+from penstock.ops.runs import alive, look_again, registered
+from penstock.paths import runs_folder
 
 STOPPED = Stopped(group="g", handler="h", read=5, written=4, dead_lettered=1, skipped=0, seconds=1.0)
 

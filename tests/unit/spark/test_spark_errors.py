@@ -7,7 +7,7 @@ from penstock import App
 from penstock.app import Handler
 from penstock.errors import ConfigError, HandlerError, PenstockError, ServerError, TopicError
 from penstock.kafka.errors import translate
-from penstock.spark.paths import log_file
+from penstock.paths import spark_log_file
 from penstock.spark.pipelines.output_batches import Output
 from penstock.spark.session.spark_session import start_session
 from penstock.spark.spark_errors import executors_error, planning_failure, query_failure, session_error
@@ -207,7 +207,7 @@ def test_a_pipeline_is_not_called_a_handler() -> None:
 
 
 def test_what_is_not_recognised_names_the_log(handler: Handler) -> None:
-    assert str(log_file()) in query_failure(RuntimeError("who knows"), handler).error.hint
+    assert str(spark_log_file()) in query_failure(RuntimeError("who knows"), handler).error.hint
 
 
 def test_a_session_that_does_not_start_says_why() -> None:

@@ -22,7 +22,7 @@ _EXAMPLES = """
 
   penstock demo                             100,000 orders through Spark, then through the local engine
   penstock demo --records 1000000
-  penstock demo --engine local --keep       leave Kafka and the topics there to look at
+  penstock demo --engine local --keep       keep Kafka and the topics, to look at them
 """
 
 
@@ -39,12 +39,12 @@ def register(app: typer.Typer) -> None:
 def demo(
     *,
     records: Annotated[int, typer.Option(min=1, help="How many orders to produce.")] = 100_000,
-    engine: Annotated[Engines, typer.Option(help="Which engines to run the shop on.")] = Engines.both,
-    keep: Annotated[bool, typer.Option("--keep", help="Leave Kafka running and the topics in it.")] = False,
+    engine: Annotated[Engines, typer.Option(help="The engine that runs the demo app.")] = Engines.both,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep Kafka running, with the topics of the demo.")] = False,
     brokers: Brokers = None,
     as_json: Json = False,
 ) -> None:
-    """Show it all: a real Kafka, orders, the same handlers on Spark and on the local engine, and proof they agree."""
+    """Run the same handlers on Spark and on the local engine, on a real Kafka, and check that the results agree."""
     engines = ("spark", "local") if engine is Engines.both else (engine.value,)
     options = DemoOptions(records=records, engines=engines, brokers=brokers, keep=keep)
     stop = threading.Event()
@@ -56,7 +56,7 @@ def demo(
         out.print(picture(report))
         if keep:
             out.print()
-            out.print(f"Kafka stays at {report.brokers}; `penstock down` stops it.", soft_wrap=True)
+            out.print(f"Kafka keeps running at {report.brokers}. `penstock down` stops it.", soft_wrap=True)
     if report.problems:
         raise typer.Exit(1)
 

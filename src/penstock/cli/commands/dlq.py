@@ -19,7 +19,7 @@ from penstock.cli.commands.lag import PANEL
 from penstock.cli.console.completion import OptionalTopicName, TopicName
 from penstock.cli.console.confirm import confirm
 from penstock.cli.console.connect import ClientSettings, ConfigFile, connect
-from penstock.cli.console.dead_letter_tables import Noted, say_no_topics, show_piles, show_topics
+from penstock.cli.console.dead_letter_tables import HeaderCheck, say_no_topics, show_counts, show_topics
 from penstock.cli.console.decode_flags import KeyAs, OfApp, RegistryUrl, ValueAs, record_decoder_for
 from penstock.cli.console.edit_dead_letter import edit_letter
 from penstock.cli.console.screen import block, err, out, print_json
@@ -34,16 +34,16 @@ from penstock.core.text.plurals import at_most, counted
 from penstock.core.text.readable_bytes import as_plain, readable
 from penstock.core.text.timestamps import moment_or_ago
 from penstock.errors import ConfigError, TopicError
-from penstock.ops.dead_letters import Choice, Letter, chosen_letters, dead_letter_topics, piles
-from penstock.ops.record_view import LensFor, RecordView
+from penstock.ops.dead_letters import Choice, Letter, chosen_letters, count_letters, dead_letter_topics
+from penstock.ops.record_view import DecoderFor, RecordView
 from penstock.ops.replay import PARKED, Replay, ReplayPlan, ReplayRequest, Sent
 from penstock.ops.replay_audit import Audit
 
 _LS_EXAMPLES = """
 [bold]Examples[/]
 
-  penstock dlq ls                                  topics that look like dead letters
-  penstock dlq ls orders.dlq                       by source, group and reason
+  penstock dlq ls                                  topics whose names look like dead-letter topics
+  penstock dlq ls orders.dlq                       counts by source, group and reason
   penstock dlq ls orders.dlq --by hour --since 1d
 """
 _SHOW_EXAMPLES = """
@@ -53,18 +53,18 @@ _SHOW_EXAMPLES = """
   penstock dlq show orders.dlq --at 0:17
   penstock dlq show orders.dlq --where 'value["amount"] > 100' --json
   penstock dlq show orders.dlq --value-as avro
-  penstock dlq show orders.dlq --app shop:app      as the handler that failed would decode it
+  penstock dlq show orders.dlq --app shop:app      decoded as the handler that failed does
 """
 _REPLAY_EXAMPLES = """
 [bold]Examples[/]
 
-  penstock dlq replay orders.dlq                             shows what would go where
-  penstock dlq replay orders.dlq --execute                   to where each came from, each once
+  penstock dlq replay orders.dlq                             shows what it would send where
+  penstock dlq replay orders.dlq --execute                   sends each once to its source topic
   penstock dlq replay orders.dlq --reason Timeout --since 2h --rate 50 --execute --yes
   penstock dlq replay orders.dlq --to orders.fixed --execute
-  penstock dlq replay orders.dlq --at 0:17 --edit --execute  one letter, through your editor
+  penstock dlq replay orders.dlq --at 0:17 --edit --execute  edits one before it is sent
 """
-_SPOT = re.compile(r"(\d{1,10}):(\d{1,19})")
+_PARTITION_OFFSET = re.compile(r"(\d{1,10}):(\d{1,19})")
 
 
 class By(StrEnum):
@@ -74,16 +74,25 @@ class By(StrEnum):
     hour = "hour"
 
 
-Reason = Annotated[str, typer.Option(metavar="TEXT", help="Only where the error or its message has this in it.")]
+Reason = Annotated[str, typer.Option(metavar="TEXT", help="Only if the error's type or message contains this.")]
 Source = Annotated[str, typer.Option(metavar="TOPIC", help="Only records that came from this topic.")]
 OfGroup = Annotated[str, typer.Option("--group", metavar="GROUP", help="Only records that failed in this group.")]
-Since = Annotated[str | None, typer.Option(metavar="TIME", help="Only what died since: 2h, or 2030-01-31T12:00:00.")]
-Until = Annotated[str | None, typer.Option(metavar="TIME", help="Only what died before: 2h, or 2030-01-31T12:00:00.")]
+Since = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="Only if it failed since this time: 2h (ago), or 2030-01-31T12:00:00."),
+]
+Until = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="Only if it failed before this time: 2h (ago), or 2030-01-31T12:00:00."),
+]
 Key = Annotated[str | None, typer.Option(metavar="TEXT", help="Only records with this key.")]
 Where = Annotated[
-    str | None, typer.Option(metavar="EXPR", help="Only where this is true of the record, in Python's syntax.")
+    str | None, typer.Option(metavar="EXPR", help="Only records for which this Python expression is true.")
 ]
-At = Annotated[list[str] | None, typer.Option("--at", metavar="P:OFFSET", help="Only this letter. May be repeated.")]
+At = Annotated[
+    list[str] | None,
+    typer.Option("--at", metavar="P:OFFSET", help="Only the dead letter at this partition and offset. Repeatable."),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -97,9 +106,7 @@ def register(app: typer.Typer) -> None:
 def ls(
     topic: OptionalTopicName = None,
     *,
-    by: Annotated[
-        By | None, typer.Option(help="What letters of a line have in common: their reason unless you choose.")
-    ] = None,
+    by: Annotated[By | None, typer.Option(help="Count by this. Default: reason.")] = None,
     reason: Reason = "",
     source: Source = "",
     group: OfGroup = "",
@@ -112,7 +119,7 @@ def ls(
     settings: ClientSettings = None,
     as_json: Json = False,
 ) -> None:
-    """How many dead letters there are, and why; without a topic or an option, which topics look like they hold some."""
+    """Count dead letters by reason, source, group or hour. Without arguments, list the dead-letter topics."""
     choice = _choice(reason=reason, source=source, group=group, since=since, until=until, key=key, where=where)
     cluster = connect(brokers, config, settings)
     if topic is None and by is None and choice == Choice():
@@ -122,18 +129,18 @@ def ls(
     if not topics and not as_json:
         say_no_topics()
         return
-    chosen, noted = by or By.reason, Noted()
-    found = {name: piles(noted(chosen_letters(cluster, name, choice)), by=chosen) for name in topics}
-    _tell_misses(choice)
-    show_piles(found, by=chosen, named=topic is not None, as_json=as_json)
+    chosen, header_check = by or By.reason, HeaderCheck()
+    found = {name: count_letters(header_check(chosen_letters(cluster, name, choice)), by=chosen) for name in topics}
+    _warn_of_failed_where(choice)
+    show_counts(found, by=chosen, named=topic is not None, as_json=as_json)
     if topic is not None:
-        noted.warn(topic)
+        header_check.warn(topic)
 
 
 def show(
     topic: TopicName,
     *,
-    limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many.")] = 10,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="Show at most N dead letters.")] = 10,
     at: At = None,
     reason: Reason = "",
     source: Source = "",
@@ -151,15 +158,15 @@ def show(
     settings: ClientSettings = None,
     as_json: Json = False,
 ) -> None:
-    """Dead letters one by one: the record, and beside it why it is here."""
+    """Show dead letters one by one: the record, and why it failed."""
     choice = _choice(reason=reason, source=source, group=group, since=since, until=until, key=key, where=where, at=at)
     record_decoder = record_decoder_for(value_as=value_as, key_as=key_as, app=app, registry=registry, config=config)
     choice = replace(choice, values=lambda letter: letter.values(_seen(letter, record_decoder)))
     cluster = connect(brokers, config, settings)
-    noted = Noted()
-    letters = list(noted(islice(chosen_letters(cluster, topic, choice), limit)))
-    _tell_misses(choice)
-    noted.warn(topic)
+    header_check = HeaderCheck()
+    letters = list(header_check(islice(chosen_letters(cluster, topic, choice), limit)))
+    _warn_of_failed_where(choice)
+    header_check.warn(topic)
     if as_json:
         print_json({"topic": topic, "letters": [_letter_json(each, _seen(each, record_decoder)) for each in letters]})
         return
@@ -168,19 +175,24 @@ def show(
         if each.note.traceback:
             out.print(block(each.note.traceback, indent="  "), soft_wrap=True)
     if not letters:
-        err.print("No letters.")
+        err.print("No dead letters.")
 
 
 def replay(
     topic: TopicName,
     *,
-    to: Annotated[str | None, typer.Option(metavar="TOPIC", help="All of them there; else each to its source.")] = None,
-    rate: Annotated[float | None, typer.Option(min=0.001, metavar="N", help="At most so many a second.")] = None,
+    to: Annotated[
+        str | None, typer.Option(metavar="TOPIC", help="Send all to this topic. Default: each to its source topic.")
+    ] = None,
+    rate: Annotated[float | None, typer.Option(min=0.001, metavar="N", help="At most N records a second.")] = None,
     returns: Annotated[
-        int, typer.Option("--max-returns", min=1, metavar="N", help=f"One replayed so often goes to TOPIC{PARKED}.")
+        int,
+        typer.Option(
+            "--max-returns", min=1, metavar="N", help=f"Send a dead letter that was replayed N times to TOPIC{PARKED}."
+        ),
     ] = 3,
-    again: Annotated[bool, typer.Option("--again", help="Also what was replayed before.")] = False,
-    edit: Annotated[bool, typer.Option("--edit", help="Change the one letter of --at in your editor first.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Also send what was replayed before.")] = False,
+    edit: Annotated[bool, typer.Option("--edit", help="Edit the dead letter of --at in your editor first.")] = False,
     at: At = None,
     reason: Reason = "",
     source: Source = "",
@@ -189,30 +201,34 @@ def replay(
     until: Until = None,
     key: Key = None,
     where: Where = None,
-    execute: Annotated[bool, typer.Option("--execute", help="Do it; without this it is only shown.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="With --execute: do not ask.")] = False,
+    execute: Annotated[bool, typer.Option("--execute", help="Send them. Without it, the plan is only shown.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="With --execute: do not ask for confirmation.")] = False,
     brokers: Brokers = None,
     config: ConfigFile = None,
     settings: ClientSettings = None,
     as_json: Json = False,
 ) -> None:
-    """Send dead letters back to where they came from, each once, however often this is interrupted.
+    """Send dead letters back to their source topics. Without --execute, only show the plan.
 
-    It only shows what would happen, until --execute. The same command goes on where the last one stopped.
+    Each dead letter is sent once, even if the command is interrupted.
+    Run the same command again to continue.
     """
     if edit and len(at or ()) != 1:
         raise ConfigError(
-            "--edit is for one letter.", hint="Name it with --at PARTITION:OFFSET; `dlq show` lists them."
+            "--edit needs exactly one --at.",
+            hint="Name one dead letter with --at PARTITION:OFFSET. `penstock dlq show` lists them.",
         )
     choice = _choice(reason=reason, source=source, group=group, since=since, until=until, key=key, where=where, at=at)
     cluster = connect(brokers, config, settings)
     job = Replay(cluster, ReplayRequest(topic, choice, to=to, returns=returns, rate=rate, again=again))
     plan = job.plan()
-    _tell_misses(choice)
+    _warn_of_failed_where(choice)
     if not as_json:
         _show_plan(topic, plan)
-    if at and not plan.total and not plan.done_before:
-        raise TopicError(f"No such letter in {topic}, or none that can be replayed.", hint="`dlq show` lists them.")
+    if at and not plan.total and not plan.replayed_before:
+        raise TopicError(
+            f"{topic} has no dead letter at --at that can be replayed.", hint="`penstock dlq show` lists them."
+        )
     sent = Sent()
     stop = threading.Event()
     if execute and plan.total:
@@ -233,23 +249,23 @@ def replay(
     if as_json:
         print_json(_plan_json(plan, sent=sent, executed=execute))
     elif not execute:
-        err.print("Nothing was changed: this is what --execute would do.", style="bold")
+        err.print("Nothing was sent. Add --execute to replay these dead letters.", style="bold")
     else:
-        _tell_sent(topic, plan, sent)
-    # Fewer than planned without a stop: a replay that this one took over from had sent them meanwhile.
+        _show_sent(topic, plan, sent)
+    # Fewer than planned without a stop is fine: another replay, which this one fenced, had sent them in the meantime.
     if stop.is_set() and sent.total < plan.total:
-        err.print("The same command sends the rest.", style="yellow")
+        err.print("Stopped early. Run the same command again to send the rest.", style="yellow")
         raise typer.Exit(1)
 
 
 def _question(plan: ReplayPlan) -> str:
     going, parked = plan.going.total(), counted(plan.parked, "letter")
     if not going:
-        return f"Park {parked}, which came back too often?"
+        return f"Park {parked} that came back too often?"
     return f"Replay {counted(going, 'letter')}" + (f", and park {parked}?" if plan.parked else "?")
 
 
-def _tell_sent(topic: str, plan: ReplayPlan, sent: Sent) -> None:
+def _show_sent(topic: str, plan: ReplayPlan, sent: Sent) -> None:
     going = plan.going.total()
     if going or not plan.parked:
         out.print(f"Replayed {sent.replayed:,} of {counted(going, 'letter')}.")
@@ -277,18 +293,20 @@ def _choice(
         since=None if since is None else moment_or_ago(since, now=now, name="--since"),
         until=None if until is None else moment_or_ago(until, now=now, name="--until"),
         where=None if where is None else Expression(where),
-        at=frozenset(_spot(each) for each in at or ()),
+        at=frozenset(_partition_and_offset(each) for each in at or ()),
     )
 
 
-def _spot(text: str) -> tuple[int, int]:
-    match = _SPOT.fullmatch(text)
+def _partition_and_offset(text: str) -> tuple[int, int]:
+    match = _PARTITION_OFFSET.fullmatch(text)
     if match is None:
-        raise ConfigError(f"--at {text!r} is no place in a topic.", hint="Write PARTITION:OFFSET, such as 0:17.")
+        raise ConfigError(
+            f"--at {text!r} is not a partition and an offset.", hint="Write PARTITION:OFFSET, such as 0:17."
+        )
     return int(match[1]), int(match[2])
 
 
-def _tell_misses(choice: Choice) -> None:
+def _warn_of_failed_where(choice: Choice) -> None:
     where = choice.where
     if where is not None and where.misses:
         err.print(
@@ -305,9 +323,9 @@ def _show_plan(topic: str, plan: ReplayPlan) -> None:
     if rows:
         print_table(("TO", "REASON", "LETTERS"), rows, right=("LETTERS",))
     left = {
-        "they were replayed before": at_most(plan.done_before, "letter"),
-        "they were not chosen": counted(plan.left_out, "letter"),
-        "no source is known (use --to)": counted(plan.homeless, "letter"),
+        "they were replayed before": at_most(plan.replayed_before, "letter"),
+        "the options did not select them": counted(plan.not_selected, "letter"),
+        "their source topic is unknown or does not exist (use --to)": counted(plan.no_source, "letter"),
     }
     for why, count in left.items():
         if not count.startswith("0 "):
@@ -324,14 +342,14 @@ def _plan_json(plan: ReplayPlan, *, sent: Sent, executed: bool) -> dict[str, Any
         "sent_to_parked": sent.parked,
         "going": [{"to": target, "reason": reason, "letters": count} for (target, reason), count in plan.going.items()],
         "parked": plan.parked,
-        "replayed_before": plan.done_before,
-        "not_chosen": plan.left_out,
-        "no_known_source": plan.homeless,
+        "replayed_before": plan.replayed_before,
+        "not_chosen": plan.not_selected,
+        "no_known_source": plan.no_source,
     }
 
 
-def _seen(letter: Letter, record_decoder: LensFor) -> RecordView:
-    """As whoever failed on it would have seen it."""
+def _seen(letter: Letter, record_decoder: DecoderFor) -> RecordView:
+    """Decode it as the handler that failed would have."""
     return record_decoder(letter.note.topic, letter.note.group).see(letter.record)
 
 
@@ -380,9 +398,9 @@ def _note_panel(letter: Letter) -> Panel:
         "group": note.group,
         "attempts": note.attempts,
         "returns": replay_count(letter.record.headers) or None,
-        "died": moment(letter.died_at),
+        "failed": moment(letter.died_at),
         "error": note.error_type,
         "message": note.message,
     }
     lines = [f"{name:<9}{printable_line(str(value))}" for name, value in facts.items() if value not in (None, "")]
-    return Panel(block("\n".join(lines)), title=block(note.style or "no notes"), title_align="left")
+    return Panel(block("\n".join(lines)), title=block(note.style or "no headers"), title_align="left")

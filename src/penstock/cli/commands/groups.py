@@ -37,7 +37,7 @@ _DESCRIBE_EXAMPLES = """
 [bold]Examples[/]
 
   penstock groups describe shipping               offsets, lag in records and seconds, rates
-  penstock groups describe shipping --members     who has which partitions
+  penstock groups describe shipping --members     members and their partitions
   penstock groups describe shipping --state       coordinator, assignor, state
 """
 _RM_EXAMPLES = """
@@ -49,7 +49,9 @@ _RM_EXAMPLES = """
 
 
 def register(app: typer.Typer) -> None:
-    groups = typer.Typer(help="Groups of every kind: list, describe, delete, look back.", no_args_is_help=True)
+    groups = typer.Typer(
+        help="Consumer and share groups: list, describe, delete, history of rebalances.", no_args_is_help=True
+    )
     groups.command("ls", epilog=_LS_EXAMPLES)(ls)
     groups.command("describe", epilog=_DESCRIBE_EXAMPLES)(describe)
     groups.command("rm", epilog=_RM_EXAMPLES)(rm)
@@ -58,25 +60,27 @@ def register(app: typer.Typer) -> None:
 
 
 def ls(
-    pattern: Annotated[str, typer.Argument(help="Only names like this, with * and ?.")] = "*",
+    pattern: Annotated[str, typer.Argument(help="Only groups with names like this; * and ? are wildcards.")] = "*",
     *,
     state: Annotated[str | None, typer.Option(help="Only groups in this state, such as Empty or Stable.")] = None,
-    kind: Annotated[str | None, typer.Option("--type", help="Only this type: classic, consumer, share.")] = None,
+    kind: Annotated[
+        str | None, typer.Option("--type", help="Only groups of this type: classic, consumer or share.")
+    ] = None,
     others: Annotated[
-        bool, typer.Option("--others", help="Instead: by name only, all that are not of consumers, such as Streams.")
+        bool, typer.Option("--others", help="List the groups of other kinds instead, such as Streams, by name only.")
     ] = False,
     brokers: Brokers = None,
     config: ConfigFile = None,
     settings: ClientSettings = None,
     as_json: Json = False,
 ) -> None:
-    """List the groups of a cluster with type and state."""
+    """List the groups of a cluster with their types and states."""
     cluster = connect(brokers, config, settings)
     listed, without_shared = (Groups(cluster).others(), None) if others else all_groups(cluster)
     if without_shared is not None:
         if kind is not None and kind.lower() == SHARE.lower():
             raise without_shared
-        err.print(f"Share groups are left out. {without_shared}", style="dim", markup=False, soft_wrap=True)
+        err.print(f"Share groups are not listed. {without_shared}", style="dim", markup=False, soft_wrap=True)
     if not listed:
         cluster.require_sight("group")
     found = [
@@ -97,20 +101,20 @@ def ls(
 def describe(
     groups: OptionalGroupNames = None,
     *,
-    everything: Annotated[bool, typer.Option("--all", help="Every group.")] = False,
-    offsets: Annotated[bool, typer.Option("--offsets", help="Offsets and lag; this is the default.")] = False,
-    members: Annotated[bool, typer.Option("--members", help="Members and what they have.")] = False,
-    state: Annotated[bool, typer.Option("--state", help="Coordinator, assignor, state.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Show every group.")] = False,
+    offsets: Annotated[bool, typer.Option("--offsets", help="Show offsets and lag (the default).")] = False,
+    members: Annotated[bool, typer.Option("--members", help="Show members and their partitions.")] = False,
+    state: Annotated[bool, typer.Option("--state", help="Show coordinator, assignor and state.")] = False,
     brokers: Brokers = None,
     config: ConfigFile = None,
     settings: ClientSettings = None,
     as_json: Json = False,
 ) -> None:
-    """Offsets, members or state of groups, in the columns of Kafka's own tool and some more."""
+    """Show offsets, members or state of groups, with the columns of kafka-consumer-groups.sh and a few more."""
     if sum((offsets, members, state)) > 1:
-        raise ConfigError("--offsets, --members and --state are three views.", hint="Choose one of them.")
+        raise ConfigError("--offsets, --members and --state cannot be combined.", hint="Use only one of them.")
     if bool(groups) == everything:
-        raise ConfigError("Which groups?", hint="Name some, or use --all.")
+        raise ConfigError("Name groups, or use --all, but not both.", hint="`penstock groups ls` lists the groups.")
     cluster = connect(brokers, config, settings)
     names = groups or [each.name for each in all_groups(cluster)[0]]
     if members or state:
@@ -136,21 +140,21 @@ def describe(
 def rm(
     groups: GroupNames,
     *,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     brokers: Brokers = None,
     config: ConfigFile = None,
     settings: ClientSettings = None,
     as_json: Json = False,
 ) -> None:
-    """Delete groups with all their offsets; one with members is refused, and then nothing is deleted."""
+    """Delete groups with all their offsets. If one of them has members, nothing is deleted."""
     cluster = connect(brokers, config, settings)
     for name, each in _described(cluster, groups).items():
         if each.is_active:
             raise StateError(
                 f"Group {name!r} is active ({each.state}), with {counted(len(each.members), 'member')}.",
-                hint="Stop its members first; nothing was deleted.",
+                hint="Nothing was deleted. Stop its members first.",
             )
-    confirm(f"Delete {', '.join(groups)} with all offsets?", yes=yes)
+    confirm(f"Delete {', '.join(groups)} with all committed offsets?", yes=yes)
     failures = {name: error for name, error in Groups(cluster).delete(groups).items() if error is not None}
     if as_json:
         deleted = [name for name in groups if name not in failures]
@@ -179,6 +183,6 @@ def _racks(cluster: Cluster, group: GroupDescription) -> dict[str, str | None]:
 
 
 def _with_epochs(cluster: Cluster, described: dict[str, GroupDescription]) -> list[GroupDescription]:
-    """Those of consumer groups are looked up in what the broker has written down."""
+    """Add the epochs of consumer groups, which are read from ``__consumer_offsets``."""
     found = epochs(cluster, [name for name, each in described.items() if not each.is_shared])
     return [replace(each, epoch=found.get(name, each.epoch)) for name, each in described.items()]

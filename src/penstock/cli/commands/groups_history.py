@@ -1,6 +1,6 @@
-"""``penstock groups history``: the rebalances of a group, as its members on this machine tell of them."""
+"""``penstock groups history``: the rebalances of a group, as its members on this machine recorded them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -10,20 +10,19 @@ from penstock.cli.console.completion import GroupName
 from penstock.cli.console.connect import ClientSettings, ConfigFile, connect
 from penstock.cli.console.screen import print_json, print_line
 from penstock.cli.console.shared_options import Brokers, Json
-from penstock.cli.console.tables import moment, print_table
-from penstock.core.records.record import TopicPartition
+from penstock.cli.console.tables import moment, partitions_text, print_table
 from penstock.core.reports.rebalance import UNKNOWN, Handover, Rebalance, RebalanceMember
 from penstock.errors import PenstockError, StateError
 from penstock.kafka.admin.cluster import Cluster
 from penstock.ops.groups_of_any_kind import describe as describe_any
 from penstock.ops.groups_of_any_kind import no_group
 from penstock.ops.rebalance_history import GroupRound, ReportedRebalance, read_history, rounds
-from penstock.ops.runs import runs_folder
+from penstock.paths import runs_folder
 
 EXAMPLES = """
 [bold]Examples[/]
 
-  penstock groups history shipping                the latest rebalances, the newest last
+  penstock groups history shipping                the latest rebalances, newest last
   penstock groups history shipping --last 100 --json
 """
 _SEVERAL = 3
@@ -38,19 +37,20 @@ def history(
     settings: ClientSettings = None,
     as_json: Json = False,
 ) -> None:
-    """Rebalances of a group: why, in which phases, who led, what changed hands, and how long nobody had it.
+    """Show a group's latest rebalances: reason, phases, leader, moved partitions and how long they had no owner.
 
-    Told by the `penstock run` processes of this machine, also those that have ended. Members with assignors of
-    Penstock's know all of it; of the client's own, only what it lets them know. Kafka itself keeps no history:
-    --brokers is only used to see whether there is such a group where no run has told of it.
+    Each `penstock run` on this machine records its rebalances for a week.
+    Members with an assignor of Penstock record all details.
+    Members with an assignor of the Kafka client record what the client reports.
+    Kafka keeps no history: --brokers only serves to check that the group exists.
     """
     found = rounds(read_history(runs_folder(), group))[-last:]
     if not found:
         if brokers is not None:
             _require_group(connect(brokers, config, settings), group)
         raise StateError(
-            f"No run of this machine has told of a rebalance of group {group!r}.",
-            hint="Look on the machines where its members run; `penstock stop` lists the runs of this one.",
+            f"No run on this machine has recorded a rebalance of group {group!r}.",
+            hint="Run this on the machines where its members run. `penstock stop` lists the runs on this machine.",
         )
     if as_json:
         print_json({"group": group, "rebalances": [_as_json(each) for each in found]})
@@ -62,7 +62,7 @@ def history(
 
 
 def _require_group(cluster: Cluster, group: str) -> None:
-    """A name that no group of the cluster has is a slip, and is answered with the nearest one."""
+    """Raise, with the most similar name as a hint, if the cluster has no such group."""
     described = describe_any(cluster, [group])[group]
     if not isinstance(described, PenstockError) and not described.exists:
         raise no_group(group, cluster)
@@ -84,15 +84,15 @@ def _show(each: GroupRound) -> None:
     if its.members is not None:
         columns = ("  MEMBER", "INSTANCE-ID", "RACK", "VOTES", "HAD", "GETS")
         print_table(columns, [_voter_row(voter) for voter in its.members], right=columns[4:])
-    rows = [_told_row(reported.member, reported.rebalance) for reported in _who_did_something(each.reported)]
-    print_table(("  TOLD BY", "PHASES", "GAVE UP", "TOOK", "LOST"), rows)
+    rows = [_report_row(reported.member, reported.rebalance) for reported in _with_changes(each.reported)]
+    print_table(("  REPORTED BY", "PHASES", "REVOKED", "ASSIGNED", "LOST"), rows)
     gaps = _gaps(each.handovers)
     if gaps:
         print_line(f"  without an owner: {gaps}")
 
 
-def _who_did_something(reported: Sequence[ReportedRebalance]) -> list[ReportedRebalance]:
-    """Without the generations in which nothing changed for a member that has another line."""
+def _with_changes(reported: Sequence[ReportedRebalance]) -> list[ReportedRebalance]:
+    """Leave out generations in which nothing changed for a member, if the member has another line."""
     changed = {each.member for each in reported if _changes(each.rebalance)}
     quiet: dict[str, ReportedRebalance] = {}
     for each in reported:
@@ -110,16 +110,15 @@ def _voter_row(voter: RebalanceMember) -> tuple[object, ...]:
     return f"  {voter.id}", voter.static_id, voter.rack, votes, voter.owned, voter.assigned
 
 
-def _told_row(member: str, its: Rebalance) -> tuple[object, ...]:
+def _report_row(member: str, its: Rebalance) -> tuple[object, ...]:
     phases = ", ".join(f"{phase.name} {_seconds(phase.seconds)}" for phase in its.phases)
-    return f"  {member} ({its.membership})", phases, _tps(its.given_up), _tps(its.taken), _tps(its.lost)
-
-
-def _tps(tps: Iterable[TopicPartition]) -> str:
-    by_topic: dict[str, list[str]] = {}
-    for topic, partition in tps:
-        by_topic.setdefault(topic, []).append(str(partition))
-    return ";".join(f"{topic}:{','.join(numbers)}" for topic, numbers in by_topic.items())
+    return (
+        f"  {member} ({its.membership})",
+        phases,
+        partitions_text(its.given_up),
+        partitions_text(its.taken),
+        partitions_text(its.lost),
+    )
 
 
 def _gaps(handovers: Sequence[Handover]) -> str:

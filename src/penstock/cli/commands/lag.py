@@ -23,7 +23,7 @@ from penstock.ops.group_lag import GroupLag, PartitionLag, survey
 from penstock.ops.groups_of_any_kind import all_groups, no_group
 
 PANEL = "Operating"
-# Apart from the exit codes of errors.
+# Different from the exit codes of errors.
 EXIT_CODES = {Status.OK: 0, Status.WARN: 11, Status.STALL: 12, Status.STOP: 13, Status.REWIND: 14}
 _COLOURS = {
     Status.OK: "green",
@@ -43,7 +43,7 @@ _EXAMPLES = """
   penstock lag                              every group, one line each
   penstock lag shipping --partitions        one group, partition by partition
   penstock lag shipping --watch             live, with the last minutes as a sparkline
-  penstock lag shipping || page-somebody    0 OK, 11 WARN, 12 STALL, 13 STOP, 14 REWIND
+  penstock lag shipping || page-somebody    run a command unless the status is OK
 """
 
 
@@ -54,26 +54,28 @@ def register(app: typer.Typer) -> None:
 def lag(
     groups: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[GROUP]...", help="All groups by default.", autocompletion=complete_groups),
+        typer.Argument(metavar="[GROUP]...", help="Groups to show. Default: all.", autocompletion=complete_groups),
     ] = None,
     *,
-    partitions: Annotated[bool, typer.Option("--partitions", "-p", help="A line for each partition.")] = False,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on until Ctrl+C.")] = False,
-    every: Annotated[str, typer.Option(metavar="DURATION", help="With --watch: how often.")] = "2s",
+    partitions: Annotated[
+        bool, typer.Option("--partitions", "-p", help="Also show a line for each partition.")
+    ] = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Repeat until Ctrl+C.")] = False,
+    every: Annotated[str, typer.Option(metavar="DURATION", help="With --watch: time between two measurements.")] = "2s",
     times: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="With --watch: look so many times, then exit.")
+        int | None, typer.Option(min=1, metavar="N", help="With --watch: measure N times, then exit.")
     ] = None,
     window: Annotated[
-        str, typer.Option(metavar="DURATION", help="How far back commits are looked at to judge a group.")
+        str, typer.Option(metavar="DURATION", help="Derive the status from the commits of this last period.")
     ] = "5m",
     brokers: Brokers = None,
     config: ConfigFile = None,
     settings: ClientSettings = None,
     as_json: Json = False,
 ) -> None:
-    """How far behind groups are, in records and in seconds, and how they are doing, by Burrow's rules.
+    """Show how far behind groups are, in records and in seconds, and their status by Burrow's rules.
 
-    The exit code tells: 0 OK, 11 WARN, 12 STALL, 13 STOP, 14 REWIND, the worst of all groups.
+    The exit code is that of the worst group: 0 OK, 11 WARN, 12 STALL, 13 STOP, 14 REWIND.
     """
     width = seconds(window, name="--window")
     pause = seconds(every, name="--every")
@@ -112,7 +114,7 @@ class _View:
         return worst(each.status for each in self._found.values() if isinstance(each, GroupLag))
 
     def _refuse_unknown(self) -> None:
-        """A group that was named must be there, and may be looked at; one that fails later only has no news."""
+        """Raise if a named group does not exist or cannot be read. Failures after the first look are only shown."""
         for name, each in self._found.items():
             if isinstance(each, GroupLag):
                 if name in self._names and not each.group.exists:
@@ -135,7 +137,7 @@ class _View:
         for name, group in good.items():
             if group.lost:
                 lost = at_most(group.lost, "record")
-                lines.append(f"{name}: retention dropped {lost} before they were committed.")
+                lines.append(f"{name}: retention deleted {lost} that the group had not committed.")
             lines += [f"{name}: {each.error}" for each in group.partitions if each.error]
         return lines
 
@@ -164,7 +166,7 @@ def _watch(view: _View, *, pause: float, times: int | None, as_json: bool) -> St
 
 
 class _Plain:
-    """For where nobody looks: each state below the last."""
+    """Stands in for ``Live`` without a terminal: prints each update below the last one."""
 
     def __enter__(self) -> Self:
         return self

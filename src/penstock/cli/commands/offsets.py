@@ -28,17 +28,17 @@ from penstock.ops.offset_reset import Move, Offsets, ResetPlan, parse_scope
 _RESET_EXAMPLES = """
 [bold]Examples[/]
 
-  penstock offsets reset shipping --topic orders --to-earliest              shows what it would do
-  penstock offsets reset shipping --topic orders --to-earliest --execute    does it, after a question
+  penstock offsets reset shipping --topic orders --to-earliest              shows the changes
+  penstock offsets reset shipping --topic orders --to-earliest --execute    makes them, after you confirm
   penstock offsets reset shipping --topic orders:0,2 --shift-by -100
   penstock offsets reset shipping --all-topics --to-datetime 2030-01-31T12:00:00
   penstock offsets reset shipping billing --all-topics --by-duration 2h
-  penstock offsets undo shipping --execute                                  as it was before
+  penstock offsets undo shipping --execute                                  restores the offsets
 """
 _UNDO_EXAMPLES = """
 [bold]Examples[/]
 
-  penstock offsets undo shipping                  shows what it would do
+  penstock offsets undo shipping                  shows the changes
   penstock offsets undo shipping --execute
 """
 _EXPORT_EXAMPLES = """
@@ -50,18 +50,18 @@ _EXPORT_EXAMPLES = """
 _COLUMNS = ("GROUP", "TOPIC", "PARTITION", "OLD-OFFSET", "NEW-OFFSET", "REPEATED", "SKIPPED", "FROM", "TO", "NOTE")
 _NUMBERS = _COLUMNS[2:7]
 
-Execute = Annotated[bool, typer.Option("--execute", help="Do it; without this it is only shown.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="With --execute: do not ask.")]
+Execute = Annotated[bool, typer.Option("--execute", help="Make the changes. Without it, they are only shown.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="With --execute: do not ask for confirmation.")]
 Checkpoint = Annotated[
     str | None,
-    typer.Option(metavar="DIR", help="Where Spark keeps the progress of the group, if `run` was given --checkpoint."),
+    typer.Option(metavar="DIR", help="Folder of the group's Spark checkpoints, if `penstock run` used --checkpoint."),
 ]
-NewGroup = Annotated[bool, typer.Option("--new-group", help="The group may not exist yet.")]
-AllGroups = Annotated[bool, typer.Option("--all-groups", help="Every group of consumers.")]
+NewGroup = Annotated[bool, typer.Option("--new-group", help="Create the group if it does not exist.")]
+AllGroups = Annotated[bool, typer.Option("--all-groups", help="All consumer groups.")]
 
 
 def register(app: typer.Typer) -> None:
-    offsets = typer.Typer(help="A group's offsets: set, undo, export, import.", no_args_is_help=True)
+    offsets = typer.Typer(help="A group's committed offsets: reset, undo, export, import.", no_args_is_help=True)
     offsets.command("reset", epilog=_RESET_EXAMPLES)(reset)
     offsets.command("undo", epilog=_UNDO_EXAMPLES)(undo)
     offsets.command("export", epilog=_EXPORT_EXAMPLES)(export)
@@ -75,22 +75,29 @@ def reset(
     all_groups: AllGroups = False,
     topics: Annotated[
         list[str] | None,
-        typer.Option("--topic", metavar="TOPIC[:0,2]", help="This topic, or some of its partitions. May be repeated."),
+        typer.Option("--topic", metavar="TOPIC[:0,2]", help="This topic, or some of its partitions. Repeatable."),
     ] = None,
-    all_topics: Annotated[bool, typer.Option("--all-topics", help="Everything the group has committed.")] = False,
+    all_topics: Annotated[
+        bool, typer.Option("--all-topics", help="All partitions that the group has committed.")
+    ] = False,
     to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To the start of the log.")] = False,
-    to_latest: Annotated[bool, typer.Option("--to-latest", help="To its end.")] = False,
-    to_current: Annotated[bool, typer.Option("--to-current", help="To what is committed; else to the end.")] = False,
+    to_latest: Annotated[bool, typer.Option("--to-latest", help="To the end of the log.")] = False,
+    to_current: Annotated[
+        bool, typer.Option("--to-current", help="To the committed offset, or to the end without one.")
+    ] = False,
     to_offset: Annotated[int | None, typer.Option(metavar="N", help="To this offset.")] = None,
-    shift_by: Annotated[int | None, typer.Option(metavar="N", help="Forward, or back with a negative number.")] = None,
+    shift_by: Annotated[
+        int | None, typer.Option(metavar="N", help="N records forward, or back if N is negative.")
+    ] = None,
     to_datetime: Annotated[
-        str | None, typer.Option(metavar="TIME", help="To the first record from then on: 2030-01-31T12:00:00, in UTC.")
+        str | None,
+        typer.Option(metavar="TIME", help="To the first record at or after this time: 2030-01-31T12:00:00, in UTC."),
     ] = None,
     by_duration: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="To that long ago: 2h, or P1DT2H as in Java.")
+        str | None, typer.Option(metavar="DURATION", help="To this long ago: 2h, or P1DT2H as in Java.")
     ] = None,
     from_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="To the offsets in a CSV file, as of `export`.")
+        Path | None, typer.Option(metavar="FILE", help="To the offsets in a CSV file, as `export` writes it.")
     ] = None,
     checkpoint: Checkpoint = None,
     new_group: NewGroup = False,
@@ -101,10 +108,11 @@ def reset(
     settings: ClientSettings = None,
     as_json: Json = False,
 ) -> None:
-    """Set the offsets of groups that have no members; it only shows what would happen, until --execute.
+    """Reset the offsets of groups that have no members. Without --execute, only show the changes.
 
-    A group that ran on Spark here has its checkpoint set aside too, and the offset map of a group of ours is cleared.
-    Of share groups, it is where their partitions start.
+    If the group ran on Spark on this machine, its checkpoint is moved aside.
+    The offset map of a Penstock group is cleared.
+    For a share group, this sets the start offsets of its partitions.
     """
     scenario = _scenario(
         to_earliest=to_earliest,
@@ -117,9 +125,15 @@ def reset(
         from_file=from_file,
     )
     if scenario is not None and bool(topics) == all_topics:
-        raise ConfigError("Which topics?", hint="Name them with --topic, or use --all-topics.")
+        raise ConfigError(
+            "Name topics with --topic, or use --all-topics, but not both.",
+            hint="`penstock topics ls` lists the topics.",
+        )
     if from_file is not None and (topics or all_topics):
-        raise ConfigError("--from-file names the topics itself.", hint="Leave out --topic and --all-topics.")
+        raise ConfigError(
+            "--from-file cannot be combined with --topic or --all-topics: the file names its topics.",
+            hint="Leave out --topic and --all-topics.",
+        )
     scope = parse_scope(topics) if topics else None
     cluster = connect(brokers, config, settings)
     names = _names(cluster, groups, all_groups=all_groups)
@@ -143,10 +157,10 @@ def undo(
     settings: ClientSettings = None,
     as_json: Json = False,
 ) -> None:
-    """Set a group's offsets back to what they were before the last `reset` or `import` from this machine."""
+    """Restore a group's offsets from before the last `reset` or `import` on this machine."""
     offsets = Offsets(connect(brokers, config, settings), checkpoint=checkpoint)
-    plan, save = offsets.plan_undo(group)
-    _act(offsets, plan, execute=execute, yes=yes, as_json=as_json, undoing=save)
+    plan, backup = offsets.plan_undo(group)
+    _act(offsets, plan, execute=execute, yes=yes, as_json=as_json, undoing=backup)
 
 
 def export(
@@ -154,14 +168,15 @@ def export(
     *,
     all_groups: AllGroups = False,
     topics: Annotated[
-        list[str] | None, typer.Option("--topic", metavar="TOPIC[:0,2]", help="Only this topic. May be repeated.")
+        list[str] | None,
+        typer.Option("--topic", metavar="TOPIC[:0,2]", help="Only this topic, or some of its partitions. Repeatable."),
     ] = None,
     brokers: Brokers = None,
     config: ConfigFile = None,
     settings: ClientSettings = None,
     as_json: Json = False,
 ) -> None:
-    """Write what groups have committed to standard output, as CSV in the form of Kafka's own tool."""
+    """Print the committed offsets of groups as CSV, in the format of kafka-consumer-groups.sh."""
     scope = parse_scope(topics).topics if topics else None
     cluster = connect(brokers, config, settings)
     names = _names(cluster, groups, all_groups=all_groups)
@@ -188,7 +203,7 @@ def export(
 
 def import_(
     group: GroupName,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="CSV of `export`, or of Kafka's own tool.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="CSV from `export`, or from kafka-consumer-groups.sh.")],
     *,
     checkpoint: Checkpoint = None,
     new_group: NewGroup = False,
@@ -199,7 +214,7 @@ def import_(
     settings: ClientSettings = None,
     as_json: Json = False,
 ) -> None:
-    """Set a group's offsets to those of a CSV file; it only shows what would happen, until --execute."""
+    """Set a group's offsets to those in a CSV file. Without --execute, only show the changes."""
     wanted = _from_file(file, [group])
     offsets = Offsets(connect(brokers, config, settings), checkpoint=checkpoint)
     plan = offsets.plan_import(wanted, reason="import", new_group=new_group)
@@ -217,7 +232,7 @@ def _scenario(
     by_duration: str | None,
     from_file: Path | None,
 ) -> Scenario | None:
-    """The one that was asked for; None stands for a file."""
+    """Return the scenario that the flags name; None means ``--from-file``."""
     chosen: list[Scenario | None] = [
         Scenario(to)
         for to, asked in ((To.EARLIEST, to_earliest), (To.LATEST, to_latest), (To.CURRENT, to_current))
@@ -235,8 +250,8 @@ def _scenario(
         chosen.append(None)
     if len(chosen) != 1:
         raise ConfigError(
-            "Where to?" if not chosen else "There can be only one place to reset to.",
-            hint="Choose one of --to-earliest, --to-latest, --to-current, --to-offset, --shift-by, --to-datetime, "
+            "No target was given." if not chosen else "More than one target was given.",
+            hint="Use one of --to-earliest, --to-latest, --to-current, --to-offset, --shift-by, --to-datetime, "
             "--by-duration and --from-file.",
         )
     return chosen[0]
@@ -244,41 +259,41 @@ def _scenario(
 
 def _names(cluster: Cluster, groups: Sequence[str] | None, *, all_groups: bool) -> list[str]:
     if bool(groups) == all_groups:
-        raise ConfigError("Which groups?", hint="Name some, or use --all-groups.")
+        raise ConfigError("Name groups, or use --all-groups, but not both.", hint="`penstock groups ls` lists them.")
     return list(dict.fromkeys(groups)) if groups else [each.name for each in Groups(cluster).of_consumers()]
 
 
 def _from_file(file: Path, names: Sequence[str]) -> Plan:
     try:
-        text = file.read_bytes().decode()  # returns in names stay what they are
+        text = file.read_bytes().decode()  # without newline translation: names may contain carriage returns
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8"
         raise ConfigError(f"{file} cannot be read: {reason.lower()}.", hint="Name a CSV file of offsets.") from error
     plan = read_offsets(text, groups=names, name=str(file))
     for name in names:
         if name not in plan:
-            raise ConfigError(f"{file} names no offsets of group {name!r}.", hint=f"It has: {', '.join(plan)}.")
+            raise ConfigError(f"{file} has no offsets of group {name!r}.", hint=f"It has offsets of {', '.join(plan)}.")
     return {name: plan[name] for name in names}
 
 
 def _act(
     offsets: Offsets, plan: ResetPlan, *, execute: bool, yes: bool, as_json: bool, undoing: OffsetBackup | None = None
 ) -> None:
-    """Show the plan, and carry it out if that is wanted."""
+    """Show the plan, and carry it out with ``--execute``."""
     if not as_json:
         _show(plan)
-    saves: list[OffsetBackup] = []
+    backups: list[OffsetBackup] = []
     if execute:
         confirm(f"Set {counted(len(plan.moves), 'offset')} of {', '.join(plan.groups)}?", yes=yes)
-        saves = offsets.carry_out(plan, undoing=undoing)
+        backups = offsets.carry_out(plan, undoing=undoing)
     if as_json:
-        print_json(_as_json(plan, saves, executed=execute))
+        print_json(_as_json(plan, backups, executed=execute))
     elif not execute:
-        err.print("Nothing was changed: this is what --execute would do.", style="bold")
+        err.print("Nothing was changed. Add --execute to make these changes.", style="bold")
     elif undoing is None:
-        out.print("Done. `penstock offsets undo GROUP` sets them back.", markup=False)
+        out.print("Done. `penstock offsets undo GROUP` restores the old offsets.", markup=False)
     else:
-        out.print("Done: the offsets are as they were.", markup=False)
+        out.print("Done. The old offsets are restored.", markup=False)
 
 
 def _show(plan: ResetPlan) -> None:
@@ -289,7 +304,7 @@ def _show(plan: ResetPlan) -> None:
         err.print(f"Repeated: {at_most(repeated, 'record')}. Skipped: {at_most(skipped, 'record')}.", markup=False)
     for name, checkpoints in plan.checkpoints.items():
         for each in checkpoints:
-            err.print(f"Spark's checkpoint of {name} is set aside with it: {each.folder}", markup=False, soft_wrap=True)
+            err.print(f"The Spark checkpoint of {name} is moved aside too: {each.folder}", markup=False, soft_wrap=True)
     for warning in plan.warnings:
         err.print(warning, style="yellow", markup=False, soft_wrap=True)
 
@@ -309,7 +324,7 @@ def _row(move: Move) -> tuple[object, ...]:
     )
 
 
-def _as_json(plan: ResetPlan, saves: Sequence[OffsetBackup], *, executed: bool) -> dict[str, Any]:
+def _as_json(plan: ResetPlan, backups: Sequence[OffsetBackup], *, executed: bool) -> dict[str, Any]:
     return {
         "executed": executed,
         "moves": [
@@ -329,5 +344,5 @@ def _as_json(plan: ResetPlan, saves: Sequence[OffsetBackup], *, executed: bool) 
         ],
         "checkpoints": {name: [str(each.folder) for each in found] for name, found in plan.checkpoints.items()},
         "warnings": list(plan.warnings),
-        "saved": [str(each.path) for each in saves],
+        "saved": [str(each.path) for each in backups],
     }

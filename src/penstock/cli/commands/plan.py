@@ -1,4 +1,4 @@
-"""``penstock plan``: what an assignor would do to a group, before it is done."""
+"""``penstock plan``: shows what an assignor would do to a group, without doing it."""
 
 import json
 from collections.abc import Iterable
@@ -28,16 +28,16 @@ from penstock.ops.groups_of_any_kind import no_group
 from penstock.ops.live_group import look
 
 _DEFAULT = "cooperative-sticky"
-# What the broker tells members of the new protocol, unless it was configured otherwise.
+# The broker's default for members of the consumer protocol (KIP-848).
 _NEW_PROTOCOL_HEARTBEAT = 5.0
 _EXAMPLES = """
 [bold]Examples[/]
 
-  penstock plan shipping --members +2                       a live group, with two more members
-  penstock plan shipping --members -consumer-3 --svg a.svg  without one of them, as a picture
+  penstock plan shipping --members +2                       with two more members
+  penstock plan shipping --members -consumer-3 --svg a.svg  without one member, drawn as SVG
   penstock plan shipping --compare range,sticky,lag-balanced
-  penstock plan shipping --save group.json                  keep it as it is now,
-  penstock plan group.json --partitions orders=24           and plan later, without Kafka
+  penstock plan shipping --save group.json                  save the group as it is now
+  penstock plan group.json --partitions orders=24           plan with the saved group, without Kafka
 """
 
 
@@ -48,41 +48,53 @@ def register(app: typer.Typer) -> None:
 def plan_command(
     name: Annotated[
         str,
-        typer.Argument(metavar="GROUP", help="A live group, or a JSON file with one.", autocompletion=complete_groups),
+        typer.Argument(
+            metavar="GROUP", help="A group of the cluster, or a JSON file from --save.", autocompletion=complete_groups
+        ),
     ],
     *,
     assignor: Annotated[
-        str | None, typer.Option("--assignor", help="Who decides; by default the one that the group uses.")
+        str | None, typer.Option("--assignor", help="The assignor. Default: the one that the group uses.")
     ] = None,
-    compare: Annotated[str, typer.Option("--compare", help="Several of them, with commas.")] = "",
-    by: Annotated[str, typer.Option("--by", help="For lag-balanced: lag, rate or cost.")] = "lag",
-    members: Annotated[list[str] | None, typer.Option("--members", help="+2, -NAME or =8; may be repeated.")] = None,
-    partitions: Annotated[list[str] | None, typer.Option("--partitions", help="TOPIC=24; may be repeated.")] = None,
-    topics: Annotated[list[str] | None, typer.Option("--topics", help="+NAME or -NAME; may be repeated.")] = None,
+    compare: Annotated[str, typer.Option("--compare", help="Compare these assignors, separated by commas.")] = "",
+    by: Annotated[str, typer.Option("--by", help="What lag-balanced balances: lag, rate or cost.")] = "lag",
+    members: Annotated[
+        list[str] | None, typer.Option("--members", help="Change the members: +2, -NAME or =8. Repeatable.")
+    ] = None,
+    partitions: Annotated[
+        list[str] | None, typer.Option("--partitions", help="Change the partitions of a topic: TOPIC=24. Repeatable.")
+    ] = None,
+    topics: Annotated[
+        list[str] | None, typer.Option("--topics", help="Add or remove a topic: +NAME or -NAME. Repeatable.")
+    ] = None,
     measure: Annotated[
         str | None,
         typer.Option(
             metavar="DURATION",
-            help="Watch the topics for so long to measure rates. Without it: the last minute, by the records' times.",
+            help="Measure rates for this time. Default: the rates of the last minute, by the records' timestamps.",
         ),
     ] = None,
     heartbeat: Annotated[
         str | None,
         typer.Option(
             metavar="DURATION",
-            help="The members' heartbeat interval, within which they learn of a rebalance: 3s by default, "
-            "5s in the new protocol.",
+            help="The members' heartbeat interval, in which they notice a rebalance. Default: 3s, or 5s with the "
+            "consumer protocol (KIP-848).",
         ),
     ] = None,
-    svg: Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Draw before and after.")] = None,
-    save: Annotated[Path | None, typer.Option("--save", metavar="FILE", help="Keep the group as JSON.")] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Replace files of these names without asking.")] = False,
+    svg: Annotated[
+        Path | None, typer.Option("--svg", metavar="FILE", help="Draw the group before and after as SVG.")
+    ] = None,
+    save: Annotated[
+        Path | None, typer.Option("--save", metavar="FILE", help="Save the group as JSON, to plan later without Kafka.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Replace existing files without asking.")] = False,
     brokers: Brokers = None,
     config: ConfigFile = None,
     settings: ClientSettings = None,
     as_json: Json = False,
 ) -> None:
-    """Show what would move in a group, how even it would be and what would stop, before it happens."""
+    """Show which partitions a rebalance would move, how even the result would be, and what would pause."""
     watch = None if measure is None else seconds(measure, name="--measure")
     counts = dict(_count(text) for text in partitions or [])
     confirm_replacing([file for file in (save, svg) if file is not None], yes=yes)
@@ -97,7 +109,9 @@ def plan_command(
     for change in members or []:
         changed = with_members(changed, change)
     if not changed.members:
-        raise ConfigError(f"Group {name!r} has no members to plan for.", hint="Give it some with --members =3.")
+        raise ConfigError(
+            f"Group {name!r} has no members, so there is nothing to plan.", hint="Add members, such as --members =3."
+        )
     chosen = [_assignor(each.strip(), by) for each in (compare.split(",") if compare else [assignor or asked.assignor])]
     pause = asked.heartbeat if heartbeat is None else seconds(heartbeat, name="--heartbeat")
     plans = [
@@ -108,7 +122,7 @@ def plan_command(
     if svg is not None:
         said = {"members": members, "topics": topics, "partitions": partitions}
         what = ", ".join(f"{which} {' '.join(changes)}" for which, changes in said.items() if changes)
-        title = f"{Path(name).stem if _is_file(name) else name}: {what or 'as it is'}"
+        title = f"{Path(name).stem if _is_file(name) else name}: {what or 'unchanged'}"
         doubt = " (an estimate)" if any(made.estimate for made in plans) else ""
         _write(svg, picture(title + doubt, plans, names))
     if as_json:
@@ -123,7 +137,7 @@ def plan_command(
 
 @dataclass(frozen=True)
 class _Asked:
-    """What is planned for, and what is not known of it."""
+    """The group to plan for, and notes on what is not known about it."""
 
     name: str
     group: Group
@@ -143,11 +157,16 @@ def _look(cluster: Cluster, name: str, *, topics: list[str], measure: float | No
         raise no_group(name, cluster)
     notes = [*live.notes]
     missing = [topic for topic in topics if topic not in live.group.topics]
-    notes += [f"Topic {topic!r} does not exist yet: say how large with --partitions {topic}=12." for topic in missing]
+    notes += [
+        f"Topic {topic!r} does not exist. Give its number of partitions with --partitions {topic}=12."
+        for topic in missing
+    ]
     own, new = live.description.assignor, live.description.type == "Consumer"
     if live.group.members and (new or own not in ASSIGNORS):
-        where = "runs in the broker" if new else "is not known here"
-        notes.append(f"The group's own assignor, {own or 'unknown'}, {where}: {_DEFAULT} stands in unless you choose.")
+        where = "runs in the broker" if new else "is unknown to Penstock"
+        notes.append(
+            f"The group's assignor ({own or 'unknown'}) {where}. This plan uses {_DEFAULT}; choose with --assignor."
+        )
         own = _DEFAULT
     heartbeat = _NEW_PROTOCOL_HEARTBEAT if new else HEARTBEAT_SECONDS
     return _Asked(name, live.group, tuple(notes), own or _DEFAULT, heartbeat, all_open=live.all_open, by_broker=new)
@@ -166,22 +185,24 @@ def _read(file: Path) -> Group:
     try:
         return read_group(json.loads(file.read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file} cannot be read: {error}.", hint="Give a file with a group as JSON.") from error
+        raise ConfigError(f"{file} cannot be read: {error}.", hint="Name a file that --save has written.") from error
     except json.JSONDecodeError as error:
-        raise ConfigError(f"{file} is not JSON: {error}.", hint="See docs/assignment.md for its form.") from error
+        raise ConfigError(f"{file} is not JSON: {error}.", hint="docs/assignment.md describes the format.") from error
 
 
 def _write(file: Path, text: str) -> None:
     try:
         file.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise ConfigError(f"{file} cannot be written: {error}.", hint="Name a file in a folder of yours.") from error
+        raise ConfigError(
+            f"{file} cannot be written: {error}.", hint="Name a file in a folder that you can write to."
+        ) from error
 
 
 def _count(text: str) -> tuple[str, int]:
     topic, _, count = text.partition("=")
     if not topic or not count.isdecimal():
-        raise ConfigError(f"--partitions {text} is not a number of partitions.", hint="Write it as orders=24.")
+        raise ConfigError(f"--partitions {text} is not TOPIC=NUMBER.", hint="Write it like orders=24.")
     return topic, int(count)
 
 

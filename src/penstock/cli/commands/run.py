@@ -35,17 +35,17 @@ _EXAMPLES = """
 [bold]Examples[/]
 
   penstock run shop:app                           until Ctrl+C
-  penstock run shop:app --until-caught-up         all that is there now, then exit
-  penstock run shop:app --for 10m                 as if Ctrl+C came after ten minutes
-  penstock run shop:app --reload                  anew with every change of the code, while you develop
+  penstock run shop:app --until-caught-up         handle the records that are in the topics now, then exit
+  penstock run shop:app --for 10m                 stop cleanly after ten minutes
+  penstock run shop:app --reload                  restart whenever the code changes, while you develop
   penstock run shop:app --engine spark            the same handlers on Spark, local[*]
   penstock run shop:app --engine spark --master spark://host:7077 --spark-conf spark.executor.memory=4g
   penstock run lake:app --engine spark --from 2026-01-01 --to 2026-02-01
   penstock run shop:app -b kafka1:9092,kafka2:9092 --events events.jsonl
   penstock run shop:app --set ship.concurrency=200 --set settings.session.timeout.ms=45000
   penstock run shop:app --metrics 9400            for Prometheus: http://localhost:9400/metrics
-  penstock run shop:app --log json                for whoever collects logs: one JSON object a line
-  penstock run shop:app --print-config            every option, and where it came from
+  penstock run shop:app --log json                one JSON object a line, for a log collector
+  penstock run shop:app --print-config            every option, its value and where it was set
 """
 
 
@@ -60,35 +60,37 @@ def register(app: typer.Typer) -> None:
 
 def run(
     context: typer.Context,
-    reference: Annotated[str, typer.Argument(metavar="MODULE:APP", help="Where the app is, as in shop:app.")],
+    reference: Annotated[
+        str, typer.Argument(metavar="MODULE:APP", help="The app: its module and its variable, such as shop:app.")
+    ],
     *,
-    engine: Annotated[Engine, typer.Option(help="Where handlers run.")] = Engine.local,
+    engine: Annotated[Engine, typer.Option(help="The engine that runs the handlers.")] = Engine.local,
     brokers: Brokers = None,
     until_caught_up: Annotated[
-        bool, typer.Option("--until-caught-up", help="Handle all that is in the topics now, then exit.")
+        bool, typer.Option("--until-caught-up", help="Handle the records that are in the topics now, then exit.")
     ] = False,
     lasting: Annotated[
-        str | None, typer.Option("--for", metavar="DURATION", help="Stop cleanly after so long, as in 30s or 10m.")
+        str | None, typer.Option("--for", metavar="DURATION", help="Stop cleanly after this time, such as 30s or 10m.")
     ] = None,
     events: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Append every event to this file, as JSON lines.")
     ] = None,
     master: Annotated[
-        str | None, typer.Option(metavar="URL", help="Spark master; local[*] by default. With --engine spark.")
+        str | None, typer.Option(metavar="URL", help="Spark master. Default: local[*]. Needs --engine spark.")
     ] = None,
     spark_conf: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="A setting of Spark. With --engine spark. May be repeated."),
+        typer.Option(metavar="NAME=VALUE", help="A Spark setting. Needs --engine spark. Repeatable."),
     ] = None,
     checkpoint: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Where Spark keeps its progress. With --engine spark.")
+        str | None, typer.Option(metavar="DIR", help="Folder of Spark's checkpoints. Needs --engine spark.")
     ] = None,
     config: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
             envvar="PENSTOCK_CONFIG",
-            help="Options of the app and its handlers; penstock.toml in this folder by default.",
+            help="File with options of the app and its handlers. Default: penstock.toml in this folder.",
         ),
     ] = None,
     settings: Annotated[
@@ -96,50 +98,59 @@ def run(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="An option, for all handlers or for one (ship.concurrency=200), or a setting "
-            "(settings.session.timeout.ms=45000). May be repeated.",
+            help="An option of all handlers or of one (ship.concurrency=200), or a setting of the Kafka client "
+            "(settings.session.timeout.ms=45000). Repeatable.",
         ),
     ] = None,
     show_config: Annotated[
-        bool, typer.Option("--print-config", help="Print every option and where it came from, then exit.")
+        bool, typer.Option("--print-config", help="Print every option, its value and where it was set, then exit.")
     ] = False,
     from_: Annotated[
         str | None,
         typer.Option(
             "--from",
-            metavar="PLACE",
-            help="Run pipelines once over a range and exit: from a moment, earliest, or offsets (orders:0=100). "
-            "With --engine spark.",
+            metavar="START",
+            help="Run pipelines once over a range, then exit. Where the range starts: a time, earliest, or offsets "
+            "(orders:0=100). Needs --engine spark.",
         ),
     ] = None,
     to: Annotated[
-        str | None, typer.Option("--to", metavar="PLACE", help="Where that range ends: up to there, and without it.")
+        str | None, typer.Option("--to", metavar="END", help="Where the range of --from ends (exclusive).")
     ] = None,
     health: Annotated[
         str | None,
-        typer.Option(metavar="[HOST:]PORT", help="Answer liveness probes here, on loopback by default. Local engine."),
+        typer.Option(
+            metavar="[HOST:]PORT",
+            help="Answer liveness probes on this port. Default host: 127.0.0.1. Local engine only.",
+        ),
     ] = None,
     stuck_after: Annotated[
-        str, typer.Option(metavar="DURATION", help="With --health: a record in progress for longer is a failure.")
+        str,
+        typer.Option(
+            metavar="DURATION", help="With --health: report failing when a handler works on one record for longer."
+        ),
     ] = "10m",
     metrics: Annotated[
         str | None,
-        typer.Option(metavar="[HOST:]PORT", help="Answer Prometheus here, on loopback by default; 0 for a free port."),
+        typer.Option(
+            metavar="[HOST:]PORT",
+            help="Serve Prometheus metrics on this port; 0 chooses a free one. Default host: 127.0.0.1.",
+        ),
     ] = None,
     log: Annotated[
-        LogKind, typer.Option(help="How standard error is written: for people, or one JSON object a line.")
+        LogKind, typer.Option(help="Format of standard error: text, or one JSON object a line.")
     ] = LogKind.text,
     reload: Annotated[
-        bool, typer.Option("--reload", help="While you develop: stop cleanly and start anew when the code changes.")
+        bool, typer.Option("--reload", help="For development: stop cleanly and start again whenever the code changes.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Consume with an app's handlers until it is stopped: Ctrl+C or SIGTERM drains, commits and leaves."""
+    """Run an app's handlers until Ctrl+C or SIGTERM, which finishes the records in progress, commits and leaves."""
     _check_flags(engine, spark_only=bool(master or checkpoint or spark_conf), health=health)
     span = _span(engine, from_, to, until_caught_up=until_caught_up)
     stop_after = _stop_after(lasting, ends_by_itself=until_caught_up or span is not None)
     if reload:
-        _check_that_it_goes_on(ends=until_caught_up or span is not None or stop_after is not None)
+        _check_reload(ends=until_caught_up or span is not None or stop_after is not None)
         raise typer.Exit(run_again_and_again(config, JsonLog(sys.stderr).say if log is LogKind.json else _say))
     from_line = brokers if _is_on_the_line(context, "brokers") else None
     effective = configure(load_app(reference), file=config, brokers=from_line, flags=settings or [])
@@ -149,7 +160,7 @@ def run(
     app = effective.app
     chosen = choose_brokers(None, app.brokers)
     if engine is Engine.spark:
-        # Imported here because it takes long, and only its users should wait for it.
+        # Imported here because the import is slow, and only users of Spark should wait for it.
         from penstock import spark  # noqa: PLC0415
 
         conf = spark.parse_conf(spark_conf or [])
@@ -157,15 +168,15 @@ def run(
             spark.fetch_jars(app.packages, progress=steps.step)
     totals = Totals()
     with ExitStack() as stack:
-        narrators, say, warn = _narrators(stack, log, quiet=as_json)
-        listeners: list[Listener] = [totals, *narrators]
+        printers, say, warn = _printers(stack, log, quiet=as_json)
+        listeners: list[Listener] = [totals, *printers]
         if events is not None:
             file = EventsFile(events)
             stack.callback(file.close)
             listeners.append(file)
         stop = threading.Event()
         stack.enter_context(stop_on_signals(stop, say, or_after=stop_after))
-        # From here on `penstock stop` finds this run, and its signal means a clean stop.
+        # From here on `penstock stop` finds this run, and its signal leads to a clean stop.
         groups = [handler.group for handler in app.handlers]
         listeners.append(stack.enter_context(registered(app.name, engine=engine.value, groups=groups, warn=warn)))
         board = HealthBoard()
@@ -177,7 +188,7 @@ def run(
             port = stack.enter_context(
                 serve_metrics(metrics, event_counters, board, make_cluster=lambda: Cluster(chosen, app.settings))
             )
-            say(f"Prometheus is answered on port {port}.")
+            say(f"Prometheus metrics are served on port {port}.")
         emit = Fanout(listeners)
         if health is not None:
             stack.enter_context(serve_health(health, board, stuck_after=seconds(stuck_after, name="--stuck-after")))
@@ -210,8 +221,8 @@ def run(
 _Say = Callable[[str], None]
 
 
-def _narrators(stack: ExitStack, log: LogKind, *, quiet: bool) -> tuple[list[Listener], _Say, _Say]:
-    """Who writes to standard error of what happens; how to say something else there, and how to warn."""
+def _printers(stack: ExitStack, log: LogKind, *, quiet: bool) -> tuple[list[Listener], _Say, _Say]:
+    """Return the listeners that write to standard error, a function to print a line there, and one to warn."""
     if log is LogKind.json:
         lines = JsonLog(sys.stderr)
         stack.enter_context(logging_as_json(lines))
@@ -230,10 +241,13 @@ def _warn(line: str) -> None:
 def _check_flags(engine: Engine, *, spark_only: bool, health: str | None) -> None:
     if engine is Engine.local and spark_only:
         raise ConfigError(
-            "--master, --spark-conf and --checkpoint are for Spark.", hint="Add --engine spark, or leave them out."
+            "--master, --spark-conf and --checkpoint need --engine spark.",
+            hint="Add --engine spark, or leave them out.",
         )
     if engine is Engine.spark and health is not None:
-        raise ConfigError("--health is for the local engine.", hint="Spark answers on its own UI, port 4040.")
+        raise ConfigError(
+            "--health works only with the local engine.", hint="Leave it out, and probe Spark's own UI, on port 4040."
+        )
 
 
 def _span(engine: Engine, start: str | None, end: str | None, *, until_caught_up: bool) -> Span | None:
@@ -241,8 +255,8 @@ def _span(engine: Engine, start: str | None, end: str | None, *, until_caught_up
         return None
     if engine is Engine.local or until_caught_up:
         raise ConfigError(
-            "--from and --to are for pipelines on Spark, which end by themselves.",
-            hint="Use --engine spark, and leave out --until-caught-up.",
+            "--from and --to run pipelines on Spark once over a range, then exit.",
+            hint="Add --engine spark, and leave out --until-caught-up.",
         )
     return Span(read_log_position(start or "earliest", name="--from"), read_log_position(end or "latest", name="--to"))
 
@@ -252,20 +266,20 @@ def _stop_after(lasting: str | None, *, ends_by_itself: bool) -> float | None:
         return None
     if ends_by_itself:
         raise ConfigError(
-            "--for is for runs that do not end by themselves.", hint="Leave out --until-caught-up, --from and --to."
+            "--for cannot be combined with --until-caught-up, --from or --to.", hint="Leave out --for, or the others."
         )
     return seconds(lasting, name="--for")
 
 
-def _check_that_it_goes_on(*, ends: bool) -> None:
+def _check_reload(*, ends: bool) -> None:
     if ends:
         raise ConfigError(
-            "--reload is for runs that do not end by themselves.",
-            hint="Leave out --until-caught-up, --for, --from and --to.",
+            "--reload cannot be combined with --until-caught-up, --for, --from or --to.",
+            hint="Leave out --reload, or the others.",
         )
 
 
 def _is_on_the_line(context: typer.Context, parameter: str) -> bool:
-    """Whether it was given as a flag; the same option from the environment comes with all the others from there."""
+    """Return whether the parameter was given as a flag. ``configure`` reads the environment."""
     source = context.get_parameter_source(parameter)
     return source is not None and source.name == "COMMANDLINE"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _EXAMPLES = """
 [bold]Examples[/]
 
-  penstock ship shop:app                    what executors get, and what they need
+  penstock ship shop:app                    show what executors get, and what they need
   penstock ship shop:app -o shop.zip        write the archive, for spark-submit --py-files shop.zip
 """
 
@@ -29,21 +29,26 @@ def register(app: typer.Typer) -> None:
 
 
 def ship(
-    reference: Annotated[str, typer.Argument(metavar="MODULE:APP", help="Where the app is, as in shop:app.")],
+    reference: Annotated[
+        str, typer.Argument(metavar="MODULE:APP", help="The app: its module and its variable, such as shop:app.")
+    ],
     *,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="The archive to write.")] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Replace an archive of this name without asking.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Replace an existing archive without asking.")] = False,
     as_json: Json = False,
 ) -> None:
     """Pack an app and Penstock for the executors of a Spark cluster, and list what else they need.
 
-    `penstock run --engine spark` does it by itself; this is for spark-submit, and for a look.
+    `penstock run --engine spark` does this automatically.
+    Use this command with spark-submit, or to see the list.
     """
     if output is not None and output.suffix != ".zip":
-        raise ConfigError(f"{output} is not a .zip, which is what Spark imports from.", hint="Name it as in shop.zip.")
+        raise ConfigError(
+            f"{output} does not end in .zip, so Spark cannot import from it.", hint="Name it like shop.zip."
+        )
     confirm_replacing([output] if output is not None else [], yes=yes)
     app = load_app(reference)
-    # Imported here because it takes long, and only its users should wait for it.
+    # Imported here because the import is slow.
     from penstock.spark.session.shipping import shipment_of, write_archive  # noqa: PLC0415
 
     shipment = shipment_of(app)
@@ -53,7 +58,7 @@ def ship(
         except OSError as error:
             raise ConfigError(
                 f"Cannot write {output}: {(error.strerror or str(error)).lower()}.",
-                hint="Name a file in a folder of yours.",
+                hint="Name a file in a folder that you can write to.",
             ) from error
     if as_json:
         print_json(_summary(shipment, output))

@@ -1,4 +1,4 @@
-"""``penstock stop``: end a run of this machine cleanly, from another terminal or a script."""
+"""``penstock stop``: stops a run on this machine cleanly, from another terminal or a script."""
 
 import time
 from contextlib import suppress
@@ -20,9 +20,9 @@ from penstock.ops.runs import Run, alive, look_again
 _EXAMPLES = """
 [bold]Examples[/]
 
-  penstock stop                             what runs on this machine
-  penstock stop shop                        the app shop, or all that consumes as group shop
-  penstock stop 4711 --timeout 5m           the run of process 4711
+  penstock stop                             list the runs on this machine
+  penstock stop shop                        stop the app shop, or every run in the group shop
+  penstock stop 4711 --timeout 5m           stop the run of process 4711
 """
 _LOOK_SECONDS = 0.1
 
@@ -36,10 +36,10 @@ def stop(
         str | None, typer.Argument(metavar="[NAME]", help="An app, a group or a process id.", show_default=False)
     ] = None,
     *,
-    timeout: Annotated[str, typer.Option(metavar="DURATION", help="How long to wait for the end.")] = "2m",
+    timeout: Annotated[str, typer.Option(metavar="DURATION", help="How long to wait until it has ended.")] = "2m",
     as_json: Json = False,
 ) -> None:
-    """Stop a `penstock run` of this machine as Ctrl+C does, and wait for its end; without a name, list what runs."""
+    """Stop a `penstock run` on this machine cleanly and wait until it has ended. Without a name, list the runs."""
     patience = seconds(timeout, name="--timeout")
     if name is None:
         _list(alive(), as_json=as_json)
@@ -60,7 +60,7 @@ def stop(
 
 
 def _ask(run: Run) -> None:
-    """A second signal would mean "at once", so one that is stopping already is only waited for."""
+    """Send one signal. A second one would end the process at once, so a run that is already stopping gets none."""
     process = run.process
     if process is not None and not run.stopping:
         with suppress(psutil.NoSuchProcess):
@@ -69,12 +69,12 @@ def _ask(run: Run) -> None:
 
 def _await(run: Run, deadline: float, steps: Steps, *, timeout: str) -> Run:
     while run.process is not None:
-        steps.step(f"Waiting for {run.app} (process {run.pid}, {run.engine} engine) to finish what is in progress")
+        steps.step(f"Waiting for {run.app} (process {run.pid}, {run.engine} engine) to finish the records in progress")
         if time.monotonic() > deadline:
             raise StateError(
-                f"{run.app} (process {run.pid}) has not ended in {timeout}.",
-                hint=f"It is asked to. Wait on with `penstock stop {run.pid}`, or end it at once with "
-                f"`kill -9 {run.pid}`: what is not committed will come again.",
+                f"{run.app} (process {run.pid}) did not end within {timeout}.",
+                hint=f"It is still stopping. Keep waiting with `penstock stop {run.pid}`, or end it at once with "
+                f"`kill -9 {run.pid}`: Kafka redelivers the records that are not committed.",
             )
         time.sleep(_LOOK_SECONDS)
     return look_again(run)
@@ -97,10 +97,10 @@ def _list(runs: list[Run], *, as_json: bool) -> None:
         print_json({"running": [_as_json(run) for run in runs]})
         return
     if not runs:
-        out.print(Text.from_markup("Nothing runs. Start an app with [bold]penstock run MODULE:APP[/]."))
+        out.print(Text.from_markup("No app is running. Start one with [bold]penstock run MODULE:APP[/]."))
         return
     table = Table(box=None, pad_edge=False)
-    for column in ("app", "engine", "groups", "process", "for"):
+    for column in ("app", "engine", "groups", "process", "uptime"):
         table.add_column(column, no_wrap=True)
     for run in runs:
         minutes, rest = divmod(int(time.time() - run.born), 60)
@@ -108,14 +108,14 @@ def _list(runs: list[Run], *, as_json: bool) -> None:
         table.add_row(run.app, run.engine, ", ".join(run.groups), f"{run.pid}{state}", f"{minutes}m {rest:02}s")
     out.print(table)
     out.print()
-    advice = "Stop one with [bold]penstock stop NAME[/], where NAME is its app, a group or the process."
+    advice = "Stop one with [bold]penstock stop NAME[/]: its app, one of its groups or its process."
     out.print(Text.from_markup(advice))
 
 
 def _nothing_found(name: str) -> StateError:
     names = sorted({run.app for run in alive()})
-    hint = f"These apps run: {', '.join(names)}." if names else "Nothing runs on this machine by `penstock run`."
-    return StateError(f"No app, group or process {name!r} runs here.", hint=hint)
+    hint = f"These apps are running: {', '.join(names)}." if names else "`penstock run` runs no app on this machine."
+    return StateError(f"No running app, group or process is called {name!r}.", hint=hint)
 
 
 def _as_json(run: Run) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``penstock tail`` and ``penstock produce``: records to the terminal and from it."""
+"""``penstock tail`` prints records, ``penstock produce`` writes them."""
 
 import sys
 import threading
@@ -54,20 +54,20 @@ _TAIL_EXAMPLES = """
 [bold]Examples[/]
 
   penstock tail orders                            the last ten records
-  penstock tail orders --follow                   and all that come, until Ctrl+C
+  penstock tail orders --follow                   the last ten, then new records until Ctrl+C
   penstock tail orders --since 15m --key c-17 --header trace=abc
   penstock tail orders --from-beginning --where 'value["amount"] > 100' --json > records.jsonl
-  penstock tail orders --value-as avro            by the schema registry
-  penstock tail orders --app shop:app             as the handlers of an app decode them
+  penstock tail orders --value-as avro            decoded with schemas of the schema registry
+  penstock tail orders --app shop:app             decoded as the app's handlers do
 """
 _PRODUCE_EXAMPLES = """
 [bold]Examples[/]
 
   echo hello | penstock produce orders
   penstock produce orders orders.txt --key-separator :
-  penstock produce orders records.jsonl --json-lines          as `tail --json` writes them
+  penstock produce orders records.jsonl --json-lines          the format of `tail --json`
   penstock produce orders --generate 100000 --key 'c-$n' --value '{"n": $n, "at": $now}'
-  penstock produce orders orders.jsonl --schema order.avsc    values are JSON, and are written as Avro
+  penstock produce orders orders.jsonl --schema order.avsc    read JSON values, write Avro
 """
 
 
@@ -86,28 +86,29 @@ def tail(
     topic: TopicName,
     *,
     last: Annotated[
-        int | None, typer.Option("--last", "-n", min=0, metavar="N", help="The last N; 10 if nothing else is said.")
+        int | None, typer.Option("--last", "-n", min=0, metavar="N", help="Start with the last N records. Default: 10.")
     ] = None,
     offset: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="From this offset on, in each partition.")
+        int | None, typer.Option(min=0, metavar="N", help="Start at this offset in each partition.")
     ] = None,
     since: Annotated[
-        str | None, typer.Option(metavar="TIME", help="From then on: 15m, or 2030-01-31T12:00:00.")
+        str | None, typer.Option(metavar="TIME", help="Start at this time: 15m (ago), or 2030-01-31T12:00:00 (UTC).")
     ] = None,
-    beginning: Annotated[bool, typer.Option("--from-beginning", help="From the first record on.")] = False,
+    beginning: Annotated[bool, typer.Option("--from-beginning", help="Start with the first record.")] = False,
     partitions: Annotated[
-        list[int] | None, typer.Option("--partition", "-p", min=0, metavar="N", help="Only this one. May be repeated.")
+        list[int] | None, typer.Option("--partition", "-p", min=0, metavar="N", help="Only this partition. Repeatable.")
     ] = None,
     key: Annotated[str | None, typer.Option(metavar="TEXT", help="Only records with this key.")] = None,
     headers: Annotated[
-        list[str] | None, typer.Option("--header", metavar="NAME[=VALUE]", help="Only records with this header.")
+        list[str] | None,
+        typer.Option("--header", metavar="NAME[=VALUE]", help="Only records with this header. Repeatable."),
     ] = None,
     where: Annotated[
         str | None,
-        typer.Option(metavar="EXPR", help="Only where this is true of the record, in Python's syntax."),
+        typer.Option(metavar="EXPR", help="Only records for which this Python expression is true."),
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="At most so many.")] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl+C.")] = False,
+    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop after N records.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing new records until Ctrl+C.")] = False,
     value_as: ValueAs = None,
     key_as: KeyAs = None,
     app: OfApp = None,
@@ -117,11 +118,11 @@ def tail(
     settings: ClientSettings = None,
     as_json: Json = False,
 ) -> None:
-    """Print records of a topic, decoded, without being in any group; with --json one object a line."""
+    """Print decoded records of a topic without joining a group. With --json, print one object a line."""
     chosen = [each for each in (last, offset, since, beginning or None) if each is not None]
     if len(chosen) > 1:
         raise ConfigError(
-            "There can be only one start.", hint="Choose one of --last, --offset, --since, --from-beginning."
+            "--last, --offset, --since and --from-beginning cannot be combined.", hint="Use only one of them."
         )
     start = Start(
         last=10 if last is None else last,
@@ -155,41 +156,50 @@ def tail(
                     break
     if record_filter.where is not None and record_filter.where.misses:
         err.print(
-            f"--where failed for {counted(record_filter.where.misses, 'record')}: {record_filter.where.example}",
+            f"--where failed for {counted(record_filter.where.misses, 'record')}, which did not match: "
+            f"{record_filter.where.example}",
             markup=False,
         )
 
 
 def produce_(
     topic: TopicName,
-    files: Annotated[list[Path] | None, typer.Argument(metavar="[FILE]...", help="Standard input by default.")] = None,
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="[FILE]...", help="Files to read. Default: standard input.")
+    ] = None,
     *,
     separator: Annotated[
-        str | None, typer.Option("--key-separator", metavar="TEXT", help="Before it is the key.")
+        str | None, typer.Option("--key-separator", metavar="TEXT", help="Text between key and value in each line.")
     ] = None,
     json_lines: Annotated[
-        bool, typer.Option("--json-lines", help='Lines are {"key": ..., "value": ..., "headers": {}}.')
+        bool, typer.Option("--json-lines", help='Each line is {"key": ..., "value": ..., "headers": {}}.')
     ] = False,
     generate: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Make N records from --key and --value.")
+        int | None, typer.Option(min=1, metavar="N", help="Write N records made from --key and --value.")
     ] = None,
     key: Annotated[
-        str | None, typer.Option(metavar="TEMPLATE", help="With --generate; $n, $uuid and $now are replaced.")
+        str | None,
+        typer.Option(metavar="TEMPLATE", help="With --generate: template of the keys, with $n, $uuid and $now."),
     ] = None,
-    value: Annotated[str | None, typer.Option(metavar="TEMPLATE", help="The same.")] = None,
-    partition: Annotated[int | None, typer.Option(min=0, metavar="N", help="All into this one.")] = None,
-    rate: Annotated[float | None, typer.Option(min=0.001, metavar="N", help="At most so many a second.")] = None,
+    value: Annotated[
+        str | None, typer.Option(metavar="TEMPLATE", help="With --generate: template of the values. Default: $n.")
+    ] = None,
+    partition: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Write all records to this partition.")
+    ] = None,
+    rate: Annotated[float | None, typer.Option(min=0.001, metavar="N", help="At most N records a second.")] = None,
     schema: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="Values are JSON, to be written with this Avro or JSON Schema, or MODULE:MESSAGE."
+            metavar="FILE",
+            help="Read values as JSON and write them with this Avro schema, JSON Schema or MODULE:MESSAGE.",
         ),
     ] = None,
     subject: Annotated[
-        Subject, typer.Option(help="What the schema is found, or registered, under: TOPIC-value, its name, or both.")
+        Subject, typer.Option(help="Subject of the schema in the registry: TOPIC-value, the record's name, or both.")
     ] = Subject.topic,
     register_schema: Annotated[
-        bool, typer.Option("--register", help="Register the schema where it is missing.")
+        bool, typer.Option("--register", help="Register the schema if the registry does not have it.")
     ] = False,
     registry: RegistryUrl = None,
     brokers: Brokers = None,
@@ -199,11 +209,14 @@ def produce_(
 ) -> None:
     """Write records from lines of text or JSON, or from a template, and wait until each is acknowledged."""
     if generate is not None and (files or separator or json_lines):
-        raise ConfigError("--generate needs no input.", hint="Leave out files, --key-separator and --json-lines.")
+        raise ConfigError("--generate reads no input.", hint="Leave out files, --key-separator and --json-lines.")
     if generate is None and (key is not None or value is not None):
-        raise ConfigError("--key and --value are templates for --generate.", hint="Add --generate N.")
+        raise ConfigError("--key and --value need --generate.", hint="Add --generate N.")
     if json_lines and separator:
-        raise ConfigError("Lines of JSON name their keys.", hint="Leave out --key-separator.")
+        raise ConfigError(
+            "--key-separator cannot be combined with --json-lines.",
+            hint="Leave out --key-separator: each JSON line names its key.",
+        )
     for file in files or ():
         if not file.is_file():
             raise ConfigError(f"{file} is not a file.", hint="Name files to read, or none for standard input.")
@@ -260,14 +273,15 @@ def _read_all(
             )
         except UnicodeDecodeError as error:
             raise ConfigError(
-                f"{name} is not UTF-8 text.", hint='Write bytes as JSON lines: {"hex": "..."}.'
+                f"{name} is not UTF-8 text.",
+                hint='For other bytes use --json-lines, with {"hex": "..."} as key or value.',
             ) from error
 
 
 def _header(text: str) -> tuple[str, bytes | None]:
     name, equals, value = text.partition("=")
     if not name:
-        raise ConfigError(f"--header {text!r} names none.", hint="Write NAME, or NAME=VALUE.")
+        raise ConfigError(f"--header {text!r} has no name.", hint="Write NAME, or NAME=VALUE.")
     return name, value.encode() if equals else None
 
 

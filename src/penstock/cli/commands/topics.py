@@ -59,7 +59,7 @@ _SHARE = ("SHARE", "MAX-RECORDS")
 
 
 def register(app: typer.Typer) -> None:
-    topics = typer.Typer(help="Topics: list, describe, create, grow, hot keys.", no_args_is_help=True)
+    topics = typer.Typer(help="Topics: list, describe, create, add partitions, find hot keys.", no_args_is_help=True)
     topics.command("ls", epilog=_LS_EXAMPLES)(ls)
     topics.command("describe", epilog=_DESCRIBE_EXAMPLES)(describe)
     topics.command("create", epilog=_CREATE_EXAMPLES)(create)
@@ -69,18 +69,20 @@ def register(app: typer.Typer) -> None:
 
 
 def ls(
-    pattern: Annotated[str, typer.Argument(help="Only names like this, with * and ?.")] = "*",
+    pattern: Annotated[str, typer.Argument(help="Only topics with names like this; * and ? are wildcards.")] = "*",
     *,
-    internal: Annotated[bool, typer.Option("--internal", help="Also those that start with __.")] = False,
+    internal: Annotated[
+        bool, typer.Option("--internal", help="Also internal topics, whose names start with __.")
+    ] = False,
     brokers: Brokers = None,
     config: ConfigFile = None,
     settings: ClientSettings = None,
     as_json: Json = False,
 ) -> None:
-    """Every topic with its partitions, records, rate of the last minute, skew and retention.
+    """List topics with their partitions, records, rate of the last minute, skew and retention.
 
-    Records are counted by their offsets. Markers of transactions and compacted records have offsets too, so there may
-    be fewer: MAX-RECORDS is the most there can be.
+    MAX-RECORDS counts offsets. Transaction markers and compacted records have
+    offsets too, so a topic may hold fewer records.
     """
     cluster = connect(brokers, config, settings)
     existing = cluster.topics()
@@ -96,7 +98,7 @@ def ls(
         return
     columns = ("TOPIC", "PARTITIONS", "REPLICATION", "MAX-RECORDS", "SIZE", "RATE", "SKEW", "RETENTION", "CLEANUP")
     print_table(columns, [_row(each) for each in found], right=_NUMBERS)
-    _tell_errors(found)
+    _show_errors(found)
 
 
 def describe(
@@ -107,7 +109,7 @@ def describe(
     settings: ClientSettings = None,
     as_json: Json = False,
 ) -> None:
-    """Partition by partition: leader, replicas, offsets, rate, age; and how soon retention drops the oldest record."""
+    """Show each partition's leader, replicas, offsets, rate and age, and when retention deletes the oldest record."""
     cluster = connect(brokers, config, settings)
     cluster.require_topics([topic])
     now = time.time()
@@ -126,13 +128,13 @@ def describe(
         "records": at_most(found.max_records, "record") + " (offsets from START to END)",
         "size": f"{size(found.bytes)} on disk, one copy",
         "rate": rate(found.rate),
-        "skew": f"{skew} (the fullest partition against the mean)",
+        "skew": f"{skew} (the largest partition divided by the mean)",
         "retention": f"{duration(found.retention_seconds)} ({found.cleanup})",
-        "margin": f"{duration(found.margin(now))} until the oldest record may be dropped",
+        "margin": f"{duration(found.margin(now))} until retention may delete the oldest record",
     }
     for name, value in facts.items():
         out.print(f"  {name:<10}{value}", markup=False)
-    _tell_errors([found])
+    _show_errors([found])
 
 
 def create(
@@ -140,19 +142,19 @@ def create(
     *,
     partitions: Annotated[int, typer.Option(min=1, metavar="N", help="How many partitions.")] = 1,
     options: Annotated[
-        list[str] | None, typer.Option("--with", metavar="NAME=VALUE", help="A topic setting. May be repeated.")
+        list[str] | None, typer.Option("--with", metavar="NAME=VALUE", help="A topic setting. Repeatable.")
     ] = None,
     brokers: Brokers = None,
     config: ConfigFile = None,
     settings: ClientSettings = None,
     as_json: Json = False,
 ) -> None:
-    """Create a topic, with the replication that the brokers have as default."""
+    """Create a topic, with the brokers' default replication."""
     wanted = {}
     for option in options or ():
         name, equals, value = option.partition("=")
         if not equals or not name:
-            raise ConfigError(f"--with {option!r} is not NAME=VALUE.", hint="Write it as in retention.ms=3600000.")
+            raise ConfigError(f"--with {option!r} is not NAME=VALUE.", hint="Write it like retention.ms=3600000.")
         wanted[name] = value
     created = connect(brokers, config, settings).create_topics([topic], partitions=partitions, config=wanted)
     if not created:
@@ -163,17 +165,17 @@ def create(
 def grow(
     topic: TopicName,
     *,
-    partitions: Annotated[int, typer.Option(min=1, metavar="N", help="How many there are to be.")],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    partitions: Annotated[int, typer.Option(min=1, metavar="N", help="New number of partitions.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     brokers: Brokers = None,
     config: ConfigFile = None,
     settings: ClientSettings = None,
     as_json: Json = False,
 ) -> None:
-    """Add partitions to a topic. Keys move to others then: `penstock topics keys TOPIC --partitions N` tells how."""
+    """Add partitions to a topic. This moves keys: first run `penstock topics keys TOPIC --partitions N`."""
     cluster = connect(brokers, config, settings)
     had = require_fewer(cluster, topic, partitions)
-    question = f"Grow {topic} from {had} to {counted(partitions, 'partition')}, which cannot be undone?"
+    question = f"Grow {topic} from {had} to {counted(partitions, 'partition')}? This cannot be undone."
     confirm(question, yes=yes)
     add_partitions(cluster, topic, partitions)
     if as_json:
@@ -241,7 +243,7 @@ def _topic_json(each: TopicFacts, now: float) -> dict[str, Any]:
     }
 
 
-def _tell_errors(found: Iterable[TopicFacts]) -> None:
+def _show_errors(found: Iterable[TopicFacts]) -> None:
     for each in found:
         for part in each.partitions:
             if part.error:

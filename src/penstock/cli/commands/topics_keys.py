@@ -1,4 +1,4 @@
-"""``penstock topics keys``: which keys are hot, and what to do about it."""
+"""``penstock topics keys``: finds hot keys and suggests remedies."""
 
 from typing import Annotated, Any
 
@@ -18,10 +18,10 @@ from penstock.ops.key_skew import survey_keys
 _EXAMPLES = """
 [bold]Examples[/]
 
-  penstock topics keys orders                     the hottest keys of the last 100,000 records, and what to do
-  penstock topics keys orders --scan --limit 50   of all records
-  penstock topics keys orders --partitions 24     how even it would be with 24 partitions,
-  penstock topics keys orders --salt 8            or with eight keys in place of each hot one
+  penstock topics keys orders                     hot keys of the last 100,000 records, with remedies
+  penstock topics keys orders --scan --limit 50   the 50 hottest keys of all records
+  penstock topics keys orders --partitions 24     how even 24 partitions would be
+  penstock topics keys orders --salt 8            how even 8 keys in place of each hot key would be
 """
 _NUMBERS = ("RECORDS", "SHARE", "AT-MOST")
 
@@ -33,21 +33,21 @@ def register(topics: typer.Typer) -> None:
 def keys(
     topic: TopicName,
     *,
-    sample: Annotated[int, typer.Option(min=1, metavar="N", help="How many of the last records to look at.")] = 100_000,
-    scan: Annotated[bool, typer.Option("--scan", help="Look at all of them.")] = False,
-    limit: Annotated[int, typer.Option(min=1, metavar="N", help="How many keys to show.")] = 20,
+    sample: Annotated[int, typer.Option(min=1, metavar="N", help="Count the keys of the last N records.")] = 100_000,
+    scan: Annotated[bool, typer.Option("--scan", help="Count the keys of all records.")] = False,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="Show at most N keys.")] = 20,
     partitions: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Say how even it would be with so many partitions.")
+        int | None, typer.Option(min=1, metavar="N", help="Show how even N partitions would be.")
     ] = None,
     salt: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Say how even it would be with so many keys for each hot one.")
+        int, typer.Option(min=1, metavar="N", help="Show how even N keys in place of each hot key would be.")
     ] = 1,
     brokers: Brokers = None,
     config: ConfigFile = None,
     settings: ClientSettings = None,
     as_json: Json = False,
 ) -> None:
-    """Which keys most records have, in which partitions they are, and what helps where a few of them have most."""
+    """Show the most frequent keys and their partitions, and remedies if a few keys have most of the records."""
     cluster = connect(brokers, config, settings)
     survey = survey_keys(cluster, topic, sample=None if scan else sample)
     if not survey.total:
@@ -57,8 +57,8 @@ def keys(
     then = fullest_if(survey, partitions=partitions or len(survey.counts), salts=salt) if asked else None
     if then is not None and survey.strays:
         raise ConfigError(
-            f"Key {as_text(survey.strays[0], limit=40)} is not where Kafka's partitioner puts it.",
-            hint="Where keys would go is known to the producers alone.",
+            f"Key {as_text(survey.strays[0], limit=40)} is not in the partition of Kafka's default partitioner.",
+            hint="Its producer uses another partitioner, so Penstock cannot predict where keys would go.",
         )
     if as_json:
         print_json(_as_json(survey, limit, then))
@@ -82,15 +82,15 @@ def _show_keys(survey: KeySurvey, limit: int) -> None:
     fullest = survey.counts.index(max(survey.counts))
     out.print()
     out.print(
-        f"{counted(survey.total, 'record')} looked at, about {counted(survey.distinct, 'key')}. "
+        f"{counted(survey.total, 'record')} counted, with about {counted(survey.distinct, 'key')}. "
         f"Partition {fullest} has {survey.fullest:.1%} of them; an even share is {1 / len(survey.counts):.1%}.",
         markup=False,
         soft_wrap=True,
     )
     if survey.strays:
         out.print(
-            f"{counted(len(survey.strays), 'key is', 'keys are')} not where Kafka's partitioner would put them, or in "
-            f"several partitions, such as {as_text(survey.strays[0], limit=40)}: their order is not sure.",
+            f"{counted(len(survey.strays), 'key is', 'keys are')} in several partitions, or not in that of Kafka's "
+            f"default partitioner, such as {as_text(survey.strays[0], limit=40)}. Their order is not guaranteed.",
             style="yellow",
             markup=False,
             soft_wrap=True,
@@ -98,7 +98,7 @@ def _show_keys(survey: KeySurvey, limit: int) -> None:
 
 
 def _row(each: KeyCount, total: int) -> tuple[object, ...]:
-    """Counts of rare keys are lower than the truth at times, and told as what they are at least and at most."""
+    """Counts are estimates for rare keys, so both bounds are shown."""
     return (
         as_text(each.key, limit=80),
         f"{each.least:,}" if each.least == each.most else f"{each.least:,} to {each.most:,}",
@@ -111,7 +111,7 @@ def _row(each: KeyCount, total: int) -> tuple[object, ...]:
 def _show_remedies(found: tuple[Remedy, ...]) -> None:
     out.print()
     if not any(each.fits for each in found):
-        out.print("Evenly spread: nothing needs to be done.")
+        out.print("The records are evenly spread. Nothing needs to be done.")
         return
     for each in sorted(found, key=lambda each: not each.fits):
         mark = ("✓", "green") if each.fits else ("✗", "dim")

@@ -48,23 +48,26 @@ def register(app: typer.Typer) -> None:
 def up(
     *,
     brokers: Annotated[
-        int | None, typer.Option(help="How many brokers: 1, 3 or 5.", show_default="1, or what the data was made for")
+        int | None,
+        typer.Option(help="How many brokers: 1, 3 or 5.", show_default="1, or the number that the data was made for"),
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option(help="Port of the first broker; 0 takes any.", show_default="9092, or any if that is taken"),
+        typer.Option(
+            help="Port of the first broker; 0 chooses a free one.", show_default="9092, or a free one if that is taken"
+        ),
     ] = None,
     registry: Annotated[bool, typer.Option("--registry", help="Also run a schema registry.")] = False,
     data: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where the records live.", show_default="a folder of your user")
+        Path | None, typer.Option(metavar="DIR", help="Folder of the records.", show_default="a folder of your user")
     ] = None,
     memory: Annotated[str | None, typer.Option(help="Java heap of each broker.", show_default="512m")] = None,
     as_json: Json = False,
 ) -> None:
-    """Start a real Kafka in the background, and wait until it works.
+    """Start a real Kafka in the background, and wait until it is ready.
 
-    Starts what is missing: all of it the first time, the servers that died after a crash, nothing when all is well.
-    The data survives; the first start downloads Kafka.
+    The first start downloads Kafka. Records are kept between starts.
+    If some servers have died, this starts them again.
     """
     options = UpOptions(brokers=brokers, port=port, registry=registry, data=data, memory=memory)
     with Steps(err, quiet=as_json) as steps:
@@ -80,7 +83,7 @@ def down(
     wipe: Annotated[bool, typer.Option("--wipe", help="Also delete the data.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Stop the Kafka that `penstock up` started; its data stays."""
+    """Stop the Kafka that `penstock up` started, and keep its data."""
     with Steps(err, quiet=as_json) as steps:
         stopped = Embedded().down(wipe_data=wipe, progress=steps.step)
     if as_json:
@@ -92,7 +95,7 @@ def down(
 
 
 def status(*, as_json: Json = False) -> None:
-    """Show what runs; the exit code is 0 if all of it does, else 3."""
+    """Show the servers of the embedded Kafka. The exit code is 0 if all of them are running, else 3."""
     found = Embedded().status()
     if as_json:
         print_json(found.as_json())
@@ -114,14 +117,14 @@ def _print_welcome(result: Status) -> None:
         ]
     )
     out.print()
-    out.print("To use it from this shell, to look at it and to stop it:")
+    out.print("To use it from this shell, to see its state and to stop it:")
     for command in (f"export PENSTOCK_BROKERS={result.bootstrap}", "penstock status", "penstock down"):
         out.print(f"  {command}", markup=False, soft_wrap=True)
 
 
 def _print_status(found: Status) -> None:
     if not found.brokers:
-        out.print(Text.from_markup("No embedded Kafka runs. Start one with [bold]penstock up[/]."))
+        out.print(Text.from_markup("No embedded Kafka is running. Start one with [bold]penstock up[/]."))
         _print_facts([("note", note) for note in found.notes])
         return
     out.print(_servers(found))
@@ -137,7 +140,7 @@ def _print_status(found: Status) -> None:
     )
     if not found.running:
         out.print()
-        advice = "Not all of it works. [bold]penstock up[/] starts what is missing, on the same data."
+        advice = "Some servers are not running. [bold]penstock up[/] starts them again, on the same data."
         out.print(Text.from_markup(advice))
 
 

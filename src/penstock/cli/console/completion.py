@@ -1,8 +1,8 @@
-"""Names of topics and groups, for the shell's Tab key.
+"""Completes names of topics and groups in the shell.
 
-``penstock --install-completion`` installs it once. The cluster is that of a ``--brokers`` earlier in the line, of
-``PENSTOCK_BROKERS`` or of ``penstock.toml``, or the embedded one. Whatever goes wrong, there are just no names: a
-message would land in the line that somebody is typing.
+``penstock --install-completion`` installs it once. The brokers are those of ``--brokers`` earlier in the line, of
+``PENSTOCK_BROKERS``, of ``penstock.toml`` or of the embedded Kafka. On any error there are no names: an error message
+would appear inside the line that the user is typing.
 """
 
 import os
@@ -19,7 +19,7 @@ from penstock.kafka.admin.consumer_groups import Groups
 
 
 def complete_topics(ctx: typer.Context, incomplete: str) -> list[str]:
-    # Topics of Kafka's own are for those who begin to type their names.
+    # Internal topics are offered only once the user has begun to type a name.
     return _complete(
         ctx, incomplete, lambda cluster: (name for name in cluster.topics() if incomplete or not name.startswith("__"))
     )
@@ -41,6 +41,6 @@ def _complete(ctx: typer.Context, incomplete: str, names: Callable[[Cluster], It
     with suppress(Exception):
         brokers = given.get("brokers") or os.environ.get("PENSTOCK_BROKERS")
         cluster = connect(brokers, given.get("config"), given.get("settings"))
-        # One that would have to be quoted, or that a terminal would obey, is better typed by hand.
+        # Leave out names with control characters: a terminal would obey them.
         return sorted(name for name in names(cluster) if name.startswith(incomplete) and printable_line(name) == name)
     return []

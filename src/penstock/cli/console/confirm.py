@@ -1,4 +1,4 @@
-"""The questions before something is changed."""
+"""Asks for confirmation before something is changed."""
 
 import sys
 from collections.abc import Iterable
@@ -11,20 +11,22 @@ from penstock.errors import ConfigError
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Go on only if somebody agrees, or agreed beforehand with --yes."""
+    """Ask the question; abort unless the user agrees. ``--yes`` agrees in advance."""
     if yes:
         return
     if not sys.stdin.isatty():
-        raise ConfigError("Nobody is there to confirm it.", hint="Add --yes to go on without a question.")
+        raise ConfigError(
+            "This command asks for confirmation, and standard input is not a terminal.", hint="Add --yes to confirm."
+        )
     typer.confirm(shown_line(question), abort=True, err=True)
 
 
 def confirm_replacing(files: Iterable[Path], *, yes: bool) -> None:
-    """Files that a command is to write and that are there already: asked before anything else is done."""
+    """Ask before a command replaces files. Call this before the command does anything else."""
     there = [str(file) for file in files if file.exists()]
     if there and not yes and not sys.stdin.isatty():
         raise ConfigError(
-            f"{', '.join(there)} exists already, and nobody is there to ask.",
+            f"{', '.join(there)} exists already, and standard input is not a terminal to ask on.",
             hint="Name another file, or add --yes to replace it.",
         )
     if there:

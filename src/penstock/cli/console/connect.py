@@ -1,4 +1,4 @@
-"""Which cluster a command talks to, and how: from flags, the environment and ``penstock.toml``, as for ``run``."""
+"""Connects a command to its cluster, by flags, environment and ``penstock.toml``, as ``penstock run`` does."""
 
 import os
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ ConfigFile = Annotated[
         "--config",
         metavar="FILE",
         envvar="PENSTOCK_CONFIG",
-        help="Where brokers and [settings] stand; penstock.toml in this folder by default.",
+        help="File with brokers and \\[settings]. Default: penstock.toml in this folder.",
     ),
 ]
 ClientSettings = Annotated[
@@ -26,17 +26,17 @@ ClientSettings = Annotated[
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="A setting of the Kafka client, such as security.protocol=SASL_SSL. May be repeated.",
+        help="A setting of the Kafka client, such as security.protocol=SASL_SSL. Repeatable.",
     ),
 ]
 
 _SETTINGS = "settings."
-# Of the variables only these are about the cluster; the others are for the handlers of some app.
+# Only these variables are about the cluster. The others are for the handlers of an app.
 _VARIABLES = "PENSTOCK_SETTINGS_"
 
 
 def connect(brokers: str | None, config: Path | None, settings: Sequence[str] | None) -> Cluster:
-    """``brokers`` is that of the command line or the environment, which win over the file."""
+    """Connect to the cluster. ``brokers``, from the flag or the environment, overrides the file."""
     flags = [each if each.startswith(_SETTINGS) else f"{_SETTINGS}{each}" for each in settings or ()]
     variables = {name: value for name, value in os.environ.items() if name.startswith(_VARIABLES)}
     sources = [
@@ -46,6 +46,6 @@ def connect(brokers: str | None, config: Path | None, settings: Sequence[str] | 
     ]
     app = configured(App("penstock"), sources).app
     cluster = Cluster(choose_brokers(brokers, app.brokers), app.settings)
-    # Asked at once: something that listens and never answers would be waited for by each question of a command.
+    # Ask for the id at once: if something listens there and never answers, only this one request waits for it.
     cluster.id()
     return cluster

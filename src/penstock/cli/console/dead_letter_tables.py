@@ -1,4 +1,4 @@
-"""Dead letters counted by what they have in common, as ``penstock dlq ls`` shows them."""
+"""The tables of ``penstock dlq ls``: topics of dead letters, and counts of dead letters."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -6,15 +6,15 @@ from typing import Any
 from penstock.cli.console.screen import err, print_json
 from penstock.cli.console.tables import moment, print_table
 from penstock.core.text.foreign_text import printable_line
-from penstock.ops.dead_letters import Letter, Pile
+from penstock.ops.dead_letters import Letter, LetterCount
 
-Piles = Mapping[tuple[str, ...], Pile]
+LetterCounts = Mapping[tuple[str, ...], LetterCount]
 
 _PREVIEW = 60
 
 
-class Noted:
-    """Passes letters on, and notices whether one of them has the headers of a dead letter."""
+class HeaderCheck:
+    """Passes dead letters through and notes whether any of them has the headers of a dead letter."""
 
     def __init__(self) -> None:
         self.read = 0
@@ -30,7 +30,7 @@ class Noted:
         if self.read and not self.any:
             err.print(
                 f"None of these records has the headers of a dead letter. Is {topic} the right topic? "
-                "`penstock dlq ls` lists those that look like dead letters.",
+                "`penstock dlq ls` lists the topics whose names look like dead-letter topics.",
                 style="yellow",
                 soft_wrap=True,
             )
@@ -47,15 +47,15 @@ def show_topics(topics: Mapping[str, int], *, as_json: bool) -> None:
 
 
 def say_no_topics() -> None:
-    err.print("No topic looks like one of dead letters.")
+    err.print("No topic has a name like that of a dead-letter topic.")
 
 
-def show_piles(found: Mapping[str, Piles], *, by: str, named: bool, as_json: bool) -> None:
-    """By topic; ``named`` where one topic was asked for, which then need not be said in each line."""
+def show_counts(found: Mapping[str, LetterCounts], *, by: str, named: bool, as_json: bool) -> None:
+    """Show the counts of each topic. With ``named`` the user named the one topic, so its column is left out."""
     names = ("source", "group", "reason") if by == "reason" else (by,)
     if as_json:
         shown = [
-            {"topic": topic, "piles": [_pile_json(names, common, pile) for common, pile in piles.items()]}
+            {"topic": topic, "piles": [_count_json(names, common, pile) for common, pile in piles.items()]}
             for topic, piles in found.items()
         ]
         print_json(shown[0] if named else {"topics": shown})
@@ -73,10 +73,10 @@ def show_piles(found: Mapping[str, Piles], *, by: str, named: bool, as_json: boo
         for common, pile in piles.items()
     ]
     columns = (*(() if named else ("TOPIC",)), *(name.upper() for name in names), "LETTERS", "FIRST", "LAST", "MESSAGE")
-    print_table(columns, rows, right=("LETTERS",)) if rows else err.print("No letters.")
+    print_table(columns, rows, right=("LETTERS",)) if rows else err.print("No dead letters.")
 
 
-def _pile_json(names: tuple[str, ...], common: tuple[str, ...], pile: Pile) -> dict[str, Any]:
+def _count_json(names: tuple[str, ...], common: tuple[str, ...], pile: LetterCount) -> dict[str, Any]:
     return {
         **dict(zip(names, common, strict=True)),
         "count": pile.count,

@@ -1,4 +1,4 @@
-"""Flags for how records are decoded and encoded, as ``tail``, ``dlq show`` and ``produce`` have them."""
+"""The flags of ``tail``, ``dlq show`` and ``produce`` that choose how to decode and encode records."""
 
 import json
 import os
@@ -13,25 +13,28 @@ from penstock.codecs import codec_of
 from penstock.core.settings import Registry
 from penstock.devkit import embedded_registry
 from penstock.errors import ConfigError
-from penstock.ops.record_view import LensFor, RecordDecoder, by_app
+from penstock.ops.record_view import DecoderFor, RecordDecoder, by_app
 from penstock.serde import Avro, Format, JsonSchema, Protobuf
 
 ValueAs = Annotated[
     str | None,
     typer.Option(
-        "--value-as", metavar="FORMAT", help="How to decode values: avro, json-schema, protobuf:MODULE:MESSAGE."
+        "--value-as",
+        metavar="FORMAT",
+        help="Format of the values: avro, json-schema, json, text or protobuf:MODULE:MESSAGE.",
     ),
 ]
-KeyAs = Annotated[str | None, typer.Option("--key-as", metavar="FORMAT", help="The same for keys.")]
+KeyAs = Annotated[str | None, typer.Option("--key-as", metavar="FORMAT", help="Format of the keys, as --value-as.")]
 OfApp = Annotated[
-    str | None, typer.Option("--app", metavar="MODULE:APP", help="Decode as the handlers of this app do.")
+    str | None,
+    typer.Option("--app", metavar="MODULE:APP", help="Decode keys and values as the handlers of this app do."),
 ]
 RegistryUrl = Annotated[
     str | None,
     typer.Option(
         "--registry",
         metavar="URL",
-        help="The schema registry. Without it: PENSTOCK_REGISTRY, penstock.toml, else the embedded one if it runs.",
+        help="Schema registry. Default: PENSTOCK_REGISTRY, else penstock.toml, else the embedded registry.",
     ),
 ]
 
@@ -42,17 +45,20 @@ _PROTOBUF = "protobuf:"
 
 def record_decoder_for(
     *, value_as: str | None, key_as: str | None, app: str | None, registry: str | None, config: Path | None
-) -> LensFor:
-    """By an app, by formats, or by what bytes look like where neither is named."""
+) -> DecoderFor:
+    """Decode as an app does, by the given formats, or without either by what the bytes look like."""
     if app is not None:
         if value_as or key_as:
-            raise ConfigError("--app says how to decode.", hint="Leave out --value-as and --key-as, or --app.")
+            raise ConfigError(
+                "--app cannot be combined with --value-as or --key-as: the app already says how to decode.",
+                hint="Leave out --app, or --value-as and --key-as.",
+            )
         return by_app(_configured(app, registry, config))
     value, key = (None if each is None else _decoder(each, option) for each, option in _named(value_as, key_as))
     needed = [each for each in (value, key) if isinstance(each, Format)]
     chosen = choose_registry(registry, config) if needed else None
     for each in needed:
-        codec_of(each, registry=chosen, field="value")  # what is missing is told before a record is read
+        codec_of(each, registry=chosen, field="value")  # raises now, before a record is read, if something is missing
     record_decoder = RecordDecoder(key=key, value=value, registry=chosen)
     return lambda _topic, _group: record_decoder
 
@@ -70,24 +76,28 @@ def choose_registry(given: str | None, config: Path | None) -> Registry | None:
 
 
 def format_of(schema: str, *, subject: str, register: bool) -> Format:
-    """From ``--schema``: a file of an Avro or a JSON Schema, or MODULE:MESSAGE for Protobuf."""
+    """Parse ``--schema``: a file with an Avro schema or a JSON Schema, or MODULE:MESSAGE for Protobuf."""
     options: dict[str, Any] = {"subject": subject, "register": register}
     path = Path(schema)
     if not path.is_file():
         if ":" in schema:
             return Protobuf(_message(schema), **options)
-        raise ConfigError(f"--schema {schema}: there is no such file.", hint="Name a file, or MODULE:MESSAGE.")
+        raise ConfigError(
+            f"--schema {schema}: this file does not exist.", hint="Name a file, or MODULE:MESSAGE for Protobuf."
+        )
     return Avro(path, **options) if _is_avro(path) else JsonSchema(path, **options)
 
 
 def _is_avro(path: Path) -> bool:
-    """By its name, else by what is in it."""
+    """Decide by the name of the file, else by its content."""
     if path.suffix == ".avsc":
         return True
     try:
         content = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise ConfigError(f"--schema {path} is not JSON: {error}.", hint="Name a file of a schema.") from error
+        raise ConfigError(
+            f"--schema {path} is not JSON: {error}.", hint="Name a file with an Avro schema or a JSON Schema."
+        ) from error
     return not isinstance(content, dict) or content.get("type") in ("record", "enum", "fixed", "map")
 
 
@@ -112,7 +122,7 @@ def _decoder(name: str, option: str) -> Any:
         return Protobuf(_message(name.removeprefix(_PROTOBUF)))
     if name not in _FORMATS:
         raise ConfigError(
-            f"{option} {name!r} is no format.", hint=f"Use {', '.join(_FORMATS)} or protobuf:MODULE:MESSAGE."
+            f"{option} {name!r} is not a known format.", hint=f"Use {', '.join(_FORMATS)} or protobuf:MODULE:MESSAGE."
         )
     return _FORMATS[name]
 
@@ -120,10 +130,12 @@ def _decoder(name: str, option: str) -> Any:
 def _message(reference: str) -> Any:
     module, _, name = reference.partition(":")
     if not name or not all(part.isidentifier() for part in module.split(".")):
-        raise ConfigError(f"{reference!r} names no message.", hint="Write MODULE:MESSAGE, such as shop_pb2:Order.")
+        raise ConfigError(
+            f"{reference!r} does not name a Protobuf message.", hint="Write MODULE:MESSAGE, such as shop_pb2:Order."
+        )
     found: Any = load_module(module)
     for part in name.split("."):
         found = getattr(found, part, None)
     if found is None:
-        raise ConfigError(f"Module {module!r} has no message {name!r}.", hint="Check its spelling.")
+        raise ConfigError(f"Module {module!r} has no message {name!r}.", hint="Check the spelling of the message.")
     return found

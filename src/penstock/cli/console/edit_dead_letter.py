@@ -1,4 +1,4 @@
-"""A dead letter in the user's editor, before it is sent back."""
+"""Opens a dead letter in the user's editor before it is replayed."""
 
 import json
 import os
@@ -16,18 +16,21 @@ from penstock.ops.produce_records import encoded
 
 
 def edit_letter(letter: Letter, outgoing: ProducerRecord) -> ProducerRecord:
-    """The same with the key and value that come back; an editor that changes nothing ends it."""
+    """Return the record with the edited key and value. If the user changes nothing, raise and replay nothing."""
     before = {"key": as_plain(readable(outgoing.key)), "value": as_plain(readable(outgoing.value))}
     shown = json.dumps(before, indent=2, ensure_ascii=False) + "\n"
     text = _edited(shown)
     if text == shown:
-        raise ConfigError(f"{letter.record} was not changed in the editor.", hint="Nothing was replayed.")
+        raise ConfigError(f"You did not change {letter.record} in the editor.", hint="Nothing was replayed.")
     try:
         after = json.loads(text)
     except ValueError as error:
-        raise ConfigError(f"What came back is not JSON: {error}.", hint="Nothing was replayed; try again.") from error
+        raise ConfigError(f"The edited text is not JSON: {error}.", hint="Nothing was replayed. Try again.") from error
     if not isinstance(after, dict) or set(after) != {"key", "value"}:
-        raise ConfigError("What came back is not a key and a value.", hint="Nothing was replayed; keep both names.")
+        raise ConfigError(
+            "The edited text does not have exactly the names key and value.",
+            hint="Nothing was replayed. Keep both names.",
+        )
     key = outgoing.key if after["key"] == before["key"] else _bytes(after["key"])
     value = outgoing.value if after["value"] == before["value"] else _bytes(after["value"])
     return ProducerRecord(outgoing.topic, key, value, outgoing.headers)
@@ -43,7 +46,7 @@ def _edited(text: str) -> str:
             return file.read_text("utf-8")
         except (OSError, ValueError, subprocess.CalledProcessError) as error:
             raise ConfigError(
-                f"The editor {editor!r} did not work: {error}.", hint="Name another in EDITOR; nothing was replayed."
+                f"The editor {editor!r} failed: {error}.", hint="Nothing was replayed. Set EDITOR to another editor."
             ) from error
 
 
@@ -51,4 +54,6 @@ def _bytes(value: Any) -> bytes | None:
     try:
         return encoded(value)
     except ValueError as error:
-        raise ConfigError(f"hex is not hexadecimal: {error}.", hint="Nothing was replayed; try again.") from error
+        raise ConfigError(
+            f"The value of hex is not hexadecimal: {error}.", hint="Nothing was replayed. Try again."
+        ) from error

@@ -1,12 +1,11 @@
-"""How groups are shown: their offsets, members and state, in the columns of Kafka's own tools and some more."""
+"""The tables of groups: offsets, members and state, with the columns of Kafka's tools and a few more."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from penstock.cli.commands.lag import status_text
 from penstock.cli.console.screen import err, print_json
-from penstock.cli.console.tables import duration, print_table, rate
-from penstock.core.records.record import TopicPartition
+from penstock.cli.console.tables import duration, partitions_text, print_table, rate
 from penstock.errors import PenstockError
 from penstock.kafka.admin.consumer_groups import GroupDescription
 from penstock.ops.group_lag import GroupLag, PartitionLag
@@ -97,7 +96,7 @@ def _status(each: PartitionLag) -> object:
 def show_members(
     described: Mapping[str, GroupDescription], racks: Mapping[str, Mapping[str, str | None]], *, as_json: bool
 ) -> None:
-    """``racks`` by group and member."""
+    """``racks`` has the rack of each member, by group and member id."""
     if as_json:
         print_json({"groups": [_members_json(each, racks[name]) for name, each in described.items()]})
         return
@@ -106,9 +105,9 @@ def show_members(
         if not each.members:
             _say_empty(name)
         for member in each.members:
-            target = "same" if member.target == member.partitions else _assignment(member.target)
+            target = "same" if member.target == member.partitions else partitions_text(member.target)
             who = (name, member.id, member.host, member.client, member.static_id, racks[name].get(member.id))
-            rows.append((*who, len(member.partitions), _assignment(member.partitions), target))
+            rows.append((*who, len(member.partitions), partitions_text(member.partitions), target))
     if rows:
         print_table(_MEMBERS, rows, right=_NUMBERS)
 
@@ -147,11 +146,3 @@ def _state_row(each: GroupDescription) -> tuple[object, ...]:
 
 def _say_empty(name: str) -> None:
     err.print(f"Group {name!r} has no active members.", style="dim", markup=False)
-
-
-def _assignment(tps: tuple[TopicPartition, ...]) -> str:
-    """As in Kafka's tool: orders:0,1;payments:2."""
-    by_topic: dict[str, list[str]] = {}
-    for topic, partition in tps:
-        by_topic.setdefault(topic, []).append(str(partition))
-    return ";".join(f"{topic}:{','.join(numbers)}" for topic, numbers in by_topic.items())

@@ -1,4 +1,4 @@
-"""A plan in the terminal: who has which partition before and after, how even that is, and what it costs."""
+"""The tables of ``penstock plan``: owners before and after, how even they are, and what the change costs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
@@ -13,7 +13,7 @@ from penstock.core.records.record import TopicPartition
 from penstock.core.text.foreign_text import printable_line
 
 _MOVES_SHOWN = 20
-# Above this, partitions are listed instead of drawn.
+# With more cells, partitions are listed instead of drawn.
 _MOST_CELLS = 4_000
 _LONGEST_NAME = 40
 _FIGURES = (
@@ -25,14 +25,14 @@ _REASONS = {
     "new": "it had no owner",
     "owner left": "its owner left",
     "unsubscribed": "its owner no longer subscribes",
-    "nearer": "to a rack that has it",
-    "balance": "its owner had too many",
-    "exchange": "in exchange for others",
+    "nearer": "its new owner is in the rack of a replica",
+    "balance": "its owner had more than its share",
+    "exchange": "exchanged for another partition",
 }
 
 
 def show_plan(made: Plan, names: Mapping[str, str]) -> None:
-    """``names`` says what members are called."""
+    """``names`` maps member ids to the names to show."""
     members = list(dict.fromkeys([*made.before.partitions, *made.after.partitions]))
     tps = sorted({*_owners(made.before), *_owners(made.after)})
     if len(members) * len(tps) <= _MOST_CELLS:
@@ -48,7 +48,7 @@ def show_plan(made: Plan, names: Mapping[str, str]) -> None:
 def matrix(
     made: Plan, members: Sequence[str], tps: Sequence[TopicPartition], names: Mapping[str, str]
 ) -> Iterator[Text]:
-    """Members below each other, partitions beside each other, in as many bands as the width asks for."""
+    """One row per member, one column per partition, in as many blocks as the terminal's width needs."""
     before, after = _owners(made.before), _owners(made.after)
     heads = [*(_called(name, names) for name in members), *(topic for topic, _ in tps)]
     left = min(_LONGEST_NAME, max(map(len, heads), default=0)) + 2
@@ -73,7 +73,7 @@ def matrix(
 
 def _print_loads(made: Plan, members: Sequence[str], names: Mapping[str, str]) -> None:
     def change(old: str | None, new: str | None) -> str:
-        return f"{old or 'not there'} → {new or 'gone'}" if old != new else str(old)
+        return f"{old or 'not a member'} → {new or 'left'}" if old != new else str(old)
 
     def count(side: Side, member: str) -> str | None:
         return str(len(side.partitions[member])) if member in side.partitions else None
@@ -102,12 +102,12 @@ def _print_lists(made: Plan, members: Sequence[str], names: Mapping[str, str]) -
 
 def _cell(side: Side, member: str) -> str | Text:
     if member not in side.partitions:
-        return Text("not there", style="dim")
-    return shortened(side.partitions[member]) or Text("nothing", style="dim")
+        return Text("not a member", style="dim")
+    return shortened(side.partitions[member]) or Text("no partitions", style="dim")
 
 
 def shortened(tps: Sequence[TopicPartition]) -> str:
-    """``orders 0-3 7, returns 1``: neighbouring numbers in one."""
+    """Format as ``orders 0-3 7, returns 1``, with consecutive numbers as a range."""
     by_topic: dict[str, list[list[int]]] = {}
     for topic, number in sorted(tps):
         runs = by_topic.setdefault(topic, [])
@@ -123,7 +123,7 @@ def shortened(tps: Sequence[TopicPartition]) -> str:
 
 def _print_moves(moves: Sequence[Move], names: Mapping[str, str]) -> None:
     for move in moves[:_MOVES_SHOWN]:
-        source = "nobody" if move.source is None else _called(move.source, names)
+        source = "no owner" if move.source is None else _called(move.source, names)
         words = f"{move.tp[0]} {move.tp[1]}: {source} → {_called(move.target, names)} ({_REASONS[move.reason]})"
         out.print(words, markup=False, soft_wrap=True)
     if len(moves) > _MOVES_SHOWN:
@@ -131,7 +131,7 @@ def _print_moves(moves: Sequence[Move], names: Mapping[str, str]) -> None:
 
 
 def show_figures(plans: Sequence[Plan]) -> None:
-    """The plans below each other, against the group as it is: how even each is, and what it costs."""
+    """Compare the plans with the group as it is: how even each is, and what it costs."""
     rows: list[tuple[object, ...]] = [("before", *_evenness(plans[0].before), "", "", "", "")]
     for made in plans:
         beyond = made.beyond_need or None
@@ -149,7 +149,7 @@ def _spread(spread: Spread) -> str:
 
 
 def _pause(pause: Pause) -> str:
-    """Such as ``5 for 3s, 144 wait, 2 rebalances``."""
+    """Format as ``5 for 3s, 144 wait, 2 rebalances``."""
     if not pause.rebalances:
         return "0"
     several = f", {pause.rebalances} rebalances" if pause.rebalances > 1 else ""
@@ -162,5 +162,5 @@ def _owners(side: Side) -> dict[TopicPartition, str]:
 
 
 def _called(member: str, names: Mapping[str, str]) -> str:
-    """As harmless text: names are others', and terminals obey control characters."""
+    """Return the name of a member, escaped: it is foreign text, and terminals obey control characters."""
     return printable_line(names.get(member, member))

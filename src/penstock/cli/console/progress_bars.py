@@ -1,6 +1,6 @@
-"""Live lines on the terminal for long work: how far, how fast, how long still.
+"""Progress bars of long commands: how far, how fast, how much longer.
 
-Where nobody looks (no terminal), steps are printed as plain lines and bars are left out.
+Without a terminal, steps are printed as plain lines, without bars.
 """
 
 from types import TracebackType
@@ -22,7 +22,7 @@ class _Rate(ProgressColumn):
                 return Text(f"{speed:,.0f} records/s", style="cyan")
             case "bytes" if speed:
                 return Text(f"{speed / 1e6:,.1f} MB/s", style="cyan")
-            case _:  # a rate of brokers or of jars says nothing
+            case _:  # a rate of brokers or jars is of no use
                 return Text("")
 
 
@@ -39,12 +39,12 @@ class _Counts(ProgressColumn):
 
 
 class _Bar(BarColumn):
-    def render(self, task: Task) -> Text:  # type: ignore[override] # an empty text is drawn as well as a bar
+    def render(self, task: Task) -> Text:  # type: ignore[override] # Rich draws a text as well as a bar
         return super().render(task) if task.total else Text("")  # type: ignore[return-value]
 
 
 class _Live:
-    """A display with one line; ``console`` is where, and other lines scroll above it."""
+    """One live line at the bottom of ``console``. Other lines scroll above it."""
 
     def __init__(self, console: Screen, description: str) -> None:
         self._console = console
@@ -75,13 +75,13 @@ class _Live:
         self._progress.stop()
 
     def count(self, event: events.Event) -> None:
-        """Move the bar by what an engine reports."""
+        """Advance the bar by an event of an engine."""
         match event:
             case events.Started(handler=handler, lag=lag):
                 self._left[handler] = self._left.get(handler, 0) + lag
                 self._advance(0, 0)
             case events.BatchFinished(handler=handler, lag=lag) if lag is not None:
-                # As it was measured: records that came since the start are in it as well.
+                # A measured lag, which includes records written since the start.
                 self._left[handler] = lag
                 self._measured.add(handler)
             case events.Progressed(handler=handler, read=read, dead_lettered=dead_letters):
@@ -99,7 +99,7 @@ class _Live:
 
 
 class Meter(_Live):
-    """A listener that draws a bar from the records read against the lag, and on Spark says which batch is through."""
+    """A listener that draws the records read against the lag, and on Spark names the last finished batch."""
 
     def __init__(self, console: Screen) -> None:
         super().__init__(console, "records")
@@ -112,7 +112,7 @@ class Meter(_Live):
 
 
 class Steps(_Live):
-    """One step after the other, each printed when it begins, with a bar under it while it lasts."""
+    """Prints each step when it begins, with a bar below it while it lasts."""
 
     def __init__(self, console: Screen, *, quiet: bool = False) -> None:
         super().__init__(Screen(quiet=True) if quiet else console, "")

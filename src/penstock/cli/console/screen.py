@@ -1,8 +1,7 @@
-"""The terminal: results go to standard output, everything else to standard error.
+"""The only writer to the terminal: results go to standard output, everything else to standard error.
 
-Nothing else in the command line writes there (ruff bans it), because most of what we print holds text of others: names
-of topics and groups, records, errors. It is made harmless on its way, by ``core/text/foreign_text.py``,
-and loses the secrets that this process was given.
+Ruff forbids other writers in the command line, because most output contains foreign text: names of topics and groups,
+records, errors. This module escapes it with ``core/text/foreign_text.py`` and hides the secrets of this process.
 """
 
 import json
@@ -20,21 +19,21 @@ from penstock.core.text.foreign_text import printable_block, printable_json, pri
 
 
 class Screen(Console):
-    """A console that takes every ``str`` for the text of others: one line, without markup, emoji codes or links.
+    """A console that treats every ``str`` as foreign text: one line, without markup, emoji codes or links.
 
-    Several lines are made by several calls, or with ``block``. Styles of our own come as a ``style``, as a ``Text``, or
-    by ``Text.from_markup`` of a text that is written out in the code.
+    For several lines, make several calls or use ``block``. For styles, use the argument ``style``, a ``Text``, or
+    ``Text.from_markup`` with a literal text.
     """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{**options, "highlight": False, "markup": False, "emoji": False})
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """Rich calls this for every ``str``, also in tables; so widths are those of what is shown."""
+        """Escape the text. Rich calls this for every ``str``, also in tables, so widths fit the escaped text."""
         return super().render_str(shown_line(text), **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Every text leaves through here, whatever made it. Segments with ``control`` are Rich's own, of live bars."""
+        """Escape all output. Segments with ``control`` come from Rich's live bars and pass unchanged."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else _harmless(segment)
 
@@ -44,38 +43,38 @@ err = Screen(stderr=True)
 
 
 def shown_line(text: str) -> str:
-    """Text of others in one line, as it may be shown: without secrets, and without what a terminal obeys."""
+    """Return foreign text as one line that is safe to show: without secrets and control characters."""
     return printable_line(redacted(text))
 
 
 def block(text: str, *, indent: str = "") -> Text:
-    """Several lines of others, for ``Screen.print``; a traceback for example."""
+    """Return several lines of foreign text, such as a traceback, for ``Screen.print``."""
     return Text(printable_block(redacted(text), indent=indent))
 
 
 def print_line(text: str = "") -> None:
-    """One line of a result, never wrapped; quicker than a console where there are many."""
+    """Print one line of a result, never wrapped. For many lines this is faster than a console."""
     typer.echo(shown_line(text))
 
 
 def print_styled_lines(lines: Iterable[str]) -> None:
-    """Lines with escape sequences of our own; what others wrote in them must have been made harmless before."""
+    """Print lines with escape sequences for styles. The caller has already escaped the foreign text in them."""
     for line in lines:
         typer.echo(line)
 
 
 def print_json(value: Any, *, indent: int | None = 2) -> None:
-    """JSON that means exactly ``value``, but for secrets, and can be looked at in a terminal."""
+    """Print ``value`` as JSON, without secrets, and escaped so that it is safe in a terminal."""
     print_json_data(redacted_values(value), indent=indent)
 
 
 def print_json_data(value: Any, *, indent: int | None = None) -> None:
-    """The same for records, which another command may write again: nothing in them is replaced."""
+    """Print records as JSON, with secrets: another command may write them again, so they must be unchanged."""
     typer.echo(printable_json(json.dumps(value, indent=indent, ensure_ascii=False, default=str)))
 
 
 def print_file(text: str) -> None:
-    """What is meant for a file or another program, byte for byte; a terminal gets it as it can be looked at."""
+    """Print text for a file or another program unchanged. Only for a terminal it is escaped."""
     typer.echo(printable_block(text)) if sys.stdout.isatty() else sys.stdout.write(text)
 
 
@@ -84,7 +83,7 @@ def _harmless(segment: Segment) -> Segment:
     text = redacted(text)
     if not text.isprintable():
         text = "\n".join(map(printable_line, text.split("\n")))
-    # Links are made by markup and by escape sequences only, and none of them is ours.
+    # Only foreign markup and escape sequences make links: our own texts have none.
     if style is not None and style.link:
         style = style.update_link(None)
     return Segment(text, style)

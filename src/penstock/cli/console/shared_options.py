@@ -1,4 +1,4 @@
-"""Options that several commands share, so that they are spelled and explained once."""
+"""Options that several commands share, with one name and one help text."""
 
 from typing import Annotated
 
@@ -14,18 +14,18 @@ Brokers = Annotated[
         "-b",
         envvar="PENSTOCK_BROKERS",
         metavar="HOST:PORT,...",
-        help="Kafka's bootstrap servers. Without it: the app's own, else the embedded Kafka if it runs.",
+        help="Kafka's bootstrap servers. Default: those of the app or penstock.toml, else the embedded Kafka.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
 def choose_brokers(given: str | None, declared: str | None = None) -> str:
-    """The command line or environment first, then what the app declares, then the embedded Kafka."""
+    """Return the brokers of the flag or the environment, else those of the app, else the embedded Kafka."""
     chosen = given or declared or embedded_brokers()
     if chosen is None:
         raise ServerError(
-            "No Kafka is named, and the embedded one does not run.",
-            hint="Start it with `penstock up`, or name a running one with --brokers HOST:PORT.",
+            "No brokers are configured, and the embedded Kafka is not running.",
+            hint="Start the embedded Kafka with `penstock up`, or name your brokers with --brokers HOST:PORT.",
         )
     return chosen

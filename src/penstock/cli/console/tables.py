@@ -1,4 +1,4 @@
-"""How results look: plain tables on standard output, numbers and times as people read them."""
+"""Plain tables on standard output, with readable numbers, times and sizes."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -9,6 +9,7 @@ from rich.cells import cell_len
 from rich.style import Style
 
 from penstock.cli.console.screen import out, print_styled_lines, shown_line
+from penstock.core.records.record import TopicPartition
 
 _TICKS = "▁▂▃▄▅▆▇█"
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
@@ -17,22 +18,22 @@ _KIBI = 1024
 
 @dataclass(frozen=True)
 class Styled:
-    """A cell in a colour of its own, where there is a terminal."""
+    """A cell with a style, which only a terminal shows."""
 
     text: str
     style: str
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Iterable[str] = ()) -> None:
-    """Columns named in ``right`` are aligned there, as numbers are. Rows are never cut.
+    """Print a table. Columns in ``right`` are right-aligned. Rows are never truncated.
 
-    Where a terminal is too narrow for a row, each row becomes a few lines of names and values instead.
+    If the terminal is too narrow, each row becomes a few lines of names and values.
     """
     print_styled_lines(table_lines(columns, rows, right=right))
 
 
 def table_lines(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Iterable[str] = ()) -> list[str]:
-    """Laid out by hand: a table of ten thousand groups must not take longer than asking for them."""
+    """Return the lines. Not laid out by Rich, which takes longer for ten thousand groups than the requests do."""
     numbers = [column in set(right) for column in columns]
     cells: list[list[Styled | str]] = [[_plain(Styled(each, "bold")) for each in columns]]
     cells += [[_plain(each) for each in row] for row in rows]
@@ -49,7 +50,7 @@ def table_lines(columns: Sequence[str], rows: Iterable[Sequence[object]], *, rig
 
 
 def _screen_width() -> int | None:
-    """None where nobody looks: a program that reads a table wants a line for each row, however long."""
+    """Return None without a terminal: a program that reads a table needs one line per row, of any length."""
     asked = os.environ.get("COLUMNS", "")
     if asked.isdecimal() and int(asked):
         return int(asked)
@@ -57,7 +58,7 @@ def _screen_width() -> int | None:
 
 
 def _stacked(columns: Sequence[Styled | str], row: Sequence[Styled | str], limit: int) -> list[str]:
-    """A row as names and values, as many beside each other as fit; cells without a value are left out."""
+    """Return a row as names and values, as many per line as fit. Cells without a value are left out."""
     lines: list[str] = []
     used = 0
     for name, cell in zip(columns, row, strict=True):
@@ -95,7 +96,7 @@ def _placed(cell: Styled | str, width: int, *, to_the_right: bool) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Two units at most: 1d 3h, 4m 05s, 12s."""
+    """Format with at most two units: 1d 3h, 4m 05s, 12s."""
     if seconds is None:
         return "-"
     whole = int(seconds)
@@ -115,7 +116,7 @@ def rate(per_second: float | None) -> str:
 
 
 def size(count: int | None) -> str:
-    """Bytes, in the unit in which they are easily read."""
+    """Format bytes in a readable unit."""
     if count is None:
         return "-"
     value, units = float(count), iter(("B", "KiB", "MiB", "GiB", "TiB"))
@@ -126,10 +127,18 @@ def size(count: int | None) -> str:
 
 
 def moment(seconds: float | None) -> str:
-    """In UTC, as Kafka's tools read it back."""
+    """Format a timestamp in UTC, as Kafka's tools accept it."""
     if seconds is None:
         return "-"
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def partitions_text(tps: Iterable[TopicPartition]) -> str:
+    """Format as Kafka's tool does: orders:0,1;payments:2."""
+    by_topic: dict[str, list[str]] = {}
+    for topic, partition in tps:
+        by_topic.setdefault(topic, []).append(str(partition))
+    return ";".join(f"{topic}:{','.join(numbers)}" for topic, numbers in by_topic.items())
 
 
 def sparkline(values: Sequence[float], width: int = 20) -> str:
@@ -139,7 +148,7 @@ def sparkline(values: Sequence[float], width: int = 20) -> str:
 
 
 def _plain(cell: object) -> Styled | str:
-    """In one line and harmless: names and messages come from others, and terminals obey control characters."""
+    """Escape a cell to one line: names and messages are foreign text, and terminals obey control characters."""
     if isinstance(cell, Styled):
         return Styled(shown_line(cell.text), cell.style)
     return "-" if cell is None or cell == "" else shown_line(str(cell))

@@ -1,4 +1,4 @@
-"""What ``penstock run`` puts around a running app: its configuration, signals, logs, health and metrics.
+"""What ``penstock run`` adds to a running app: configuration, signals, logs, health and metrics.
 
-Listeners to events belong here; the engines know nothing about the terminal.
+Listeners to events belong here: the engines know nothing about the terminal.
 """

@@ -1,4 +1,4 @@
-"""What is in effect: the app with its file, its environment and its command line; and how that is shown."""
+"""Applies file, environment and flags to the app, and prints the effective configuration."""
 
 import json
 import os
@@ -27,7 +27,7 @@ _Rows = dict[str, tuple[Any, str]]
 
 
 def configure(app: App, *, file: Path | None, brokers: str | None, flags: Sequence[str]) -> Configured:
-    """Code, file, environment, command line: the later over the earlier. ``brokers`` is that of the command line."""
+    """Apply file, environment and flags to the app; later ones override earlier ones. ``brokers`` is the flag."""
     handlers = [handler.name for handler in app.handlers]
     chosen = [Given(None, ("brokers",), brokers, "--brokers")] if brokers else []
     return configured(
@@ -41,7 +41,7 @@ def configure(app: App, *, file: Path | None, brokers: str | None, flags: Sequen
 
 
 def print_config(config: Configured, screen: Screen, *, as_json: bool) -> None:
-    """Every option and setting with its value, secrets as ``***``, and where it came from."""
+    """Print every option and setting with its value, secrets as ``***``, and where it was set."""
     shown = _shown(config)
     if as_json:
         screen.out(json.dumps(shown))
@@ -84,7 +84,7 @@ def _part(part: Part, defaults: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _rows(name: str, each: Effective) -> list[tuple[str, tuple[Any, str]]]:
-    """One row; of an object with parts, such as ``retry``, one for each part."""
+    """Return one row, or one row per field for a dataclass such as ``retry``."""
     if not is_dataclass(each.value) or isinstance(each.value, type):
         return [(name, (each.value, each.origin))]
     return [
@@ -98,7 +98,7 @@ def _as_values(rows: _Rows) -> dict[str, dict[str, Any]]:
 
 
 def _plain(name: str, value: Any) -> Any:
-    """The value as it may be shown, and as JSON can hold it."""
+    """Return the value without secrets, in a form that JSON supports."""
     if isinstance(value, list | tuple | set | frozenset):
         return [_plain(name, each) for each in value]
     if value is None or isinstance(value, bool | int | float):

@@ -1,9 +1,10 @@
-"""The errors of a run, told apart by where they were raised."""
+"""Counts the errors of a run by where they were raised."""
 
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-# Each of these is shown with its traceback once. A handler has few places that raise; more come from generated code.
+# So many different errors are shown with their traceback, once each. A handler has few places that raise; generated
+# code may have many.
 _MOST_SHOWN = 20
 _SHOWN_AT_THE_END = 10
 _FRAME = '  File "'
@@ -11,15 +12,15 @@ _FRAME = '  File "'
 
 @dataclass
 class ErrorCounts:
-    """Counts errors, so that each is shown in full once, and all of them in one line each at the end."""
+    """Shows each error in full once, and counts all of them for the summary at the end."""
 
     _counts: dict[tuple[str, ...], int] = field(default_factory=dict)
     _names: dict[tuple[str, ...], str] = field(default_factory=dict)
     others: int = 0
 
     def is_new(self, traceback: str) -> bool:
-        """Count one error; whether it is the first of its kind and is to be shown in full."""
-        # All but what differs from one record to the next: the messages.
+        """Count one error. Return whether it is the first of its kind, to be shown in full."""
+        # Compare types and frames, without the messages: those differ from record to record.
         lines = traceback.splitlines()
         frames = [line for line in lines if line.startswith(_FRAME)]
         after = [line for before, line in pairwise(lines) if before.startswith(" ") and not line.startswith(" ")]
@@ -36,7 +37,7 @@ class ErrorCounts:
         return True
 
     def summary(self) -> list[str]:
-        """What occurred more than once, the most frequent first."""
+        """Return a line for each error that occurred more than once, the most frequent first."""
         often = sorted((count, known) for known, count in self._counts.items() if count > 1)[::-1]
         lines = [f"{count:,} times {self._names[known]}" for count, known in often[:_SHOWN_AT_THE_END]]
         rest = self.others + sum(count for count, _ in often[_SHOWN_AT_THE_END:])

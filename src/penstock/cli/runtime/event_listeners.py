@@ -14,13 +14,13 @@ from penstock.errors import ConfigError
 
 Listener = Callable[[events.Event], None]
 
-# Dead letters and retries are shown one by one up to here, and only counted from there on.
+# So many dead letters and retries are shown one by one. Further ones are only counted.
 _SHOWN_ONE_BY_ONE = 5
 _INDENT = "    "
 
 
 class Fanout:
-    """Hands each event to every listener, one at a time, whichever thread it comes from."""
+    """Passes each event to every listener. A lock makes listeners run one at a time, for events of any thread."""
 
     def __init__(self, listeners: Sequence[Listener]) -> None:
         self._listeners = listeners
@@ -33,14 +33,14 @@ class Fanout:
 
 
 class EventsFile:
-    """Every event as one JSON object a line, written at once, so that a killed process leaves them too."""
+    """Writes every event as a line of JSON, at once, so that a killed process leaves its events too."""
 
     def __init__(self, path: Path) -> None:
         try:
             self._file: TextIO = path.open("a", buffering=1, encoding="utf-8")
         except OSError as error:
             raise ConfigError(
-                f"The events file {path} cannot be written: {error.strerror}.", hint="Name another with --events."
+                f"The events file {path} cannot be written: {error.strerror}.", hint="Name another file with --events."
             ) from error
 
     def __call__(self, event: events.Event) -> None:
@@ -51,7 +51,7 @@ class EventsFile:
 
 
 class Totals:
-    """Adds up the counts that engines report when they stop."""
+    """Collects the counts that engines report when they stop."""
 
     def __init__(self) -> None:
         self.stopped: list[events.Stopped] = []
@@ -62,7 +62,7 @@ class Totals:
 
 
 class TerminalListener:
-    """Tells a person what happens, in few lines."""
+    """Prints what happens, in few lines, for a person."""
 
     def __init__(self, console: Screen) -> None:
         self._console = console
@@ -76,7 +76,7 @@ class TerminalListener:
             case events.Started():
                 self._say(_start(event))
             case events.SinkOpened(handler=handler, sink=sink, guarantee=guarantee):
-                self._say(f"{handler}: into {sink}, {guarantee}")
+                self._say(f"{handler}: writing to {sink}, {guarantee}")
             case events.RangeRead(handler=handler, topic=topic, partition=partition, start=start, end=end):
                 count = at_most(end - start, "record")
                 self._say(f"{handler}: {topic}[{partition}] from {start:,} up to {end:,}: {count}")
@@ -96,7 +96,7 @@ class TerminalListener:
                     self._dead_letters, f"{_tp(event)}: dead letter to {event.to}: {event.reason}", "dead letters"
                 )
             case events.Stopping(handler=handler, reason=reason):
-                self._say(f"{handler}: stopping ({reason}): finishing what is in progress")
+                self._say(f"{handler}: stopping ({reason}): finishing the records in progress")
             case events.Stopped():
                 self._tell_end(event)
             case _:
@@ -112,7 +112,7 @@ class TerminalListener:
         self._errors = ErrorCounts()
 
     def _tell_trouble(self, event: events.Event) -> None:
-        """What a person may have to look after."""
+        """Print what may need attention."""
         match event:
             case events.CommitFailed():
                 self._say(f"{_tp(event)}: the broker refused a commit: {event.reason}", style="yellow")
@@ -120,26 +120,26 @@ class TerminalListener:
                 self._say(reason, style="yellow")
             case events.Lost(topic=topic, partition=partition):
                 self._say(
-                    f"{topic}[{partition}]: lost to another member; its unfinished work is dropped", style="yellow"
+                    f"{topic}[{partition}]: lost to another member, which gets its unfinished records", style="yellow"
                 )
             case events.HotKey(topic=topic, partition=partition, key=key, waiting=waiting, of=of):
                 self._say(
-                    f"{topic}[{partition}]: {waiting:,} of {of:,} records that wait have the key {key!r}; they go one "
-                    f"at a time, while workers are free. See `penstock topics keys {topic}`.",
+                    f"{topic}[{partition}]: {waiting:,} of {of:,} waiting records have the key {key!r}. They run one "
+                    f"at a time while other workers are idle. See `penstock topics keys {topic}`.",
                     style="yellow",
                 )
             case events.OffsetOutOfRange():
                 self._say(f"{_tp(event)}: {_why_moved(event)}", style="yellow")
             case events.Restarting():
-                self._say(f"{event.handler} starts again in {event.seconds:g} s: {event.reason}", style="yellow")
+                self._say(f"{event.handler} restarts in {event.seconds:g} s: {event.reason}", style="yellow")
             case events.Error(reason=reason, fatal=False):
                 self._say(reason, style="yellow")
             case events.Error(fatal=True):
-                # Its sentence is the last line of the run.
+                # The last line of the run prints its message.
                 self._show_traceback(event)
 
     def _show_traceback(self, event: events.Retried | events.Postponed | events.DeadLettered | events.Error) -> None:
-        """In full the first time, before the line about the record; then it is only counted."""
+        """Print a traceback in full the first time, before the line about the record. Then only count it."""
         if event.traceback and self._errors.is_new(event.traceback):
             self._console.print(block(event.traceback, indent=_INDENT), style="yellow", soft_wrap=True)
 
@@ -147,7 +147,7 @@ class TerminalListener:
         if count <= _SHOWN_ONE_BY_ONE:
             self._say(line, style="yellow")
         elif count == _SHOWN_ONE_BY_ONE + 1:
-            self._say(f"further {what} are only counted; --events FILE has them all", style="yellow")
+            self._say(f"further {what} are only counted; --events FILE records all of them", style="yellow")
 
     def _say(self, line: str, style: str = "dim") -> None:
         self._console.print(line, style=style, markup=False, soft_wrap=True)
@@ -156,7 +156,7 @@ class TerminalListener:
 def _start(event: events.Started) -> str:
     topics, lag = ", ".join(event.topics), at_most(event.lag, "record")
     if event.backfill:
-        return f"{event.handler}: backfill of {lag} of {topics}; no offsets move"
+        return f"{event.handler}: backfill of {lag} of {topics}; no offsets are committed"
     return f"{event.handler}: consuming {topics} as group {event.group} on the {event.engine} engine, {lag} behind"
 
 
@@ -175,8 +175,8 @@ def _why_moved(event: events.OffsetOutOfRange) -> str:
     if event.offset < event.low:
         why = f"retention has deleted this record; the log begins at {event.low}"
     elif event.offset > event.high:
-        why = f"the log ends at {event.high}: the topic was deleted and recreated, or nobody has written so far yet"
+        why = f"the log ends at {event.high}: the topic was recreated, or this offset is not written yet"
     else:
-        why = "the topic was deleted and recreated, and this offset belongs to the old one"
+        why = "the topic was recreated, and this offset belongs to the old topic"
     skipped = "1 offset is" if event.skipped == 1 else f"{event.skipped:,} offsets are"
-    return f"{why}. Consuming goes on at {event.moved_to}; {skipped} skipped."
+    return f"{why}. Consuming continues at {event.moved_to}; {skipped} skipped."

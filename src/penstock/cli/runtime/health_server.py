@@ -1,4 +1,4 @@
-"""``--health``: an answer for whoever watches over this process."""
+"""``--health``: answers liveness probes over HTTP."""
 
 import json
 import threading
@@ -12,18 +12,18 @@ from penstock.engine import HealthBoard
 from penstock.errors import ConfigError, SetupError
 
 _LOOPBACK = "127.0.0.1"
-# Where probes may ask. A misspelled path must not look like an app that is well.
+# The paths of probes. A misspelled path gets 404, so that it does not look like a healthy app.
 PATHS = ("/", "/health", "/healthz")
-# How long a connection may take to say what it wants, so that silent ones do not pile up.
+# A connection that sends no request for so long is closed, so that idle connections do not accumulate.
 _SILENCE_SECONDS = 10.0
 _MAX_PORT = 65_535
-# How often the server looks whether it is to stop: the end of a run waits for that.
+# How often the server checks whether it must stop. The end of a run waits for this.
 _STOP_CHECK_SECONDS = 0.05
 
 
 @contextmanager
 def serve_health(address: str, board: HealthBoard, *, stuck_after: float) -> Iterator[int]:
-    """Answer GET and HEAD of ``PATHS`` with 200 or 503 and a report, as long as the block runs; gives the port."""
+    """Answer GET and HEAD of ``PATHS`` with 200 or 503 and a report while the block runs. Yields the port."""
     host, port = parse_address(address)
 
     class Answer(BaseHTTPRequestHandler):
@@ -32,7 +32,7 @@ def serve_health(address: str, board: HealthBoard, *, stuck_after: float) -> Ite
 
         def do_GET(self) -> None:
             if self.path.partition("?")[0] not in PATHS:
-                self._answer(404, {"error": "There is nothing here.", "paths": PATHS})
+                self._answer(404, {"error": "This path does not exist.", "paths": PATHS})
                 return
             report = board.report(stuck_after=stuck_after)
             self._answer(503 if report["status"] == "failing" else 200, report)
@@ -40,31 +40,31 @@ def serve_health(address: str, board: HealthBoard, *, stuck_after: float) -> Ite
         do_HEAD = do_GET  # noqa: N815 - as the server calls it
 
         def __getattr__(self, name: str) -> Callable[[], None]:
-            """Every other method is looked for here, by its name."""
+            """The server looks up ``do_METHOD``: all methods but GET and HEAD get 405."""
             if not name.startswith("do_"):
                 raise AttributeError(name)
             return lambda: self._answer(405, {"error": "Only GET and HEAD are answered."})
 
-        def _answer(self, status: int, told: Mapping[str, Any]) -> None:
-            body = json.dumps(redacted_values(told)).encode()
+        def _answer(self, status: int, content: Mapping[str, Any]) -> None:
+            body = json.dumps(redacted_values(content)).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
             if status == 405:  # noqa: PLR2004 - as above
                 self.send_header("Allow", "GET, HEAD")
-                self.close_connection = True  # what else was sent is not read
+                self.close_connection = True  # the body of the request is not read
             self.end_headers()
             if self.command != "HEAD":
                 self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """A probe every few seconds is no news."""
+            """Do not log requests: a probe comes every few seconds."""
 
     try:
         server = ThreadingHTTPServer((host, port), Answer)
     except OSError as error:
         raise SetupError(
-            f"--health {address} cannot be served: {error.strerror}.", hint="Name another port, or 0 for a free one."
+            f"--health {address} cannot be served: {error.strerror}.", hint="Choose another port, or 0 for a free one."
         ) from error
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, args=(_STOP_CHECK_SECONDS,), name="health", daemon=True).start()
@@ -76,7 +76,7 @@ def serve_health(address: str, board: HealthBoard, *, stuck_after: float) -> Ite
 
 
 def parse_address(address: str, *, flag: str = "--health") -> tuple[str, int]:
-    """``PORT`` on loopback, or ``HOST:PORT``."""
+    """Parse ``HOST:PORT``, or ``PORT`` on loopback."""
     host, _, port = address.rpartition(":")
     if not port.isdecimal() or int(port) > _MAX_PORT:
         raise ConfigError(f"{flag} {address!r} is not a port.", hint="Write PORT or HOST:PORT, as in 0.0.0.0:8080.")

@@ -1,7 +1,7 @@
-"""``--log json``: every line on standard error is one JSON object, for whoever collects logs.
+"""``--log json``: every line on standard error is one JSON object, for log collectors.
 
-Each has ``ts``, ``level``, ``event`` and ``message``, and what else the event tells. What the app itself logs is there
-too, as the event ``log`` with the name of its ``logger``.
+Each has ``ts``, ``level``, ``event`` and ``message``, and the other fields of the event. Log messages of the app are
+events ``log``, with the name of their ``logger``.
 """
 
 import json
@@ -22,7 +22,7 @@ from penstock.core.reports import events
 from penstock.core.settings import redacted, redacted_values
 from penstock.core.text.foreign_text import printable_json
 
-# Many a second, or of no interest but to metrics and --events.
+# Events that come many times a second, or that only metrics and --events need.
 _LEFT_OUT = (events.Progressed, events.Committed, events.Lagging, events.Paused, events.Resumed)
 _LEVELS = {"dim": "info", "yellow": "warning"}
 
@@ -33,25 +33,25 @@ class LogKind(StrEnum):
 
 
 def wants_json(arguments: Sequence[str]) -> bool:
-    """Whether these ask for it; for what is to be said before, or after, a command has read its own."""
+    """Return whether the arguments have ``--log json``. Used for errors before and after the command parses them."""
     return "--log=json" in arguments or ("--log", "json") in pairwise(arguments)
 
 
 class JsonLog(TerminalListener):
-    """A listener to events. Their messages are in the words of the terminal, but for that none is left out."""
+    """A listener that writes events as JSON. The messages are those of the terminal, but none is left out."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(Screen(quiet=True))
         self._stream = stream
-        self._told: tuple[str, str] | None = None
+        self._message: tuple[str, str] | None = None
 
     def __call__(self, event: events.Event) -> None:
         if event.per_record or isinstance(event, _LEFT_OUT):
             return
-        self._told = None
+        self._message = None
         super().__call__(event)
         name = events.name(event)
-        message, level = self._told or (name.replace("_", " "), "info")
+        message, level = self._message or (name.replace("_", " "), "info")
         if isinstance(event, events.Error) and event.fatal:
             message, level = event.reason, "error"
         fields = events.fields(event, 0.0)
@@ -59,7 +59,7 @@ class JsonLog(TerminalListener):
 
     def write(self, level: str, event: str, message: str, fields: Mapping[str, Any] | None = None) -> None:
         line = {"ts": _timestamp(time.time()), "level": level, "event": event, "message": message, **(fields or {})}
-        # One write, so that the lines of several threads do not mix. What has no form in JSON is told as text.
+        # One write per line, so that lines of several threads do not mix. Values that JSON lacks become text.
         self._stream.write(
             printable_json(
                 json.dumps(redacted_values(line), ensure_ascii=False, default=lambda other: redacted(str(other)))
@@ -75,13 +75,13 @@ class JsonLog(TerminalListener):
         self.write("warning", "notice", line)
 
     def _show_traceback(self, event: Any) -> None:
-        """It is a field of its own in every line."""
+        """Print nothing: each line has the traceback as a field."""
 
     def _sample(self, _count: int, line: str, _what: str) -> None:
         self._say(line, style="yellow")
 
     def _say(self, line: str, style: str = "dim") -> None:
-        self._told = (line, _LEVELS[style])
+        self._message = (line, _LEVELS[style])
 
 
 class _Handler(logging.Handler):
@@ -95,13 +95,13 @@ class _Handler(logging.Handler):
             if record.exc_info:
                 fields["exception"] = "".join(traceback.format_exception(*record.exc_info))
             self._log.write(record.levelname.lower(), "log", record.getMessage(), fields)
-        except Exception:  # noqa: BLE001 - as in every handler of the library: a bad call of a logger stops nothing
+        except Exception:  # noqa: BLE001 - as in every logging.Handler: a bad log call must not raise
             self.handleError(record)
 
 
 @contextmanager
 def logging_as_json(log: JsonLog) -> Iterator[None]:
-    """Inside, what goes to the root logger, and Python's own warnings, goes to this log and nowhere else."""
+    """Redirect the root logger and Python's warnings to this log for the block."""
     root = logging.getLogger()
     before, root.handlers = root.handlers, [_Handler(log)]
     logging.captureWarnings(capture=True)
@@ -113,7 +113,7 @@ def logging_as_json(log: JsonLog) -> Iterator[None]:
 
 
 def log_error(problem: str, hint: str, *, kind: str, traceback: str = "") -> None:
-    """The last line of a command that failed."""
+    """Write the last line of a command that failed."""
     fields = {"type": kind, "hint": hint, "traceback": traceback} if traceback else {"type": kind, "hint": hint}
     JsonLog(sys.stderr).write("error", "failed", problem, fields)
 

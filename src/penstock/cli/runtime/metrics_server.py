@@ -1,4 +1,4 @@
-"""``--metrics``: what Prometheus scrapes."""
+"""``--metrics``: serves metrics to Prometheus."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,10 +14,10 @@ from penstock.ops.metrics import EventCounters, LagPoller
 def serve_metrics(
     address: str, event_counters: EventCounters, board: HealthBoard, *, make_cluster: Callable[[], Cluster]
 ) -> Iterator[int]:
-    """Answer scrapes as long as the block runs; gives the port."""
+    """Answer scrapes while the block runs. Yields the port."""
     host, port = parse_address(address, flag="--metrics")
     try:
-        # Here, because only those who ask for it need the package.
+        # Imported here because the package is an optional extra.
         from prometheus_client import start_http_server  # noqa: PLC0415
 
         from penstock.ops.metrics.exporter import make_registry  # noqa: PLC0415
@@ -33,7 +33,7 @@ def serve_metrics(
         except OSError as error:
             raise SetupError(
                 f"--metrics {address} cannot be served: {error.strerror}.",
-                hint="Name another port, or 0 for a free one.",
+                hint="Choose another port, or 0 for a free one.",
             ) from error
         try:
             yield server.server_port

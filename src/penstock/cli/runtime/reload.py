@@ -1,4 +1,4 @@
-"""``penstock run --reload``: a run in a process of its own, stopped cleanly and started anew when its code changes."""
+"""``penstock run --reload``: runs the app in a child process, and restarts it cleanly when its code changes."""
 
 import os
 import signal
@@ -13,26 +13,26 @@ from types import FrameType
 _LOOK_SECONDS = 0.3
 _SOURCES = (".py", ".toml", ".avsc", ".proto")
 _NOT_SOURCES = frozenset({"__pycache__", "node_modules"})
-# Passed on to the run, which stops cleanly on the first of them. A terminal that was closed asks for the same.
+# Signals forwarded to the run, which stops cleanly on the first one. SIGHUP, from a closed terminal, means the same.
 _PASSED_ON = {signal.SIGINT: signal.SIGINT, signal.SIGTERM: signal.SIGTERM, signal.SIGHUP: signal.SIGTERM}
 
 
 def run_again_and_again(config: Path | None, say: Callable[[str], None]) -> int:
-    """This process's own command, without the flag that led here; returns the exit code of its last run."""
+    """Run this process's command, without ``--reload``, again and again. Return the exit code of the last run."""
     command = [sys.executable, "-m", "penstock", *(each for each in sys.argv[1:] if each != "--reload")]
     others = () if config is None else (config,)
     return Reloader(command, look=lambda: sources(Path.cwd(), *others), say=say).run()
 
 
 def sources(folder: Path, *others: Path) -> dict[Path, int]:
-    """When each file of the app's code was last changed: all below ``folder``, but for what is installed there."""
+    """Return the modification time of each source file below ``folder``, without installed packages."""
     paths = [*others]
     for here, folders, names in os.walk(folder):
         folders[:] = [each for each in folders if not _is_installed(Path(here, each))]
         paths += [Path(here, name) for name in names if name.endswith(_SOURCES)]
     found = {}
     for path in paths:
-        with suppress(OSError):  # gone since
+        with suppress(OSError):  # deleted in the meantime
             found[path] = path.stat().st_mtime_ns
     return found
 
@@ -42,7 +42,7 @@ def _is_installed(folder: Path) -> bool:
 
 
 class Reloader:
-    """One run after the other, until one is asked to stop; one that fails waits for the next change of its code."""
+    """Starts one run after the other until a signal stops it. After a failed run it waits until the code changes."""
 
     def __init__(
         self, command: Sequence[str], *, look: Callable[[], Mapping[Path, int]], say: Callable[[str], None]
@@ -50,15 +50,15 @@ class Reloader:
         self._command = command
         self._look = look
         self._say = say
-        self._stopping = False  # for good
-        self._signals: list[signal.Signals] = []  # to be passed on
+        self._stopping = False  # a signal asked to stop
+        self._signals: list[signal.Signals] = []  # received, not yet forwarded
 
     def run(self) -> int:
-        """Returns the exit code of the last run."""
-        with self._hearing_signals():
+        """Return the exit code of the last run."""
+        with self._collecting_signals():
             while True:
                 seen = self._look()
-                # In a group of its own, so that Ctrl+C reaches it once, through us.
+                # In its own process group: the terminal's Ctrl+C reaches only this process, which forwards it once.
                 run = subprocess.Popen(self._command, process_group=0)
                 changed = self._watch(run, seen)
                 if changed is not None:
@@ -66,10 +66,10 @@ class Reloader:
                 code = self._wait(run)
                 if changed is None or self._stopping:
                     return code
-                self._say(f"{changed} has changed: starting anew.")
+                self._say(f"{changed} has changed: restarting.")
 
     def _watch(self, run: "subprocess.Popen[bytes]", seen: Mapping[Path, int]) -> str | None:
-        """The name of a file that was changed, while it runs or after it failed."""
+        """Return the name of a changed file, or None when the run has ended well or is to stop."""
         has_failed = False
         while not self._stopping:
             now = self._look()
@@ -79,12 +79,12 @@ class Reloader:
                 return None
             if run.poll() is not None and not has_failed:
                 has_failed = True
-                self._say(f"It ended with exit code {_exit_code(run.returncode)}. Waiting for a change of the code.")
+                self._say(f"The app ended with exit code {_exit_code(run.returncode)}. Waiting until its code changes.")
             time.sleep(_LOOK_SECONDS)
         return None
 
     def _wait(self, run: "subprocess.Popen[bytes]") -> int:
-        """Until it has ended."""
+        """Forward signals until the run has ended."""
         while True:
             while self._signals:
                 run.send_signal(self._signals.pop(0))
@@ -92,7 +92,7 @@ class Reloader:
                 return _exit_code(run.wait(_LOOK_SECONDS))
 
     @contextmanager
-    def _hearing_signals(self) -> Iterator[None]:
+    def _collecting_signals(self) -> Iterator[None]:
         def on_signal(number: int, _frame: FrameType | None) -> None:
             self._stopping = True
             self._signals.append(_PASSED_ON[signal.Signals(number)])
@@ -106,5 +106,5 @@ class Reloader:
 
 
 def _exit_code(code: int) -> int:
-    """As shells have it for what a signal has ended."""
+    """Return 128 plus the signal's number for a process that a signal ended, as shells do."""
     return code if code >= 0 else 128 - code

@@ -1,4 +1,4 @@
-"""What asks for a clean stop: the first SIGINT or SIGTERM (the second ends the process at once), or the time."""
+"""Requests a clean stop on the first SIGINT or SIGTERM, or after a time. The second signal ends the process at once."""
 
 import os
 import signal
@@ -13,16 +13,16 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def stop_on_signals(
-    stop: threading.Event, tell: Callable[[str], None], *, or_after: float | None = None
+    stop: threading.Event, say: Callable[[str], None], *, or_after: float | None = None
 ) -> Iterator[None]:
-    """While inside, signals set ``stop``, and so many seconds do; afterwards they mean what they meant before."""
+    """Set ``stop`` on a signal or after ``or_after`` seconds while the block runs; then restore the handlers."""
 
     def on_signal(number: int, _frame: FrameType | None) -> None:
         if stop.is_set():
-            # Nothing is lost: what was not committed is delivered again.
+            # Nothing is lost: Kafka redelivers what was not committed.
             os._exit(128 + number)
         stop.set()
-        tell("Stopping cleanly; once more to stop at once.")
+        say("Stopping cleanly. Press Ctrl+C or send the signal again to stop at once.")
 
     timer = threading.Timer(min(inf if or_after is None else or_after, threading.TIMEOUT_MAX), stop.set)
     timer.daemon = True

@@ -1,4 +1,4 @@
-"""What a running app tells Prometheus. Nothing in here but ``exporter`` needs its client library."""
+"""The metrics of a running app for Prometheus. Only ``exporter`` needs Prometheus' client library."""
 
 from penstock.ops.metrics.event_counters import EventCounters
 from penstock.ops.metrics.lag_poller import LagPoller

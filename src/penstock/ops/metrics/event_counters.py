@@ -1,4 +1,4 @@
-"""A listener to events that adds them up. None of the events it takes come once for each finished record."""
+"""A listener that counts events. It uses no event that comes once per finished record."""
 
 import threading
 from collections import Counter, defaultdict
@@ -17,19 +17,19 @@ _BY_HANDLER = [metric.name for metric in _COUNTERS if metric.labels == ("group",
 _BY_TOPIC = [metric.name for metric in _COUNTERS if metric.labels == ("group", "topic")]
 
 Labels = tuple[str, ...]
-Spot = tuple[str, str, int]
+GroupPartition = tuple[str, str, int]
 """Group, topic, partition."""
 
 
 class EventCounters:
-    """``values`` by metric and labels, ``positions`` by partition: what is committed there, or where it begins."""
+    """``values`` by metric and labels; ``positions`` by partition: its commit, or its start without one."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._values: defaultdict[str, defaultdict[Labels, float]] = defaultdict(lambda: defaultdict(float))
-        self._positions: dict[Spot, int | None] = {}
-        self._owned: set[Spot] = set()
-        self._paused: set[Spot] = set()
+        self._positions: dict[GroupPartition, int | None] = {}
+        self._owned: set[GroupPartition] = set()
+        self._paused: set[GroupPartition] = set()
         self._batches: dict[Labels, Histogram] = {}
         self._engines: dict[Labels, str] = {}
         self._takes: dict[type[events.Event], Callable[[Any], None]] = {
@@ -46,8 +46,8 @@ class EventCounters:
             events.Postponed: lambda event: self._add("penstock_postponed_records_total", event.group, event.topic),
             events.Stalled: lambda event: self._add("penstock_stalled_records_total", event.group, event.topic),
             events.HotKey: lambda event: self._add("penstock_hot_keys_total", event.group, event.topic),
-            events.Paused: lambda event: self._paused.add(_spot(event)),
-            events.Resumed: lambda event: self._paused.discard(_spot(event)),
+            events.Paused: lambda event: self._paused.add(_group_partition(event)),
+            events.Resumed: lambda event: self._paused.discard(_group_partition(event)),
             events.OffsetOutOfRange: self._out_of_range,
             events.BatchFinished: self._batch_finished,
             events.Restarting: lambda event: self._add("penstock_restarts_total", event.group, event.handler),
@@ -61,24 +61,26 @@ class EventCounters:
                 take(event)
 
     def expect(self, group: str, handler: str, topics: Iterable[str]) -> None:
-        """Set every counter of this handler to 0: ``increase()`` misses the event with which one appears."""
+        """Set every counter of this handler to 0: ``increase()`` misses the event with which a counter appears."""
         with self._lock:
             self._expect(group, handler, topics)
 
     def values(self) -> dict[str, dict[Labels, float]]:
         with self._lock:
-            for name, spots in (
+            for name, group_partitions in (
                 ("penstock_owned_partitions", self._owned),
                 ("penstock_paused_partitions", self._paused & self._owned),
             ):
-                counts: Counter[Labels] = Counter((group, topic) for group, topic, _ in spots)
-                # What was there once is told as 0, and does not just cease.
+                counts: Counter[Labels] = Counter((group, topic) for group, topic, _ in group_partitions)
+                # Labels that existed once keep the value 0 instead of disappearing.
                 self._values[name].update({labels: counts[labels] for labels in {*self._values[name], *counts}})
             return {name: dict(values) for name, values in self._values.items()}
 
-    def positions(self) -> dict[Spot, int]:
+    def positions(self) -> dict[GroupPartition, int]:
         with self._lock:
-            return {spot: offset for spot, offset in self._positions.items() if offset is not None}
+            return {
+                group_partition: offset for group_partition, offset in self._positions.items() if offset is not None
+            }
 
     def batches(self) -> dict[Labels, Histogram]:
         with self._lock:
@@ -118,7 +120,7 @@ class EventCounters:
         self._count(event.group, event.handler, counts)
 
     def _count(self, group: str, handler: str, counts: Counts) -> None:
-        """They are the sums of the run already. Told from the start on, as a rate needs a first value."""
+        """Set the counters to the sums of the run, from the start on: a rate needs a first value."""
         for metric, value in (
             ("penstock_finished_records_total", counts.read),
             ("penstock_outputs_total", counts.written),
@@ -128,25 +130,25 @@ class EventCounters:
             self._values[metric][group, handler] = value
 
     def _assigned(self, event: events.Assigned) -> None:
-        self._positions[_spot(event)] = event.offset
-        self._owned.add(_spot(event))
-        self._paused.discard(_spot(event))
+        self._positions[_group_partition(event)] = event.offset
+        self._owned.add(_group_partition(event))
+        self._paused.discard(_group_partition(event))
         self._add("penstock_paused_partitions", event.group, event.topic, by=0)
         self._expect_topic(event.group, event.topic)  # a retry topic, or one that a pattern has found
 
     def _gone(self, event: events.Revoked | events.Lost) -> None:
-        self._positions.pop(_spot(event), None)
-        self._owned.discard(_spot(event))
+        self._positions.pop(_group_partition(event), None)
+        self._owned.discard(_group_partition(event))
 
     def _lost(self, event: events.Lost) -> None:
         self._gone(event)
         self._add("penstock_lost_partitions_total", event.group, event.topic)
 
     def _committed(self, event: events.Committed | events.Lagging) -> None:
-        spot = _spot(event)
-        # An answer may come when the partition is gone. On Spark nothing is assigned, and its driver has all of them.
-        if spot in self._positions or isinstance(event, events.Lagging):
-            self._positions[spot] = event.offset
+        group_partition = _group_partition(event)
+        # The answer to a commit may come after the revoke. On Spark no partition is assigned: the driver has all.
+        if group_partition in self._positions or isinstance(event, events.Lagging):
+            self._positions[group_partition] = event.offset
             self._expect_topic(event.group, event.topic)
 
     def _out_of_range(self, event: events.OffsetOutOfRange) -> None:
@@ -159,5 +161,5 @@ class EventCounters:
             self._values["penstock_next_batch_records"][labels] = event.next_size
 
 
-def _spot(event: Any) -> Spot:
+def _group_partition(event: Any) -> GroupPartition:
     return event.group, event.topic, event.partition

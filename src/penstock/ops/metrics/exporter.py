@@ -1,4 +1,4 @@
-"""All that is measured, in Prometheus' own form, put together at each scrape."""
+"""Collects all metrics in Prometheus' format at each scrape."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -20,37 +20,37 @@ _Values = Mapping[Labels, float]
 
 
 def make_registry(
-    event_counters: EventCounters, watch: LagPoller, member_metrics: Callable[[], list[MemberMetrics]]
+    event_counters: EventCounters, lag_poller: LagPoller, member_metrics: Callable[[], list[MemberMetrics]]
 ) -> CollectorRegistry:
-    """What a server has to answer with; also how much memory and processor the process takes."""
+    """Return the registry for the HTTP server. It also has the memory and CPU time of the process."""
     registry = CollectorRegistry()
-    registry.register(Exporter(event_counters, watch, member_metrics))
+    registry.register(Exporter(event_counters, lag_poller, member_metrics))
     ProcessCollector(registry=registry)
     return registry
 
 
 class Exporter(Collector):
     def __init__(
-        self, event_counters: EventCounters, watch: LagPoller, member_metrics: Callable[[], list[MemberMetrics]]
+        self, event_counters: EventCounters, lag_poller: LagPoller, member_metrics: Callable[[], list[MemberMetrics]]
     ) -> None:
-        self._tally = event_counters
-        self._watch = watch
+        self._event_counters = event_counters
+        self._lag_poller = lag_poller
         self._member_metrics = member_metrics
 
     def describe(self) -> Iterator[_Family]:
-        """Asked once, at the start, so that nothing need be measured then."""
+        """Return the metrics without values. Prometheus' library calls this once, at registration."""
         return (_family(metric) for metric in METRICS.values())
 
     def collect(self) -> Iterator[_Family]:
-        """Every metric of the catalogue, also those that have nothing to say yet."""
+        """Return every metric of ``METRICS``, also those without values."""
         member_metrics = self._member_metrics()
         values: dict[str, _Values] = {
-            **self._tally.values(),
+            **self._event_counters.values(),
             **_of_members(member_metrics),
             **self._of_lag(),
             "penstock_build_info": {(__version__,): 1},
         }
-        histograms = {**_watches(member_metrics), "penstock_batch_seconds": self._tally.batches()}
+        histograms = {**_watches(member_metrics), "penstock_batch_seconds": self._event_counters.batches()}
         for name, metric in METRICS.items():
             family = _family(metric)
             if isinstance(family, HistogramMetricFamily):
@@ -63,11 +63,13 @@ class Exporter(Collector):
 
     def _of_lag(self) -> dict[str, _Values]:
         values: defaultdict[str, dict[Labels, float]] = defaultdict(dict)
-        cluster, group_prefix = self._watch.cluster_name, "kafka_consumergroup_group_"
+        cluster, group_prefix = self._lag_poller.cluster_name, "kafka_consumergroup_group_"
         totals: defaultdict[tuple[str, Labels], float] = defaultdict(float)
-        # What has moved since the last look is told by its new owner.
-        owned = self._tally.positions()
-        lags = {spot: lag for spot, lag in self._watch.lags.items() if spot in owned}
+        # Leave out partitions that have moved since the last measurement: their new owner reports them.
+        owned = self._event_counters.positions()
+        lags = {
+            group_partition: lag for group_partition, lag in self._lag_poller.lags.items() if group_partition in owned
+        }
         for (group, topic, partition), each in lags.items():
             tp: Labels = (cluster, group, topic, str(partition))
             values["kafka_partition_latest_offset"][cluster, topic, str(partition)] = each.end or 0
@@ -84,7 +86,7 @@ class Exporter(Collector):
                 totals[f"{group_prefix}max_lag_seconds", tp[:2]] = max(longest, each.lag_seconds)
         for (name, labels), value in totals.items():
             values[name][labels] = value
-        age = self._watch.age
+        age = self._lag_poller.age
         return {**values, "penstock_lag_age_seconds": {} if age is None else {(): age}}
 
 
@@ -97,19 +99,19 @@ def _family(metric: Metric) -> _Family:
 
 
 def _of_members(member_metrics: list[MemberMetrics]) -> dict[str, _Values]:
-    """The members of one handler in one sum, or as the worst of them."""
+    """Combine the members of one handler: sums of counts, maxima of times."""
     values: defaultdict[str, defaultdict[Labels, float]] = defaultdict(lambda: defaultdict(float))
     for each in member_metrics:
-        who = (each.group, each.handler)
-        values["penstock_in_flight"][who] += each.in_flight
-        values["penstock_lanes"][who] += each.lanes
-        values["penstock_works"][who] += each.works
-        values["penstock_concurrency"][who] += each.concurrency
+        labels = (each.group, each.handler)
+        values["penstock_in_flight"][labels] += each.in_flight
+        values["penstock_lanes"][labels] += each.lanes
+        values["penstock_works"][labels] += each.works
+        values["penstock_concurrency"][labels] += each.concurrency
         for name, seconds in (
             ("penstock_longest_record_seconds", each.longest_seconds),
             ("penstock_poll_age_seconds", each.polled_seconds_ago),
         ):
-            values[name][who] = max(values[name][who], seconds)
+            values[name][labels] = max(values[name][labels], seconds)
         for (topic, partition), size in each.map_bytes.items():
             values["penstock_offset_map_bytes"][each.group, topic, str(partition)] = size
     return {name: dict(each) for name, each in values.items()}
@@ -118,14 +120,14 @@ def _of_members(member_metrics: list[MemberMetrics]) -> dict[str, _Values]:
 def _watches(member_metrics: list[MemberMetrics]) -> dict[str, dict[Labels, Histogram]]:
     found: defaultdict[str, dict[Labels, Histogram]] = defaultdict(dict)
     for each in member_metrics:
-        who = (each.group, each.handler)
+        labels = (each.group, each.handler)
         for name, histogram in (
             ("penstock_handler_seconds", each.watches.handler),
             ("penstock_commit_seconds", each.watches.commit),
             ("penstock_rebalance_seconds", each.watches.rebalance),
         ):
-            known = found[name].get(who, Histogram(histogram.bounds))
-            found[name][who] = known + histogram
+            known = found[name].get(labels, Histogram(histogram.bounds))
+            found[name][labels] = known + histogram
     return found
 
 

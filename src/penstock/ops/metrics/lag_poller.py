@@ -1,4 +1,4 @@
-"""Looks every few seconds how far behind this process is, so that a scrape never waits for a broker."""
+"""Measures the lag of this process every few seconds on its own thread, so that scrapes make no Kafka requests."""
 
 import threading
 import time
@@ -14,22 +14,22 @@ from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.admin.log_bounds import Bounds, Logs
 from penstock.kafka.read.consumer_offsets import times_at
 from penstock.ops.group_lag import PartitionLag
-from penstock.ops.metrics.event_counters import Spot
+from penstock.ops.metrics.event_counters import GroupPartition
 
 LOOK_SECONDS = 10.0
-# How often it looks whether there is something to look at.
+# How often it checks for partitions while there are none.
 _IDLE_SECONDS = 0.5
 _CLOSE_SECONDS = 1.0
-# Records that were there before the first look have to be read for their time; no more than so many a look.
+# Records written before the first measurement must be read to get their timestamps: at most so many per measurement.
 _MOST_READ = 100
 
-Lags = dict[Spot, PartitionLag]
+Lags = dict[GroupPartition, PartitionLag]
 
 
 class LagPoller:
-    """``positions`` says what is committed now. Where brokers do not answer, ``lags`` stays as it was, and ages."""
+    """``positions`` returns the commits. If brokers do not answer, ``lags`` keeps its values and ``age`` grows."""
 
-    def __init__(self, make_cluster: Callable[[], Cluster], positions: Callable[[], dict[Spot, int]]) -> None:
+    def __init__(self, make_cluster: Callable[[], Cluster], positions: Callable[[], dict[GroupPartition, int]]) -> None:
         self._make_cluster = make_cluster
         self._positions = positions
         self._histories: dict[TopicPartition, EndHistory] = {}
@@ -48,7 +48,7 @@ class LagPoller:
         self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
         self._closing.set()
-        # No longer than that: it may be in the middle of a question to a broker that is gone.
+        # Do not wait longer: the thread may be waiting for a broker that does not answer.
         self._thread.join(_CLOSE_SECONDS)
 
     @property
@@ -65,10 +65,10 @@ class LagPoller:
                     self.cluster_name = self.cluster_name or cluster.id()
                     self._look(cluster, positions)
                 except PenstockError:
-                    pass  # the engine tells about brokers that are away
+                    pass  # the engine reports brokers that do not answer
             self._closing.wait(LOOK_SECONDS if positions else _IDLE_SECONDS)
 
-    def _look(self, cluster: Cluster, positions: dict[Spot, int]) -> None:
+    def _look(self, cluster: Cluster, positions: dict[GroupPartition, int]) -> None:
         tps = {(topic, partition) for _, topic, partition in positions}
         bounds = {tp: each for tp, each in Logs(cluster).bounds(tps).items() if isinstance(each, Bounds)}
         now = time.time()
@@ -76,21 +76,28 @@ class LagPoller:
         for tp, each in bounds.items():
             self._histories[tp].note(now, each.end)
         lags = {
-            spot: PartitionLag(*spot[1:], committed=offset, start=bounds[spot[1:]].start, end=bounds[spot[1:]].end)
-            for spot, offset in positions.items()
-            if spot[1:] in bounds
+            group_partition: PartitionLag(
+                *group_partition[1:],
+                committed=offset,
+                start=bounds[group_partition[1:]].start,
+                end=bounds[group_partition[1:]].end,
+            )
+            for group_partition, offset in positions.items()
+            if group_partition[1:] in bounds
         }
         self._read_times(cluster, lags)
-        before = {spot: lag for spot, lag in self.lags.items() if spot in positions}
-        self.lags = before | {spot: self._timed(lag, now) for spot, lag in lags.items()}
+        before = {group_partition: lag for group_partition, lag in self.lags.items() if group_partition in positions}
+        self.lags = before | {group_partition: self._timed(lag, now) for group_partition, lag in lags.items()}
         if len(bounds) == len(tps):
             self._looked = time.monotonic()
 
     def _read_times(self, cluster: Cluster, lags: Lags) -> None:
-        """Of what was there before the first look, and waits since."""
+        """Read the timestamps of waiting records that were written before the first measurement."""
         older = {_next(lag) for lag in lags.values() if lag.lag and self._seen(lag) is None}
         unread = sorted(older - self._read.keys())[:_MOST_READ]
-        self._read = {spot: at for spot, at in self._read.items() if spot in older} | times_at(cluster, unread)
+        self._read = {
+            group_partition: at for group_partition, at in self._read.items() if group_partition in older
+        } | times_at(cluster, unread)
 
     def _seen(self, lag: PartitionLag) -> float | None:
         return self._histories[lag.tp].written_at(_next(lag)[2])
@@ -103,5 +110,5 @@ class LagPoller:
 
 
 def _next(lag: PartitionLag) -> tuple[str, int, int]:
-    """The first record that is not committed and still there."""
+    """Return topic, partition and offset of the first record that is not committed and still in the log."""
     return lag.topic, lag.partition, max(lag.committed or 0, lag.start or 0)

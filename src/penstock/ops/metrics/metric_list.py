@@ -1,4 +1,4 @@
-"""Every metric there is: its name, its kind, its labels and what it means. docs/metrics.md lists the same."""
+"""Every metric with its kind, labels and meaning. docs/metrics.md has the same list, and a test compares them."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -66,12 +66,10 @@ METRICS = {
             ("cluster_name", "topic", "partition"),
             "The first offset that the log still has.",
         ),
-        Metric("penstock_lag_age_seconds", "gauge", (), "How long ago the lag was looked at."),
+        Metric("penstock_lag_age_seconds", "gauge", (), "Seconds since the lag was last measured."),
         # Both engines.
         Metric("penstock_build_info", "gauge", ("version",), "Always 1; the version is its label."),
-        Metric(
-            "penstock_finished_records_total", "counter", _HANDLER, "Records that are finished, however they ended."
-        ),
+        Metric("penstock_finished_records_total", "counter", _HANDLER, "Records that are finished, with any outcome."),
         Metric("penstock_outputs_total", "counter", _HANDLER, "Outputs that Kafka has acknowledged."),
         Metric("penstock_skipped_records_total", "counter", _HANDLER, "Records for which the handler raised Skip."),
         Metric("penstock_dead_letters_total", "counter", _HANDLER, "Dead letters that Kafka has acknowledged."),
@@ -80,38 +78,42 @@ METRICS = {
             "penstock_lost_offsets_total",
             "counter",
             _TOPIC,
-            "Offsets passed over because the log no longer had them: retention was quicker, or it was made anew.",
+            "Offsets skipped because the log no longer had them: retention deleted them, or the topic was recreated.",
         ),
-        Metric("penstock_errors_total", "counter", ("group", "fatal"), "Trouble outside of handlers."),
-        Metric("penstock_running_handlers", "gauge", ("group", "engine"), "Handlers and pipelines that run."),
+        Metric("penstock_errors_total", "counter", ("group", "fatal"), "Errors outside of handlers."),
+        Metric("penstock_running_handlers", "gauge", ("group", "engine"), "Handlers and pipelines that are running."),
         # The local engine.
-        Metric("penstock_retries_total", "counter", _TOPIC, "Failed attempts that another attempt follows in memory."),
-        Metric("penstock_postponed_records_total", "counter", _TOPIC, "Records that went to a retry topic."),
-        Metric("penstock_stalled_records_total", "counter", _TOPIC, "Records that were in progress for a minute."),
-        Metric("penstock_hot_keys_total", "counter", _TOPIC, "How often one key held up most of what waited."),
+        Metric("penstock_retries_total", "counter", _TOPIC, "Failed attempts that are retried from memory."),
+        Metric("penstock_postponed_records_total", "counter", _TOPIC, "Records sent to a retry topic."),
+        Metric("penstock_stalled_records_total", "counter", _TOPIC, "Records that have been in progress for a minute."),
+        Metric("penstock_hot_keys_total", "counter", _TOPIC, "How often most of the waiting records had the same key."),
         Metric("penstock_lost_partitions_total", "counter", _TOPIC, "Partitions lost without a chance to commit."),
         Metric("penstock_owned_partitions", "gauge", _TOPIC, "Partitions that this process owns."),
         Metric(
-            "penstock_paused_partitions", "gauge", _TOPIC, "Partitions that are not fetched, as enough is in flight."
+            "penstock_paused_partitions", "gauge", _TOPIC, "Partitions paused because enough records are in flight."
         ),
         Metric("penstock_in_flight", "gauge", _HANDLER, "Records that were fetched and are not finished."),
         Metric("penstock_lanes", "gauge", _HANDLER, "Lanes with records that wait or run."),
-        Metric("penstock_works", "gauge", _HANDLER, "Bundles of records that workers have, or have waiting."),
-        Metric("penstock_concurrency", "gauge", _HANDLER, "How many workers there may be."),
-        Metric("penstock_longest_record_seconds", "gauge", _HANDLER, "How long the slowest record is in progress."),
-        Metric("penstock_poll_age_seconds", "gauge", _HANDLER, "How long ago the consumer was last polled."),
-        Metric("penstock_offset_map_bytes", "gauge", (*_TOPIC, "partition"), "The offset map of the last commit."),
+        Metric("penstock_works", "gauge", _HANDLER, "Bundles of records given to workers."),
+        Metric("penstock_concurrency", "gauge", _HANDLER, "The limit of workers."),
+        Metric(
+            "penstock_longest_record_seconds", "gauge", _HANDLER, "How long the slowest record has been in progress."
+        ),
+        Metric("penstock_poll_age_seconds", "gauge", _HANDLER, "Seconds since the consumer was last polled."),
+        Metric(
+            "penstock_offset_map_bytes", "gauge", (*_TOPIC, "partition"), "Size of the offset map of the last commit."
+        ),
         Metric("penstock_handler_seconds", "histogram", _HANDLER, "How long an attempt at a record takes."),
         Metric("penstock_commit_seconds", "histogram", _HANDLER, "How long the broker takes to accept a commit."),
         Metric(
             "penstock_rebalance_seconds",
             "histogram",
             _HANDLER,
-            "From a start, a revoke or a loss to the assignment that follows.",
+            "Time from a start, a revoke or a loss to the next assignment.",
         ),
         # Spark.
         Metric("penstock_batch_seconds", "histogram", _HANDLER, "How long a micro-batch takes."),
         Metric("penstock_next_batch_records", "gauge", _HANDLER, "How many records the next micro-batch may take."),
-        Metric("penstock_restarts_total", "counter", _HANDLER, "Queries that ended before their time and start again."),
+        Metric("penstock_restarts_total", "counter", _HANDLER, "Restarts of queries that failed."),
     )
 }

@@ -10,7 +10,7 @@ from pyspark import SparkContext
 
 from penstock.core.text.durations import seconds
 from penstock.errors import ServerError, SetupError
-from penstock.spark.paths import log_file
+from penstock.paths import spark_log_file
 from penstock.spark.session.shipping import NEEDED_MODULES, Shipment
 from penstock.spark.spark_errors import executors_error
 
@@ -35,7 +35,7 @@ def check_executors(context: SparkContext, shipment: Shipment) -> None:
                 f"Spark on {context.master!r} gave no executor within {wait:g} s.",
                 hint="See that the cluster has room for spark.executor.memory and spark.executor.cores, and that "
                 "executors reach this machine (--spark-conf spark.driver.host=...); to wait longer, "
-                f"--spark-conf {_WAIT}=10m. Details are in {log_file()}.",
+                f"--spark-conf {_WAIT}=10m. Details are in {spark_log_file()}.",
             ) from error
         raise executors_error(error, str(context.master)) from error
     for host, python, missing in map(json.loads, told):

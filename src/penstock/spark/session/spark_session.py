@@ -21,7 +21,7 @@ from penstock.jvm.installed_spark import not_in_spark, one_of_each, pyspark_jars
 from penstock.jvm.jars import resolve
 from penstock.jvm.java_runtime import find_java
 from penstock.jvm.progress_callback import Progress, silent
-from penstock.spark.paths import log_file
+from penstock.paths import spark_log_file
 from penstock.spark.session.gateway import end_context, is_submitted, join_submitted, python_path, start_context
 from penstock.spark.session.masters import DEFAULT_MASTER, LOOPBACK, check_master, is_local, is_on_this_machine
 from penstock.spark.session.spark_conf import checked_conf, session_conf
@@ -69,7 +69,7 @@ def start_session(
     master = master or DEFAULT_MASTER
     check_master(master)
     java = find_java()
-    given, log = checked_conf(conf or {}), log_file()
+    given, log = checked_conf(conf or {}), spark_log_file()
     packages = tuple(packages)
     jars = _connector_jars(packages)
     options = session_conf(

@@ -53,7 +53,7 @@ def test_the_narrator_says_what_matters_in_words() -> None:
         ),
         STOPPED,
     )
-    assert "t[1]: 900 of 1,000 records that wait have the key 'anna'" in text
+    assert "t[1]: 900 of 1,000 waiting records have the key 'anna'" in text
     assert "h: consuming a, b as group g on the local engine, up to 1,000 records behind" in text
     assert "No Kafka broker answers at b. Penstock retries." in text
     assert "Joining group 'g': the broker counts 1 other member." in text
@@ -70,10 +70,10 @@ def test_a_backfill_claims_no_group_and_each_stop_names_its_pipeline() -> None:
         events.Stopping(group="g", handler="i.large", reason="asked to"),
     )
     assert text.splitlines() == [
-        "h: backfill of up to 1 record of a; no offsets move",
+        "h: backfill of up to 1 record of a; no offsets are committed",
         "h: a[0] from 4 up to 5: up to 1 record",
-        "h: stopping (asked to): finishing what is in progress",
-        "i.large: stopping (asked to): finishing what is in progress",
+        "h: stopping (asked to): finishing the records in progress",
+        "i.large: stopping (asked to): finishing the records in progress",
     ]
 
 
@@ -129,9 +129,9 @@ def test_what_was_skipped_and_what_starts_again_is_told() -> None:
     ))  # fmt: skip
     narrator(events.Restarting(group="g", handler="ship", attempt=1, reason="A Python process died.", seconds=1.5))
     assert text.getvalue() == (
-        "orders[1]@4: retention has deleted this record; the log begins at 10. Consuming goes on at 10; 6 offsets are "
-        "skipped.\n"
-        "ship starts again in 1.5 s: A Python process died.\n"
+        "orders[1]@4: retention has deleted this record; the log begins at 10. Consuming continues at 10; 6 offsets "
+        "are skipped.\n"
+        "ship restarts in 1.5 s: A Python process died.\n"
     )
 
 
@@ -197,10 +197,10 @@ def test_a_download_is_counted_in_megabytes() -> None:
             500,
             0,
             0,
-            "deleted and recreated, and this offset belongs to the old one. Consuming goes on at 0",
+            "recreated, and this offset belongs to the old topic. Consuming continues at 0",
         ),
-        (5_000, 0, 0, "the log ends at 600: the topic was deleted and recreated, or nobody has written so far yet."),
-        (5_000, 600, 600, "Consuming goes on at 600; 600 offsets are skipped."),
+        (5_000, 0, 0, "the log ends at 600: the topic was recreated, or this offset is not written yet."),
+        (5_000, 600, 600, "Consuming continues at 600; 600 offsets are skipped."),
         (500, 1, 1, "1 offset is skipped."),
     ],
 )

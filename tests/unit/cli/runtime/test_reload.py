@@ -80,7 +80,7 @@ def test_a_change_stops_the_run_cleanly_and_starts_it_anew(reloading: Reloading)
     reloading.await_notes("started")
     reloading.change(SHOP.format(code=3))
     reloading.await_notes("started", "SIGTERM", "started")
-    reloading.await_saying("shop.py has changed: starting anew.")
+    reloading.await_saying("shop.py has changed: restarting.")
     reloading.tell(signal.SIGTERM)
     assert reloading.exit_code() == 3, "that of the last run"
     reloading.await_notes("started", "SIGTERM", "started", "SIGTERM")
@@ -101,7 +101,7 @@ def test_the_run_hears_once_what_the_reloader_hears(reloading: Reloading, told: 
 def test_a_run_that_fails_waits_for_a_change(reloading: Reloading) -> None:
     reloading.await_notes("started")
     reloading.change("import sys; sys.exit(2)")
-    reloading.await_saying("It ended with exit code 2. Waiting for a change of the code.")
+    reloading.await_saying("The app ended with exit code 2. Waiting until its code changes.")
     reloading.change(SHOP.format(code=0))
     reloading.await_notes("started", "SIGTERM", "started")
 
@@ -109,7 +109,7 @@ def test_a_run_that_fails_waits_for_a_change(reloading: Reloading) -> None:
 def test_ctrl_c_ends_it_while_it_waits_for_a_change(reloading: Reloading) -> None:
     reloading.await_notes("started")
     reloading.change("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
-    reloading.await_saying("It ended with exit code 137. Waiting for a change of the code.")
+    reloading.await_saying("The app ended with exit code 137. Waiting until its code changes.")
     reloading.tell(signal.SIGINT)
     assert reloading.exit_code() == 137
 
