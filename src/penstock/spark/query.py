@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from queue import SimpleQueue
 
-from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -20,6 +19,7 @@ from penstock.errors import PenstockError
 from penstock.spark.batch_barrier import Batch
 from penstock.spark.batches import Batches
 from penstock.spark.finished import above
+from penstock.spark.internals import JvmError
 from penstock.spark.lagging import report_lag
 from penstock.spark.offsets import Offsets
 from penstock.spark.planning import Plan
@@ -117,7 +117,7 @@ class HandlerQuery:
                 self._begin(self._replan())
             except PenstockError as error:
                 self._failed(planning_failure(error))
-            except (PySparkException, Py4JError) as error:
+            except (PySparkException, JvmError) as error:
                 self._failed(query_failure(error, self._handler))
 
     def _look(self, stream: Stream, batches: Batches) -> None:

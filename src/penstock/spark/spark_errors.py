@@ -7,11 +7,10 @@ recognised by the words of the innermost one; the whole trace is in the log.
 import re
 from dataclasses import dataclass
 
-from py4j.protocol import Py4JError
-
 from penstock.errors import ConfigError, HandlerError, PenstockError, ServerError, SetupError, TopicError
 from penstock.kafka.errors import is_final, kafka_error
 from penstock.spark.declared import Declared
+from penstock.spark.internals import JvmError
 from penstock.spark.paths import log_file
 from penstock.spark.task import HaltedTaskError
 
@@ -242,7 +241,7 @@ def _words(error: Exception) -> str:
     """Those of a Java error are asked of its JVM, which may be gone."""
     try:
         return str(error)
-    except (ConnectionError, Py4JError):
+    except (ConnectionError, JvmError):
         return f"{type(error).__name__}: Connection refused"
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -20,6 +19,7 @@ from penstock.errors import ConfigError
 from penstock.kafka import Cluster, prepare_topics
 from penstock.spark.asking import UNANSWERED
 from penstock.spark.checkpoint import checked_root, default_root
+from penstock.spark.internals import JvmError, check_version, errors_raised_only
 from penstock.spark.pipelines.backfill import Backfill, plan_backfill
 from penstock.spark.pipelines.output_query import PipelineQuery
 from penstock.spark.pipelines.pipeline_plan import plan_pipeline
@@ -29,7 +29,7 @@ from penstock.spark.scaling import refuse_processes
 from penstock.spark.session.executors import check_executors
 from penstock.spark.session.masters import is_local
 from penstock.spark.session.shipping import shipment_of, shipped
-from penstock.spark.session.spark_session import errors_raised_only, spark_session
+from penstock.spark.session.spark_session import spark_session
 from penstock.spark.spark_errors import session_error
 
 _WATCH_SECONDS = 0.05
@@ -147,12 +147,13 @@ def _session(
         session = given or stack.enter_context(spark_session(app.name, master=master, conf=conf, packages=app.packages))
         context, chosen = session.sparkContext, str(session.sparkContext.master)
         try:
+            check_version(session)
             if not is_local(chosen):
                 shipment = shipment_of(app)
                 stack.enter_context(shipped(context, shipment))
                 check_executors(context, shipment)
             yield session
-        except (PySparkException, Py4JError, ConnectionError) as error:
+        except (PySparkException, JvmError, ConnectionError) as error:
             raise session_error(error, chosen) from error
 
 

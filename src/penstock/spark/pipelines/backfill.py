@@ -19,8 +19,9 @@ from penstock.core.reports import events
 from penstock.core.reports.record_counts import Counts
 from penstock.errors import PenstockError, TopicError
 from penstock.kafka import Cluster
+from penstock.spark.internals import as_batch
 from penstock.spark.offsets import Log, Offsets
-from penstock.spark.pipelines.observed_counts import as_batch, counted, sources_of
+from penstock.spark.pipelines.observed_counts import counted, sources_of
 from penstock.spark.pipelines.output_batches import Outlet
 from penstock.spark.pipelines.read_sources import readable_range
 from penstock.spark.pipelines.sinks import BatchId

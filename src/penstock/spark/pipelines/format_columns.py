@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterable
 
-from py4j.protocol import Py4JError
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.avro.functions import from_avro
@@ -12,6 +11,7 @@ from pyspark.sql.protobuf.functions import from_protobuf
 from penstock.app.pipelines import Source
 from penstock.codecs.wire_format import HEADERS, ID_LENGTH
 from penstock.serde import Avro, Protobuf
+from penstock.spark.internals import JvmError, collect_texts
 from penstock.spark.pipelines.writer_schemas import Schemas
 
 # Columns of our own: what says the schema, and the bytes behind it.
@@ -95,7 +95,7 @@ def field_names(source: Source) -> list[str] | None:
 def tells_of_new_schemas(error: Exception) -> bool:
     try:
         return _NEW in str(error)
-    except (ConnectionError, Py4JError):  # Java's errors are asked of their JVM, which may be gone
+    except (ConnectionError, JvmError):  # Java's errors are asked of their JVM, which may be gone
         return False
 
 
@@ -105,8 +105,7 @@ def new_stamps(raw: DataFrame, schemas: Schemas) -> list[bytes]:
         F.col("value").isNotNull() & _is_stamp() & ~_among([*schemas.known, *schemas.refused])
     )
     found = rows.select(F.hex(F.col(STAMP))).distinct().limit(_MOST_NEW)
-    # By the JVM itself: PySpark leaves the sockets that it collects through to the garbage collector.
-    return [bytes.fromhex(row.getString(0)) for row in found._jdf.collectAsList()]  # noqa: SLF001
+    return [bytes.fromhex(text) for text in collect_texts(found)]
 
 
 def _avro(schemas: Schemas) -> Column:

@@ -4,7 +4,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -16,11 +15,12 @@ from penstock.core.reports.record_counts import Counts
 from penstock.core.scheduling.batch_size import BatchSize
 from penstock.kafka import Cluster
 from penstock.spark.batch_barrier import BatchBarrier
+from penstock.spark.internals import Execution, as_batch, batch_execution, set_limit
 from penstock.spark.offsets import EARLIEST, Log, Offsets
 from penstock.spark.pipelines.dead_letter_rows import dead_letters
 from penstock.spark.pipelines.decoded_columns import decoded
 from penstock.spark.pipelines.format_columns import new_stamps, tells_of_new_schemas
-from penstock.spark.pipelines.observed_counts import Observed, as_batch, counted, execution_of, reads_all, seen_by
+from penstock.spark.pipelines.observed_counts import Observed, counted, reads_all, seen_by
 from penstock.spark.pipelines.pipeline_checkpoint import PipelineCheckpoint
 from penstock.spark.pipelines.read_sources import of_each_source, of_source, read_range
 from penstock.spark.pipelines.sinks import BatchId, writer_for
@@ -31,7 +31,6 @@ from penstock.spark.pipelines.unreadable import UnreadableRecords
 from penstock.spark.pipelines.unreadable_reasons import reason_column
 from penstock.spark.pipelines.writer_schemas import NewSchemasError, Schemas
 from penstock.spark.source import sink_options
-from penstock.spark.trigger_limit import set_limit
 
 Range = tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]]
 """From each start up to and without each end."""
@@ -89,7 +88,7 @@ class Outlet:
                 guarantee = sink.guarantee if self.exactly_once is None else GUARANTEE
             emit(SinkOpened(group=group, handler=name, sink=str(sink), guarantee=guarantee))
 
-    def write(self, rows: DataFrame, batch: BatchId, *, execution: Callable[[], Any], within: Range) -> Counts:
+    def write(self, rows: DataFrame, batch: BatchId, *, execution: Callable[[], Execution], within: Range) -> Counts:
         """Rows into every sink, then dead letters; ``execution`` has the counts once the rows were made."""
         try:
             return self._write(rows, batch, execution=execution, within=within)
@@ -98,7 +97,7 @@ class Outlet:
                 raise NewSchemasError(found) from error
             raise
 
-    def _write(self, rows: DataFrame, batch: BatchId, *, execution: Callable[[], Any], within: Range) -> Counts:
+    def _write(self, rows: DataFrame, batch: BatchId, *, execution: Callable[[], Execution], within: Range) -> Counts:
         if self.exactly_once is None:
             self._write_rows(rows, batch)
         else:
@@ -143,7 +142,9 @@ class Outlet:
             if keep:
                 rows.unpersist()
 
-    def _dead_letters(self, session: SparkSession, name: str, seen: Observed, within: Range, execution: Any) -> int:
+    def _dead_letters(
+        self, session: SparkSession, name: str, seen: Observed, within: Range, execution: Execution
+    ) -> int:
         """Write those of one source. Only where it is not known where they are, the batch is read once more."""
         if not self._was_read(name, seen, within, execution) or not seen.knows_places(name):
             return self._read_dead_letters(session, name, within)
@@ -155,7 +156,7 @@ class Outlet:
             return sum(map(len, letters.values()))
         return records.write_letters(session, self.cluster, tps) if tps else 0
 
-    def _was_read(self, name: str, seen: Observed, within: Range, execution: Any) -> bool:
+    def _was_read(self, name: str, seen: Observed, within: Range, execution: Execution) -> bool:
         """Whether Spark has looked at every record of the source: not where a sink had the batch, or with a limit.
 
         Logs may have gaps, of compaction and of transactions, so there may be fewer records than offsets.
@@ -224,7 +225,7 @@ class PipelineBatches(BatchBarrier):
         counts = self._outlet.write(
             rows,
             BatchId(f"{self._outlet.pipeline.group}/{self._outlet.name}", checkpoint.id(), number),
-            execution=lambda: execution_of(self._query),  # type: ignore[arg-type] # which is known by now
+            execution=lambda: batch_execution(self._query),  # type: ignore[arg-type] # which is known by now
             within=(start, end),
         )
         self._adapt(start, end, time.monotonic() - began)

@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass
 from queue import SimpleQueue
 from typing import Protocol
 
-from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
@@ -24,6 +23,7 @@ from penstock.core.reports import events
 from penstock.core.reports.record_counts import Counts
 from penstock.errors import PenstockError, ServerError
 from penstock.spark.batch_barrier import Batch
+from penstock.spark.internals import JvmError
 from penstock.spark.lagging import ends_of, report_lag
 from penstock.spark.offsets import Offsets
 from penstock.spark.pipelines.observed_counts import counted
@@ -150,7 +150,7 @@ class PipelineQuery:
         elif time.monotonic() >= self._due and self._learn():
             try:
                 self._open()
-            except (PySparkException, Py4JError) as error:
+            except (PySparkException, JvmError) as error:
                 self._ended(query_failure(error, self._output))
 
     def _meet(self, stamps: Stamps) -> None:

@@ -32,6 +32,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from penstock.spark.internals import has_class
+
 Convert = Callable[[Any], Any]
 
 _UNSIGNED_64 = DecimalType(20, 0)
@@ -61,8 +63,8 @@ _WELL_KNOWN: dict[str, tuple[DataType, Convert]] = {
 def spark_has_protobuf() -> bool:
     """Whether the running session has the package with Spark's own functions."""
     session = SparkSession.getActiveSession()
-    loader = session._jvm.java.lang.Thread.currentThread().getContextClassLoader()  # type: ignore[union-attr] # noqa: SLF001
-    return loader.getResource("org/apache/spark/sql/protobuf/ProtobufDataToCatalyst.class") is not None
+    assert session is not None  # noqa: S101 - columns are made only while a session runs
+    return has_class(session, "org/apache/spark/sql/protobuf/ProtobufDataToCatalyst")
 
 
 def message_column(body: Column, files: bytes, name: str) -> Column:

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.internal import InternalFunction
 
 from penstock.app import Pipeline, Source
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.batch_size import BatchSize
 from penstock.spark.columns import SOURCE_COLUMNS
+from penstock.spark.internals import collect_smallest
 from penstock.spark.offsets import Offsets, to_json
 from penstock.spark.pipelines.dead_letter_rows import halting
 from penstock.spark.pipelines.decoded_columns import WHY, decoded, selected
@@ -107,8 +107,7 @@ def _readable(raw: DataFrame, pipeline: Pipeline, name: str, schemas: Schemas | 
         f"{READ_METRIC}{name}",
         F.count(F.lit(1)).alias("read"),
         F.count(F.col(WHY)).alias("unreadable"),
-        # The only aggregate of Spark's that has a bound.
-        InternalFunction.collect_top_k(place, MOST_PLACES, reverse=True).alias("places"),
+        collect_smallest(place, MOST_PLACES).alias("places"),
     )
     rows = halting(rows, pipeline.name) if pipeline.dead_letter is None else rows.filter(F.col(WHY).isNull())
     return selected(rows, source)

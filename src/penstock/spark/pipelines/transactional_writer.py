@@ -19,6 +19,7 @@ from penstock.errors import ConfigError, StateError
 from penstock.kafka import Cluster
 from penstock.spark.columns import SINK_SCHEMA, SinkColumns
 from penstock.spark.exactly_once import NO_ROWS, Markers
+from penstock.spark.internals import task_count
 from penstock.spark.offsets import Offsets
 from penstock.spark.pipelines.unreadable import Letters
 from penstock.spark.session.java_client_settings import settings_for_workers
@@ -38,7 +39,7 @@ class TransactionalWriter(Markers):
         def whole(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             return write_exactly_once(batches, ranges[_task()], transactions=transactions)
 
-        if rows._jdf.queryExecution().toRdd().getNumPartitions() != len(ranges):  # noqa: SLF001 - the only way to it
+        if task_count(rows) != len(ranges):
             raise StateError("Spark made other tasks than it planned.", hint="Nothing was written. Please report it.")
         _as_kafka_has_them(rows).mapInArrow(whole, NO_ROWS).write.format("noop").mode("append").save()
         # A task without rows may not have run.

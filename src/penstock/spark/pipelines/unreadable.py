@@ -21,6 +21,7 @@ from penstock.core.records.record import Record, TopicPartition
 from penstock.kafka import Cluster
 from penstock.kafka.client.producer import Producer
 from penstock.kafka.read.read_records import read_places
+from penstock.spark.internals import collect_texts
 from penstock.spark.pipelines.decoded_columns import WHY, decoded
 from penstock.spark.pipelines.unreadable_reasons import reason_of
 from penstock.spark.pipelines.writer_schemas import Schemas
@@ -81,9 +82,7 @@ class UnreadableRecords:
 
     def _spark_reasons(self, session: SparkSession, records: Sequence[Record]) -> list[str]:
         raw = session.createDataFrame([_raw(record) for record in records], _RAW_SCHEMA).coalesce(1)
-        # By the JVM itself: PySpark leaves the sockets that it collects through to the garbage collector.
-        found: Any = decoded(raw, self.source, self.schemas).select(WHY)._jdf.collectAsList()  # noqa: SLF001
-        return [str(row.getString(0)) for row in found]
+        return collect_texts(decoded(raw, self.source, self.schemas).select(WHY))
 
 
 def _raw(record: Record) -> tuple[Any, ...]:

@@ -5,11 +5,11 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
 from penstock.core.text.durations import seconds
 from penstock.errors import ServerError, SetupError
+from penstock.spark.internals import JvmError
 from penstock.spark.paths import log_file
 from penstock.spark.session.shipping import NEEDED_MODULES, Shipment
 from penstock.spark.spark_errors import executors_error
@@ -29,7 +29,7 @@ def check_executors(context: SparkContext, shipment: Shipment) -> None:
     try:
         with _bounded(context, wait, has_run_out):
             told = context.parallelize(range(tasks), tasks).mapPartitions(look).collect()
-    except (Py4JError, ConnectionError) as error:
+    except (JvmError, ConnectionError) as error:
         if has_run_out.is_set():
             raise ServerError(
                 f"Spark on {context.master!r} gave no executor within {wait:g} s.",

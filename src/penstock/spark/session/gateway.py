@@ -1,6 +1,5 @@
 """The JVM that Spark's driver runs in: started without a word on the terminal, and ended without a trace."""
 
-import logging
 import os
 import shlex
 import signal
@@ -10,24 +9,20 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from py4j.java_gateway import JavaGateway
-from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
-from pyspark.java_gateway import launch_gateway
 
 from penstock.errors import ServerError, SetupError
 from penstock.jvm.class_archive import writes_archive
 from penstock.jvm.installed_spark import pyspark_jars
 from penstock.jvm.private_files import make_private, open_private
+from penstock.spark import internals
+from penstock.spark.internals import JavaException, Jvm, JvmError
 from penstock.spark.session.user_modules import own_folders
 
 _END_SECONDS = 10.0
 # A cluster's manager may have to find room for the app first.
 _START_SECONDS = 180.0
-
-# Py4J reports on its own what the engine turns into errors; Python prints the reports of a logger without a handler.
-logging.getLogger("py4j").addHandler(logging.NullHandler())
 
 
 def start_context(conf: SparkConf, *, log: Path, environment: Mapping[str, str]) -> SparkContext:
@@ -38,50 +33,40 @@ def start_context(conf: SparkConf, *, log: Path, environment: Mapping[str, str])
         open_private(log, "ab") as output,
     ):
         try:
-            # In a session of its own, because a Ctrl+C goes to all processes of the terminal's one: it is for us to
-            # answer, by finishing the batch that the JVM and its Python workers are busy with.
-            gateway: JavaGateway = launch_gateway(  # type: ignore[no-untyped-call]
-                conf, {"stdout": output, "stderr": output, "start_new_session": True}
-            )
+            gateway = internals.launch_jvm(conf, output)
         except PySparkRuntimeError as error:
             raise SetupError("Spark's JVM did not start.", hint=f"Its last words are in {log}.") from error
         try:
             with _bounded(gateway.proc, conf.get("spark.master", ""), log):
                 return _keeping_signals(conf, gateway)
-        except Py4JJavaError as error:
+        except JavaException as error:
             words = str(error)  # which are asked of the JVM, while there is one
             _end_gateway(gateway)
-            raise Py4JError(words) from None
+            raise JvmError(words) from None
         except BaseException:
             _end_gateway(gateway)
             raise
 
 
-def is_submitted() -> bool:
-    """Whether spark-submit has started this process; its JVM then waits for us to connect."""
-    return "PYSPARK_GATEWAY_PORT" in os.environ
-
-
 def join_submitted() -> SparkContext:
     """A context in the JVM of spark-submit, with the settings that it was given."""
-    return _keeping_signals(None, launch_gateway())  # type: ignore[no-untyped-call]
+    return _keeping_signals(None, internals.connect_to_submitted_jvm())
 
 
 def end_context(context: SparkContext) -> None:
     """Stop Spark and its JVM, and forget them, so that another session can start in this process."""
-    gateway = SparkContext._gateway  # noqa: SLF001 - PySpark offers no other way to end the JVM before Python ends
-    options = context._conf.get("spark.driver.extraJavaOptions") or ""  # noqa: SLF001 - getConf() asks the JVM
+    gateway, options = internals.running_jvm(), internals.driver_java_options(context)
     # A JVM that is gone already cannot be told to stop, and need not be.
-    with suppress(ConnectionError, Py4JError):
+    with suppress(ConnectionError, JvmError):
         context.stop()
     if gateway is not None and gateway.proc is not None:  # spark-submit's JVM ends when this process has
         _end_gateway(gateway, lingers=writes_archive(shlex.split(options)))
 
 
-def _end_gateway(gateway: JavaGateway, *, lingers: bool = False) -> None:
-    with suppress(ConnectionError, Py4JError):
+def _end_gateway(gateway: Jvm, *, lingers: bool = False) -> None:
+    with suppress(ConnectionError, JvmError):
         gateway.shutdown()
-    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None  # noqa: SLF001
+    internals.forget_jvm()
     _end(gateway.proc, lingers=lingers)
 
 
@@ -99,7 +84,7 @@ def _end(process: "subprocess.Popen[bytes]", *, lingers: bool) -> None:
         process.wait()
 
 
-def _keeping_signals(conf: SparkConf | None, gateway: JavaGateway) -> SparkContext:
+def _keeping_signals(conf: SparkConf | None, gateway: Jvm) -> SparkContext:
     """PySpark answers a Ctrl+C by cancelling all jobs; here that is the caller's to decide."""
     if threading.current_thread() is not threading.main_thread():
         return SparkContext(conf=conf, gateway=gateway)

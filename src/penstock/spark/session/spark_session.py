@@ -1,6 +1,5 @@
 """Spark sessions that start quickly, keep quiet and end completely."""
 
-import logging
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -8,10 +7,8 @@ from contextlib import ExitStack, contextmanager
 from importlib import resources
 from pathlib import Path
 
-from py4j.protocol import Py4JError
-from pyspark import SparkConf, SparkContext
+from pyspark import SparkConf
 from pyspark.errors import PySparkException
-from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from penstock.errors import ConfigError, SetupError
@@ -21,8 +18,9 @@ from penstock.jvm.installed_spark import not_in_spark, one_of_each, pyspark_jars
 from penstock.jvm.jars import resolve
 from penstock.jvm.java_runtime import find_java
 from penstock.jvm.progress_callback import Progress, silent
+from penstock.spark.internals import JvmError, is_submitted, running_context
 from penstock.spark.paths import log_file
-from penstock.spark.session.gateway import end_context, is_submitted, join_submitted, python_path, start_context
+from penstock.spark.session.gateway import end_context, join_submitted, python_path, start_context
 from penstock.spark.session.masters import DEFAULT_MASTER, LOOPBACK, check_master, is_local, is_on_this_machine
 from penstock.spark.session.spark_conf import checked_conf, session_conf
 from penstock.spark.spark_errors import session_error
@@ -33,9 +31,6 @@ _missing: set[Coordinates] = set()
 
 # With these, Spark's launcher adds folders to the class path, and archives of classes take jars only.
 _CLASS_PATH_VARIABLES = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR", "SPARK_DIST_CLASSPATH")
-
-# PySpark prints each error of Spark's to stderr as JSON, with Java's stack traces, before it raises it.
-_QUERY_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 
 
 @contextmanager
@@ -48,7 +43,7 @@ def spark_session(
     the ``packages`` that sources and sinks need besides Kafka (``avro``, ``delta``, ``postgresql`` and so on).
     """
     spark_version()
-    running = SparkContext._active_spark_context  # noqa: SLF001 - asking for it by getOrCreate would make one
+    running = running_context()
     if running is not None:
         _refuse_choices(f"A Spark session runs in this process already, on {running.master!r}", master, conf)
         yield SparkSession.builder.getOrCreate()
@@ -92,26 +87,12 @@ def start_session(
             session = SparkSession(context)
             undo.pop_all()
             return session
-    except (PySparkException, Py4JError, ConnectionError) as error:
+    except (PySparkException, JvmError, ConnectionError) as error:
         raise session_error(error, master) from error
 
 
 def end_session(session: SparkSession) -> None:
     end_context(session.sparkContext)
-
-
-@contextmanager
-def errors_raised_only() -> Iterator[None]:
-    """In the block, PySpark raises errors without printing them first: what is raised here is reported by us."""
-    loggers = [PySparkLogger.getLogger(name) for name in _QUERY_LOGGERS]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
 
 
 def _refuse_choices(why: str, master: str | None, conf: Mapping[str, str] | None) -> None:

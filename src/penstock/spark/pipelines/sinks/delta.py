@@ -3,7 +3,8 @@
 from pyspark.sql import DataFrame
 
 from penstock.app import Table
-from penstock.spark.pipelines.sinks.table_paths import Files, table_folder
+from penstock.spark.internals import HadoopFiles
+from penstock.spark.pipelines.sinks.table_paths import table_folder
 from penstock.spark.pipelines.sinks.writer import BatchId, merge_sql, newest, quoted
 
 _VIEW = "penstock_rows"
@@ -33,7 +34,7 @@ class DeltaWriter:
 
     def _merge(self, rows: DataFrame) -> None:
         session, table = rows.sparkSession, self._table
-        if not Files(session, self._folder).exists(f"{self._folder}/_delta_log"):
+        if not HadoopFiles(session, self._folder).exists(f"{self._folder}/_delta_log"):
             rows.limit(0).write.format("delta").partitionBy(*table.partition_by).save(self._folder)
         newest(rows, keys=table.keys, order_by=table.order_by, where=table).createOrReplaceTempView(_VIEW)
         session.sql(merge_sql(table, f"delta.{quoted(self._folder)}", _VIEW, rows.columns))

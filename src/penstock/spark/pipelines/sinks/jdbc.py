@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.app import Jdbc
+from penstock.spark.internals import jdbc_connection
 from penstock.spark.pipelines.sinks.writer import BatchId, newest
 
 _DRIVER = "org.postgresql.Driver"
@@ -109,16 +110,9 @@ class JdbcWriter:
 
     @contextmanager
     def _connection(self, session: SparkSession) -> Iterator["_Database"]:
-        jvm: Any = session._jvm  # noqa: SLF001 - the driver's JVM has the database's client already
-        jvm.org.apache.spark.sql.execution.datasources.jdbc.DriverRegistry.register(_DRIVER)
-        properties = jvm.java.util.Properties()
-        for name, value in self._login().items():
-            properties.setProperty(name, value)
-        connection = jvm.java.sql.DriverManager.getConnection(self._sink.url, properties)
-        try:
+        """The driver's JVM already has the database's client."""
+        with jdbc_connection(session, self._sink.url, driver=_DRIVER, properties=self._login()) as connection:
             yield _Database(connection)
-        finally:
-            connection.close()
 
 
 class _Database:

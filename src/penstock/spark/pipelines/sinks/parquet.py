@@ -4,7 +4,8 @@ from pyspark.sql import DataFrame
 
 from penstock.app import Table
 from penstock.errors import ConfigError, ServerError
-from penstock.spark.pipelines.sinks.table_paths import Files, table_folder
+from penstock.spark.internals import HadoopFiles
+from penstock.spark.pipelines.sinks.table_paths import table_folder
 from penstock.spark.pipelines.sinks.writer import BatchId
 
 # A column for whoever reads the whole table; what begins with an underscore, readers do not see.
@@ -25,7 +26,7 @@ class ParquetWriter:
                 f"The rows for {self._table} have a column {_BATCH!r}, which names the folders of batches there.",
                 hint="Give that column another name.",
             )
-        files = Files(rows.sparkSession, self._folder)
+        files = HadoopFiles(rows.sparkSession, self._folder)
         draft, final = f"{self._folder}/{_DRAFTS}/{batch}", f"{self._folder}/{_BATCH}={batch}"
         if files.exists(final):
             return False

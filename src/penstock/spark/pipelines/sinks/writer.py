@@ -9,6 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.app import Table
 from penstock.errors import ConfigError, HandlerError
+from penstock.spark.internals import collect_json
 
 # Where rows still have these columns of their records, they say which came last.
 _RECORD_ORDER = ("_timestamp", "_partition", "_offset")
@@ -53,8 +54,7 @@ def newest(rows: DataFrame, *, keys: Sequence[str], order_by: str | None, where:
 
 def refuse_doubles(rows: DataFrame, keys: Sequence[str], where: object) -> None:
     doubled = rows.groupBy(*keys).agg(F.count(F.lit(1)).alias("rows")).filter("rows > 1").limit(1)
-    # By the JVM itself: PySpark would open a socket for one row.
-    for found in doubled._jdf.toJSON().collectAsList():  # noqa: SLF001
+    for found in collect_json(doubled):
         raise HandlerError(
             f"A batch has several rows for one key of {where}, and nothing says which is the last: {found}.",
             hint="Name a column that does with order_by=..., or keep _timestamp and _offset in the rows.",
