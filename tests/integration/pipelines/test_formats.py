@@ -129,7 +129,7 @@ def test_avro_of_several_schemas_in_one_batch_is_one_set_of_typed_columns(
         (bad[2], f"{CANNOT}: expected string, was written as long - at `$.full_name`"),
         (bad[3], f"the schema id 999999 is not in the registry at {registry}"),
         (bad[4], "the value begins with the byte 0x7b, not 0x00: it was not written with a schema registry"),
-        (bad[5], "the value ends inside of its schema id, after 2 bytes"),
+        (bad[5], "the value ends inside its schema id, after 2 bytes"),
         (bad[6], "the value is empty: it was not written with a schema registry"),
         (bad[7], "the value is null (a tombstone); a source that takes those has `| None` in its value"),
     ]

@@ -144,7 +144,7 @@ def _behind_lead(schemas: Schemas) -> Column:
     """What follows the place of the message in its schema; null where that is another message's."""
     body = F.when(F.lit(False), F.col(BODY))  # noqa: FBT003 - for the type
     for stamp, writer in schemas.known.items():
-        for lead in writer.leads:
+        for lead in writer.message_indexes:
             begins = F.expr(f"substring({BODY}, 1, {len(lead)})") == _bytes(lead)
             body = body.when((F.col(STAMP) == _bytes(stamp)) & begins, F.expr(f"substring({BODY}, {len(lead) + 1})"))
     return body

@@ -45,7 +45,7 @@ class Schemas:
         """Get to know what the topics' subjects have, so that the first batch need not be repeated for it."""
         try:
             for topic in self._topics:
-                self.learn(self._codec.stamps(topic))
+                self.learn(self._codec.schema_ids(topic))
         except DependencyUnavailable:  # a batch that needs it will ask again
             return
 
@@ -53,7 +53,7 @@ class Schemas:
         """Ask for these; raises Away where nobody answers."""
         for stamp in stamps:
             try:
-                self.known[stamp] = self._codec.writer(stamp)
+                self.known[stamp] = self._codec.writer_schema(stamp)
             except Undecodable as error:
                 self.refused[stamp] = str(error)
 
