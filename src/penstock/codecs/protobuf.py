@@ -190,8 +190,9 @@ def _has_required(descriptor: Descriptor, seen: set[str]) -> bool:
 
 
 def _is_required(field: Any) -> bool:
-    said = getattr(field, "is_required", None)
-    return bool(field.label == field.LABEL_REQUIRED if said is None else said)
+    # Older versions of the library have only the label.
+    is_required = getattr(field, "is_required", None)
+    return bool(field.label == field.LABEL_REQUIRED if is_required is None else is_required)
 
 
 def _require_message(messages: Messages, indexes: list[int], wanted: str) -> None:

@@ -1,4 +1,4 @@
-"""Which offsets of which partition each task of a plan has, where that can be said."""
+"""Finds the partition and the offsets that each task of a plan reads."""
 
 from penstock.errors import ConfigError
 from penstock.spark.internals import Execution, kafka_range_of_each_task
@@ -18,7 +18,7 @@ def task_ranges(execution: Execution, pipeline: str) -> list[TaskRange]:
 
 def _refused(pipeline: str) -> ConfigError:
     return ConfigError(
-        f"Pipeline {pipeline} moves rows between tasks, so they cannot be written to a topic exactly once.",
-        hint="Nothing of this batch was written. Leave delivery= out, or write to a Table or Jdbc sink, which have "
+        f"Pipeline {pipeline} moves rows between tasks, so Penstock cannot write them to a topic exactly once.",
+        hint="Nothing of this batch was written. Leave delivery= out, or write to a Table or Jdbc sink, which store "
         "each row once whatever the pipeline does.",
     )

@@ -1,4 +1,4 @@
-"""Rows on the terminal."""
+"""Prints rows on the terminal."""
 
 import sys
 
@@ -17,7 +17,7 @@ class ConsoleWriter:
         self._console = console
 
     def write(self, rows: DataFrame, batch: BatchId) -> bool:  # noqa: ARG002
-        rows.count()  # so that all of them are made, and counted, and not only those that are shown
+        rows.count()  # makes Spark compute and count all rows, not only those that are shown
         sys.stdout.write(printable_block(table_text(rows, self._console.rows)) + "\n\n")
         sys.stdout.flush()
         return True

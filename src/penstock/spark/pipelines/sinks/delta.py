@@ -1,4 +1,4 @@
-"""Rows into Delta Lake."""
+"""Writes rows to Delta Lake."""
 
 from pyspark.sql import DataFrame
 
@@ -11,7 +11,7 @@ _VIEW = "penstock_rows"
 
 
 class DeltaWriter:
-    """Appends name their batch to Delta, which takes each once; merges are the same when repeated."""
+    """An append passes the batch's id to Delta, which skips a batch that it has. Repeating a merge changes nothing."""
 
     def __init__(self, table: Table) -> None:
         self._table = table

@@ -1,4 +1,4 @@
-"""Rows into Parquet files: a folder for each batch, which appears by one rename."""
+"""Writes rows to Parquet files: a folder for each batch, which appears by one rename."""
 
 from pyspark.sql import DataFrame
 
@@ -8,7 +8,7 @@ from penstock.spark.internals import HadoopFiles
 from penstock.spark.pipelines.sinks.table_paths import table_folder
 from penstock.spark.pipelines.sinks.writer import BatchId
 
-# A column for whoever reads the whole table; what begins with an underscore, readers do not see.
+# Readers of the whole table see the batch as a column. They ignore folders that begin with an underscore.
 _BATCH = "batch"
 _DRAFTS = "_drafts"
 
@@ -32,5 +32,5 @@ class ParquetWriter:
             return False
         rows.write.mode("overwrite").partitionBy(*self._table.partition_by).parquet(draft)
         if not files.move(draft, final):
-            raise ServerError(f"{draft} could not be renamed to {final}.", hint="See that the folder is writable.")
+            raise ServerError(f"{draft} could not be renamed to {final}.", hint="Check that the folder is writable.")
         return True

@@ -1,4 +1,4 @@
-"""Where a table's files are, on whatever file system Spark can reach."""
+"""The folder of a table, on any file system that Spark can reach."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
 def absolute(folder: str) -> str:
-    """As it is seen from everywhere; a plain path is one of this machine."""
+    """Return the folder as a URL; a plain path is on this machine."""
     return folder if _URL.match(folder) else Path(folder).expanduser().resolve().as_uri()
 
 
