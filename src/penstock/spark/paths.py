@@ -1,4 +1,4 @@
-"""Where the Spark engine keeps its files. ``PENSTOCK_HOME`` moves them all to one place."""
+"""Where the Spark engine keeps its files. ``PENSTOCK_HOME`` moves them all to one folder."""
 
 import os
 from pathlib import Path
@@ -13,6 +13,6 @@ def checkpoint_root() -> Path:
 
 
 def log_file() -> Path:
-    """What Spark, its JVM and the Python workers have to say; handlers print into it too."""
+    """Return the log of Spark, its JVM and the Python workers; the output of handlers goes there too."""
     moved = bool(os.environ.get("PENSTOCK_HOME"))
     return (state_home() / "logs" if moved else user_log_path("penstock")) / "spark.log"

@@ -1,4 +1,4 @@
-"""Run an app on Spark, from start to a clean stop."""
+"""Runs an app on Spark, from start to a clean stop. ``run`` shows the steps in order."""
 
 import threading
 import time
@@ -48,12 +48,11 @@ def run(
     session: SparkSession | None = None,
     span: Span | None = None,
 ) -> None:
-    """Consume for every handler of the app until ``stop`` is set, all have caught up, or one fails.
+    """Run all handlers and pipelines of the app until ``stop`` is set, all have caught up, or one fails.
 
-    ``checkpoint`` is a folder of this machine for what Spark must remember. ``session`` is used as it is, and left
-    running, where one is given; so is one that runs in this process. Otherwise one is started on ``master`` with
-    Spark's settings of ``conf``. Where its executors are elsewhere, the app's code is sent to them.
-    With a ``span`` the app's pipelines go over it once, and that is all.
+    ``checkpoint`` is a local folder for Spark's checkpoints. Uses ``session``, or else a session that runs in this
+    process, and leaves it running; otherwise starts one on ``master`` with Spark's settings ``conf``. Sends the app's
+    code to executors on other machines. With a ``span``, only runs the app's pipelines once over that range.
     """
     _check_names(app)
     _check_options(app)
@@ -94,14 +93,14 @@ def _plan_backfills(app: App, cluster: Cluster, span: Span) -> list[Backfill]:
     if app.handlers or not app.pipelines:
         names = ", ".join(handler.name for handler in app.handlers)
         raise ConfigError(
-            f"A range is for DataFrame pipelines, and app {app.name!r} has handlers ({names}).",
+            f"A range works only with DataFrame pipelines, and app {app.name!r} has handlers ({names}).",
             hint="Put its pipelines into an app of their own; to handle records again, set the group's offsets back.",
         )
     return [plan_backfill(pipeline, cluster, span) for pipeline in app.pipelines]
 
 
 def _check_names(app: App) -> None:
-    """A handler's checkpoint goes by its name."""
+    """Refuse two handlers of one group with the same name: the name is the folder of the checkpoint."""
     declared: list[Handler | Pipeline] = [*app.handlers, *app.pipelines]
     names = Counter((each.group, each.name) for each in declared)
     for (group, name), count in names.items():
@@ -113,9 +112,9 @@ def _check_names(app: App) -> None:
 
 
 def _check_options(app: App) -> None:
-    """Options that would go unheard here are refused."""
+    """Refuse options that the Spark engine does not support."""
     for handler in app.handlers:
-        unheard = {
+        unsupported = {
             "on_assigned": handler.on_assigned is not None,
             "on_revoked": handler.on_revoked is not None,
             "on_lost": handler.on_lost is not None,
@@ -123,17 +122,17 @@ def _check_options(app: App) -> None:
             'commit="manual"': handler.commit == "manual",
             'mode="share"': handler.is_shared,
             "offsets": handler.offsets is not None,
-            # Spark has a whole Arrow batch in memory, whatever a task has taken from it.
+            # Spark has a whole Arrow batch in memory, however many records of it are in flight.
             "max_in_flight_bytes": handler.max_in_flight_bytes != DEFAULT_BYTES,
             'delivery="at-most-once"': handler.is_at_most_once,
         }
         hint = "Run it with --engine local, or leave that option out."
-        handler.refuse(unheard, where="the Spark engine", hint=hint)
+        handler.refuse(unsupported, where="the Spark engine", hint=hint)
         refuse_processes(handler)
         if handler.is_exactly_once and handler.scale != "partition":
             raise ConfigError(
-                f'Handler {handler.name} uses delivery="exactly-once" with scale={handler.scale!r}: a transaction '
-                "holds what became of one partition, and such a task has records of several.",
+                f'Handler {handler.name} uses delivery="exactly-once" with scale={handler.scale!r}. A transaction '
+                "covers one partition, and such a task has records of several partitions.",
                 hint='Leave scale= out, or use delivery="at-least-once".',
             )
 
@@ -158,7 +157,7 @@ def _session(
 
 
 def _watch(queries: Sequence[HandlerQuery | PipelineQuery], stop: threading.Event) -> None:
-    """Until all have ended; one that fails, or a wish to stop, ends the others at their next border."""
+    """Advance all queries until they have ended. A failure or ``stop`` ends the others after their running batch."""
     while not all(query.is_over for query in queries):
         for query in queries:
             query.advance()
