@@ -152,7 +152,7 @@ def has_class(session: SparkSession, name: str) -> bool:
 
 @contextmanager
 def jdbc_connection(session: SparkSession, url: str, *, driver: str, properties: Mapping[str, str]) -> Iterator[Any]:
-    """Open a ``java.sql.Connection`` in the driver's JVM; Spark's public JDBC writer runs no statements of ours."""
+    """Open a ``java.sql.Connection`` in the driver's JVM; Spark's public JDBC writer only writes rows."""
     jvm: Any = session._jvm
     jvm.org.apache.spark.sql.execution.datasources.jdbc.DriverRegistry.register(driver)
     java_properties = jvm.java.util.Properties()
