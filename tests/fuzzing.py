@@ -96,7 +96,7 @@ def _registered(format_: Format) -> bytes:
     """What stands in front of values of this format."""
     codec: Any = codec_of(format_, registry=REGISTRY, field="value", topic="fuzzing")
     codec.get_ready()
-    return bytes(codec._stamp[0])
+    return bytes(codec._written_id[0])
 
 
 @dataclass

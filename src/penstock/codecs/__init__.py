@@ -1,4 +1,4 @@
-"""Formats at work: Avro, JSON Schema and Protobuf, with a schema registry or without."""
+"""Encodes and decodes Avro, JSON Schema and Protobuf, with a schema registry or without."""
 
 from penstock.codecs.codec_factory import RECORDS, codec_of, decoder_of, prepare_formats
 

@@ -1,4 +1,4 @@
-"""Avro at work, by fastavro."""
+"""The Avro codec, with fastavro."""
 
 import json
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from fastavro.types import Schema as Parsed
 from penstock.codecs.avro_errors import refuse_deep, refuse_unbounded, why_not, why_unwritable
 from penstock.codecs.avro_schemas import as_json, is_recursive, names_of
 from penstock.codecs.registry_client import RegistryClient
-from penstock.codecs.schema_codec import Decode, SchemaCodec, Writer, as_references, require_type
+from penstock.codecs.schema_codec import Decode, SchemaCodec, WriterSchema, as_references, require_type
 from penstock.core.failures.outcome import Undecodable
 from penstock.core.records.record import Header
 from penstock.errors import ConfigError
@@ -22,8 +22,8 @@ from penstock.serde import Avro, Field, to_plain
 
 AVRO = "AVRO"
 
-# fastavro's reader does not look after its stack: a value that is nested deeply ends the process. Up to this length
-# none can be nested deeply enough.
+# fastavro's reader does not limit its stack: a deeply nested value crashes the process. A value of up to so many bytes
+# cannot be nested deeply enough.
 _SAFE_LENGTH = 1000
 
 
@@ -40,34 +40,34 @@ class AvroCodec(SchemaCodec):
             raise ConfigError("Avro() has no schema to write with.", hint="Write to_value=Avro(schema).")
 
     def own_schema(self) -> Parsed:
-        """The schema that it writes with."""
+        """Return the schema to write with."""
         schema = self._own()
         if schema is None:
             raise ConfigError("Avro() has no schema to write with.", hint="Name one.")
         return schema
 
     def _own(self) -> Parsed | None:
-        """The schema of the format; where it refers to others, they are asked for when it is first needed."""
+        """Return the declared schema. Fetches the schemas that it refers to when it is first needed."""
         text, client = self._text, self._client
         if self._schema is None and text is not None and client is not None:
             schema = Schema(text, AVRO, as_references(self._format.references))
             self._schema = client.declared("Avro", lambda: _parsed(text, _referred(schema, client)))
         return self._schema
 
-    def _decoder(self, client: RegistryClient, writer: Schema, stamp: bytes) -> Decode:  # noqa: ARG002 - others need it
+    def _decoder(self, client: RegistryClient, writer: Schema, id_bytes: bytes) -> Decode:  # noqa: ARG002 - Protobuf needs it
         require_type(writer, AVRO)
         return _decode_by(_parsed(str(writer.schema_str), _referred(writer, client)), self._own())
 
-    def _writer(self, client: RegistryClient, writer: Schema, stamp: bytes) -> Writer:  # noqa: ARG002 - others need it
+    def _writer_schema(self, client: RegistryClient, writer: Schema, id_bytes: bytes) -> WriterSchema:  # noqa: ARG002 - Protobuf needs it
         require_type(writer, AVRO)
         parsed = _parsed(str(writer.schema_str), _referred(writer, client))
         refuse_unbounded(parsed)
         if is_recursive(parsed):
             raise Undecodable("its schema refers to itself, for which Spark has no columns: read it in a handler")
-        return Writer(as_json(parsed))
+        return WriterSchema(as_json(parsed))
 
     def reader_schema(self) -> str:
-        """The format's own schema, with all that it refers to inside of it."""
+        """Return the declared schema as JSON, with the schemas that it refers to put in."""
         schema = self._own()
         if is_recursive(schema):
             raise ConfigError(
@@ -85,7 +85,7 @@ class AvroCodec(SchemaCodec):
             return bytes(plain)
         stream = BytesIO()
         try:
-            schemaless_writer(stream, schema, plain)  # type: ignore[arg-type] # without a schema there is no encoding
+            schemaless_writer(stream, schema, plain)  # type: ignore[arg-type] # __init__ refuses to encode without a schema
         except Exception as error:
             raise ValueError(why_unwritable(plain, schema, error)) from error
         return stream.getvalue()
@@ -94,7 +94,7 @@ class AvroCodec(SchemaCodec):
         schema = self._own()
         name = str(schema["name"]) if isinstance(schema, Mapping) and "name" in schema else str(schema)
         written = Schema(str(self._text), AVRO, as_references(self._format.references))
-        return self._stamped(client, self._subject(name), written)
+        return self._registered_id(client, self._subject(name), written)
 
 
 def _decode_by(writer: Any, reader: Any) -> Decode:
@@ -110,7 +110,7 @@ def _decode_by(writer: Any, reader: Any) -> Decode:
         if start:
             stream.seek(start)
         try:
-            value = schemaless_reader(stream, writer, reader, False)  # noqa: FBT003 - by position it costs less
+            value = schemaless_reader(stream, writer, reader, False)  # noqa: FBT003 - by position it is faster
         except Exception as error:
             raise Undecodable(why_not(data, start, writer, reader, error)) from error
         if stream.tell() != len(data):
@@ -122,7 +122,7 @@ def _decode_by(writer: Any, reader: Any) -> Decode:
 
 
 def _is_bytes(schema: Any) -> bool:
-    """Confluent's serializers write bytes on their own as they are, without the length that Avro puts in front."""
+    """Whether values are plain bytes: Confluent's serializers write no length in front of those, unlike Avro."""
     return schema == "bytes" or (isinstance(schema, Mapping) and schema.get("type") == "bytes")
 
 
@@ -138,7 +138,7 @@ def _checked(text: str) -> Parsed:
 
 
 class _Repository(AbstractSchemaRepository):
-    """Where fastavro finds the schemas that one refers to."""
+    """Gives fastavro the schemas that a schema refers to."""
 
     def __init__(self, schemas: Mapping[str, Any]) -> None:
         self._schemas = schemas
@@ -157,7 +157,7 @@ def _parsed(text: str, referred: Mapping[str, Any]) -> Parsed:
 
 
 def _referred(schema: Schema, client: RegistryClient) -> dict[str, Any]:
-    """All that a schema refers to, by name; each is fetched once."""
+    """Fetch all schemas that a schema refers to, by name; each once."""
     found: dict[str, Any] = {}
     open_references = list(schema.references or ())
     while open_references:

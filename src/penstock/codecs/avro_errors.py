@@ -1,4 +1,4 @@
-"""Why a value is not Avro of its schema, in words and with its place: Avro's bytes and fastavro's errors do not say."""
+"""Says why bytes do not fit their Avro schema, and at which field; fastavro's errors do not."""
 
 from collections.abc import Mapping
 from io import BytesIO
@@ -11,16 +11,16 @@ from fastavro.validation import ValidationError, validate
 from penstock.codecs.avro_schemas import NUMBERS, arrays_in, described, kind_of, named_types, resolved, smallest
 from penstock.core.failures.outcome import Undecodable
 
-# A union is a level too. The walk itself takes three calls for each, of the thousand that Python allows.
+# A union is a level too. The walk takes three Python calls for each level, and Python allows a thousand.
 _DEEPEST = 250
-# How many parts of a value are looked at to find its fault; in a large one it may lie far behind.
+# How many parts of a value the search for the fault reads; in a large value the fault may be far behind.
 _STEPS = 100_000
 _LONGEST_VARINT = 10
 _FIXED_WIDTH = {"boolean": 1, "float": 4, "double": 8, "null": 0}
 
 
 def refuse_unbounded(writer: Any) -> None:
-    """Items that take no bytes can be claimed by the billion, in a value of a few bytes."""
+    """Refuse arrays of items that take no bytes: a value of a few bytes could claim billions of them."""
     names = named_types(writer)
     for array in arrays_in(writer):
         if smallest(array["items"], names) == 0:
@@ -31,7 +31,7 @@ def refuse_unbounded(writer: Any) -> None:
 
 
 def refuse_deep(data: bytes, start: int, writer: Any) -> None:
-    """Look through a value whose schema sets no bound to how deeply it is nested, before fastavro does."""
+    """Read through a value of a recursive schema before fastavro does, and refuse a deeply nested one."""
     try:
         _Walk(data, start, named_types(writer), steps=len(data)).value(writer, "$")
     except _FoundError as found:
@@ -50,22 +50,22 @@ def why_not(data: bytes, start: int, writer: Any, reader: Any, error: Exception)
 
 
 def why_unwritable(value: Any, schema: Any, error: Exception) -> str:
-    """Fastavro's writer tells neither place nor type; its validation does."""
+    """Use fastavro's validation, which names field and type; the errors of its writer do not."""
     try:
         validate(value, schema, raise_errors=True)
     except ValidationError as invalid:
         return "; ".join(str(each) for each in invalid.errors[:5])
-    except Exception:  # noqa: BLE001 - an odd value may break the validation too; the first error says more then
+    except Exception:  # noqa: BLE001 - an odd value may break the validation too; then the first error says more
         return f"{type(error).__name__}: {error}"
     return f"{type(error).__name__}: {error}"
 
 
 class _FoundError(Exception):
-    """The place of the fault, and what is wrong there."""
+    """What is wrong, and at which field."""
 
 
 class _Walk:
-    """Goes through a value as a reader does, without making anything of it."""
+    """Reads through a value as a decoder does, without building it."""
 
     def __init__(self, data: bytes, at: int, names: Mapping[str, Any], *, steps: int = _STEPS) -> None:
         self._data = data
@@ -151,11 +151,11 @@ class _Walk:
 
     @staticmethod
     def _check_logical(schema: Any, data: bytes, path: str) -> None:
-        """What is a number or a text may still be no date, or no UUID."""
+        """Check that a number or text is also a valid date, UUID and so on."""
         try:
             schemaless_reader(BytesIO(data), schema, None)
         except Exception as error:
-            raise _FoundError(f"expected {described(schema)}, got what is none ({error}) - at `{path}`") from error
+            raise _FoundError(f"expected {described(schema)}, got another value ({error}) - at `{path}`") from error
 
 
 def _check_text(text: bytes, path: str) -> None:
@@ -172,7 +172,7 @@ class _Names:
 
 
 def _mismatch(writer: Any, reader: Any, names: _Names, path: str, inside: tuple[Any, ...]) -> str | None:
-    """The first place where what was written cannot become what is read, or None."""
+    """Return the first field whose written type cannot be read as the reader's type; None if all can."""
     writer, reader = resolved(writer, names.writer), resolved(reader, names.reader)
     if (id(writer), id(reader)) in inside:
         return None

@@ -1,4 +1,4 @@
-"""Questions about Avro schemas, in the form in which fastavro keeps them once they are parsed."""
+"""Properties of Avro schemas in fastavro's parsed form."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -8,14 +8,14 @@ NUMBERS = ("int", "long", "float", "double")
 
 
 def kind_of(schema: Any) -> str:
-    """``record``, ``union``, ``string``... or the name of a type that is defined elsewhere."""
+    """Return ``record``, ``union``, ``string``... or the name of a type that is defined elsewhere."""
     if isinstance(schema, list):
         return "union"
     return kind_of(schema["type"]) if isinstance(schema, Mapping) else str(schema)
 
 
 def described(schema: Any) -> str:
-    """A type as a person would call it."""
+    """Return the name of a type for error messages."""
     if isinstance(schema, list):
         return " or ".join(map(described, schema))
     if not isinstance(schema, Mapping):
@@ -25,23 +25,23 @@ def described(schema: Any) -> str:
 
 
 def as_json(schema: Any) -> str:
-    """As text for other libraries, without what fastavro notes in it for itself."""
-    return json.dumps(_without_notes(schema))
+    """Return the schema as JSON for other libraries, without the keys that fastavro adds."""
+    return json.dumps(_without_private_keys(schema))
 
 
-def _without_notes(schema: Any) -> Any:
+def _without_private_keys(schema: Any) -> Any:
     if isinstance(schema, Mapping):
-        return {name: _without_notes(each) for name, each in schema.items() if not name.startswith("__")}
-    return [_without_notes(each) for each in schema] if isinstance(schema, list) else schema
+        return {name: _without_private_keys(each) for name, each in schema.items() if not name.startswith("__")}
+    return [_without_private_keys(each) for each in schema] if isinstance(schema, list) else schema
 
 
 def named_types(schema: Any) -> dict[str, Any]:
-    """The types that are defined in it, by their names."""
+    """Return the types that the schema defines, by name."""
     return {str(each["name"]): each for each in _types(schema) if isinstance(each, Mapping) and "name" in each}
 
 
 def names_of(raw: Any) -> list[str]:
-    """The full names that a schema, as it was written, can be referred to by."""
+    """Return the full names that other schemas can use for an unparsed schema."""
     if not isinstance(raw, Mapping) or "name" not in raw:
         return []
     name, space = str(raw["name"]), raw.get("namespace")
@@ -53,7 +53,7 @@ def resolved(schema: Any, names: Mapping[str, Any]) -> Any:
 
 
 def is_recursive(schema: Any) -> bool:
-    """Whether values of it may be nested without an end."""
+    """Whether a type of the schema contains itself, so that values can be nested to any depth."""
     names = named_types(schema)
     return any(_reaches(name, inner, names, set()) for name, inner in names.items())
 
@@ -73,7 +73,7 @@ def _reaches(name: str, schema: Any, names: Mapping[str, Any], seen: set[str]) -
 
 
 def smallest(schema: Any, names: Mapping[str, Any], inside: tuple[str, ...] = ()) -> int:
-    """How many bytes a value of it takes at least; for telling nothing from something."""
+    """Return how many bytes a value takes at least; callers only compare it with 0."""
     schema = resolved(schema, names)
     kind = kind_of(schema)
     if kind == "null":
@@ -82,7 +82,7 @@ def smallest(schema: Any, names: Mapping[str, Any], inside: tuple[str, ...] = ()
         return int(schema["size"])
     if kind == "record":
         name = str(schema.get("name"))
-        if name in inside:  # to come to an end, something around it takes a byte
+        if name in inside:  # a union or array around it ends the recursion, and takes a byte
             return 0
         return sum(smallest(each["type"], names, (*inside, name)) for each in schema["fields"])
     return 1

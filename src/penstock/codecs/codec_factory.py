@@ -1,4 +1,4 @@
-"""From a declared format to a codec. The libraries that it needs are loaded here, and only for those who use it."""
+"""Makes the codec of a declared format. Imports the libraries of a format only when an app uses it."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,10 +14,10 @@ from penstock.serde import Avro, Codec, Field, Format, JsonSchema, Protobuf
 _EXTRAS = {Avro: "avro", JsonSchema: "jsonschema", Protobuf: "protobuf"}
 
 
-# Codecs remember schemas, so all threads of a process share one, and so do all tasks of a Spark worker.
+# Codecs cache schemas, so all threads of a process share one codec, and so do all tasks of a Spark worker.
 @lru_cache(maxsize=256)
 def codec_of(format_: Format, *, registry: Registry | None, field: Field, topic: str | None = None) -> Codec:
-    """The codec of a format, for keys or values; with the topic that is written to where it is to encode."""
+    """Return the codec of a format, for keys or values. To encode, name the topic that it writes to."""
     own = format_.registry
     chosen = own if isinstance(own, Registry) else registry
     name = type(format_).__name__
@@ -37,7 +37,7 @@ def codec_of(format_: Format, *, registry: Registry | None, field: Field, topic:
         ) from error
     client: Any = None
     if format_.schema_id is not None and chosen is not None:
-        from penstock.codecs.registry_client import registry_client_of  # noqa: PLC0415 - needs what the extras bring
+        from penstock.codecs.registry_client import registry_client_of  # noqa: PLC0415 - needs the libraries of an extra
 
         client = registry_client_of(chosen)
     return make(format_, client, field=field, topic=topic)
@@ -58,7 +58,7 @@ def _maker(format_: Format) -> Callable[..., Codec]:
 
             return ProtobufCodec
         case _:
-            raise ConfigError(f"{type(format_).__name__} is no format.", hint="Use Avro, JsonSchema or Protobuf.")
+            raise ConfigError(f"{type(format_).__name__} is not a format.", hint="Use Avro, JsonSchema or Protobuf.")
 
 
 RECORDS = RecordAdapter(codec_of=codec_of)
@@ -67,10 +67,10 @@ RECORDS = RecordAdapter(codec_of=codec_of)
 def decoder_of(
     how: Any, *, registry: Registry | str | Mapping[str, Any] | None = None, field: Field = "value"
 ) -> Callable[[Record], Any]:
-    """For those who only look at records: a function from a record to its decoded value, or key.
+    """Return a function from a record to its decoded value, or key, for tools that only show records.
 
-    ``how`` is anything that ``value=`` takes. Null is None. What cannot be decoded raises Undecodable with a reason;
-    a registry that cannot be asked raises Away.
+    ``how`` is anything that ``value=`` takes. Null is None. A value that cannot be decoded raises Undecodable with the
+    reason; a registry that does not answer raises DependencyUnavailable.
     """
     read = reader_by(how, None, RECORDS, field=field, registry=registry_of(registry))
     raw_of = RECORDS.value_of if field == "value" else RECORDS.key_of
@@ -78,7 +78,7 @@ def decoder_of(
 
 
 def prepare_formats(app: App) -> None:
-    """Make the codecs of all handlers, so that what they lack is known before a record flows. No registry is asked."""
+    """Make all codecs of an app, so that missing libraries and settings show at the start. Makes no requests."""
     for handler in app.handlers:
         with _naming(f"Handler {handler.name}"):
             Arguments(handler, RECORDS)

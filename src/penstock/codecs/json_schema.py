@@ -1,4 +1,4 @@
-"""JSON with JSON Schema at work, by msgspec and jsonschema."""
+"""The JSON Schema codec, with msgspec and jsonschema."""
 
 import json
 from typing import Any
@@ -12,7 +12,7 @@ from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT7
 
 from penstock.codecs.registry_client import RegistryClient
-from penstock.codecs.schema_codec import Decode, SchemaCodec, Writer, as_references, require_type
+from penstock.codecs.schema_codec import Decode, SchemaCodec, WriterSchema, as_references, require_type
 from penstock.core.failures.outcome import Undecodable
 from penstock.core.records.record import Header
 from penstock.errors import ConfigError
@@ -20,7 +20,7 @@ from penstock.serde import Field, JsonSchema, empty_reason
 
 JSON = "JSON"
 
-# A message quotes what it complains about, and that may be all of a large value.
+# In characters. An error quotes the wrong part of a value, which may be all of a large value.
 _SHOWN = 200
 
 
@@ -37,7 +37,7 @@ class JsonSchemaCodec(SchemaCodec):
             self._title = _title(self._text, format_)
 
     def _own(self) -> Validator | None:
-        """What the format checks by; where its schema refers to others, they are asked for when it is first needed."""
+        """Return the declared schema's validator. Fetches the schemas that it refers to when it is first needed."""
         text, client = self._text, self._client
         if self._validator is None and text is not None and client is not None:
             self._validator = client.declared("JsonSchema", lambda: _validator(self._written(text), client))
@@ -46,13 +46,13 @@ class JsonSchemaCodec(SchemaCodec):
     def _written(self, text: str) -> Schema:
         return Schema(text, JSON, as_references(self._format.references))
 
-    def _decoder(self, client: RegistryClient, writer: Schema, stamp: bytes) -> Decode:  # noqa: ARG002 - others need it
+    def _decoder(self, client: RegistryClient, writer: Schema, id_bytes: bytes) -> Decode:  # noqa: ARG002 - Protobuf needs it
         require_type(writer, JSON)
         return _decode_by(self._own() or _validator(writer, client))
 
-    def _writer(self, client: RegistryClient, writer: Schema, stamp: bytes) -> Writer:  # noqa: ARG002 - others need it
+    def _writer_schema(self, client: RegistryClient, writer: Schema, id_bytes: bytes) -> WriterSchema:  # noqa: ARG002 - Protobuf needs it
         require_type(writer, JSON)
-        return Writer()
+        return WriterSchema()
 
     def _bare_decoder(self) -> Decode:
         return _decode_by(self._own())
@@ -67,18 +67,18 @@ class JsonSchemaCodec(SchemaCodec):
         return msgspec.json.encode(plain)
 
     def _register(self, client: RegistryClient) -> tuple[bytes, tuple[Header, ...]]:
-        return self._stamped(client, self._subject(self._title), self._written(str(self._text)))
+        return self._registered_id(client, self._subject(self._title), self._written(str(self._text)))
 
 
 def _title(text: str | None, format_: JsonSchema) -> str:
-    """The name of what is written, by which subjects may go."""
+    """Return the title of the schema, which may be part of the subject."""
     if text is None:
         raise ConfigError("JsonSchema() has no schema to write with.", hint="Write to_value=JsonSchema(schema).")
     content = json.loads(text)
     title = content.get("title") if isinstance(content, dict) else None
     if title is None and format_.subject != "topic":
         raise ConfigError(
-            f'JsonSchema: subject="{format_.subject}" goes by the title of the schema, and it has none.',
+            f'JsonSchema: subject="{format_.subject}" needs the title of the schema, and the schema has none.',
             hint='Give the schema a "title".',
         )
     return str(title)
@@ -94,8 +94,8 @@ def _decode_by(validator: Validator | None) -> Decode:
         except RecursionError as error:
             raise Undecodable("it is nested too deeply") from error
         except Exception as error:
-            told = (str(error) or type(error).__name__) if len(data) > start else empty_reason("value")
-            raise Undecodable(told) from error
+            reason = (str(error) or type(error).__name__) if len(data) > start else empty_reason("value")
+            raise Undecodable(reason) from error
         if fault is not None:
             raise Undecodable(fault)
         return value
@@ -104,7 +104,7 @@ def _decode_by(validator: Validator | None) -> Decode:
 
 
 def _fault(validator: Validator, value: Any) -> str | None:
-    """What is wrong and where. Only the first fault, as a large value may have millions."""
+    """Return what is wrong and where. Only the first fault: a large value may have millions."""
     first = next(validator.iter_errors(value), None)
     if first is None:
         return None
@@ -117,7 +117,7 @@ def _checked(text: str) -> Validator:
         return _validator_of(json.loads(text), Registry())
     except SchemaError as error:
         raise ConfigError(
-            f"JsonSchema: the schema is none: {error.message[:_SHOWN]} - at {error.json_path}.",
+            f"JsonSchema: the schema is not valid: {error.message[:_SHOWN]} - at {error.json_path}.",
             hint="See https://json-schema.org for what a schema is made of.",
         ) from error
 
@@ -133,7 +133,7 @@ def _validator_of(content: Any, registry: "Registry[Any]") -> Validator:
 
 
 def _referred(schema: Schema, client: RegistryClient) -> "Registry[Any]":
-    """All that a schema refers to, by name. Nothing else is fetched, wherever a ``$ref`` may point."""
+    """Fetch all schemas that a schema refers to, by name. Fetches nothing else, wherever a ``$ref`` points."""
     found: Registry[Any] = Registry()
     seen = set()
     open_references = list(schema.references or ())

@@ -1,4 +1,4 @@
-"""Decoded values as JSON and back, for people at a terminal: dates and numbers as text, bytes as ``{"hex": ...}``."""
+"""Converts decoded values to JSON and back, for the command line. Dates become text, bytes ``{"hex": ...}``."""
 
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time, timedelta
@@ -18,7 +18,7 @@ _AS_TEXT = (datetime, date, time)
 
 
 def to_json(value: Any) -> Any:  # noqa: PLR0911 - one for each kind of value
-    """What JSON can hold of a decoded value, whatever it is."""
+    """Convert any decoded value to what JSON can hold."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, bytes | bytearray):
@@ -45,7 +45,7 @@ def to_json(value: Any) -> Any:  # noqa: PLR0911 - one for each kind of value
 
 
 def json_encoder(format_: Format, *, registry: Registry | None, topic: str) -> Encode:
-    """From JSON to the bytes of a record of this topic. What does not fit raises ValueError or TypeError."""
+    """Return a function from JSON to a record's bytes. A value that does not fit raises ValueError or TypeError."""
     codec: Codec = codec_of(format_, registry=registry, field="value", topic=topic)
     match format_:
         case Avro():
@@ -65,7 +65,7 @@ def _message(value: Any, message: Any) -> Any:
 
 
 def _native(value: Any, schema: Any) -> Any:
-    """What Avro's writer takes for a value that was JSON. What fits nothing stays, and the writer says where."""
+    """Convert JSON to the types that fastavro writes. A part that does not fit stays, and fastavro's error names it."""
     return _Natives(named_types(schema)).value(value, schema)
 
 

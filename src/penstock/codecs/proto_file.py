@@ -1,14 +1,15 @@
-"""Which messages a ``.proto`` file defines, in their order: all that a record refers to by number."""
+"""Reads which messages a ``.proto`` file defines, in their order. Records name their message by its indexes there."""
 
 import re
 
 Messages = list[tuple[str, "Messages"]]
+"""The name of each message, and the messages inside it."""
 
 _WORD = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|[A-Za-z_][\w.]*|[{}]|\S", re.DOTALL)
 
 
 def read_messages(text: str) -> Messages:
-    """The messages of a file, each with those inside of it. All else (enums, services, options) is passed over."""
+    """Return the messages of a file. Skips everything else (enums, services, options)."""
     top: Messages = []
     around: list[Messages] = [top]
     before, two_before = "", ""
@@ -27,7 +28,7 @@ def read_messages(text: str) -> Messages:
 
 
 def name_at(messages: Messages, indexes: list[int]) -> str | None:
-    """The name of a message within its file, such as ``Order.Item``, or None where there is none."""
+    """Return the name of the message at these indexes, such as ``Order.Item``; None if there is none."""
     names = []
     for index in indexes:
         if not 0 <= index < len(messages):
@@ -37,11 +38,11 @@ def name_at(messages: Messages, indexes: list[int]) -> str | None:
     return ".".join(names)
 
 
-def place_of(messages: Messages, name: str) -> list[int] | None:
-    """The other way round."""
+def find_indexes(messages: Messages, name: str) -> list[int] | None:
+    """Return the indexes of the message with this name; None if there is none."""
     first, _, rest = name.partition(".")
     for index, (found, inner) in enumerate(messages):
         if found == first:
-            below = place_of(inner, rest) if rest else []
+            below = find_indexes(inner, rest) if rest else []
             return None if below is None else [index, *below]
     return None

@@ -1,4 +1,4 @@
-"""Protocol Buffers at work."""
+"""The Protobuf codec."""
 
 import base64
 from collections.abc import Callable
@@ -9,26 +9,26 @@ from google.protobuf.descriptor import Descriptor, FileDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 from google.protobuf.message import DecodeError, Message
 
-from penstock.codecs.proto_file import Messages, name_at, place_of, read_messages
+from penstock.codecs.proto_file import Messages, find_indexes, name_at, read_messages
 from penstock.codecs.protobuf_errors import why_not
 from penstock.codecs.registry_client import RegistryClient
-from penstock.codecs.schema_codec import Decode, SchemaCodec, Writer, require_type
-from penstock.codecs.wire_format import ID_LENGTH, stamp_length
+from penstock.codecs.schema_codec import Decode, SchemaCodec, WriterSchema, require_type
+from penstock.codecs.wire_format import ID_LENGTH, id_length
 from penstock.core.failures.outcome import Undecodable
 from penstock.core.records.record import Header
 from penstock.serde import Field, Headers, Protobuf
 
 PROTOBUF = "PROTOBUF"
 
-# Every reader brings these along, so that no registry needs to have them.
+# Every Protobuf library has these files, so they need not be in the registry.
 _BUILT_IN = ("google/protobuf/", "google/type/", "confluent/")
-# More levels than that no schema has.
+# Messages inside messages; no schema has more levels.
 _DEEPEST = 100
 _LONGEST_VARINT = 10
 
 
 class ProtobufCodec(SchemaCodec):
-    """Reads into the one message class of the format. Fields that it does not know are kept, as Protobuf does."""
+    """Decodes into the message class of the format. Keeps unknown fields, as Protobuf does."""
 
     _format: Protobuf
 
@@ -37,22 +37,22 @@ class ProtobufCodec(SchemaCodec):
         self._message: type[Message] = format_.message
         self._descriptor: Descriptor = format_.message.DESCRIPTOR
         self._parse = _parser(format_.message)
-        # What usually stands in front of a value: its stamp and the place of the message, all of one length.
-        self._leads: set[bytes] = set()
-        self._reach = 0
+        # What is usually in front of a value: its id bytes and message indexes. All of these have one length.
+        self._prefixes: set[bytes] = set()
+        self._prefix_length = 0
 
-    def _decoder(self, client: RegistryClient, writer: Schema, stamp: bytes) -> Decode:
+    def _decoder(self, client: RegistryClient, writer: Schema, id_bytes: bytes) -> Decode:
         require_type(writer, PROTOBUF)
         messages, wanted, parse = _messages_of(str(writer.schema_str)), _name_within(self._descriptor), self._parse
-        indexes = place_of(messages, wanted)
+        indexes = find_indexes(messages, wanted)
         usual = b"" if indexes is None else _write_indexes(indexes)
-        # Where a header says the schema, it says the message as well.
-        if len(stamp) > stamp_length(stamp):
-            _require_message(messages, _read_indexes(stamp, stamp_length(stamp))[0], wanted)
+        # A header with the schema id has the message indexes as well.
+        if len(id_bytes) > id_length(id_bytes):
+            _require_message(messages, _read_indexes(id_bytes, id_length(id_bytes))[0], wanted)
 
         begins_usually = ID_LENGTH + len(usual)
-        if usual and len(stamp) == ID_LENGTH:
-            self._note_lead(stamp + usual, client.capacity)
+        if usual and len(id_bytes) == ID_LENGTH:
+            self._remember_prefix(id_bytes + usual, client.capacity)
 
         def decode(data: bytes, start: int) -> Any:
             if start == 0:
@@ -65,13 +65,13 @@ class ProtobufCodec(SchemaCodec):
 
         return decode
 
-    def _note_lead(self, lead: bytes, capacity: int) -> None:
-        if not self._leads:
-            self._reach = len(lead)
-        if len(self._leads) >= capacity:
-            self._leads.clear()
-        if len(lead) == self._reach:
-            self._leads.add(lead)
+    def _remember_prefix(self, prefix: bytes, capacity: int) -> None:
+        if not self._prefixes:
+            self._prefix_length = len(prefix)
+        if len(self._prefixes) >= capacity:
+            self._prefixes.clear()
+        if len(prefix) == self._prefix_length:
+            self._prefixes.add(prefix)
 
     def reader(
         self,
@@ -81,47 +81,47 @@ class ProtobufCodec(SchemaCodec):
         null: Callable[[], Any],
         convert: Callable[[Any], Any] | None,
     ) -> Callable[[Any], Any]:
-        usual = super().reader(raw_of, headers_of, null=null, convert=convert)
+        usual_read = super().reader(raw_of, headers_of, null=null, convert=convert)
         if self._client is None or convert is not None or _has_required(self._descriptor, set()):
-            return usual
-        leads, parse, reach = self._leads, self._message.FromString, self._reach
-        last = b"\xff"  # no lead begins so
+            return usual_read
+        prefixes, parse, length = self._prefixes, self._message.FromString, self._prefix_length
+        last = b"\xff"  # no prefix begins with this byte
 
-        # Parsing a message takes no longer than a few calls of Python. So what stands in front of most is told at once.
+        # Parsing a message takes no longer than a few Python calls. So most prefixes are recognised at once.
         def read(record: Any) -> Any:
-            nonlocal last, reach
+            nonlocal last, length
             try:
                 raw: Any = raw_of(record)
                 rest = raw.removeprefix(last)
                 if rest is not raw and not headers_of(record):
                     return parse(rest)
-                lead = raw[:reach]
-                if lead in leads and not headers_of(record):
-                    last = lead
-                    return parse(raw[len(lead) :])
-            except Exception:  # noqa: BLE001, S110 - whatever it is, and be it no value, the usual way says what to do
+                prefix = raw[:length]
+                if prefix in prefixes and not headers_of(record):
+                    last = prefix
+                    return parse(raw[len(prefix) :])
+            except Exception:  # noqa: BLE001, S110 - the usual way handles it, or raises a better error
                 pass
-            found = usual(record)
-            reach = self._reach
+            found = usual_read(record)
+            length = self._prefix_length
             return found
 
         return read
 
-    def _writer(self, client: RegistryClient, writer: Schema, stamp: bytes) -> Writer:  # noqa: ARG002 - others need it
+    def _writer_schema(self, client: RegistryClient, writer: Schema, id_bytes: bytes) -> WriterSchema:  # noqa: ARG002 - Avro needs it
         require_type(writer, PROTOBUF)
         messages, wanted = _messages_of(str(writer.schema_str)), _name_within(self._descriptor)
-        if len(stamp) > stamp_length(stamp):
-            _require_message(messages, _read_indexes(stamp, stamp_length(stamp))[0], wanted)
-            return Writer()
-        indexes = place_of(messages, wanted)
+        if len(id_bytes) > id_length(id_bytes):
+            _require_message(messages, _read_indexes(id_bytes, id_length(id_bytes))[0], wanted)
+            return WriterSchema()
+        indexes = find_indexes(messages, wanted)
         if indexes is None:
             raise Undecodable(f"its schema has no message {wanted}")
-        # The first message has a short form and a long one.
+        # The indexes of the first message have a short form and a long one.
         long = b"".join(map(_varint, [len(indexes), *indexes]))
-        return Writer(leads=tuple(dict.fromkeys((_write_indexes(indexes), long))))
+        return WriterSchema(message_indexes=tuple(dict.fromkeys((_write_indexes(indexes), long))))
 
     def file_set(self) -> bytes:
-        """The message's file and all that it imports, as ``protoc`` writes them for other programs."""
+        """Return the message's file and all files that it imports, in the form of ``protoc --descriptor_set_out``."""
         files: dict[str, FileDescriptor] = {}
         _collect(self._descriptor.file, files)
         protos = []
@@ -140,12 +140,12 @@ class ProtobufCodec(SchemaCodec):
 
     def _register(self, client: RegistryClient) -> tuple[bytes, tuple[Header, ...]]:
         schema = self._schema_of(client, self._descriptor.file)
-        return self._stamped(
+        return self._registered_id(
             client, self._subject(self._descriptor.full_name), schema, _write_indexes(_indexes_of(self._descriptor))
         )
 
     def _schema_of(self, client: RegistryClient, file: FileDescriptor) -> Schema:
-        """The file as a schema, with references to those that it imports; each of them is a subject by its path."""
+        """Return the file as a schema with references to its imports; the subject of an import is its path."""
         references = []
         for imported in file.dependencies:
             if imported.name.startswith(_BUILT_IN):
@@ -158,7 +158,7 @@ class ProtobufCodec(SchemaCodec):
 
 
 def _collect(file: FileDescriptor, found: dict[str, FileDescriptor]) -> None:
-    """What it imports stands before it."""
+    """Add the file, after the files that it imports."""
     for imported in file.dependencies:
         _collect(imported, found)
     found.setdefault(file.name, file)
@@ -181,7 +181,7 @@ def _parser(message: Any) -> Decode:
 
 
 def _has_required(descriptor: Descriptor, seen: set[str]) -> bool:
-    """Whether it, or a message inside of it, has fields that must not be missing, as older files may say."""
+    """Whether it, or a message inside it, has ``required`` fields (proto2)."""
     if descriptor.full_name in seen:
         return False
     seen.add(descriptor.full_name)
@@ -190,8 +190,9 @@ def _has_required(descriptor: Descriptor, seen: set[str]) -> bool:
 
 
 def _is_required(field: Any) -> bool:
-    said = getattr(field, "is_required", None)
-    return bool(field.label == field.LABEL_REQUIRED if said is None else said)
+    # Older versions of the library have only the label.
+    is_required = getattr(field, "is_required", None)
+    return bool(field.label == field.LABEL_REQUIRED if is_required is None else is_required)
 
 
 def _require_message(messages: Messages, indexes: list[int], wanted: str) -> None:
@@ -203,7 +204,7 @@ def _require_message(messages: Messages, indexes: list[int], wanted: str) -> Non
 
 
 def _messages_of(text: str) -> Messages:
-    """Registries hand out the file as text, or as it was registered: its descriptor in base64."""
+    """Registries return the file as text, or as it was registered: its descriptor in base64."""
     try:
         file = FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
     except (ValueError, DecodeError):
@@ -216,7 +217,7 @@ def _nested(message: Any) -> Messages:
 
 
 def _name_within(descriptor: Descriptor) -> str:
-    """Its name inside of its file: packages may be called otherwise elsewhere."""
+    """Return its name within its file; the package may have another name in the writer's schema."""
     names = [descriptor.name]
     while (descriptor := descriptor.containing_type) is not None:
         names.insert(0, descriptor.name)
@@ -237,7 +238,7 @@ def _write_indexes(indexes: list[int]) -> bytes:
 
 
 def _varint(number: int) -> bytes:
-    number <<= 1  # as signed ones are written; none of these is negative
+    number <<= 1  # zigzag, as for signed numbers; none of these is negative
     out = bytearray()
     while number > 0x7F:  # noqa: PLR2004 - seven bits a byte
         out.append((number & 0x7F) | 0x80)
@@ -246,7 +247,7 @@ def _varint(number: int) -> bytes:
 
 
 def _read_indexes(data: bytes, at: int) -> tuple[list[int], int]:
-    """Which message it is, and where it begins."""
+    """Return the message indexes, and the position where the message begins."""
     count, at = _read_varint(data, at)
     if not 0 <= count <= _DEEPEST:
         raise Undecodable(f"it says to be {count:,} messages deep in its schema")

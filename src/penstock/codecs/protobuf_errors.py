@@ -1,4 +1,4 @@
-"""Why bytes are not a message, in words and with a place: Protobuf's own error has neither."""
+"""Says why bytes are not a Protobuf message, and at which field; the error of the Protobuf library does not."""
 
 from typing import Any
 
@@ -27,11 +27,11 @@ def why_not(data: bytes, descriptor: Descriptor, error: Exception) -> str:
 
 
 class _FoundError(Exception):
-    """The place of the fault, and what is wrong there."""
+    """What is wrong, and at which field."""
 
 
 class _Walk:
-    """Goes through a message as a parser does, without making anything of it."""
+    """Reads through a message as a parser does, without building values."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

@@ -3,7 +3,7 @@
 from penstock.jvm.installed_spark import spark_missing
 
 try:
-    import pyarrow as pa  # noqa: F401 - only to see that it is there
+    import pyarrow as pa  # noqa: F401 - only checks that it is installed
     import pyspark  # noqa: F401
 except ImportError as error:
     raise spark_missing() from error

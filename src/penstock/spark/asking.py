@@ -9,5 +9,5 @@ UNANSWERED = NoControl(
 
 
 def engine_is_on_the_driver() -> None:
-    """Called at the start of a task, in Spark's Python worker."""
+    """Make app.progress() and app.commit() raise that error here. Each task calls it, in Spark's Python worker."""
     engine_is_elsewhere(UNANSWERED)

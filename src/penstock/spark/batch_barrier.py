@@ -1,8 +1,7 @@
-"""The border between batches: Spark's stream thread runs them, the driver's loop hears of them.
+"""The barrier between two batches of a streaming query, where a query can stop without cancelling a batch.
 
-The stream thread enters here for each batch and does everything that the batch means. Between two batches lies the
-border: once it is closed, no further batch begins, and Spark's own ``stop``, which would cancel a batch in its middle,
-has nothing left to cancel.
+Spark's stream thread calls ``run`` for each batch. The driver's loop takes finished batches from ``done``. Once the
+loop has closed the barrier, no further batch starts. So Spark's ``stop``, which cancels a running batch, finds none.
 """
 
 import threading
@@ -18,12 +17,12 @@ from penstock.core.reports.record_counts import Counts
 
 
 class BarrierClosedError(Exception):
-    """Raised into Spark in place of a batch: the only way to say that there is to be no other."""
+    """Raised to Spark instead of running a batch: the only way to make Spark run no more batches."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch whose outputs are written; that Spark has noted its end as well is not said here."""
+    """A batch whose outputs are written. Spark may not have recorded it as finished yet."""
 
     number: int
     counts: Counts
@@ -31,7 +30,7 @@ class Batch:
 
 
 class BatchBarrier:
-    """What Spark calls for each batch. Everything but ``run`` belongs to the driver's loop."""
+    """Runs the batches of one query. Spark's stream thread calls ``run``; the driver's loop uses everything else."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -51,11 +50,11 @@ class BatchBarrier:
             self.done.put(Batch(number, counts, time.monotonic() - began))
 
     def write(self, rows: DataFrame, number: int) -> Counts:
-        """All that the batch means; what is not done when it returns will not be."""
+        """Write all outputs of the batch. They must be written when this returns."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """No batch begins after this; one that has begun goes on."""
+        """Let no further batch start. A running batch continues."""
         with self._lock:
             self._closed = True
 

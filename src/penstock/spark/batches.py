@@ -1,4 +1,4 @@
-"""A handler's batches: one job each, whose outputs and dead letters are in Kafka when it is over."""
+"""Runs a handler's batches: one Spark job each. When it ends, outputs and dead letters are in Kafka."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -25,7 +25,7 @@ class Batches(BatchBarrier):
         *,
         exactly_once: ExactlyOnceSink | None = None,
     ) -> None:
-        """``sink`` are the options of Spark's own Kafka writer, which is not used with ``exactly_once``."""
+        """``sink`` has the options of Spark's Kafka writer; ``exactly_once`` replaces that writer."""
         super().__init__()
         self._handler = handler
         self._sink = sink
@@ -38,13 +38,13 @@ class Batches(BatchBarrier):
         return self._counted.value - before
 
     def _write(self, source: DataFrame, number: int) -> None:
-        """Outputs and dead letters in one write, each to its own topic; the broker has them all when it returns."""
+        """Write outputs and dead letters in one write, each to its topic. The broker has them all when this returns."""
         handler, count = self._handler, self._counted.add
         if self._exactly_once is not None:
             self._exactly_once.write(source, number, handler, count)
             return
 
-        # A closure, because Spark takes only a function of one argument; small, because it travels with each task.
+        # A closure, because Spark accepts only a function of one argument. Small, because each task gets a copy.
         def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             engine_is_on_the_driver()
             return handle_task(handler, batches, count=count)

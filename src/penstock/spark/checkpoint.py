@@ -1,7 +1,7 @@
-"""Spark's checkpoint of one handler: where it is, and what it says is finished.
+"""Reads Spark's checkpoint of one handler: which batches are planned, which are finished, and their offsets.
 
-Spark writes ``offsets/N`` with the end of batch N before it runs the batch, and ``commits/N`` when the batch is done.
-Each appears by one rename, so a file that is there is whole, unless the disk itself was cut off.
+Spark writes ``offsets/N`` with the end offsets of batch N before it runs the batch, and ``commits/N`` when the batch is
+finished. Each file appears by one rename, so it is complete, unless the disk itself failed.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ class Checkpoint:
         self.folder = folder
 
     def finished(self) -> Offsets:
-        """The end of the last finished batch; empty where there is none that can be read."""
+        """Return the end of the last finished batch; empty if there is no readable one."""
         done = self._batches("commits")
         return self.offsets_of(max(done)) if done else {}
 
@@ -32,7 +32,7 @@ class Checkpoint:
         return (self.folder / "commits" / str(batch)).exists()
 
     def offsets_of(self, batch: int) -> Offsets:
-        """The end of this batch, whether it is finished or not; empty where it cannot be read."""
+        """Return the end of this batch, finished or not; empty if it cannot be read."""
         try:
             version, _, offsets = (self.folder / "offsets" / str(batch)).read_text("utf-8").split("\n")
             return from_json(offsets) if version == _VERSION_LINE else {}
@@ -40,7 +40,7 @@ class Checkpoint:
             return {}
 
     def is_readable(self) -> bool:
-        """Whether Spark can go on from here: it reads the last file of each kind, and fails on a damaged one."""
+        """Whether Spark can resume from here: it reads the last file of each kind, and fails on a damaged one."""
         planned, done = self._batches("offsets"), self._batches("commits")
         return bool(
             planned
@@ -51,16 +51,16 @@ class Checkpoint:
         )
 
     def set_aside(self) -> None:
-        """Make room for a new one; the last one set aside is kept, for whoever wants to know what happened."""
+        """Rename the folder, so that Spark makes a new one. Keeps one renamed folder, to find out what happened."""
         if self.folder.exists():
             aside = self.folder.with_name(f"{self.folder.name}.aside")
             shutil.rmtree(aside, ignore_errors=True)
             self.folder.rename(aside)
 
     def forget_unfinished(self) -> None:
-        """Let Spark plan anew what it planned and did not finish: a batch is else repeated exactly as it was planned.
+        """Delete planned batches that are not finished. Otherwise Spark repeats them with exactly the same records.
 
-        Only for sinks that take records again in other batches than before.
+        Only for sinks that do not need a repeated record to be in the same batch as before.
         """
         done = max(self._batches("commits"), default=-1)
         for batch in self._batches("offsets"):
@@ -83,32 +83,32 @@ def checkpoint_of(handler: Declared, root: Path) -> Checkpoint:
 
 
 def checkpoints_of(group: str, root: Path) -> list[Checkpoint]:
-    """What Spark remembers for the handlers of a group under this root, be it ``default_root`` or of --checkpoint.
+    """Return the checkpoints of all handlers of a group. ``root`` is ``default_root`` or the folder of --checkpoint.
 
-    Where a group's offsets are set by hand, its checkpoints have to be set aside with them, while no run of it is
-    alive: a start goes on where the checkpoint or the group stands, whichever is further.
+    A tool that sets a group's offsets has to set its checkpoints aside as well, while the group does not run: a start
+    resumes at the offset of the checkpoint or of the group, whichever is higher.
     """
-    # No handler's folder has a dot in its name.
+    # The folder of a handler has no dot in its name; a folder that was set aside has one.
     folders = sorted(path for path in (root / _folder_name(group)).glob("*") if path.is_dir() and "." not in path.name)
     return [Checkpoint(folder) for folder in folders]
 
 
 def default_root(cluster_id: str) -> Path:
-    """Where the checkpoints for a cluster are, unless another place is named."""
+    """Return the default folder of the checkpoints for a cluster."""
     return checkpoint_root() / cluster_id
 
 
 def checked_root(root: Path | str) -> Path:
-    """Only the driver reads and writes it, so a folder of this machine serves a whole cluster."""
+    """Check the folder of --checkpoint. Only the driver uses it, so a local folder is enough for a cluster."""
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", str(root)):
         raise ConfigError(
             f"checkpoint={str(root)!r} is not a folder of this machine.",
-            hint="Name a local folder, or leave it out: the group's offsets carry an app to another machine.",
+            hint="Name a local folder, or leave it out. On another machine the app resumes from the group's offsets.",
         )
     return Path(root).expanduser().resolve()
 
 
 def _folder_name(name: str) -> str:
-    """The name itself where it is plain; otherwise a plain one that no other name has."""
+    """Return the name if it has only plain characters; otherwise a plain form of it with a hash."""
     plain = _ODD_LETTERS.sub("_", name)
     return plain if plain == name else f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:_TAG_LENGTH]}"

@@ -1,4 +1,4 @@
-"""Between Spark's Arrow columns and records: a column at a time, because fields one by one cost more than a handler."""
+"""Converts Arrow columns to records and back, a whole column at a time: field by field costs more than a handler."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
@@ -14,31 +14,31 @@ from penstock.codecs import codec_of
 from penstock.core.failures.outcome import ProducerRecord
 from penstock.core.records.record import Header, Record, TopicPartition
 
-# The columns of Spark's Kafka source that make a record.
+# The columns of Spark's Kafka source that are needed for a record.
 SOURCE_COLUMNS = ("topic", "partition", "offset", "key", "value", "headers", "timestamp")
 
-# What the handler stage gives to Spark's Kafka sink.
+# The rows that tasks return to Spark's Kafka sink.
 SINK_SCHEMA = "topic string, key binary, value binary, headers array<struct<key: string, value: binary>>"
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 _SINK = pa.schema([("topic", pa.string()), ("key", pa.binary()), ("value", pa.binary()), ("headers", _HEADERS)])
 _MICROS_PER_MILLI = 1000
 
-# When what was collected is worth an Arrow batch: as many rows as Spark puts into its own, or much memory.
+# The size of an Arrow batch of outputs: as many rows as in Spark's own batches, or fewer if they are large.
 _FULL_ROWS = 10_000
 _FULL_BYTES = 8 * 1024 * 1024
 
 Row: TypeAlias = "tuple[bytes | None, bytes | None, int, int, Portion]"
-"""A record on its way to its handler: key, value, offset, and where the rest of it is. Tuples are made in no time."""
+"""A record before its handler runs: key, value, offset, index, and the portion with its other columns."""
 
 
 class Portion:
-    """Some rows of an Arrow batch. Columns that few handlers look at are read when somebody does."""
+    """Some rows of an Arrow batch. Reads headers and timestamps only if a handler uses them."""
 
     def __init__(self, batch: pa.RecordBatch) -> None:
         self._batch = batch
 
     def by_tp(self) -> dict[TopicPartition, list[Row]]:
-        """The rows of each partition, in their order."""
+        """Return the rows of each partition, in their order."""
         rows = list(
             zip(
                 self._batch.column("key").to_pylist(),
@@ -49,8 +49,8 @@ class Portion:
                 strict=False,
             )
         )
-        if self._one_place is not None:
-            return {self._one_place: rows}
+        if self._only_tp is not None:
+            return {self._only_tp: rows}
         found: dict[TopicPartition, list[Row]] = {}
         for tp, row in zip(self._tps, rows, strict=True):
             found.setdefault(tp, []).append(row)
@@ -65,15 +65,15 @@ class Portion:
         return self._headers[row[3]]
 
     @cached_property
-    def _one_place(self) -> TopicPartition | None:
-        """The partition that all rows are of, as they nearly always are of one."""
+    def _only_tp(self) -> TopicPartition | None:
+        """Return the partition of all rows if there is only one, which is nearly always so; otherwise None."""
         topics, partitions = pc.unique(self._batch.column("topic")), pc.unique(self._batch.column("partition"))
         return (topics[0].as_py(), partitions[0].as_py()) if len(topics) == len(partitions) == 1 else None
 
     @cached_property
     def _tps(self) -> Sequence[TopicPartition]:
-        if self._one_place is not None:
-            return [self._one_place] * len(self._batch)
+        if self._only_tp is not None:
+            return [self._only_tp] * len(self._batch)
         topics, partitions = self._batch.column("topic"), self._batch.column("partition")
         return list(zip(topics.to_pylist(), partitions.to_pylist(), strict=True))
 
@@ -89,7 +89,7 @@ class Portion:
 
 
 def _to_headers(column: pa.ListArray) -> Iterable[tuple[Header, ...]]:
-    """One for each row at least."""
+    """Return the headers of each row; without any headers, an endless iterator of empty ones."""
     if column.null_count == len(column):
         return repeat(())
     keys, values = column.flatten().flatten()
@@ -98,7 +98,7 @@ def _to_headers(column: pa.ListArray) -> Iterable[tuple[Header, ...]]:
 
 
 def to_rows(batch: pa.RecordBatch) -> Iterator[tuple[str, bytes | None, bytes | None, list[Header] | None]]:
-    """What ``SinkColumns`` has collected, one by one: topic, key, value, headers."""
+    """Return the rows of a batch of ``SinkColumns``: topic, key, value, headers."""
     headers = batch.column("headers")
     columns = (batch.column(name).to_pylist() for name in ("topic", "key", "value"))
     if headers.null_count == len(batch):
@@ -117,22 +117,22 @@ ROWS = RecordAdapter(
 
 
 class Intake:
-    """A stream of Arrow batches, in portions. It holds one batch at a time, which stays in Arrow's form."""
+    """Reads Arrow batches in portions. Holds one batch at a time, in Arrow's form."""
 
     def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
         self._batches = iter(batches)
         self._batch: pa.RecordBatch | None = None
         self._taken = 0
         self.is_empty = False
-        """Known only once something more was asked for."""
+        """Set by the first ``take`` that finds no more rows."""
 
     @property
     def at_hand(self) -> bool:
-        """Whether there are rows that need not be waited for."""
+        """Whether ``take`` returns rows without waiting."""
         return self._batch is not None and self._taken < len(self._batch)
 
     def take(self, limit: int) -> Portion | None:
-        """The next rows, at least one and at most so many; None where there are none left."""
+        """Return the next rows, at least one and at most ``limit``; None if there are none left."""
         while self._batch is None or self._taken == len(self._batch):
             self._batch, self._taken = next(self._batches, None), 0
             if self._batch is None:
@@ -146,7 +146,7 @@ class Intake:
 class SinkColumns:
     """Collects outputs and dead letters for Spark's Kafka sink.
 
-    It keeps their fields and not the objects, of which thousands at a time would keep the garbage collector busy.
+    Keeps their fields instead of the objects: thousands of objects would keep the garbage collector busy.
     """
 
     def __init__(self) -> None:
@@ -175,7 +175,7 @@ class SinkColumns:
         self._bytes += sum(map(len, filter(None, values)))
 
     def take_batch(self) -> pa.RecordBatch:
-        """What was collected; it begins anew."""
+        """Return the collected rows, and start an empty batch."""
         batch = pa.RecordBatch.from_arrays(
             [
                 pa.array(self._topics, pa.string()),

@@ -1,4 +1,4 @@
-"""What the engine has to know of a declaration to run it: of a handler, or of one output of a pipeline."""
+"""What the engine needs to know of a handler, or of one output of a pipeline, to run and name it."""
 
 from typing import Protocol
 
@@ -6,7 +6,7 @@ from typing import Protocol
 class Declared(Protocol):
     @property
     def kind(self) -> str:
-        """What sentences call it: a handler, or a pipeline."""
+        """The word for it in messages: ``handler`` or ``pipeline``."""
         ...
 
     @property

@@ -1,4 +1,7 @@
-"""Exactly once, seen from the driver: a batch is written by its tasks, each in a transaction of its own."""
+"""Exactly-once on the driver. The tasks of a batch write it, each in its own transaction (``transaction.py``).
+
+The marker of a partition is the group's committed offset: all records below it count as handled.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -18,62 +21,62 @@ from penstock.spark.offsets import Offsets
 from penstock.spark.session.java_client_settings import settings_for_workers
 from penstock.spark.transaction import Transactions, handle_exactly_once
 
-# Spark wants to know what a task gives back, and these give back nothing.
+# The schema of a task's rows, which Spark requires. These tasks return no rows.
 NO_ROWS = "nothing boolean"
 
-# Fencing is waiting for a broker.
+# Threads that fence producers at once; each waits for a broker.
 _AT_ONCE = 16
 
 
 class Markers:
-    """How far each partition counts. What moves one goes by the partition's transactional id, here as in the tasks."""
+    """Reads and moves the markers. Driver and tasks move one only with the partition's transactional id."""
 
     def __init__(self, cluster: Cluster, transactions: Transactions) -> None:
         self._cluster = cluster
         self._transactions = transactions
 
     def settle(self, tps: Iterable[TopicPartition]) -> Offsets:
-        """Where they stand once nobody who began before can move them any more; without those that were never set."""
+        """Fence all earlier producers, then return the markers, which are final now. Omits partitions without one."""
         tps = list(tps)
         with ThreadPoolExecutor(_AT_ONCE) as threads:
             list(threads.map(self._transactions.fence, tps))
         return self._cluster.settled(self._transactions.group, tps) if tps else {}
 
     def advance(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Move markers on, where no task has: past offsets that hold no record for us.
+        """Move markers forward where no task has done it: past offsets without a record.
 
-        Only between two batches: a task that runs meanwhile would be taken for one of the past.
+        Call it only between two batches, because it fences running tasks.
         """
-        there = self._cluster.committed(self._transactions.group, offsets) if offsets else {}
+        committed = self._cluster.committed(self._transactions.group, offsets) if offsets else {}
         for tp, offset in offsets.items():
-            if offset > there.get(tp, 0):
+            if offset > committed.get(tp, 0):
                 self._transactions.move(tp, offset)
 
     def begin(self, offsets: Mapping[TopicPartition, int], committed: Mapping[TopicPartition, int]) -> None:
-        """Before the first batch. Where nothing was committed yet, nobody can be set back: one commit will do."""
+        """Set the markers before the first batch. One plain commit is enough for partitions that have none."""
         fresh = {tp: offset for tp, offset in offsets.items() if tp not in committed and offset > 0}
         self._cluster.commit(self._transactions.group, fresh)
         self.advance({tp: offset for tp, offset in offsets.items() if tp in committed})
 
     def reset(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Set markers, backwards too: where a log was made anew, what they say is of the old one."""
+        """Set markers, also backwards: the marker of a recreated topic belongs to the old log."""
         for tp, offset in offsets.items():
             self._transactions.move(tp, offset, back=True)
 
 
 class ExactlyOnceSink(Markers):
-    """Where a handler's batches go."""
+    """Writes a handler's batches."""
 
     def __init__(
         self, handler: Handler, cluster: Cluster, checkpoint: Checkpoint, finished: Finished | None = None
     ) -> None:
-        """``finished`` is what the local engine had finished ahead of the group's offsets."""
+        """``finished`` has the records above the group's offsets that the local engine has finished."""
         settings = settings_for_workers(handler.settings)
         super().__init__(cluster, Transactions(cluster.brokers, handler.group, settings, finished=finished or {}))
         self._checkpoint = checkpoint
 
     def write(self, source: DataFrame, number: int, handler: Handler, count: Callable[[Counts], None]) -> None:
-        """When it returns, all that the batch led to is committed, and the group stands at its end."""
+        """Run the batch. When this returns, its outputs are committed, and the group's offsets are at its end."""
         ends = self._checkpoint.offsets_of(number)
         transactions = replace(self._transactions, ends=ends)
 
@@ -87,7 +90,7 @@ class ExactlyOnceSink(Markers):
 
 
 class CommittedByTasks:
-    """What stands in for commits of the driver. Its own, beside those of tasks, could set a marker back."""
+    """Replaces the driver's commits: with exactly-once, tasks commit, and the driver could set a marker back."""
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, int], metadata: Mapping[TopicPartition, str]) -> None:
-        """It has been done."""
+        """Do nothing: the tasks have committed."""

@@ -1,4 +1,4 @@
-"""What the local engine has finished ahead of the group's offsets, and Spark need not repeat."""
+"""Records above the group's offsets that the local engine has finished (its offset maps). Spark leaves them out."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -10,13 +10,13 @@ from penstock.core.progress.offset_map import Range, UnreadableMapError, decode
 from penstock.core.records.record import TopicPartition
 
 Finished = Mapping[TopicPartition, Sequence[Range]]
-"""Ranges of finished offsets by partition, ascending and apart."""
+"""Ranges of finished offsets by partition, ascending, without overlap."""
 
 
 def read_maps(
     commits: Mapping[TopicPartition, tuple[int, str]], warn: Callable[[str], None]
 ) -> dict[TopicPartition, list[Range]]:
-    """The offset maps in the metadata of the group's commits; ``warn`` hears of those that cannot be read."""
+    """Read the offset maps in the metadata of the group's commits. Calls ``warn`` for a map that cannot be read."""
     found = {}
     for (topic, partition), (offset, metadata) in commits.items():
         try:
@@ -33,7 +33,7 @@ def read_maps(
 
 
 def above(finished: Finished, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, list[Range]]:
-    """What of it lies at these offsets or above."""
+    """Return the parts at these offsets or above."""
     cut = {
         tp: [(max(start, offsets.get(tp, 0)), end) for start, end in ranges if end > offsets.get(tp, 0)]
         for tp, ranges in finished.items()
@@ -46,7 +46,7 @@ def count(finished: Finished) -> int:
 
 
 def without(source: DataFrame, finished: Finished) -> DataFrame:
-    """The records that are not finished, in their order and their partitions."""
+    """Return the records that are not finished, in the same order and partitions."""
     if not finished:
         return source
     rows = [(*tp, *each) for tp, ranges in finished.items() for each in ranges]
@@ -59,7 +59,7 @@ def without(source: DataFrame, finished: Finished) -> DataFrame:
             "end": pa.array(ends, pa.int64()),
         }
     )
-    # Sent to every task, so that the records themselves stay where they are.
+    # Broadcast to every task, so that Spark does not shuffle the records.
     ahead = f.broadcast(source.sparkSession.createDataFrame(table))
     is_ahead = (
         (source["topic"] == ahead["topic"])

@@ -1,4 +1,4 @@
-"""The group's offsets, kept up with what Spark has finished, so that lag tools see it like any other consumer."""
+"""Commits what Spark has finished to the consumer group, so that lag tools see Spark like any other consumer."""
 
 from collections.abc import Callable, Mapping
 from typing import Protocol
@@ -11,12 +11,12 @@ from penstock.kafka import Cluster
 from penstock.spark.finished import Finished, above
 from penstock.spark.offsets import Offsets
 
-# Spark consumes outside of the group's membership, as one.
+# The member name in events: Spark is not a member of the group.
 MEMBER = "spark"
 
 
 class Commits(Protocol):
-    """How commits are made: by the cluster, or not here at all."""
+    """Commits offsets: through the cluster, with a note, or not at all (tasks commit)."""
 
     def commit(
         self, group: str, offsets: Mapping[TopicPartition, int], metadata: Mapping[TopicPartition, str], /
@@ -24,10 +24,10 @@ class Commits(Protocol):
 
 
 class GroupOffsets:
-    """Commits only forward: what is not above the ``known`` offset of a partition stays as it is.
+    """Commits only forward: never an offset below the ``known`` one of a partition.
 
-    ``finished`` are the records that the local engine had finished ahead: until Spark is past them, each commit tells
-    of them as well, so that nobody repeats them later.
+    ``finished`` has the records above the group's offsets that the local engine has finished. Until Spark is past them,
+    each commit carries them as an offset map, so that no later run repeats them.
     """
 
     def __init__(
@@ -49,11 +49,11 @@ class GroupOffsets:
         self._contested = False
 
     def advance(self, finished: Mapping[TopicPartition, int]) -> None:
-        """Commit what moved. A refusal is reported and not raised: the next call carries its offsets too."""
+        """Commit offsets that moved. Reports a failure without raising it: the next call commits these offsets too."""
         moved = self._moved(finished)
         try:
             if moved and self._contested:
-                # The others may have committed meanwhile.
+                # The members may have committed meanwhile.
                 self._known.update(self._cluster.committed(self._group, moved))
                 moved = self._moved(finished)
             self._commits.commit(self._group, moved, self._maps(moved))
@@ -72,7 +72,7 @@ class GroupOffsets:
         return {tp: point for tp, point in points.items() if point > self._known.get(tp, -1)}
 
     def _point(self, tp: TopicPartition, offset: int) -> int:
-        """The lowest unfinished offset: a batch may end amid what was finished ahead."""
+        """Return the lowest unfinished offset: a batch may end inside a range that was finished before."""
         return next((end for start, end in self._finished.get(tp, ()) if start <= offset < end), offset)
 
     def _maps(self, points: Offsets) -> dict[TopicPartition, str]:
@@ -85,8 +85,8 @@ class GroupOffsets:
                 self._contested = True
                 self._warn(
                     f"Group {self._group!r} has members now, which handle the same records again and keep Spark from "
-                    "committing. Spark goes on and remembers its progress. Stop them: it commits as soon as they are "
-                    "gone."
+                    "committing. Spark continues, and its checkpoint has the progress. Stop these members: Spark "
+                    "commits as soon as they have left."
                 )
             return
         for (topic, partition), offset in moved.items():
@@ -112,7 +112,7 @@ class GroupOffsets:
 
 
 def refuse_members(cluster: Cluster, group: str) -> None:
-    """Spark is no member of the group it commits for, so others would handle the same records."""
+    """Refuse a group with members: Spark is not a member, so they would handle the same records."""
     members = cluster.members(group)
     if members:
         raise ServerError(

@@ -1,4 +1,4 @@
-"""How far a query is from the ends of its partitions, reported after its batches."""
+"""Reports the lag of a query after its batches."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from penstock.spark.offsets import Offsets
 
 
 def ends_of(cluster: Cluster, reached: Offsets) -> Offsets | None:
-    """The ends of these partitions; None where Kafka does not say, and then the next batch will ask again."""
+    """Return the end offsets of these partitions; None if Kafka does not answer. The next batch asks again."""
     try:
         return cluster.end_offsets(reached)
     except PenstockError:
@@ -17,7 +17,7 @@ def ends_of(cluster: Cluster, reached: Offsets) -> Offsets | None:
 
 
 def report_lag(group: str, reached: Offsets, ends: Offsets | None, emit: Callable[[Event], None]) -> int | None:
-    """One event for each partition; the sum of them all, None where the ends are not known."""
+    """Emit an event for each partition. Returns the sum; None if the end offsets are unknown."""
     if ends is None:
         return None
     lags = {tp: max(0, ends[tp] - offset) for tp, offset in reached.items() if tp in ends}

@@ -1,4 +1,4 @@
-"""Offsets by partition: Spark's JSON for them, and where a handler goes on."""
+"""Offsets by partition: Spark's JSON form of them, and the rule where a handler resumes."""
 
 import json
 from collections.abc import Container, Mapping
@@ -9,7 +9,7 @@ from penstock.core.records.record import TopicPartition
 
 Offsets = dict[TopicPartition, int]
 
-# Spark's sign for "wherever the log starts by then", which no retention can overtake.
+# Spark's value for "the start of the log when Spark reads it": retention cannot delete records before that.
 EARLIEST = -2
 
 
@@ -21,7 +21,7 @@ def to_json(offsets: Mapping[TopicPartition, int]) -> str:
 
 
 def from_json(text: str) -> Offsets:
-    """Raises ValueError where the text is not what Spark writes."""
+    """Raises ValueError if the text is not in Spark's form."""
     by_topic = json.loads(text)
     try:
         return {
@@ -35,7 +35,7 @@ def from_json(text: str) -> Offsets:
 
 @dataclass(frozen=True)
 class Log:
-    """What a partition holds: from its first offset up to the one that comes next."""
+    """The offsets of a partition: from its first record up to, and without, its end offset."""
 
     start: int
     end: int
@@ -43,11 +43,10 @@ class Log:
 
 @dataclass(frozen=True)
 class Resumption:
-    """Where each partition goes on, whether the checkpoint stands exactly there, and what is not as it was.
+    """The offset where each partition resumes, and whether the checkpoint has exactly these offsets.
 
-    ``offsets`` are in Spark's words, so that EARLIEST stays what it is until Spark reads. ``moved`` are those whose log
-    does not have what was to come next; ``forced`` those that ``from_`` sent elsewhere. Of both, what the group has
-    committed does not count any more.
+    ``offsets`` may be EARLIEST, which Spark resolves when it reads. ``moved`` has the partitions whose log lacks the
+    next offset; ``forced`` those that ``from_`` sets. In both, the group's committed offset no longer counts.
     """
 
     offsets: Offsets
@@ -60,11 +59,11 @@ class Resumption:
         return self.forced | {each.tp for each in self.moved}
 
     def begin(self, logs: Mapping[TopicPartition, Log]) -> Offsets:
-        """The offset that each partition goes on with, as its log is now."""
+        """Return the offset where each partition resumes, with EARLIEST resolved by the current logs."""
         return {tp: logs[tp].start if offset == EARLIEST else offset for tp, offset in self.offsets.items()}
 
     def set_back(self, logs: Mapping[TopicPartition, Log], committed: Mapping[TopicPartition, int]) -> Offsets:
-        """Where the group has to go back to, because a log was made anew and ends before what it has committed."""
+        """Return new group offsets for recreated topics, whose logs end before the committed offset."""
         return {tp: self._start(tp, log) for tp, log in logs.items() if committed.get(tp, log.end) > log.end}
 
     def _start(self, tp: TopicPartition, log: Log) -> int:
@@ -80,13 +79,13 @@ def resume(
     forced: Mapping[TopicPartition, int | None] | None = None,
     renewed: Container[str] = (),
 ) -> Resumption:
-    """Go on where the checkpoint or the group stands, whichever is further: both only ever tell of finished records.
+    """Resume at the checkpoint's offset (``finished``) or the group's, whichever is higher: both mean finished records.
 
     The checkpoint is ahead when a driver died before it could commit to the group; the group is ahead when the local
     engine has run since. In that case, and where the topics or their logs have changed, the checkpoint does not fit.
 
-    ``starts`` says where what nobody knows begins (None: where the log does), ``forced`` where to go whatever is known.
-    Offsets of topics that are ``renewed`` (deleted and made anew) are about another log.
+    ``starts`` has the offsets for partitions without either (None: the start of the log). ``forced`` overrides all
+    others. Topics that are ``renewed`` were deleted and recreated: known offsets belong to the old log.
     """
     offsets: Offsets = {}
     moved: list[OutOfRange] = []
@@ -96,14 +95,14 @@ def resume(
         if tp in forced:
             offset, wanted = forced[tp], starts[tp]
             if offset is not None and offset > log.end:
-                wanted = offset  # it is the user's own, and not one of a log that was recreated
+                wanted = offset  # the user named it; it does not belong to a recreated topic
         elif known >= 0:
             offset, wanted = known, starts[tp]
         else:
-            # A partition that appears beside known ones was added, and nothing of it has been handled yet.
+            # If the checkpoint has other partitions, this one was added since, and none of its records was handled.
             offset = wanted = None if finished else starts[tp]
-        anew = known >= 0 and tp[0] in renewed and tp not in forced
-        if offset is not None and (anew or not log.start <= offset <= log.end):
+        recreated = known >= 0 and tp[0] in renewed and tp not in forced
+        if offset is not None and (recreated or not log.start <= offset <= log.end):
             found = OutOfRange.found(tp, offset, low=log.start, high=log.end, wanted=wanted)
             moved.append(found)
             offset = None if found.moved_to == log.start else found.moved_to

@@ -1,4 +1,4 @@
-"""What is decided about a handler before its query starts: where it goes on, and how far."""
+"""Plans a handler before its query starts: where each partition resumes, and where the run ends."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,13 +21,13 @@ from penstock.spark.task import for_workers
 
 @dataclass(frozen=True)
 class Plan:
-    """All that is decided about a handler before Spark starts.
+    """The plan of a handler, made before its query starts.
 
-    ``stage`` is the handler as it travels to the workers, ``clients`` holds the settings of Spark's Kafka clients.
-    ``start`` is where Spark begins where it has no checkpoint, ``begin`` the same in offsets of now. ``finished`` is
-    what need not be handled again. ``targets`` are the ends to reach where the run is to end when it has caught up, and
-    None where it is not. ``size`` is how large the first batch is, and what its successors aim at. ``exactly_once``
-    is the sink for that, and None where at-least-once will do.
+    ``stage`` is the handler as Spark sends it to workers; ``clients`` has the settings of Spark's Kafka clients.
+    ``start`` has the offsets where Spark starts without a checkpoint, ``begin`` the same with EARLIEST resolved.
+    ``finished`` has records that need not be handled again. With ``until_caught_up``, ``targets`` are the end offsets
+    at which the run stops; otherwise None. ``size`` is the size of the first batch, with the limits of the next ones.
+    ``exactly_once`` is the sink for that delivery; None with at-least-once.
     """
 
     handler: Handler
@@ -40,26 +40,26 @@ class Plan:
     lag: int
     targets: Offsets | None
     group: GroupOffsets
-    lookout: "Lookout"
+    cluster_view: "ClusterView"
     size: BatchSize
     exactly_once: ExactlyOnceSink | None
 
 
-class Lookout:
-    """Asks the cluster what Spark does not tell. Where no answer comes, the next time will do."""
+class ClusterView:
+    """Asks the cluster what Spark does not report. If there is no answer, the caller asks again later."""
 
     def __init__(self, cluster: Cluster, topic_ids: Mapping[str, str]) -> None:
         self._cluster = cluster
         self._topic_ids = topic_ids
 
     def ends(self, offsets: Offsets) -> Offsets | None:
-        """The ends of these partitions, None where they cannot be asked for."""
+        """Return the end offsets of these partitions; None if Kafka does not answer."""
         return ends_of(self._cluster, offsets)
 
     def renewed(self) -> set[str]:
-        """Topics that were deleted and made anew since the plan.
+        """Return topics that were deleted and recreated since the plan.
 
-        One that has grown past our position before Spark looks again would else be taken for the old one.
+        Spark does not notice it if the new topic already has more records than Spark has read of the old one.
         """
         try:
             ids = self._cluster.topic_ids(self._topic_ids)
@@ -69,9 +69,9 @@ class Lookout:
 
 
 class Planner:
-    """Plans one handler: for the start of a run, and once more for each start of its query after that.
+    """Plans one handler: at the start of a run, and again for each restart of its query.
 
-    ``repeats_exactly`` is for sinks that know a batch by its number: one that was planned stays as it was planned.
+    ``repeats_exactly`` is for sinks that recognise a batch by its number: a planned batch keeps its records.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Planner:
         self._topic_ids: dict[str, str] = {}
 
     def plan(self) -> Plan:
-        """Everything that can be found wrong before Spark takes its seconds to start is found here."""
+        """Make a plan. The first one finds all errors that can be found before Spark starts, which takes seconds."""
         handler, cluster = self._handler, self._cluster
         first = self._last is None
         if first:
@@ -112,7 +112,7 @@ class Planner:
             finished=self._checkpoint.finished(),
             committed=committed,
             starts=positions(handler.start, cluster, tps),
-            # As for a member that gets its partitions a second time: that was what the start was for.
+            # Only at the start of a run, as for a local member that gets a partition a second time.
             forced=forced_positions(handler, cluster, tps) if first else {},
             renewed=renewed,
         )
@@ -124,12 +124,12 @@ class Planner:
         exactly_once = None
         if handler.is_exactly_once:
             exactly_once = ExactlyOnceSink(handler, cluster, self._checkpoint, finished)
-            # The marker of a log that was made anew would hide the new records.
+            # The marker of a recreated topic would hide its new records.
             exactly_once.reset({tp: begin[tp] for tp in resumption.reset})
             exactly_once.begin(resumption.offsets, {**committed, **{tp: begin[tp] for tp in resumption.reset}})
-        by_whom = CommittedByTasks() if handler.is_exactly_once else cluster
-        group = GroupOffsets(cluster, handler.group, known, self._emit, finished=finished, commits=by_whom)
-        # What merely begins at the start of its log has nothing to say yet.
+        commits_to = CommittedByTasks() if handler.is_exactly_once else cluster
+        group = GroupOffsets(cluster, handler.group, known, self._emit, finished=finished, commits=commits_to)
+        # EARLIEST is below every offset, so partitions that start there commit nothing yet.
         group.advance({tp: begin[tp] if tp in resumption.reset else at for tp, at in resumption.offsets.items()})
         self._topic_ids |= ids
         self._last = Plan(
@@ -143,7 +143,7 @@ class Planner:
             lag=sum(max(0, ends[tp] - offset) for tp, offset in begin.items()) - count(finished),
             targets=self._targets(begin, ends),
             group=group,
-            lookout=Lookout(cluster, ids),
+            cluster_view=ClusterView(cluster, ids),
             size=BatchSize(handler.max_in_flight, most=handler.max_micro_batch, seconds=handler.micro_batch),
             exactly_once=exactly_once,
         )
@@ -185,14 +185,14 @@ class Planner:
             self._checkpoint.set_aside()
 
     def _read_maps(self, commits: Mapping[tuple[str, int], tuple[int, str]], resumption: Resumption) -> Finished:
-        """Of partitions that go on where the group stands, or after it."""
+        """Read the offset maps of partitions that resume at the group's offset, or after it."""
         counting = {tp: commit for tp, commit in commits.items() if tp not in resumption.reset}
         return read_maps(
             counting, lambda reason: self._emit(events.Error(group=self._handler.group, reason=reason, fatal=False))
         )
 
     def _targets(self, begin: Offsets, ends: Offsets) -> Offsets | None:
-        """The ends at the start of the run, as far as the logs still have them, where there is something to do."""
+        """Return the end offsets at the start of the run that are still to be reached; lower if a log was recreated."""
         if not self._until_caught_up:
             return None
         wanted = ends if self._last is None or self._last.targets is None else self._last.targets

@@ -1,6 +1,6 @@
-"""One handler on Spark: a streaming query, the group's offsets behind it, and the events about both.
+"""Runs one handler: starts its streaming query, commits offsets to the group, emits events.
 
-A query that ends before its time, for a reason that another try may mend, is planned anew and starts again.
+A query that fails for a reason that may pass gets a new plan and is started again.
 """
 
 import random
@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from queue import SimpleQueue
 
-from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -20,6 +19,7 @@ from penstock.errors import PenstockError
 from penstock.spark.batch_barrier import Batch
 from penstock.spark.batches import Batches
 from penstock.spark.finished import above
+from penstock.spark.internals import JvmError
 from penstock.spark.lagging import report_lag
 from penstock.spark.offsets import Offsets
 from penstock.spark.planning import Plan
@@ -27,15 +27,15 @@ from penstock.spark.source import sink_options
 from penstock.spark.spark_errors import Failure, planning_failure, query_failure
 from penstock.spark.stream import Stream
 
-# How often the topics are looked after.
+# How often the driver checks whether a topic was recreated.
 _LOOK_SECONDS = 1.0
 
 
 class HandlerQuery:
-    """Start it, let it ``advance`` until it ``is_over``; ``error`` says whether it ended because of one.
+    """Call ``start``, then ``advance`` until ``is_over``. ``error`` is set if the handler failed.
 
-    All of it belongs to one thread, the driver's loop. Spark's stream thread is met only through ``Batches`` and
-    ``Stream``. ``replan`` plans the same handler once more, for another start.
+    Only the driver's loop, one thread, calls these methods. Spark's stream thread runs ``Batches`` and ``Stream``.
+    ``replan`` makes a new plan for a restart.
     """
 
     def __init__(
@@ -74,13 +74,13 @@ class HandlerQuery:
         )
 
     def advance(self) -> None:
-        """Report and commit what has been finished since the last call, and end or begin what is to end or begin."""
+        """Commit and report batches that finished since the last call; restart or end the query if it is time."""
         if self.is_over:
             return
         if self._stream is None or self._batches is None:
             self._begin_again()
             return
-        # Asked before the finished batches are taken: one that ends in between is then still seen as busy.
+        # Read before the finished batches are taken: a batch that ends in between then still counts as busy.
         busy = self._batches.busy
         self._confirm_batches(self._batches)
         if not self._stream.is_active:
@@ -94,7 +94,7 @@ class HandlerQuery:
             self._ended(self._stream, self._batches)
 
     def stop(self, reason: str) -> None:
-        """Let the batch that is running be the last one; ``advance`` does the rest."""
+        """Make the running batch the last one; ``advance`` ends the query after it."""
         if self._deadline is None and not self.is_over:
             self._emit(events.Stopping(group=self._handler.group, handler=self._handler.name, reason=reason))
             if self._batches is not None:
@@ -117,11 +117,11 @@ class HandlerQuery:
                 self._begin(self._replan())
             except PenstockError as error:
                 self._failed(planning_failure(error))
-            except (PySparkException, Py4JError) as error:
+            except (PySparkException, JvmError) as error:
                 self._failed(query_failure(error, self._handler))
 
     def _look(self, stream: Stream, batches: Batches) -> None:
-        """While all is well: has it caught up, and should it rather begin anew?"""
+        """Check a healthy query: has it caught up, and does it need a restart (batch size, recreated topic)?"""
         if self._targets_reached():
             self.stop("caught up")
             return
@@ -129,13 +129,13 @@ class HandlerQuery:
             self._again = f"batches of {stream.size.size:,} offsets fit better"
         elif time.monotonic() - self._looked > _LOOK_SECONDS:
             self._looked = time.monotonic()
-            renewed = self._plan.lookout.renewed()
-            self._again = f"{', '.join(sorted(renewed))} was made anew" if renewed else None
+            renewed = self._plan.cluster_view.renewed()
+            self._again = f"{', '.join(sorted(renewed))} was recreated" if renewed else None
         if self._again is not None:
             batches.close()
 
     def _ended(self, stream: Stream, batches: Batches) -> None:
-        """The query runs no more, as it was to, or because it failed."""
+        """Handle the end of the query, after a stop or a failure."""
         failure = self._find_failure(stream, batches)
         self._size = stream.size
         if failure is not None:
@@ -170,13 +170,13 @@ class HandlerQuery:
             )
         )
         self._stream = self._batches = self._again = None
-        # Spark did not note their end, so they come again.
+        # Spark has not recorded these batches as finished, so their records come again.
         self._unconfirmed.clear()
         self._due = time.monotonic() + seconds
 
     def _find_failure(self, stream: Stream, batches: Batches) -> Failure | None:
         error = batches.failure
-        # Once it was to stop, a query may end by the closed border, which Spark takes for a failure.
+        # After a stop, the closed barrier may end the query, which Spark reports as a failure.
         if error is None and self._deadline is None and self._again is None:
             error = stream.exception()
         return None if error is None else query_failure(error, self._handler)
@@ -184,7 +184,7 @@ class HandlerQuery:
     # Progress.
 
     def _confirm_batches(self, batches: Batches) -> None:
-        """A batch counts once Spark has noted its end: only then will a restart not repeat it."""
+        """Commit and report batches that Spark has recorded as finished: a restart does not repeat those."""
         self._unconfirmed.extend(_take_all(batches.done))
         confirmed = []
         while self._unconfirmed and self._plan.checkpoint.is_finished(self._unconfirmed[0].number):
@@ -194,7 +194,7 @@ class HandlerQuery:
         self._restarts.progressed()
         self._reached.update(self._plan.checkpoint.offsets_of(confirmed[-1].number))
         self._plan.group.advance(self._reached)
-        lag = report_lag(self._handler.group, self._reached, self._plan.lookout.ends(self._reached), self._emit)
+        lag = report_lag(self._handler.group, self._reached, self._plan.cluster_view.ends(self._reached), self._emit)
         for batch in confirmed:
             self._totals += batch.counts
             self._emit(
@@ -228,7 +228,7 @@ class HandlerQuery:
         self._end(None)
 
     def _end(self, error: PenstockError | None) -> None:
-        """The query runs no more: commit the last of it and say how it was."""
+        """Commit the last finished batches, and emit the final events."""
         self.error = error
         if error is not None:
             self._emit(
@@ -237,7 +237,7 @@ class HandlerQuery:
             self.stop("error")
         if self._batches is not None:
             self._confirm_batches(self._batches)
-        # Once more from the checkpoint itself, for a commit that was refused on the way.
+        # Commit the checkpoint's offsets once more, in case an earlier commit failed.
         self._plan.group.advance(self._plan.checkpoint.finished())
         self._emit(
             events.Stopped(

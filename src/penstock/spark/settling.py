@@ -1,4 +1,4 @@
-"""What the records of a task led to: rows for the sink, counts, attempts to come, or the end of the task."""
+"""Handles the outcomes of a task's records: rows for the sink, counts, retries, or the end of the task."""
 
 import random
 import time
@@ -18,7 +18,7 @@ _ONLY_DONE = {Done}
 
 
 class Settlement:
-    """Outcomes go in; ``outgoing`` and what is counted come out, until they are taken and begin anew."""
+    """Collects outputs and dead letters in ``outgoing``, and counts, until the task takes them."""
 
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
@@ -27,7 +27,7 @@ class Settlement:
         self._counts = Counts()
 
     def settle(self, epoch: Epoch, rows: Sequence[Row], outcomes: Sequence[Outcome], now: float) -> list[Later]:
-        """Returns what is to be tried again; raises where the task cannot go on."""
+        """Handle outcomes. Returns the records to retry; raises an error if the task cannot continue."""
         if _ONLY_DONE.issuperset(map(type, outcomes)):  # nearly always, and then all at once
             self._finish(cast("Sequence[Done]", outcomes))
             if epoch.failures:
@@ -61,7 +61,7 @@ class Settlement:
             self._circuit.finished(count)
 
     def _fail(self, epoch: Epoch, row: Row, failure: Failed) -> float | None:
-        """Seconds until the next attempt, or None where it became a dead letter."""
+        """Return the seconds until the next attempt; None if the record became a dead letter."""
         handler, circuit = self._handler, self._circuit
         topic, offset = handler.dead_letter, ROWS.offset_of(row)
         attempt = epoch.attempt_at(offset)
@@ -82,6 +82,6 @@ class Settlement:
         return None
 
     def take_counts(self) -> Counts:
-        """How many records came to an end since the last time, and which."""
+        """Return the counts since the last call."""
         counts, self._counts = self._counts, Counts()
         return counts

@@ -12,18 +12,19 @@ from penstock.spark.session.java_client_settings import java_settings
 
 
 def client_options(brokers: str, settings: Mapping[str, object]) -> dict[str, str]:
-    """The Kafka clients' own settings, as Spark's source and sink take them."""
+    """Return the Kafka clients' settings as options of Spark's source and sink."""
     chosen = {"bootstrap.servers": brokers, **java_settings(settings)}
     return {f"kafka.{name}": value for name, value in chosen.items()}
 
 
 def reading_options(clients: Mapping[str, str]) -> dict[str, str]:
-    """What every source of ours reads with; ``clients`` are the user's own settings."""
+    """Return the options of every source. ``clients`` are the user's settings."""
     return {
-        # As the local engine's client has it: records of an aborted transaction do not exist.
+        # As in the local engine: no records of aborted transactions.
         "kafka.isolation.level": "read_committed",
-        # After each fetch Spark asks for the log's bounds on the same connection, which the broker answers in order. At
-        # the log's end that is when the fetch after it has waited in vain: half a second of each task, by default.
+        # After each fetch Spark requests the log's start and end on the connection that already has the next fetch, and
+        # a broker answers in order. At the end of the log that fetch waits for this long: by default half a second of
+        # each task.
         "kafka.fetch.max.wait.ms": "10",
         **clients,
         "includeHeaders": "true",
@@ -32,7 +33,7 @@ def reading_options(clients: Mapping[str, str]) -> dict[str, str]:
 
 
 def source_options(handler: Handler, clients: Mapping[str, str], start: Offsets, *, size: int) -> dict[str, str]:
-    """``size`` is how many offsets a batch may take at first."""
+    """Return the options of a handler's source. The first batch takes up to ``size`` offsets."""
     return {
         **reading_options(clients),
         **_subscription(handler),
@@ -43,7 +44,7 @@ def source_options(handler: Handler, clients: Mapping[str, str], start: Offsets,
 
 def _subscription(handler: Handler) -> dict[str, str]:
     if handler.pattern is not None:
-        # Over whole names, and never for internal topics, as ``Handler.consumes`` has it.
+        # Matches whole names and no internal topics, like ``Handler.consumes``.
         return {"subscribePattern": f"^(?!__)(?:{handler.pattern})$"}
     if handler.partitions:
         by_topic: dict[str, list[int]] = {}
@@ -58,5 +59,5 @@ def read_source(session: SparkSession, options: Mapping[str, str]) -> DataFrame:
 
 
 def sink_options(clients: Mapping[str, str]) -> dict[str, str]:
-    """Written as the local engine writes."""
+    """Return the options of the sink; the same as those of the local engine's producer."""
     return {"kafka.linger.ms": "5", "kafka.compression.type": "lz4", **clients, "kafka.acks": "all"}

@@ -1,18 +1,17 @@
-"""Spark's errors, translated once into what a user can act on.
+"""Translates Spark's errors into errors that say what to do.
 
-Spark wraps an error in layers of its own and hands over a stack trace of hundreds of lines. What went wrong is
-recognised by the words of the innermost one; the whole trace is in the log.
+Spark wraps an error in several others, with a stack trace of hundreds of lines. The tables below recognise an error by
+its text. The whole trace is in the log.
 """
 
 import re
 from dataclasses import dataclass
 
-from py4j.protocol import Py4JError
-
 from penstock.errors import ConfigError, HandlerError, PenstockError, ServerError, SetupError, TopicError
 from penstock.kafka.errors import is_final, kafka_error
 from penstock.paths import spark_log_file
 from penstock.spark.declared import Declared
+from penstock.spark.internals import JvmError
 from penstock.spark.task import HaltedTaskError
 
 _Row = tuple[str, type[PenstockError], str, str]
@@ -22,8 +21,8 @@ TOO_LARGE = (
     "Raise max.message.bytes of the topic and message.max.bytes in settings, or return less.",
 )
 
-# Words to look for: the kind of error, what happened, what to do. A group in the words is `{0}` in the sentences.
-# The first that are found count. These stay as they are until somebody mends them.
+# Each row: a pattern, the class of the error, what happened, what to do. `{0}` is the first group of the pattern. The
+# first row that matches counts. These errors stay until somebody fixes their cause.
 _LASTING: tuple[_Row, ...] = (
     (
         r"(\w+AuthorizationException): ([^\n]+)",
@@ -55,13 +54,13 @@ _LASTING: tuple[_Row, ...] = (
         "Give it more in the environment: PYSPARK_SUBMIT_ARGS='--driver-memory 4g pyspark-shell'.",
     ),
 )
-# These may be gone with the next try.
+# The next attempt may succeed after these errors.
 _PASSING: tuple[_Row, ...] = (
     (
         r"Expiring \d+ record\(s\) for (\S+)-\d+:",
         TopicError,
         "Kafka did not take records for topic {0!r} of {what} in time.",
-        "See that the topic exists and that its brokers are up.",
+        "Check that the topic exists and that its brokers are up.",
     ),
     (
         r"Topic (\S+) not present in metadata",
@@ -73,7 +72,7 @@ _PASSING: tuple[_Row, ...] = (
         r"Python worker exited unexpectedly",
         HandlerError,
         "A Python process died while it ran {what}.",
-        "A crash in a native library, too little memory and os._exit do that; the last words are in {log}.",
+        "A crash in a native library, too little memory or os._exit causes that; its last output is in {log}.",
     ),
     (
         r"ModuleNotFoundError: No module named '([^']+)'",
@@ -84,23 +83,23 @@ _PASSING: tuple[_Row, ...] = (
     (
         r"UnknownTopicOrPartitionException",
         TopicError,
-        "A topic that {what} reads ({topics}) is gone.",
+        "A topic that {what} reads ({topics}) does not exist any more.",
         "Create it, or check its name, then start again.",
     ),
     (
         r"Some data may have been lost.*\s*Reason: ([^\n]+)",
         TopicError,
-        "Records of {topics} were deleted before {what} came to them: {0}",
-        "Start again to go on with what is left.",
+        "Records of {topics} were deleted before {what} read them: {0}",
+        "Start again to continue with the remaining records.",
     ),
     (
         r"TimeoutException|DisconnectException|No resolvable bootstrap urls",
         ServerError,
         "No Kafka broker answers Spark for {what}.",
-        "See that the brokers are up and reachable; details are in {log}.",
+        "Check that the brokers are up and reachable; details are in {log}.",
     ),
 )
-# How Spark introduces an error that code in a Python worker raised.
+# The text before an error of Python code in a worker.
 _FROM_PYTHON = "An exception was thrown from the Python worker"
 _FILE = re.compile(r'^  File "([^"]+)", line (\d+), in (.+)$', re.MULTILINE)
 _PYSPARK = re.compile(r"[/\\]pyspark[/\\]|pyspark\.zip|^worker\.py$")
@@ -109,32 +108,32 @@ _OF_SESSIONS: tuple[_Row, ...] = (
     (
         r"Failed to find data source: kafka",
         SetupError,
-        "This Spark session lacks Spark's Kafka connector.",
+        "This Spark session does not have Spark's Kafka connector.",
         "Start it with what `penstock ship MODULE:APP` lists: spark-submit --packages ...",
     ),
     (
         r"All masters are unresponsive|stopped SparkContext",
         ServerError,
         "No Spark master answers at {master!r}.",
-        "See that it is running and reachable; details are in {log}.",
+        "Check that it is running and reachable; details are in {log}.",
     ),
     (
         r"KubernetesClientException",
         ServerError,
-        "The Kubernetes at {master!r} does not answer, or refuses.",
-        "See that kubectl reaches it from here with the same rights; details are in {log}.",
+        "The Kubernetes at {master!r} does not answer, or refuses access.",
+        "Check that kubectl reaches it from here with the same rights; details are in {log}.",
     ),
     (
         r"SparkContext was shut down",
         ServerError,
         "The cluster at {master!r} has ended this session.",
-        "Executors that die again and again make it do that: see their logs there; details are in {log}.",
+        "It does so when executors keep dying: see their logs there; details are in {log}.",
     ),
     (
         r"Connection refused|Connection reset|Broken pipe|Answer from Java side is empty|while sending or receiving",
         ServerError,
-        "Spark on {master!r} is gone: its JVM ended.",
-        "No answer from a cluster's master and too little memory do that; details are in {log}.",
+        "Spark on {master!r} ended: its JVM does not run any more.",
+        "A master that does not answer or too little memory causes that; details are in {log}.",
     ),
 )
 _ANOTHER_PYTHON = (
@@ -144,7 +143,7 @@ _OF_EXECUTORS: tuple[_Row, ...] = (
     (
         r"PYTHON_VERSION_MISMATCH.*?different version: ([\d.]+) than that in driver: ([\d.]+)",
         SetupError,
-        "Executors run Python {0}, and this is Python {1}; Spark needs the same on both sides.",
+        "Executors run Python {0}, and this machine runs Python {1}. Spark needs the same version on both sides.",
         _ANOTHER_PYTHON,
     ),
     (
@@ -158,19 +157,19 @@ _OF_EXECUTORS: tuple[_Row, ...] = (
 
 @dataclass(frozen=True)
 class Failure:
-    """What ended a query, or kept it from starting, and whether another try may get further."""
+    """The error that ended a query, or kept it from starting, and whether another attempt may succeed."""
 
     error: PenstockError
     may_pass: bool
 
 
 def query_failure(error: Exception, handler: Declared) -> Failure:
-    """What ended a query, or a batch of it."""
+    """Translate the error that ended a query, or a batch of it."""
     text = _words(error)
     words = {**named(handler), "topics": handler.source}
     halted = HaltedTaskError.find(text)
     if halted is not None:
-        # A transaction that was lost is done again; what a handler raised would be raised again.
+        # A lost transaction can be repeated; a handler's exception would be raised again.
         return Failure(halted, may_pass=type(halted) is ServerError)
     lasting = _look_up(text, _LASTING, **words)
     if lasting is not None:
@@ -178,35 +177,35 @@ def query_failure(error: Exception, handler: Declared) -> Failure:
     passing = _look_up(text, _PASSING, **words)
     if passing is not None:
         return Failure(passing, may_pass=True)
-    # An error that Python raised comes again; what Spark says itself may be about a machine, a network, a moment.
+    # Python code would raise its error again; an error of Spark itself may be about a machine or the network.
     from_python = _FROM_PYTHON in text
-    if from_python and handler.kind == "pipeline":  # what a handler raises does not come this way
+    if from_python and handler.kind == "pipeline":  # a handler's exceptions arrive as HaltedTaskError
         return Failure(_raised(text, words["What"]), may_pass=False)
     return Failure(_unknown(f"Spark failed in {words['what']}: {_innermost(text)}"), may_pass=not from_python)
 
 
 def named(handler: Declared) -> dict[str, str]:
-    """What sentences call it, inside of them and at their start."""
+    """Return its name for the middle and for the start of a sentence."""
     what = f"{handler.kind} {handler.name}"
     return {"what": what, "What": what[0].upper() + what[1:]}
 
 
 def planning_failure(error: PenstockError) -> Failure:
-    """What kept a query from being planned; a missing topic may be made anew."""
+    """Classify the error that kept a query from being planned; a missing topic may be created later."""
     inner = None if error.__cause__ is None else kafka_error(error.__cause__)
     lasting = isinstance(error, ConfigError) or (inner is not None and is_final(inner))
     return Failure(error, may_pass=isinstance(error, TopicError) or not lasting)
 
 
 def session_error(error: Exception, master: str) -> PenstockError:
-    """Why a session did not start, or went away."""
+    """Translate the error that kept a session from starting, or ended it."""
     text = _words(error)
     known = _look_up(text, _OF_SESSIONS, master=master)
     return known or _unknown(f"Spark did not start on {master!r}: {_innermost(text)}")
 
 
 def executors_error(error: Exception, master: str) -> PenstockError:
-    """Why executors could not be looked at."""
+    """Translate the error that kept executors from running the check."""
     text = _words(error)
     known = _look_up(text, _OF_EXECUTORS + _OF_SESSIONS, master=master)
     return known or _unknown(f"The executors of {master!r} run no Python: {_innermost(text)}")
@@ -222,12 +221,12 @@ def _look_up(text: str, table: tuple[_Row, ...], **words: str) -> PenstockError 
 
 
 def _raised(text: str, what: str) -> HandlerError:
-    """The user's own Python code raised something in a worker: what, and where."""
+    """Name the exception that the user's Python code raised in a worker, and its line."""
     trace = text.partition(_FROM_PYTHON)[2].partition("\n\n")[0]
     lines = [line for line in trace.splitlines() if re.match(r"[A-Za-z_][\w.]*(:|$)", line)]
     error = lines[-1] if lines else _innermost(text)
-    places = [found for found in _FILE.findall(trace) if not _PYSPARK.search(found[0])]
-    where = " in {2} ({0}, line {1})".format(*places[-1]) if places else ""
+    frames = [found for found in _FILE.findall(trace) if not _PYSPARK.search(found[0])]
+    where = " in {2} ({0}, line {1})".format(*frames[-1]) if frames else ""
     return HandlerError(
         f"{what} stopped because its Python code raised {error.rstrip('.')}{where}.",
         hint="Fix that code, then start again: nothing of this batch is committed. "
@@ -236,19 +235,19 @@ def _raised(text: str, what: str) -> HandlerError:
 
 
 def _unknown(problem: str) -> PenstockError:
-    return ServerError(problem, hint=f"The whole story is in {spark_log_file()}.")
+    return ServerError(problem, hint=f"Details are in {spark_log_file()}.")
 
 
 def _words(error: Exception) -> str:
-    """Those of a Java error are asked of its JVM, which may be gone."""
+    """Return the error's text. That of a Java error is fetched from the JVM, which may have ended."""
     try:
         return str(error)
-    except (ConnectionError, Py4JError):
+    except (ConnectionError, JvmError):
         return f"{type(error).__name__}: Connection refused"
 
 
 def _innermost(text: str) -> str:
-    """The line that names the first cause: the last `Caused by` of Java, or the last line of a Python traceback."""
+    """Return the line with the first cause: Java's last `Caused by`, or the last line of a Python traceback."""
     causes = re.findall(r"^(?:Caused by: |: )([^\n]+)", text, re.MULTILINE)
     python = re.findall(r"^\w[\w.]*(?:Error|Exception|Interrupt): [^\n]*", text, re.MULTILINE)
     lines = [line.strip() for line in text.splitlines() if line.strip()]

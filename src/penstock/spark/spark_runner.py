@@ -1,4 +1,4 @@
-"""Run an app on Spark, from start to a clean stop."""
+"""Runs an app on Spark, from start to a clean stop. ``run`` shows the steps in order."""
 
 import threading
 import time
@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -19,6 +18,7 @@ from penstock.errors import ConfigError
 from penstock.kafka import Cluster, prepare_topics
 from penstock.spark.asking import UNANSWERED
 from penstock.spark.checkpoint import checked_root, default_root
+from penstock.spark.internals import JvmError, check_version, errors_raised_only
 from penstock.spark.pipelines.backfill import Backfill, plan_backfill
 from penstock.spark.pipelines.output_query import PipelineQuery
 from penstock.spark.pipelines.pipeline_plan import plan_pipeline
@@ -27,7 +27,7 @@ from penstock.spark.query import HandlerQuery
 from penstock.spark.session.executors import check_executors
 from penstock.spark.session.masters import is_local
 from penstock.spark.session.shipping import shipment_of, shipped
-from penstock.spark.session.spark_session import errors_raised_only, spark_session
+from penstock.spark.session.spark_session import spark_session
 from penstock.spark.spark_errors import session_error
 
 _WATCH_SECONDS = 0.05
@@ -46,12 +46,11 @@ def run(
     session: SparkSession | None = None,
     span: Span | None = None,
 ) -> None:
-    """Consume for every handler of the app until ``stop`` is set, all have caught up, or one fails.
+    """Run all handlers and pipelines of the app until ``stop`` is set, all have caught up, or one fails.
 
-    ``checkpoint`` is a folder of this machine for what Spark must remember. ``session`` is used as it is, and left
-    running, where one is given; so is one that runs in this process. Otherwise one is started on ``master`` with
-    Spark's settings of ``conf``. Where its executors are elsewhere, the app's code is sent to them.
-    With a ``span`` the app's pipelines go over it once, and that is all.
+    ``checkpoint`` is a local folder for Spark's checkpoints. Uses ``session``, or else a session that runs in this
+    process, and leaves it running; otherwise starts one on ``master`` with Spark's settings ``conf``. Sends the app's
+    code to executors on other machines. With a ``span``, only runs the app's pipelines once over that range.
     """
     _check_names(app)
     _check_options(app)
@@ -92,14 +91,14 @@ def _plan_backfills(app: App, cluster: Cluster, span: Span) -> list[Backfill]:
     if app.handlers or not app.pipelines:
         names = ", ".join(handler.name for handler in app.handlers)
         raise ConfigError(
-            f"A range is for DataFrame pipelines, and app {app.name!r} has handlers ({names}).",
+            f"A range works only with DataFrame pipelines, and app {app.name!r} has handlers ({names}).",
             hint="Put its pipelines into an app of their own; to handle records again, set the group's offsets back.",
         )
     return [plan_backfill(pipeline, cluster, span) for pipeline in app.pipelines]
 
 
 def _check_names(app: App) -> None:
-    """A handler's checkpoint goes by its name."""
+    """Refuse two handlers of one group with the same name: the name is the folder of the checkpoint."""
     declared: list[Handler | Pipeline] = [*app.handlers, *app.pipelines]
     names = Counter((each.group, each.name) for each in declared)
     for (group, name), count in names.items():
@@ -111,12 +110,13 @@ def _check_names(app: App) -> None:
 
 
 def _check_options(app: App) -> None:
+    """Refuse options that the Spark engine does not support."""
     for handler in app.handlers:
         refuse_unsupported(handler, "spark")
         if handler.is_exactly_once and handler.scale != "partition":
             raise ConfigError(
-                f'Handler {handler.name} uses delivery="exactly-once" with scale={handler.scale!r}: a transaction '
-                "holds what became of one partition, and such a task has records of several.",
+                f'Handler {handler.name} uses delivery="exactly-once" with scale={handler.scale!r}. A transaction '
+                "covers one partition, and such a task has records of several partitions.",
                 hint='Leave scale= out, or use delivery="at-least-once".',
             )
 
@@ -130,17 +130,18 @@ def _session(
         session = given or stack.enter_context(spark_session(app.name, master=master, conf=conf, packages=app.packages))
         context, chosen = session.sparkContext, str(session.sparkContext.master)
         try:
+            check_version(session)
             if not is_local(chosen):
                 shipment = shipment_of(app)
                 stack.enter_context(shipped(context, shipment))
                 check_executors(context, shipment)
             yield session
-        except (PySparkException, Py4JError, ConnectionError) as error:
+        except (PySparkException, JvmError, ConnectionError) as error:
             raise session_error(error, chosen) from error
 
 
 def _watch(queries: Sequence[HandlerQuery | PipelineQuery], stop: threading.Event) -> None:
-    """Until all have ended; one that fails, or a wish to stop, ends the others at their next border."""
+    """Advance all queries until they have ended. A failure or ``stop`` ends the others after their running batch."""
     while not all(query.is_over for query in queries):
         for query in queries:
             query.advance()

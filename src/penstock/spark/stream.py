@@ -1,4 +1,4 @@
-"""One streaming query of Spark, from its start to its end, and how large its batches are."""
+"""One streaming query of Spark, and the size of its batches."""
 
 import time
 
@@ -8,20 +8,20 @@ from pyspark.sql.streaming.query import StreamingQuery
 from penstock.core.scheduling.batch_size import BatchSize
 from penstock.spark.batches import Batches
 from penstock.spark.finished import Finished, without
+from penstock.spark.internals import set_limit
 from penstock.spark.offsets import Offsets
 from penstock.spark.planning import Plan
 from penstock.spark.source import read_source, source_options
-from penstock.spark.trigger_limit import set_limit
 
 # How often Spark looks for new records when it has caught up.
 _TRIGGER = "200 milliseconds"
 
-# Where the size cannot be changed while the query runs, it is worth a restart from this factor on.
+# If the size cannot be changed while the query runs, a change by this factor is worth a restart.
 _WORTH_A_RESTART = 2
 
 
 class Stream:
-    """``_run`` belongs to Spark's stream thread, which alone changes the size; all else to the driver's loop."""
+    """Spark's stream thread calls ``_run``, and alone changes the size; the driver's loop uses everything else."""
 
     def __init__(self, session: SparkSession, plan: Plan, batches: Batches, size: BatchSize) -> None:
         self._plan = plan
@@ -33,7 +33,7 @@ class Stream:
         self.outgrown = False
         """Whether batches should be much larger or smaller than this query can make them."""
         self.finished: Finished = plan.finished
-        """What is left out of batches; the driver's loop empties it when the stream is past it."""
+        """Records that batches leave out; the driver's loop removes those that the stream has passed."""
         options = source_options(plan.handler, plan.clients, plan.start, size=size.size)
         writer = read_source(session, options).writeStream.foreachBatch(self._run).trigger(processingTime=_TRIGGER)
         self._query = writer.option("checkpointLocation", str(plan.checkpoint.folder)).start()
@@ -46,7 +46,7 @@ class Stream:
         return None if self._query is None else self._query.exception()
 
     def stop(self) -> None:
-        """At once; a batch that is running is cancelled."""
+        """Stop at once, and cancel a running batch."""
         if self._query is not None:
             self._query.stop()
 
@@ -56,7 +56,7 @@ class Stream:
         self._adapt(number, time.monotonic() - began)
 
     def _adapt(self, number: int, seconds: float) -> None:
-        """Here, because Spark plans the next batch as soon as this one is over."""
+        """Set the size of the next batch. Spark's stream thread calls this, and plans the next batch right after it."""
         before, self._reached = self._reached, self._plan.checkpoint.offsets_of(number)
         offsets = sum(max(0, end - before.get(tp, 0)) for tp, end in self._reached.items())
         self.size = self.size.after(offsets, seconds)

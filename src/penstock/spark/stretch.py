@@ -1,4 +1,4 @@
-"""The records of a task as exactly-once needs them: of one partition, in order, from its marker on."""
+"""Checks that a task has records of one partition, in order, as exactly-once needs it, and skips handled ones."""
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -11,10 +11,10 @@ from penstock.errors import StateError
 
 
 class Stretch:
-    """A stretch of one partition, in the order of its offsets; anything else is refused.
+    """A range of one partition's records, in the order of offsets; anything else is refused.
 
-    A marker says something only about such a stretch: were a partition split over tasks, the later part could be
-    committed first, and the earlier would be taken for done.
+    A marker, the group's offset, means that all records below it are handled. If a partition were split over tasks, the
+    later part could be committed first, and the earlier part would count as handled.
     """
 
     def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
@@ -22,12 +22,12 @@ class Stretch:
         first = next(self._batches, None)
         self._ahead = [] if first is None else [first]
         self.tp: TopicPartition | None = None if first is None else _tps(first)[0]
-        """Where they are from; None where there are none."""
+        """The partition; None if there are no records."""
         self.end = 0
-        """The offset after the last record that was looked at."""
+        """The offset after the last record that ``above`` has read."""
 
     def above(self, marker: int) -> Iterator[pa.RecordBatch]:
-        """Those that do not lie below the marker."""
+        """Return the records at the marker or above."""
         for batch in chain(self._ahead, self._batches):
             self._check(batch)
             self.end = batch.column("offset")[-1].as_py() + 1
@@ -46,7 +46,7 @@ class Stretch:
 
 
 def _tps(batch: pa.RecordBatch) -> list[TopicPartition]:
-    """All that these records are from."""
+    """Return the partitions of these records."""
     distinct = pa.Table.from_batches([batch]).group_by(["topic", "partition"], use_threads=False).aggregate([])
     return [(row["topic"], row["partition"]) for row in distinct.to_pylist()]
 
@@ -54,5 +54,5 @@ def _tps(batch: pa.RecordBatch) -> list[TopicPartition]:
 def _refused(what: str) -> StateError:
     return StateError(
         f"A task of Spark holds {what}; exactly-once needs one partition a task, in order.",
-        hint="Nothing of it was committed. Leave out what splits or mixes partitions, such as minPartitions.",
+        hint="No record of it was committed. Leave out options that split or mix partitions, such as minPartitions.",
     )

@@ -1,7 +1,7 @@
-"""What runs in Spark's Python workers: the handler on every record of a task.
+"""Runs the handler on the records of a task, in Spark's Python workers.
 
-A task is a stretch of one partition (with ``scale="cpu"``, of several). Its records go on lanes and from there to
-workers, as in the local engine; what they led to is yielded as rows for the sink.
+A task has records of one partition (with ``scale="cpu"``, of several). They go to lanes and from there to workers, as
+in the local engine. The task yields outputs and dead letters as rows for the sink.
 """
 
 import json
@@ -31,18 +31,18 @@ from penstock.spark.columns import ROWS, Intake
 from penstock.spark.settling import Settlement
 from penstock.spark.workers import Workers, make_workers
 
-# How often outcomes are taken from workers that are still in the middle of a bundle. One that has it for longer than
-# this lets others have the rest of it.
+# How often the task collects outcomes of workers that are in the middle of a bundle. If a worker takes longer than
+# this, other workers get the rest of its bundle.
 _COLLECT_SECONDS = 0.05
-# How much of the room for records has to be free before more are taken in, unless workers would have to wait.
+# A quarter of max_in_flight has to be free before the task takes in more records, unless workers would have to wait.
 _ROOM_SHARE = 4
 
 
 class HaltedTaskError(Exception):
-    """A PenstockError on its way to the driver.
+    """Carries a PenstockError to the driver.
 
-    Of an error in a Python worker, Spark hands the driver only the printed traceback. So the sentences travel in its
-    text, as JSON, which keeps them on one line and whole.
+    Spark gives the driver only the printed traceback of an error in a Python worker. So the error is part of that text,
+    as JSON, which keeps it on one line.
     """
 
     def __init__(self, error: PenstockError) -> None:
@@ -50,17 +50,17 @@ class HaltedTaskError(Exception):
 
     @staticmethod
     def find(text: str) -> PenstockError | None:
-        """The error that travelled in this text, if one did."""
+        """Return the error in this text; None if there is none."""
         found = re.search(rf"{HaltedTaskError.__name__}: (\[.*\]) :halted", text)
         if found is None:
             return None
-        name, problem, hint, *traceback = json.loads(found[1])  # Spark's own expressions write none
+        name, problem, hint, *traceback = json.loads(found[1])  # errors of Spark expressions have no traceback
         kind: type[PenstockError] = getattr(errors, name)
         return kind(problem, hint=hint, traceback="".join(traceback))
 
 
 def for_workers(handler: Handler) -> Handler:
-    """The handler as it travels to the workers: without settings, which hold secrets and have no use there."""
+    """Return the handler as Spark sends it to workers: without settings, which hold secrets and are not needed."""
     packed = replace(handler, settings={})
     for hint in (*packed.signature.hints.values(), packed.value, packed.key):
         make_portable(hint)
@@ -69,7 +69,7 @@ def for_workers(handler: Handler) -> Handler:
     except Exception as error:
         raise ConfigError(
             f"Handler {handler.name} cannot be sent to Spark's Python workers: {error}.",
-            hint="Make what it holds (files, locks, connections) at module level, where each worker makes its own.",
+            hint="Create what it holds (files, locks, connections) at module level: then each worker creates its own.",
         ) from error
     return packed
 
@@ -82,9 +82,9 @@ def handle_task(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[pa.RecordBatch]:
-    """Rows for every output and dead letter of these batches; ``count`` hears how many records led to what.
+    """Yield rows for the outputs and dead letters of these batches, and call ``count`` with the counts.
 
-    Whatever ends it early, be it an error or whoever takes the rows, it leaves no record in progress behind.
+    If it ends early, because of an error or because the caller stops taking rows, no record stays in progress.
     """
     task = _Task(handler, make_workers(handler, sleep), clock)
     try:
@@ -98,7 +98,7 @@ def handle_task(
 
 
 class _Task:
-    """Moves records from the intake to workers, and what they led to into rows. The rules are those of ``core``."""
+    """Moves records from the intake to workers, and outcomes into rows, by the rules of ``core``."""
 
     def __init__(self, handler: Handler, workers: Workers, clock: Callable[[], float]) -> None:
         self._handler = handler
@@ -119,7 +119,7 @@ class _Task:
         self._collect_at = 0.0
         self._in_flight = 0
         self.settled = Settlement(handler)
-        # With a breaker nobody knows whether the next dead letter is written, so its lane waits for the decision.
+        # A breaker may stop the task instead of writing a dead letter, so the lane waits for the decision.
         self._has_dead_letter = handler.dead_letter is not None and handler.breaker is None
 
     def rows(self, intake: Intake) -> Iterator[pa.RecordBatch]:
@@ -136,7 +136,7 @@ class _Task:
             yield outgoing.take_batch()
 
     def close(self) -> None:
-        """Nothing more begins; what is in progress is awaited for a while, and what it leads to is dropped."""
+        """Start no more records. Wait up to drain_timeout for records in progress, and drop their outcomes."""
         for epoch in self._epochs.values():
             epoch.stop()
         self._workers.close(self._handler.drain_timeout)
@@ -147,7 +147,7 @@ class _Task:
         portion = intake.take(self._handler.max_in_flight - self._in_flight)
         for tp, rows in portion.by_tp().items() if portion else ():
             if tp not in self._epochs:
-                # Its tracker is told nothing, as Spark does the committing: so there is no offset map to keep small.
+                # Its tracker stays empty, because Spark commits: there is no offset map to keep small.
                 self._epochs[tp] = Epoch(tp, len(self._epochs), Tracker(None), None)
             self._in_flight += len(rows)
             self._schedule.deliver(self._epochs[tp], rows)
@@ -156,8 +156,8 @@ class _Task:
 
     def _wants_more(self, intake: Intake) -> bool:
         room = self._handler.max_in_flight - self._in_flight
-        # A few at a time cost much more to take in than many. And what is not at hand may have to be waited for, which
-        # must not be while there is something to hand out.
+        # Taking in a few records at a time costs much more than taking in many. And the task must not wait for input
+        # while it has records for workers.
         enough = intake.at_hand and room * _ROOM_SHARE >= self._handler.max_in_flight
         return room > 0 and (enough or not self._schedule.has_ready) and not intake.is_empty
 
@@ -170,7 +170,7 @@ class _Task:
         self._workers.submit(works)
 
     def _patience(self, intake: Intake) -> float | None:
-        """How long there is nothing to do unless a worker ends something; None is until it does."""
+        """Return how long the task can wait for its workers; None if nothing else is due."""
         if self._wants_more(intake):
             return 0
         now = self._clock()
@@ -191,7 +191,7 @@ class _Task:
         self._settle(results, now)
 
     def _collect(self, now: float) -> list[Result]:
-        """What is finished by workers that are still busy, and from stuck ones what they have not begun."""
+        """Return outcomes of workers that are still busy, and take back the records that slow ones have not started."""
         results: list[Result] = []
         for work in self._works:
             results += work.collect()

@@ -6,10 +6,9 @@ from penstock.core.reports.record_counts import Counts
 
 
 class CountsInSpark(AccumulatorParam[Counts]):
-    """Lets tasks count: Spark adds up what each successful one has counted, once, however often it was attempted.
+    """An accumulator: Spark adds the counts of each successful task once, however often it attempted the task.
 
-    Spark's own ``observe`` cannot do it: its metrics never arrive when the observed rows go to the Kafka sink of a
-    batch, and waiting for them lasts for ever.
+    Spark's ``observe`` cannot replace it: its metrics never arrive if the rows go to the Kafka sink of a batch.
     """
 
     def zero(self, value: Counts) -> Counts:  # noqa: ARG002 - Spark's signature

@@ -1,8 +1,8 @@
-"""Exactly once: a task's outputs and dead letters, and how far it has come, in one transaction.
+"""Exactly-once in a task: outputs, dead letters and the partition's offset are one transaction.
 
-The group's offset of the source partition is the marker of what counts already. A task first ends all earlier
-transactions of its partition, and only then reads the marker. So what it reads is final; and of several that handle the
-same records, only the last to begin can commit.
+The marker is the group's offset of the source partition: all records below it are handled. A task first fences all
+earlier producers of its partition, and only then reads the marker. So the marker is final, and of several tasks that
+handle the same records, only the last one to start can commit.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -34,10 +34,10 @@ _Items = frozenset[tuple[str, Any]]
 
 @dataclass(frozen=True)
 class Transactions:
-    """What a task needs for its transaction. It travels to the workers, secrets included, and prints none of them.
+    """What a task needs for its transaction. Spark sends it to workers, with secrets, which it never prints.
 
-    ``ends`` are where the batch ends in each partition. There may be offsets without records before it, so the last
-    record does not tell. ``finished`` is what the local engine had finished ahead, so that its outputs count.
+    ``ends`` are the end offsets of the batch: the last record may be below, because offsets may have no record.
+    ``finished`` has the records above the group's offsets that the local engine has finished.
     """
 
     brokers: str
@@ -52,22 +52,22 @@ class Transactions:
         return Transaction(self.brokers, name, group=group, settings=self.settings)
 
     def marker(self, tp: TopicPartition) -> int:
-        """All that lies below it counts already."""
+        """Return the marker: all records below it are handled."""
         return _cluster(self.brokers, self._items).settled(self.group, [tp]).get(tp, 0)
 
     def fence(self, tp: TopicPartition) -> None:
-        """End all that began before."""
+        """Fence all earlier producers of this partition."""
         with self.open(tp) as transaction:
             transaction.fence()
 
     def commit_at(self, tp: TopicPartition, end: int) -> tuple[int, str]:
-        """The lowest unfinished offset where all below this one is finished, and a map of what is finished above."""
+        """Return the offset and the offset map to commit when all records below ``end`` are finished."""
         ranges = self.finished.get(tp, ())
         point = next((stop for start, stop in ranges if start <= end < stop), end)
         return point, encode(point, above({tp: ranges}, {tp: point}).get(tp, [])) or ""
 
     def move(self, tp: TopicPartition, offset: int, *, back: bool = False) -> None:
-        """Set a marker, only forward unless told: as a task would, so that none that began before commits after it."""
+        """Set a marker, only forward unless ``back``. Fences like a task, so that no earlier task commits after it."""
         with self.open(tp) as transaction:
             transaction.fence()
             if back or offset > self.marker(tp):
@@ -78,7 +78,7 @@ class Transactions:
         return frozenset(self.settings.items())
 
 
-# Once for each worker process, which lives for many tasks. A client does not survive a fork, so it is made in there.
+# One for each worker process, which runs many tasks. A client does not survive a fork, so the worker makes its own.
 @cache
 def _cluster(brokers: str, settings: _Items) -> Cluster:
     return Cluster(brokers, dict(settings))
@@ -96,7 +96,7 @@ def handle_exactly_once(
     transactions: Transactions,
     count: Callable[[Counts], None],
 ) -> Iterator[pa.RecordBatch]:
-    """The whole of a task, sink included, so no rows come of it. ``count`` hears of what did not count already."""
+    """Run a whole task and write its outputs, so it returns no rows. Calls ``count`` for records not handled before."""
     stretch = Stretch(batches)
     tp = stretch.tp
     if tp is None:
@@ -117,7 +117,7 @@ def handle_exactly_once(
 
 @dataclass(frozen=True)
 class TaskRange:
-    """What one task has: the offsets from ``start`` up to and without ``end`` of one partition."""
+    """The offsets of one task: from ``start`` up to, and without, ``end`` of one partition."""
 
     tp: TopicPartition
     start: int
@@ -127,7 +127,7 @@ class TaskRange:
 def write_exactly_once(
     rows: Iterable[pa.RecordBatch], offsets: TaskRange, *, transactions: Transactions
 ) -> Iterator[pa.RecordBatch]:
-    """The rows that a task made of its range; all of them count already, or none does."""
+    """Write the rows that a task made of its range, unless they were committed before: all of them, or none."""
     tp = offsets.tp
     try:
         with transactions.open(tp) as transaction:
@@ -136,7 +136,7 @@ def write_exactly_once(
             if offsets.start < marker < offsets.end:
                 raise _moved(offsets, marker, transactions.group)
             for batch in rows:
-                # Read to the end in any case: Spark counts what was read.
+                # Read all rows in any case: Spark counts them.
                 if marker < offsets.end:
                     transaction.write(to_rows(batch))
             if marker < offsets.end:
@@ -149,14 +149,14 @@ def write_exactly_once(
 def _moved(offsets: TaskRange, marker: int, group: str) -> StateError:
     topic, partition = offsets.tp
     return StateError(
-        f"Somebody moved group {group!r} to {marker} of {topic}[{partition}] while {offsets.start} to "
-        f"{offsets.end - 1} were being handled.",
-        hint="Stop whatever else commits for this group, and start again: it goes on where the group stands.",
+        f"Another client moved group {group!r} to {marker} of {topic}[{partition}] while Spark handled "
+        f"{offsets.start} to {offsets.end - 1}.",
+        hint="Stop other clients that commit for this group, and start again. Spark resumes at the group's offsets.",
     )
 
 
 def _named(error: PenstockError, handler: Handler) -> PenstockError:
-    """In the words that the other sink has for it."""
+    """Return the same error as the sink for at-least-once has for a record that is too large."""
     inner = None if error.__cause__ is None else kafka_error(error.__cause__)
     if inner is None or inner.code() != Code.MSG_SIZE_TOO_LARGE:
         return error

@@ -1,6 +1,6 @@
-"""Workers of a task. What they run on outlives it: threads and the event loop belong to the Python worker process.
+"""Workers of a task. Their threads and event loop belong to the Python worker process, and outlive the task.
 
-So what a handler keeps for a thread or a loop, such as a connection, serves all tasks of the process. They are made
+So what a handler keeps for a thread or a loop, such as a connection, serves all tasks of the process. Threads start
 when a task first needs them, which is after Spark has forked the process: threads do not survive a fork.
 """
 
@@ -26,32 +26,32 @@ _CANCEL_SECONDS = 1.0
 
 
 class Workers(Protocol):
-    """No more than ``width`` works are worked on at once; what is submitted beyond that waits its turn."""
+    """Runs at most ``width`` works at once; further works wait."""
 
     width: int
     ahead: int
-    """How many may wait, so that a worker that ends something need not wait for the task's own thread."""
+    """How many works may wait, so that a free worker need not wait for the task's thread."""
 
     def submit(self, works: Sequence[Work]) -> None: ...
 
     def wait(self, seconds: float | None) -> list[Work]:
-        """The works that ended since the last time; waits for one up to so many seconds, or as long as it takes."""
+        """Return the works that ended since the last call. Waits for one up to ``seconds``; None is for ever."""
 
     def close(self, seconds: float) -> None:
-        """Wait so long for what is in progress; nothing of this task is begun after it."""
+        """Wait up to ``seconds`` for works in progress. No work of this task starts afterwards."""
 
 
 def make_workers(handler: Handler, sleep: Callable[[float], None]) -> Workers:
     if handler.signature.is_async:
         return LoopWorkers(handler)
-    # With one record at a time nobody else has anything to do meanwhile.
+    # One record at a time: another thread would have nothing to do.
     if handler.concurrency == 1 or handler.order == "partition":
         return InlineWorker(handler, sleep)
     return ThreadWorkers(handler)
 
 
 class InlineWorker:
-    """The task's own thread, which is spared the handing over."""
+    """Runs works on the task's own thread, which saves passing them to another."""
 
     width = 1
     ahead = 0
@@ -73,11 +73,11 @@ class InlineWorker:
         return ended
 
     def close(self, seconds: float) -> None:
-        """Nothing is ever in progress here when somebody else can ask."""
+        """Do nothing: ``submit`` returns only after its works have ended."""
 
 
 class _Ended:
-    """What workers elsewhere are through with, and how they ended themselves."""
+    """The queue of ended works, and of errors that ended a worker."""
 
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
@@ -95,13 +95,13 @@ class _Ended:
 
     def _checked(self, ended: Work | BaseException) -> Work:
         if isinstance(ended, BaseException):
-            # What no outcome stands for: the task fails, and with it the batch.
+            # An error that is no outcome of a record: the task fails, and with it the batch.
             raise worker_error(self._handler.name, ended) from ended
         return ended
 
 
 class ThreadWorkers:
-    """For ``def``: threads that the task has borrowed from the process, as many as it has works, up to the width."""
+    """For ``def``: threads of the process that the task borrows, one for each work, up to ``width``."""
 
     def __init__(self, handler: Handler) -> None:
         self.width = handler.concurrency
@@ -125,14 +125,14 @@ class ThreadWorkers:
         try:
             while (work := self._works.get()) is not None:
                 self._run_work(work)
-                # Idle first: whoever acts on the report may find this thread free.
+                # Idle first: the task may react to the ended work at once, and should find this thread free.
                 self._idle.release()
                 self._ended.put(work)
-        except BaseException as error:  # noqa: BLE001 - gone unheard, it would leave its work undone for ever
+        except BaseException as error:  # noqa: BLE001 - otherwise the task would wait for this work for ever
             self._ended.put(error)
 
     def close(self, seconds: float) -> None:
-        # Also what waits in front of the signs to go is gone through quickly: its epoch dispatches no more.
+        # Works before these Nones end at once, because the task has stopped their epochs.
         for _ in range(self._borrowed):
             self._works.put(None)
         deadline = time.monotonic() + seconds
@@ -151,7 +151,7 @@ class LoopWorkers:
         self._ended = _Ended(handler)
         self._waiting: deque[Work] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._serving = 0  # tasks that will look for work again; one that will not may still be among the tasks
+        self._serving = 0  # tasks that will take more work; a task that ends is still in _tasks for a moment
         self._loop = _event_loop()
         self.wait = self._ended.wait
 
@@ -200,14 +200,14 @@ class LoopWorkers:
 
 
 class _Threads:
-    """The threads of this process: those that nobody has borrowed wait for the next task."""
+    """The threads of this process. Free ones wait for the next task."""
 
     def __init__(self) -> None:
         self._jobs: SimpleQueue[tuple[Callable[[], None], Callable[[], None]]] = SimpleQueue()
         self._idle = threading.Semaphore(0)
 
     def lend(self, job: Callable[[], None], *, then: Callable[[], None]) -> None:
-        """Run this, which must not raise, on a thread that is free or new; and that when the thread is free again."""
+        """Run ``job``, which must not raise, on a free or new thread. Call ``then`` when the thread is free again."""
         if not self._idle.acquire(blocking=False):
             # A handler that never returns must not keep the process alive.
             threading.Thread(target=self._serve, name="penstock-worker", daemon=True).start()
@@ -228,7 +228,7 @@ def _threads() -> _Threads:
 
 @cache
 def _event_loop() -> asyncio.AbstractEventLoop:
-    """It has a thread of its own, so that handlers go on while the task reads its input or waits for its output."""
+    """Return the event loop. It has its own thread, so handlers run while the task reads input or writes output."""
     loop = asyncio.new_event_loop()
     threading.Thread(target=_run_for_ever, args=(loop,), name="penstock-event-loop", daemon=True).start()
     return loop
@@ -236,7 +236,7 @@ def _event_loop() -> asyncio.AbstractEventLoop:
 
 def _run_for_ever(loop: asyncio.AbstractEventLoop) -> None:
     while True:
-        # asyncio lets these out of a task that a handler started, besides handing them to whoever awaits it.
+        # If a task of a handler raises these, asyncio also raises them from run_forever.
         with suppress(SystemExit, KeyboardInterrupt):
             loop.run_forever()
 
@@ -246,5 +246,5 @@ def _forget() -> None:
     _event_loop.cache_clear()
 
 
-# Whoever forks gets a child without these threads, and must not take them for its own.
+# A forked child does not have these threads, so it must start its own.
 os.register_at_fork(after_in_child=_forget)

@@ -91,7 +91,7 @@ def test_a_cluster_without_room_is_told_after_the_wait_that_was_asked_for(
     )  # fmt: skip
     error = json.loads(done.stdout)["error"]
     assert (done.returncode, error["type"]) == (3, "ServerError")
-    assert error["problem"] == f"Spark on '{standalone.master}' gave no executor within 1 s."
+    assert error["problem"] == f"Spark on '{standalone.master}' started no executor within 1 s."
     assert "spark.executor.memory" in error["hint"]
 
 

@@ -16,7 +16,7 @@ from penstock.app.pipelines import Span
 from penstock.core.reports import events
 from penstock.errors import ConfigError, HandlerError, StateError
 from penstock.kafka import Cluster
-from penstock.spark.pipelines.output_batches import Outlet
+from penstock.spark.pipelines.output_batches import OutputWriter
 
 
 @dataclass
@@ -88,7 +88,7 @@ def test_rows_and_dead_letters_are_there_once_whatever_is_repeated(
     # It ends between a batch's rows and its dead letters, and has lost its checkpoint when it comes back.
     fill(brokers, source, range(60, 80))
     with monkeypatch.context() as patch:
-        patch.setattr(Outlet, "_dead_letters", _fail)
+        patch.setattr(OutputWriter, "_dead_letters", _fail)
         with pytest.raises(StateError):
             catch_up(app, checkpoint=checkpoints)
     fill(brokers, source, range(80, 100))

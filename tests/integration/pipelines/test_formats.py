@@ -27,7 +27,7 @@ from penstock.core.failures.outcome import Undecodable
 from penstock.core.reports import events
 from penstock.errors import HandlerError
 from penstock.kafka import make_producer
-from penstock.spark.pipelines.decoded_columns import WHY, decoded
+from penstock.spark.pipelines.decoded_columns import REASON, decoded
 from penstock.spark.pipelines.writer_schemas import Schemas
 from tables import rows
 
@@ -129,9 +129,9 @@ def test_avro_of_several_schemas_in_one_batch_is_one_set_of_typed_columns(
         (bad[2], f"{CANNOT}: expected string, was written as long - at `$.full_name`"),
         (bad[3], f"the schema id 999999 is not in the registry at {registry}"),
         (bad[4], "the value begins with the byte 0x7b, not 0x00: it was not written with a schema registry"),
-        (bad[5], "the value ends inside of its schema id, after 2 bytes"),
+        (bad[5], "the value ends inside its schema id, after 2 bytes"),
         (bad[6], "the value is empty: it was not written with a schema registry"),
-        (bad[7], "the value is null (a tombstone); a source that takes those has `| None` in its value"),
+        (bad[7], "the value is null (a tombstone); to accept tombstones, declare the value with `| None`"),
     ]
     # A range of it that has a schema which nobody can know of, and nothing that cannot be read.
     catch_up(app, span=Span({(source, 0): 9}, {(source, 0): 11}))
@@ -208,14 +208,14 @@ def test_any_bytes_lead_to_columns_or_a_reason_and_end_no_process(spark: SparkSe
     codec = codec_of(target.how, registry=REGISTRY, field="value")
     values = [*inputs(target, 3000, random.Random(7)), *(target.prefix + each for each in HUGE)]
     schemas = Schemas(source, REGISTRY)
-    schemas.learn({value[:5] for value in values if len(value) >= 5 and value[0] == 0})
+    schemas.fetch({value[:5] for value in values if len(value) >= 5 and value[0] == 0})
     raw = spark.createDataFrame(
         [("t", 0, number, None, value, None, None) for number, value in enumerate(values)],
         "topic string, partition int, offset long, key binary, value binary, "
         "headers array<struct<key: string, value: binary>>, timestamp timestamp",
     )
-    found = decoded(raw, source, schemas).select("offset", WHY)
-    refused = {row["offset"] for row in rows(found) if WHY in row}
+    found = decoded(raw, source, schemas).select("offset", REASON)
+    refused = {row["offset"] for row in rows(found) if REASON in row}
     ours = set()
     for number, value in enumerate(values):
         try:

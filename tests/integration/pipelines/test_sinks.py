@@ -85,7 +85,7 @@ def copying(group: str, source: str, sink: Sink) -> App:
 @contextmanager
 def failing_after_the_first_write() -> Iterator[None]:
     """The sink has the batch, and Spark never hears of it."""
-    write, written = output_batches.Outlet._write_rows, []
+    write, written = output_batches.OutputWriter._write_rows, []
 
     def write_and_fail(*arguments: Any) -> None:
         write(*arguments)
@@ -94,7 +94,7 @@ def failing_after_the_first_write() -> Iterator[None]:
             raise OSError("the driver was lost")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(output_batches.Outlet, "_write_rows", write_and_fail)
+        patch.setattr(output_batches.OutputWriter, "_write_rows", write_and_fail)
         yield
 
 

@@ -22,7 +22,7 @@ PROGRAM = """
 import os, signal, sys, threading
 from penstock import App, Table
 from penstock.spark import run
-from penstock.spark.pipelines.output_batches import Outlet
+from penstock.spark.pipelines.output_batches import OutputWriter
 
 brokers, group, topic, lake = sys.argv[1:]
 app = App(group)
@@ -31,14 +31,14 @@ app = App(group)
 def copy(texts):
     return texts.select("value")
 
-write = Outlet._write_rows
+write = OutputWriter._write_rows
 
 def write_and_die(self, rows, batch):
     write(self, rows, batch)
     if batch.number == 1:
         os.kill(os.getpid(), signal.SIGKILL)
 
-Outlet._write_rows = write_and_die
+OutputWriter._write_rows = write_and_die
 conf = {"spark.databricks.delta.snapshotPartitions": "2"}
 run(app, brokers=brokers, emit=lambda event: None, stop=threading.Event(), conf=conf)
 """

@@ -130,7 +130,7 @@ def test_topics_with_transactions_cost_no_other_job_either(
 def test_more_than_the_driver_fetches_by_itself_are_read_by_spark(
     brokers: str, group: str, make_topic: MakeTopic, catch_up: CatchUp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.spark.pipelines.read_sources.MOST_PLACES", 2)
+    monkeypatch.setattr("penstock.spark.pipelines.read_sources.MAX_POSITIONS", 2)
     source = make_topic()
     produce(brokers, source, [b"nonsense", order(1), b"{}", b"[]"])
     (stopped,) = of_kind(catch_up(copying(group, source)), events.Stopped)

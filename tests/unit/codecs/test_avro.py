@@ -177,7 +177,7 @@ NESTED = record(
             "expected string, got bytes that are not UTF-8 (invalid start byte) - at `$.items[1].sku`",
         ),
         (b"\x02\x00\x02\x03", "expected string, got a length of -2 - at `$.items[0].sku`"),
-        (b"\x02\x00\x00\x02\x02k\xfe\xff\xff\xff\x0f\x00", "expected date, got what is none"),
+        (b"\x02\x00\x00\x02\x02k\xfe\xff\xff\xff\x0f\x00", "expected date, got another value"),
         (b"\x02\x00\x00\x00!", "1 of its 5 bytes are left over: it was written with another schema"),
     ],
 )

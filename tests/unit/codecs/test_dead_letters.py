@@ -69,7 +69,7 @@ DEEP = "it is nested too deeply"
     [
         pytest.param(Avro(), dict, b"\x00\x00\x00\x03\xe7x", NO_ID, id="unknown schema id"),
         pytest.param(Avro(), dict, b'{"id": 7}', NOT_OURS, id="wrong magic byte"),
-        pytest.param(Avro(), dict, GOOD[:3], "ends inside of its schema id, after 3 bytes", id="truncated id"),
+        pytest.param(Avro(), dict, GOOD[:3], "ends inside its schema id, after 3 bytes", id="truncated id"),
         pytest.param(
             Avro(),
             dict,

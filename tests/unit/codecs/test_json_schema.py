@@ -131,7 +131,7 @@ def test_a_schema_that_is_none_is_refused_before_a_record_flows() -> None:
 
 def test_a_subject_by_record_needs_a_title() -> None:
     format_ = JsonSchema({"type": "object"}, register=True, subject="record")
-    with pytest.raises(ConfigError, match="goes by the title"):
+    with pytest.raises(ConfigError, match="needs the title"):
         codec_of(format_, registry=make_registry(), field="value", topic="t")
 
 

@@ -15,7 +15,7 @@ from messages import Bill, Money
 from penstock import Avro, JsonSchema, Protobuf, Registry
 from penstock.codecs import codec_of
 from penstock.codecs.json_text import json_encoder, to_json
-from penstock.codecs.schema_codec import Writer
+from penstock.codecs.schema_codec import WriterSchema
 from penstock.core.failures.outcome import Undecodable
 
 URL = Registry(url="mock://forms")
@@ -107,24 +107,24 @@ def test_values_of_all_kinds_are_json() -> None:
     }
 
 
-# What other libraries are told of a stamp.
+# What Spark needs to know of a schema id.
 
 
-def test_what_a_stamp_stands_for_is_told_with_all_that_it_refers_to() -> None:
+def test_the_schema_of_an_id_has_the_schemas_that_it_refers_to() -> None:
     avro: Any = codec_of(Avro(ORDER, register=True), registry=URL, field="value", topic="orders")
-    (stamp,) = {avro.encode(_sample())[0][:5]}
-    found = json.loads(avro.writer(stamp).schema)
+    (id_bytes,) = {avro.encode(_sample())[0][:5]}
+    found = json.loads(avro.writer_schema(id_bytes).schema)
     assert [each["name"] for each in found["fields"]] == [each["name"] for each in ORDER["fields"]]
-    assert list(avro.stamps("orders")) == [stamp]
-    assert list(avro.stamps("nothing")) == []
+    assert list(avro.schema_ids("orders")) == [id_bytes]
+    assert list(avro.schema_ids("nothing")) == []
     bill: Any = codec_of(Protobuf(Bill, register=True), registry=URL, field="value", topic="bills")
     data = bill.encode(Bill(number=7))[0]
-    assert bill.writer(data[:5]) == Writer(leads=(b"\x02\x02",))
+    assert bill.writer_schema(data[:5]) == WriterSchema(message_indexes=(b"\x02\x02",))
     assert data[5:7] == b"\x02\x02"
     with pytest.raises(Undecodable, match="of type PROTOBUF, not AVRO"):
-        avro.writer(data[:5])
+        avro.writer_schema(data[:5])
     with pytest.raises(Undecodable, match="is not in the registry"):
-        avro.writer(b"\x00\x00\x00\x03\xe7")
+        avro.writer_schema(b"\x00\x00\x00\x03\xe7")
 
 
 def _sample() -> dict[str, Any]:

@@ -13,7 +13,7 @@ from fuzzing import damaged
 from messages import Item, NewerOrder, Note, Order
 from penstock import Protobuf, Record, Registry
 from penstock.codecs import codec_of, decoder_of
-from penstock.codecs.proto_file import name_at, place_of, read_messages
+from penstock.codecs.proto_file import find_indexes, name_at, read_messages
 from penstock.core.failures.outcome import Undecodable
 from penstock.errors import ConfigError
 
@@ -141,7 +141,7 @@ def test_the_messages_of_a_file_are_read_from_its_text() -> None:
     """
     messages = read_messages(text)
     assert messages == [("Order", [("Item", [])]), ("Note", [])]
-    assert [place_of(messages, name) for name in ("Order", "Order.Item", "Note", "No", "Note.Item")] == [
+    assert [find_indexes(messages, name) for name in ("Order", "Order.Item", "Note", "No", "Note.Item")] == [
         [0], [0, 0], [1], None, None,
     ]  # fmt: skip
     assert [name_at(messages, at) for at in ([0], [0, 0], [1], [2], [0, 1])] == [
@@ -159,7 +159,7 @@ def test_what_is_no_message_class_is_refused() -> None:
 
 
 def test_the_quick_way_to_a_message_gives_what_the_usual_one_does() -> None:
-    """Records with a known stamp are read in one call; it must not see anything else in them."""
+    """Records with a known schema id are read in one call; it must not take any other record for one."""
     settings = make_registry()
     places: tuple[Any, ...] = ("value", "headers")
     written = [

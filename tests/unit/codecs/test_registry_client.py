@@ -198,7 +198,7 @@ def test_what_is_remembered_has_a_bound(server: Server) -> None:
     for number in range(200, 300):
         with pytest.raises(Undecodable):
             codec.decode(b"\x00" + number.to_bytes(4, "big") + b"\x0e", None)
-    assert len(codec._client._unknown) <= 10
+    assert len(codec._client._missing_until) <= 10
 
 
 def test_writing_waits_until_the_schema_is_registered_and_does_not_register_it(server: Server) -> None:

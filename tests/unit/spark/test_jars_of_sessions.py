@@ -29,7 +29,7 @@ def test_only_the_package_that_penstock_can_do_without_may_be_missing(monkeypatc
     session.fetch_jars(["protobuf"], progress=tell)
     session.fetch_jars(["protobuf"], progress=tell)
     assert len(told) == 1
-    assert "Protobuf will be read by Python" in told[0]
+    assert "Python decodes Protobuf" in told[0]
     assert sum("protobuf" in each for each in asked) == 1, "once is enough"
     with pytest.raises(SetupError, match="the Maven registry has none"):
         session.fetch_jars(["avro"])

@@ -76,7 +76,7 @@ def handler() -> Handler:
                 "topic-partition."
             ),
             TopicError,
-            "A topic that handler ship reads (orders, returns) is gone.",
+            "A topic that handler ship reads (orders, returns) does not exist any more.",
         ),
         (
             QUERY.format(
@@ -84,7 +84,7 @@ def handler() -> Handler:
                 "was aged out\ntopic was processed.\nReason: Partition orders-1 offset was changed from 6 to 0."
             ),
             TopicError,
-            "of orders, returns were deleted before handler ship came to them: Partition orders-1 offset was changed",
+            "of orders, returns were deleted before handler ship read them: Partition orders-1 offset was changed",
         ),
         (
             QUERY.format(
@@ -214,7 +214,7 @@ def test_a_session_that_does_not_start_says_why() -> None:
     text = ": java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.\n\tat x"
     assert session_error(RuntimeError(text), "spark://moon:1").problem == "No Spark master answers at 'spark://moon:1'."
     gone = session_error(ConnectionRefusedError(111, "Connection refused"), "local[*]")
-    assert gone.problem == "Spark on 'local[*]' is gone: its JVM ended."
+    assert gone.problem == "Spark on 'local[*]' ended: its JVM does not run any more."
     pods = (
         ": org.apache.spark.SparkException: External scheduler cannot be instantiated\nCaused by: "
         "io.fabric8.kubernetes.client.KubernetesClientException: An error has occurred.\nCaused by: "
@@ -242,7 +242,7 @@ def test_a_wrong_master_is_named_before_anything_starts(master: str) -> None:
                 "pyspark.errors.exceptions.base.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has "
                 "different version: 3.12 than that in driver: 3.11, PySpark cannot run with different minor versions."
             ),
-            "Executors run Python 3.12, and this is Python 3.11; Spark needs the same on both sides.",
+            "Executors run Python 3.12, and this machine runs Python 3.11. Spark needs the same version on both sides.",
         ),
         (
             JOB.format(
@@ -265,4 +265,7 @@ def test_a_java_error_whose_jvm_is_gone_is_told_as_just_that() -> None:
         def __str__(self) -> str:
             raise ConnectionRefusedError(111, "Connection refused")
 
-    assert session_error(SpeechlessError(), "local[*]").problem == "Spark on 'local[*]' is gone: its JVM ended."
+    assert (
+        session_error(SpeechlessError(), "local[*]").problem
+        == "Spark on 'local[*]' ended: its JVM does not run any more."
+    )

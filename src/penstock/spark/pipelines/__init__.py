@@ -1,1 +1,1 @@
-"""DataFrame pipelines: the user's Spark code between our source and our sinks."""
+"""DataFrame pipelines: the user's Spark code between Penstock's Kafka source and its sinks."""

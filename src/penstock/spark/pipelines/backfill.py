@@ -1,4 +1,4 @@
-"""A pipeline over a range of its topics: the same function and sinks, once, and no group or checkpoint moves."""
+"""A backfill: runs a pipeline once over a range of its topics. It changes no group offsets and no checkpoint."""
 
 import threading
 import time
@@ -19,14 +19,15 @@ from penstock.core.reports import events
 from penstock.core.reports.record_counts import Counts
 from penstock.errors import PenstockError, TopicError
 from penstock.kafka import Cluster
+from penstock.spark.internals import as_batch
 from penstock.spark.offsets import Log, Offsets
-from penstock.spark.pipelines.observed_counts import as_batch, counted, sources_of
-from penstock.spark.pipelines.output_batches import Outlet
+from penstock.spark.pipelines.observed_counts import counted, sources_of
+from penstock.spark.pipelines.output_batches import OutputWriter
 from penstock.spark.pipelines.read_sources import readable_range
 from penstock.spark.pipelines.sinks import BatchId
 from penstock.spark.pipelines.transactional_writer import ExactlyOnce
 from penstock.spark.pipelines.user_function import outputs_of
-from penstock.spark.pipelines.writer_schemas import NewSchemasError, Schemas, learn_all, schemas_of
+from penstock.spark.pipelines.writer_schemas import NewSchemasError, Schemas, fetch_schemas, schemas_of
 from penstock.spark.source import client_options
 from penstock.spark.spark_errors import query_failure
 
@@ -35,7 +36,7 @@ _WATCH_SECONDS = 0.05
 
 @dataclass(frozen=True)
 class Backfill:
-    """What is decided before Spark starts: exactly these records, from each start up to and without each end."""
+    """A planned backfill. It reads exactly the records from ``start`` up to, and without, ``end`` of each partition."""
 
     pipeline: Pipeline
     clients: Mapping[str, str]
@@ -49,62 +50,64 @@ class Backfill:
         return sum(end - self.start[tp] for tp, end in self.end.items())
 
     def run(self, session: SparkSession, emit: Callable[[events.Event], None], stop: threading.Event) -> None:
-        """Each output in turn; a wish to stop cancels what is running."""
+        """Write one output after the other. ``stop`` cancels the output that is being written."""
         incarnation = f"backfill-{uuid4()}"
         for output in self.pipeline.outputs:
             if stop.is_set():
                 return
-            outlet = Outlet(self.pipeline, output, (), self.clients, self.cluster)
-            self._announce(outlet, emit)
+            writer = OutputWriter(self.pipeline, output, (), self.clients, self.cluster)
+            self._announce(writer, emit)
             began = time.monotonic()
-            counts = self._until_known(outlet, partial(self._write, session, output, incarnation), session, emit, stop)
+            counts = self._write_with_schemas(
+                writer, partial(self._write, session, output, incarnation), session, emit, stop
+            )
             seconds = round(time.monotonic() - began, 3)
             if counts is None:
                 reason = (
-                    f"The backfill of {outlet.name} was cancelled: tables have nothing of it, topics may have a part."
+                    f"The backfill of {writer.name} was cancelled. Tables have none of its rows; topics may have some."
                 )
                 emit(events.Error(group=self.pipeline.group, reason=reason, fatal=False))
             emit(
                 events.Stopped(
-                    group=self.pipeline.group, handler=outlet.name, seconds=seconds, **asdict(counts or Counts())
+                    group=self.pipeline.group, handler=writer.name, seconds=seconds, **asdict(counts or Counts())
                 )
             )
 
-    def _until_known(
+    def _write_with_schemas(
         self,
-        outlet: Outlet,
+        writer: OutputWriter,
         write: Callable[[], Counts],
         session: SparkSession,
         emit: Callable[[events.Event], None],
         stop: threading.Event,
     ) -> Counts | None:
-        """Write it; where it has schemas that nobody has met, ask for them and write it again."""
+        """Write the output. Where records have unknown schemas, fetch those and write it again."""
         while not stop.is_set():
             try:
                 return _cancellable(session, stop, write)
             except NewSchemasError as new:
                 while not stop.is_set():
                     try:
-                        learn_all(self.schemas, new.stamps)
+                        fetch_schemas(self.schemas, new.schema_ids)
                         break
-                    except DependencyUnavailable as away:
-                        reason = f"The backfill of {outlet.name} waits: {away}."
+                    except DependencyUnavailable as unavailable:
+                        reason = f"The backfill of {writer.name} waits: {unavailable}."
                         emit(events.Error(group=self.pipeline.group, reason=reason, fatal=False))
-                        stop.wait(away.seconds)
+                        stop.wait(unavailable.seconds)
         return None
 
-    def _announce(self, outlet: Outlet, emit: Callable[[events.Event], None]) -> None:
+    def _announce(self, writer: OutputWriter, emit: Callable[[events.Event], None]) -> None:
         group, topics = self.pipeline.group, self.pipeline.topics
         emit(
             events.Started(
-                engine="spark", group=group, handler=outlet.name, topics=topics, lag=self.length, backfill=True
+                engine="spark", group=group, handler=writer.name, topics=topics, lag=self.length, backfill=True
             )
         )
-        outlet.announce(emit, backfill=True)
+        writer.announce(emit, backfill=True)
         for (topic, partition), end in sorted(self.end.items()):
             emit(
                 events.RangeRead(
-                    handler=outlet.name,
+                    handler=writer.name,
                     topic=topic,
                     partition=partition,
                     start=self.start[topic, partition],
@@ -114,10 +117,10 @@ class Backfill:
 
     def _write(self, session: SparkSession, output: str, incarnation: str) -> Counts:
         pipeline = self.pipeline
-        # Tasks that are repeated know by these what counts already; nobody else will ask.
+        # A group of its own: its offsets tell a repeated task what the first attempt has committed.
         group = f"{pipeline.group}.{incarnation}"
         exactly_once = ExactlyOnce.of(pipeline, self.cluster, group=group) if pipeline.is_transactional else None
-        outlet = Outlet(
+        writer = OutputWriter(
             pipeline, output, tuple(pipeline.sources), self.clients, self.cluster, self.schemas, exactly_once
         )
         try:
@@ -134,19 +137,19 @@ class Backfill:
                 for name in pipeline.sources
             }
             rows = outputs_of(pipeline, sources)[output]
-            outlet = replace(outlet, sources=sorted(sources_of(rows)))
-            # Spark runs a part of a static plan already here, to see how to run the rest.
+            writer = replace(writer, sources=sorted(sources_of(rows)))
+            # Spark already runs a part of the plan here, to decide how to run the rest (adaptive execution).
             batch, execution = as_batch(counted(rows))
-            return outlet.write(
+            return writer.write(
                 batch,
-                BatchId(f"{pipeline.group}/{outlet.name}", incarnation, 0),
+                BatchId(f"{pipeline.group}/{writer.name}", incarnation, 0),
                 execution=lambda: execution,
                 within=(self.start, self.end),
             )
         except (PenstockError, NewSchemasError):
             raise
         except Exception as error:
-            raise query_failure(error, outlet.declared).error from error
+            raise query_failure(error, writer.declared).error from error
 
 
 def plan_backfill(pipeline: Pipeline, cluster: Cluster, span: Span) -> Backfill:
@@ -167,34 +170,34 @@ def plan_backfill(pipeline: Pipeline, cluster: Cluster, span: Span) -> Backfill:
 
 
 def _offsets(
-    place_in_log: Start, logs: Mapping[TopicPartition, Log], at: Callable[[datetime], Mapping[TopicPartition, int]]
+    position: Start, logs: Mapping[TopicPartition, Log], at: Callable[[datetime], Mapping[TopicPartition, int]]
 ) -> Offsets:
-    if isinstance(place_in_log, datetime):
-        return dict(at(place_in_log))
-    if isinstance(place_in_log, Mapping):
-        return {tp: place_in_log[tp] for tp in logs}
-    return {tp: log.start if place_in_log == "earliest" else log.end for tp, log in logs.items()}
+    if isinstance(position, datetime):
+        return dict(at(position))
+    if isinstance(position, Mapping):
+        return {tp: position[tp] for tp in logs}
+    return {tp: log.start if position == "earliest" else log.end for tp, log in logs.items()}
 
 
 def _check(pipeline: Pipeline, logs: Mapping[TopicPartition, Log], start: Offsets, end: Offsets) -> None:
-    """What was asked for by number must be there: less would be taken for all of it."""
+    """Refuse offsets that the log does not have: the user would take a part for the whole range."""
     for (topic, partition), log in logs.items():
         first, last = start[topic, partition], end[topic, partition]
         where = f"{topic}[{partition}]"
         if not log.start <= first <= log.end or not log.start <= last <= log.end:
             raise TopicError(
                 f"{where} holds the offsets {log.start} to {log.end - 1}, not all of {first} to {last - 1}.",
-                hint="Name offsets that are there, or use earliest and latest.",
+                hint="Name offsets that the partition has, or use earliest and latest.",
             )
         if first > last:
             raise TopicError(
                 f"The range of pipeline {pipeline.name} ends before it begins: {where} from {first} to {last}.",
-                hint="Let --from be before --to.",
+                hint="Choose a --from that is before --to.",
             )
 
 
 def _cancellable(session: SparkSession, stop: threading.Event, work: Callable[[], Counts]) -> Counts | None:
-    """The result of the work; None where it was cancelled because of ``stop``."""
+    """Run the work on a thread, and return its result; None if ``stop`` cancelled it."""
     results: list[Counts] = []
     failures: list[BaseException] = []
     group = f"penstock-{uuid4()}"
@@ -203,7 +206,7 @@ def _cancellable(session: SparkSession, stop: threading.Event, work: Callable[[]
         session.sparkContext.setJobGroup(group, "backfill", interruptOnCancel=True)
         try:
             results.append(work())
-        except BaseException as error:  # noqa: BLE001 - it is raised where somebody waits
+        except BaseException as error:  # noqa: BLE001 - the waiting thread raises it
             failures.append(error)
 
     thread = InheritableThread(run, session=session)

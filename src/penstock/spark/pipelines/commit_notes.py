@@ -1,7 +1,7 @@
-"""What a pipeline has committed to its group, noted beside its checkpoints.
+"""A file beside the checkpoints that says which offsets a pipeline has committed to its group.
 
-The group alone does not tell who moved it. Behind the checkpoint it may be because the driver died before it committed
-a batch that Spark had finished, or because another tool has moved it back. The note tells these two apart.
+A group's offsets do not show who committed them. They are behind the checkpoint either because the driver died before
+it committed a batch that Spark had finished, or because another tool has moved them back. The file shows which it was.
 """
 
 import json
@@ -23,13 +23,13 @@ class HasFolder(Protocol):
 
 
 class CommitNote:
-    """For each partition two offsets: the last commit that was made, and the one that was then about to be made."""
+    """Two offsets for each partition: the last successful commit, and the commit that was sent after it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def moved(self, committed: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """The partitions whose committed offset is not the pipeline's own, with the offset that it had committed."""
+        """Return the partitions that another tool has moved, each with the last offset that the pipeline committed."""
         noted = self._read()
         return {tp: noted[tp][1] for tp, offset in committed.items() if tp in noted and offset not in noted[tp]}
 
@@ -41,7 +41,7 @@ class CommitNote:
         draft.replace(self._path)
 
     def _read(self) -> _Pairs:
-        """Empty where there is none, or none that can be read: nothing is then taken for moved."""
+        """Return the pairs; empty if there is no readable file. Then no partition counts as moved."""
         try:
             lines = json.loads(self._path.read_text("utf-8"))
             return {(str(topic), int(number)): (int(was), int(new)) for topic, number, was, new in lines}
@@ -50,12 +50,12 @@ class CommitNote:
 
 
 def commit_note(checkpoint: HasFolder) -> CommitNote:
-    """Beside the pipeline's first checkpoint: all outputs share one group. No checkpoint has a dot in its name."""
+    """Return the note beside the pipeline's first checkpoint; all outputs share one group. No checkpoint has a dot."""
     return CommitNote(checkpoint.folder.with_name(f"{checkpoint.folder.name}.committed"))
 
 
 class NotedCommits:
-    """Notes each commit before it is made, so that it is known even if this process dies in between."""
+    """Writes the note before each commit, so that the note has it even if this process dies in between."""
 
     def __init__(self, commits: Commits, note: CommitNote, committed: Mapping[TopicPartition, int]) -> None:
         self._commits = commits

@@ -14,20 +14,20 @@ from penstock.core.failures.dead_letter_headers import (
 )
 from penstock.core.records.origin import RETRY_PREFIX
 from penstock.errors import HandlerError
-from penstock.spark.pipelines.decoded_columns import WHY
+from penstock.spark.pipelines.decoded_columns import REASON
 
 _ERROR_TYPE = "Undecodable"
-# In bytes of UTF-8.
-_LONGEST_LETTER = 4
+# A character has up to four bytes in UTF-8.
+_MAX_CHARACTER_BYTES = 4
 _HEADERS = "array<struct<key: string, value: binary>>"
 
 
 def dead_letters(rows: DataFrame, *, topic: str, group: str, reason: Column | None) -> DataFrame:
-    """Of decoded rows those that cannot be read, as rows for Kafka: untouched, but for the headers.
+    """Return the unreadable ones of the decoded rows as rows for Kafka. Only their headers change.
 
-    ``reason`` is a better one than that of the rows, where there is any.
+    ``reason`` is a column with a more exact reason, null where there is none.
     """
-    why = F.left(F.col(WHY), F.lit(MAX_MESSAGE_BYTES // _LONGEST_LETTER))
+    why = F.left(F.col(REASON), F.lit(MAX_MESSAGE_BYTES // _MAX_CHARACTER_BYTES))
     values = {
         DeadLetterHeader.TOPIC: F.col("topic"),
         DeadLetterHeader.PARTITION: F.col("partition").cast("string"),
@@ -41,20 +41,20 @@ def dead_letters(rows: DataFrame, *, topic: str, group: str, reason: Column | No
     }
     added = F.array(*(_header(name.value, value) for name, value in values.items()))
     kept = F.filter(F.coalesce(F.col("headers"), F.array().cast(_HEADERS)), _is_kept)
-    return rows.filter(F.col(WHY).isNotNull()).select(
+    return rows.filter(F.col(REASON).isNotNull()).select(
         F.lit(topic).alias("topic"), "key", "value", F.concat(kept, added.cast(_HEADERS)).alias("headers")
     )
 
 
 def halting(rows: DataFrame, pipeline: str) -> DataFrame:
-    """The same rows; the first that cannot be read fails the job, with what `HaltedTaskError.find` looks for."""
+    """Return the same rows. The first unreadable one fails the job, with a text that `HaltedTaskError.find` parses."""
     where = F.concat(F.col("topic"), F.lit("["), F.col("partition"), F.lit("]@"), F.col("offset"))
-    problem = F.concat(F.lit(f"Pipeline {pipeline} stopped at "), where, F.lit(": "), F.col(WHY), F.lit("."))
-    hint = F.lit("Mend the record or the declared value, or name a topic for such records with dead_letter=...")
+    problem = F.concat(F.lit(f"Pipeline {pipeline} stopped at "), where, F.lit(": "), F.col(REASON), F.lit("."))
+    hint = F.lit("Fix the record or the declared value, or name a topic for such records with dead_letter=...")
     text = F.concat(
         F.lit("HaltedTaskError: "), F.to_json(F.array(F.lit(HandlerError.__name__), problem, hint)), F.lit(" :halted")
     )
-    return rows.filter(F.when(F.col(WHY).isNull(), F.lit(True)).otherwise(F.raise_error(text).cast("boolean")))  # noqa: FBT003
+    return rows.filter(F.when(F.col(REASON).isNull(), F.lit(True)).otherwise(F.raise_error(text).cast("boolean")))  # noqa: FBT003
 
 
 def _header(name: str, value: Column) -> Column:

@@ -1,13 +1,13 @@
-"""From Kafka's columns to what a source declares: by Spark's own expressions, so that no Python runs for a record.
+"""Decodes Kafka's columns into the columns that a source declares, with Spark expressions: no Python runs per record.
 
-Each record gets a column that says why it cannot be read, or null. Who asks for that column decides what follows.
+Each record gets a column with the reason why it cannot be read, or null. Callers decide what to do with such records.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import cast
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
 from penstock.app.pipelines import META_COLUMNS, VALUE_COLUMN, Source, refuse_meta_columns
@@ -17,23 +17,23 @@ from penstock.spark.pipelines.format_columns import (
     Problem,
     field_names,
     parsed,
-    stamp_problems,
+    schema_id_problems,
     value_problems,
     with_body,
 )
 from penstock.spark.pipelines.writer_schemas import Schemas
 
-# Columns of our own, between Kafka's and the user's.
-WHY = "__penstock_why"
+# Internal columns. The user's function does not see them.
+REASON = "__penstock_reason"
 _PARSED = "__penstock_parsed"
 _CORRUPT = "__penstock_corrupt"
 
-_TOMBSTONE = "the value is null (a tombstone); a source that takes those has `| None` in its value"
+_TOMBSTONE = "the value is null (a tombstone); to accept tombstones, declare the value with `| None`"
 _NOT_JSON = "the value is not JSON of the declared fields and types"
 
 
 def decoded(raw: DataFrame, source: Source, schemas: Schemas | None) -> DataFrame:
-    """The raw columns with the value taken apart, and ``WHY``; with schemas where the values are in such a format."""
+    """Return the raw columns, the decoded value and ``REASON``. ``schemas`` is for Avro, JSON Schema and Protobuf."""
     if schemas is not None:
         return _by_format(with_body(raw, schemas), source, schemas)
     text = F.col("value").cast("string")
@@ -53,7 +53,7 @@ def decoded(raw: DataFrame, source: Source, schemas: Schemas | None) -> DataFram
 
 
 def _by_format(rows: DataFrame, source: Source, schemas: Schemas) -> DataFrame:
-    schema, problems = _schema(source), stamp_problems(schemas)
+    schema, problems = _schema(source), schema_id_problems(schemas)
     if schema is not None:
         rows, of_value = _json(rows, schema, F.col(BODY).cast("string"))
     else:
@@ -63,7 +63,7 @@ def _by_format(rows: DataFrame, source: Source, schemas: Schemas) -> DataFrame:
 
 
 def _json(rows: DataFrame, schema: StructType, text: Column) -> tuple[DataFrame, list[Problem]]:
-    # Inside of another object, because Spark stops reading at the end of an object, and what follows it goes unseen.
+    # Wrapped in another object: Spark stops reading at the end of an object, and would accept anything after it.
     outer = StructType([StructField(INNER, schema), StructField(_CORRUPT, StringType())])
     whole = F.concat(F.lit(f'{{"{INNER}":'), text, F.lit("}"))
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
@@ -79,7 +79,7 @@ def _json(rows: DataFrame, schema: StructType, text: Column) -> tuple[DataFrame,
 
 
 def selected(rows: DataFrame, source: Source) -> DataFrame:
-    """The columns that the pipeline's function gets."""
+    """Return the columns that the pipeline's function gets."""
     schema, names, found = _schema(source), field_names(source), F.col(_PARSED)
     if names is not None:
         values = [found[INNER][name].alias(name) for name in names]
@@ -97,7 +97,7 @@ def _with_reason(rows: DataFrame, problems: Iterable[Problem], source: Source) -
     reason = F.when(F.col("value").isNull(), F.lit(None if source.takes_tombstones else _TOMBSTONE))
     for is_so, why in problems:
         reason = reason.when(is_so, why if isinstance(why, Column) else F.lit(why))
-    return rows.withColumn(WHY, reason.cast("string"))
+    return rows.withColumn(REASON, reason.cast("string"))
 
 
 def _schema(source: Source) -> StructType | None:
@@ -117,7 +117,7 @@ def _field(record: Column, field: StructField, default: str | None) -> Column:
 
 
 def _missing(value: Column, kind: DataType, path: str) -> Iterator[tuple[str, Column]]:
-    """Each place where null is not allowed, and whether it is there. Spark itself forgets what may not be null."""
+    """Return each path where null is not allowed, and whether it is null there; Spark ignores that in a schema."""
     if isinstance(kind, StructType):
         for field in kind.fields:
             inner, name = value[field.name], f"{path}.{field.name}" if path else field.name
@@ -131,13 +131,13 @@ def _missing(value: Column, kind: DataType, path: str) -> Iterator[tuple[str, Co
         yield from _missing_inside(F.map_values(value), kind.valueType, kind.valueContainsNull, path)
 
 
-def _missing_inside(values: Column, kind: DataType, may_be_null: bool, path: str) -> Iterator[tuple[str, Column]]:  # noqa: FBT001 - Spark's own flag
+def _missing_inside(values: Column, kind: DataType, may_be_null: bool, path: str) -> Iterator[tuple[str, Column]]:  # noqa: FBT001 - Spark's flag
     if not may_be_null:
         yield f"{path}[]", F.exists(values, lambda each: each.isNull())
     for number, (deeper, _) in enumerate(_missing(F.lit(None).cast(kind), kind, f"{path}[]")):
-        yield deeper, F.exists(values, _question(number, kind))
+        yield deeper, F.exists(values, _check_of(number, kind))
 
 
-def _question(number: int, kind: DataType) -> Callable[[Column], Column]:
-    """What is asked of each element: made when the element is known."""
+def _check_of(number: int, kind: DataType) -> Callable[[Column], Column]:
+    """Return the check of one path inside an element; Spark passes the element later."""
     return lambda element: list(_missing(element, kind, ""))[number][1]

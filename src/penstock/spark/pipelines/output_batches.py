@@ -1,10 +1,9 @@
-"""A pipeline's batches: rows into the sinks, and what could not be read into the dead letters."""
+"""Writes the batches of a pipeline's output: rows to the sinks, unreadable records to the dead-letter topic."""
 
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -16,11 +15,12 @@ from penstock.core.reports.record_counts import Counts
 from penstock.core.scheduling.batch_size import BatchSize
 from penstock.kafka import Cluster
 from penstock.spark.batch_barrier import BatchBarrier
+from penstock.spark.internals import Execution, as_batch, batch_execution, set_limit
 from penstock.spark.offsets import EARLIEST, Log, Offsets
 from penstock.spark.pipelines.dead_letter_rows import dead_letters
 from penstock.spark.pipelines.decoded_columns import decoded
-from penstock.spark.pipelines.format_columns import new_stamps, tells_of_new_schemas
-from penstock.spark.pipelines.observed_counts import Observed, as_batch, counted, execution_of, reads_all, seen_by
+from penstock.spark.pipelines.format_columns import is_unknown_schema, unknown_schema_ids
+from penstock.spark.pipelines.observed_counts import Observed, counted, read_counts, reads_all
 from penstock.spark.pipelines.pipeline_checkpoint import PipelineCheckpoint
 from penstock.spark.pipelines.read_sources import of_each_source, of_source, read_range
 from penstock.spark.pipelines.sinks import BatchId, writer_for
@@ -31,15 +31,14 @@ from penstock.spark.pipelines.unreadable import UnreadableRecords
 from penstock.spark.pipelines.unreadable_reasons import reason_column
 from penstock.spark.pipelines.writer_schemas import NewSchemasError, Schemas
 from penstock.spark.source import sink_options
-from penstock.spark.trigger_limit import set_limit
 
 Range = tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]]
-"""From each start up to and without each end."""
+"""Start offsets and end offsets. The end itself is not part of the range."""
 
 
 @dataclass(frozen=True)
 class Output:
-    """What events call it, and how long a stop waits for it."""
+    """One output of a pipeline, for events and errors: its name, group and topics, and how long a stop waits for it."""
 
     name: str
     group: str
@@ -53,8 +52,8 @@ class Output:
 
 
 @dataclass(frozen=True)
-class Outlet:
-    """One output of a pipeline, with all that it takes to write a batch of it."""
+class OutputWriter:
+    """Writes one output of a pipeline, in a stream or in a backfill."""
 
     pipeline: Pipeline
     output: str
@@ -62,7 +61,7 @@ class Outlet:
     clients: Mapping[str, str]
     cluster: Cluster
     schemas: Mapping[str, Schemas] = field(default_factory=dict)
-    """What is known of the schemas of its sources; it grows while the pipeline runs."""
+    """The known schemas of its sources; the driver adds schemas while the pipeline runs."""
     exactly_once: ExactlyOnce | None = None
 
     @property
@@ -71,7 +70,7 @@ class Outlet:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """All topics of its sources, each once."""
+        """Return all topics of its sources, each once."""
         sources = self.pipeline.sources
         return tuple(dict.fromkeys(topic for name in self.sources for topic in sources[name].topics))
 
@@ -80,7 +79,7 @@ class Outlet:
         return Output(self.name, self.pipeline.group, self.topics, self.pipeline.drain_timeout)
 
     def announce(self, emit: Callable[[Event], None], *, backfill: bool = False) -> None:
-        """Say where rows will go, and what becomes of those that are written again."""
+        """Emit an event for each sink, with its delivery guarantee."""
         for sink in self.pipeline.outputs[self.output]:
             group, name = self.pipeline.group, self.name
             if backfill:
@@ -89,40 +88,45 @@ class Outlet:
                 guarantee = sink.guarantee if self.exactly_once is None else GUARANTEE
             emit(SinkOpened(group=group, handler=name, sink=str(sink), guarantee=guarantee))
 
-    def write(self, rows: DataFrame, batch: BatchId, *, execution: Callable[[], Any], within: Range) -> Counts:
-        """Rows into every sink, then dead letters; ``execution`` has the counts once the rows were made."""
+    def write(self, rows: DataFrame, batch: BatchId, *, execution: Callable[[], Execution], within: Range) -> Counts:
+        """Write the rows to every sink, then the dead letters. ``execution`` returns the run that makes the rows."""
         try:
             return self._write(rows, batch, execution=execution, within=within)
         except Exception as error:
-            if tells_of_new_schemas(error) and (found := self._new_schemas(rows.sparkSession, within)):
+            if is_unknown_schema(error) and (found := self._new_schemas(rows.sparkSession, within)):
                 raise NewSchemasError(found) from error
             raise
 
-    def _write(self, rows: DataFrame, batch: BatchId, *, execution: Callable[[], Any], within: Range) -> Counts:
+    def _write(self, rows: DataFrame, batch: BatchId, *, execution: Callable[[], Execution], within: Range) -> Counts:
         if self.exactly_once is None:
             self._write_rows(rows, batch)
         else:
             (topic,) = self.pipeline.outputs[self.output]
-            assert isinstance(topic, Topic)  # noqa: S101 - as Pipeline has it with this delivery
+            assert isinstance(topic, Topic)  # noqa: S101 - Pipeline checks it for this delivery
             self.exactly_once.rows.write(kafka_rows(rows, topic), task_ranges(execution(), self.pipeline.name))
-        seen = seen_by(execution(), {name: self.pipeline.sources[name].topics for name in self.sources})
+        seen = read_counts(execution(), {name: self.pipeline.sources[name].topics for name in self.sources})
         dead = 0
         if self.pipeline.dead_letter is not None:
             session = rows.sparkSession
             dead = sum(self._dead_letters(session, name, seen, within, execution()) for name in self.sources)
         return Counts(read=sum(seen.read.values()), written=seen.rows, dead_lettered=dead)
 
-    def make_good(self, session: SparkSession, start: Offsets, logs: Mapping[TopicPartition, Log]) -> None:
-        """Write the dead letters of a run that ended between its rows and them; ``start`` is how far rows count."""
+    def write_missing_dead_letters(
+        self, session: SparkSession, start: Offsets, logs: Mapping[TopicPartition, Log]
+    ) -> None:
+        """Write the dead letters of a run that ended after it wrote rows and before it wrote dead letters.
+
+        The transactions of rows are committed up to ``start``.
+        """
         if self.exactly_once is None or self.pipeline.dead_letter is None:
             return
         letters = self.exactly_once.letters
         begin = {tp: logs[tp].start if offset == EARLIEST else offset for tp, offset in start.items()}
-        there = letters.settle(begin)
+        committed = letters.settle(begin)
         due = {
-            tp: (max(there[tp], logs[tp].start), offset)
+            tp: (max(committed[tp], logs[tp].start), offset)
             for tp, offset in begin.items()
-            if there.get(tp, offset) < offset
+            if committed.get(tp, offset) < offset
         }
         for name in self.sources:
             within = tuple({tp: each[side] for tp, each in due.items()} for side in (0, 1))
@@ -143,22 +147,24 @@ class Outlet:
             if keep:
                 rows.unpersist()
 
-    def _dead_letters(self, session: SparkSession, name: str, seen: Observed, within: Range, execution: Any) -> int:
-        """Write those of one source. Only where it is not known where they are, the batch is read once more."""
-        if not self._was_read(name, seen, within, execution) or not seen.knows_places(name):
+    def _dead_letters(
+        self, session: SparkSession, name: str, seen: Observed, within: Range, execution: Execution
+    ) -> int:
+        """Write the dead letters of one source. Reads the batch once more only if not all their offsets are known."""
+        if not self._was_read(name, seen, within, execution) or not seen.has_all_positions(name):
             return self._read_dead_letters(session, name, within)
-        source, tps = self.pipeline.sources[name], seen.tps.get(name, [])
+        source, positions = self.pipeline.sources[name], seen.positions.get(name, [])
         records = UnreadableRecords(self.pipeline, source, self.schemas.get(name))
         if self.exactly_once is not None:
-            letters = records.letters(session, self.cluster, tps) if tps else {}
+            letters = records.letters(session, self.cluster, positions) if positions else {}
             self.exactly_once.letters.write_here(letters, of_source(source, within[1]))
             return sum(map(len, letters.values()))
-        return records.write_letters(session, self.cluster, tps) if tps else 0
+        return records.write_letters(session, self.cluster, positions) if positions else 0
 
-    def _was_read(self, name: str, seen: Observed, within: Range, execution: Any) -> bool:
-        """Whether Spark has looked at every record of the source: not where a sink had the batch, or with a limit.
+    def _was_read(self, name: str, seen: Observed, within: Range, execution: Execution) -> bool:
+        """Whether Spark has read every record of the source. It has not if all sinks had the batch, or with a limit.
 
-        Logs may have gaps, of compaction and of transactions, so there may be fewer records than offsets.
+        Compaction and transactions leave gaps in logs, so there may be fewer records than offsets.
         """
         start, end = (of_source(self.pipeline.sources[name], each) for each in within)
         length = sum(offset - max(0, start.get(tp, 0)) for tp, offset in end.items())
@@ -166,9 +172,9 @@ class Outlet:
         return read >= length or (read > 0 and reads_all(execution, name))
 
     def _read_dead_letters(self, session: SparkSession, name: str, within: Range) -> int:
-        """Read the batch once more in Spark, and write the dead letters that are found."""
+        """Read the batch once more in Spark, and write its dead letters."""
         pipeline, source = self.pipeline, self.pipeline.sources[name]
-        # Counted, so that the optimizer does not take the filter below it, where Spark would read the JSON many times.
+        # Counting keeps the optimizer from pushing the filter below it, where Spark would parse the JSON many times.
         rows = counted(
             decoded(self._read_again(session, name, within), source, self.schemas.get(name)), "penstock.again"
         )
@@ -177,7 +183,7 @@ class Outlet:
         if self.exactly_once is not None:
             made, execution = as_batch(counted(letters))
             self.exactly_once.letters.write(made, task_ranges(execution, pipeline.name))
-            return seen_by(execution, {}).rows
+            return read_counts(execution, {}).rows
         letters = letters.persist()
         try:
             letters.write.format("kafka").options(**sink_options(self.clients)).save()
@@ -186,12 +192,12 @@ class Outlet:
             letters.unpersist()
 
     def _new_schemas(self, session: SparkSession, within: Range) -> dict[str, list[bytes]]:
-        """All of the batch at once, as each that is met by itself would have the batch repeated."""
+        """Return all unknown schema ids of the batch: fetched one by one, each would repeat the batch."""
         return {
-            name: stamps
+            name: schema_ids
             for name in self.sources
             if (schemas := self.schemas.get(name)) is not None
-            and (stamps := new_stamps(self._read_again(session, name, within), schemas))
+            and (schema_ids := unknown_schema_ids(self._read_again(session, name, within), schemas))
         }
 
     def _read_again(self, session: SparkSession, name: str, within: Range) -> DataFrame:
@@ -201,18 +207,18 @@ class Outlet:
 
 
 class PipelineBatches(BatchBarrier):
-    """``size`` is how large batches are to be, as they turn out; Spark's stream thread alone changes it."""
+    """The batches of one streaming query. Only Spark's stream thread changes ``size``, the size of the next batch."""
 
-    def __init__(self, outlet: Outlet, checkpoint: PipelineCheckpoint, size: BatchSize) -> None:
+    def __init__(self, writer: OutputWriter, checkpoint: PipelineCheckpoint, size: BatchSize) -> None:
         super().__init__()
-        self._outlet = outlet
+        self._writer = writer
         self._checkpoint = checkpoint
         self.size = size
         self._query: StreamingQuery | None = None
         self._known = threading.Event()
 
     def attach(self, query: StreamingQuery) -> None:
-        """Spark may begin the first batch before it has said which query it is of."""
+        """Set the query. Spark may start the first batch before ``start`` has returned the query."""
         self._query = query
         self._known.set()
 
@@ -221,23 +227,23 @@ class PipelineBatches(BatchBarrier):
         began = time.monotonic()
         checkpoint = self._checkpoint
         start, end = checkpoint.start_of(number), checkpoint.offsets_of(number)
-        counts = self._outlet.write(
+        counts = self._writer.write(
             rows,
-            BatchId(f"{self._outlet.pipeline.group}/{self._outlet.name}", checkpoint.id(), number),
-            execution=lambda: execution_of(self._query),  # type: ignore[arg-type] # which is known by now
+            BatchId(f"{self._writer.pipeline.group}/{self._writer.name}", checkpoint.id(), number),
+            execution=lambda: batch_execution(self._query),  # type: ignore[arg-type] # attach has set it
             within=(start, end),
         )
         self._adapt(start, end, time.monotonic() - began)
         return counts
 
     def _adapt(self, start: Offsets, end: Offsets, seconds: float) -> None:
-        """Here, because Spark plans the next batch as soon as this one is over; only its stream thread may do this."""
+        """Set the size of the next batch. Spark's stream thread calls this, and plans the next batch right after it."""
         by_source = [
             sum(max(0, offset - max(0, start.get(tp, 0))) for tp, offset in of_source(source, end).items())
-            for source in self._outlet.pipeline.sources.values()
+            for source in self._writer.pipeline.sources.values()
         ]
-        # Each source has an equal part of the limit, and one that has caught up leaves some of its own.
+        # Each source has an equal part of the limit, and a source that has caught up does not use all of its part.
         is_full = self.size.is_filled_by(max(by_source), parts=len(by_source))
         self.size = self.size.after(sum(by_source), seconds, is_full=is_full)
-        # Where this Spark does not let us, batches stay as large as the first.
-        set_limit(self._query, of_each_source(self._outlet.pipeline, self.size.size))  # type: ignore[arg-type]
+        # If this version of Spark does not allow it, all batches stay as large as the first.
+        set_limit(self._query, of_each_source(self._writer.pipeline, self.size.size))  # type: ignore[arg-type]

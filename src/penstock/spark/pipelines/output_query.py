@@ -1,8 +1,8 @@
-"""One output of a pipeline on Spark: a streaming query, the group's offsets behind it, and the events about both.
+"""Runs one output of a pipeline: starts the streaming query, commits offsets to the group, emits events.
 
-A query that ends before its time, for a reason that another try may mend, starts again. A batch that was planned is
-repeated exactly: that is how sinks know one that they have. Where a batch has schemas that the plan does not know, the
-plan is made anew with them first.
+A query that fails for a reason that may pass is started again. Spark then repeats an unfinished batch with exactly the
+same records, so sinks recognise a batch that they already have. If a batch has schemas that the plan does not have, the
+driver fetches them and builds a new plan first.
 """
 
 import random
@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass
 from queue import SimpleQueue
 from typing import Protocol
 
-from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
@@ -24,47 +23,48 @@ from penstock.core.reports import events
 from penstock.core.reports.record_counts import Counts
 from penstock.errors import PenstockError, ServerError
 from penstock.spark.batch_barrier import Batch
+from penstock.spark.internals import JvmError
 from penstock.spark.lagging import ends_of, report_lag
 from penstock.spark.offsets import Offsets
 from penstock.spark.pipelines.observed_counts import counted
-from penstock.spark.pipelines.output_batches import Outlet, Output, PipelineBatches
+from penstock.spark.pipelines.output_batches import Output, OutputWriter, PipelineBatches
 from penstock.spark.pipelines.pipeline_checkpoint import PipelineCheckpoint
 from penstock.spark.pipelines.read_sources import first_size
-from penstock.spark.pipelines.user_function import spark_said
-from penstock.spark.pipelines.writer_schemas import NewSchemasError, Stamps, learn_all
+from penstock.spark.pipelines.user_function import spark_refused
+from penstock.spark.pipelines.writer_schemas import NewSchemasError, SchemaIds, fetch_schemas
 from penstock.spark.spark_errors import Failure, planning_failure, query_failure
 
 
-class Advances(Protocol):
-    """Whoever commits what is finished."""
+class OffsetCommitter(Protocol):
+    """Commits the offsets of finished batches."""
 
     def advance(self, finished: Mapping[TopicPartition, int]) -> None: ...
 
 
 @dataclass(frozen=True)
 class OutputPlan:
-    """All that is decided about one output before Spark starts.
+    """The plan for one output, made before Spark starts.
 
-    ``targets`` are the ends to reach where the run is to end when it has caught up, and None where it is not.
+    With ``until_caught_up``, ``targets`` are the end offsets at which the run stops; otherwise None.
     """
 
     handler: Output
     checkpoint: PipelineCheckpoint
     lag: int
     targets: Offsets | None
-    group: Advances
+    group: OffsetCommitter
 
 
 class PipelineQuery:
-    """Start it, let it ``advance`` until it ``is_over``; ``error`` says whether it ended because of one.
+    """Call ``start``, then ``advance`` until ``is_over``. ``error`` is set if the query failed.
 
-    All of it belongs to one thread, the driver's loop. Spark's stream thread is met only through the batches.
+    Only the driver's loop, one thread, calls these methods. Spark's stream thread runs ``PipelineBatches``.
     """
 
     def __init__(
         self,
         plan: OutputPlan,
-        outlet: Outlet,
+        writer: OutputWriter,
         rows: DataFrame,
         emit: Callable[[events.Event], None],
         *,
@@ -72,13 +72,13 @@ class PipelineQuery:
     ) -> None:
         self._plan = plan
         self._output = plan.handler
-        self._outlet = outlet
+        self._writer = writer
         self._build = build
         self._rows = counted(rows)
-        self._new_schemas: Stamps = {}
+        self._new_schemas: SchemaIds = {}
         self._emit = emit
-        self._restarts = Restarts(outlet.pipeline.restart)
-        self._batches = PipelineBatches(outlet, plan.checkpoint, first_size(outlet.pipeline))
+        self._restarts = Restarts(writer.pipeline.restart)
+        self._batches = PipelineBatches(writer, plan.checkpoint, first_size(writer.pipeline))
         self._unconfirmed: list[Batch] = []
         self._totals = Counts()
         self._reached: Offsets = {}
@@ -97,21 +97,21 @@ class PipelineQuery:
                 engine="spark", group=output.group, handler=output.name, topics=output.topics, lag=self._plan.lag
             )
         )
-        self._outlet.announce(self._emit)
+        self._writer.announce(self._emit)
 
     def advance(self) -> None:
-        """Report and commit what has been finished since the last call, and end or begin what is to end or begin."""
+        """Commit and report batches that finished since the last call; restart or end the query if it is time."""
         if self.is_over:
             return
         if self._query is None:
             self._open_again()
             return
-        # Asked before the finished batches are taken: one that ends in between is then still seen as busy.
+        # Read before the finished batches are taken: a batch that ends in between then still counts as busy.
         busy = self._batches.busy
         self._confirm_batches()
         if not self._query.isActive:
             if isinstance(self._batches.failure, NewSchemasError) and self._deadline is None:
-                self._meet(self._batches.failure.stamps)
+                self._restart_with_schemas(self._batches.failure.schema_ids)
             else:
                 self._ended(self._find_failure(self._query))
         elif self._deadline is None:
@@ -124,52 +124,52 @@ class PipelineQuery:
             self._cancel(self._query)
 
     def stop(self, reason: str) -> None:
-        """Let the batch that is running be the last one; ``advance`` does the rest."""
+        """Make the running batch the last one; ``advance`` ends the query after it."""
         if self._deadline is None and not self.is_over:
             self._emit(events.Stopping(group=self._output.group, handler=self._output.name, reason=reason))
             self._batches.close()
             self._deadline = time.monotonic() + self._output.drain_timeout
 
-    # Beginnings.
+    # Start and restart.
 
     def _open(self) -> None:
-        pipeline = self._outlet.pipeline
-        self._batches = PipelineBatches(self._outlet, self._plan.checkpoint, self._batches.size)
+        pipeline = self._writer.pipeline
+        self._batches = PipelineBatches(self._writer, self._plan.checkpoint, self._batches.size)
         writer = self._rows.writeStream.foreachBatch(self._batches.run).outputMode(pipeline.output_mode)
         writer = writer.trigger(processingTime=f"{round(pipeline.trigger * 1000)} milliseconds")
         try:
             query = writer.option("checkpointLocation", str(self._plan.checkpoint.folder)).start()
         except AnalysisException as error:
-            raise spark_said(pipeline, error) from error
+            raise spark_refused(pipeline, error) from error
         self._query = query
         self._batches.attach(query)
 
     def _open_again(self) -> None:
         if self._deadline is not None:
             self._end(None)
-        elif time.monotonic() >= self._due and self._learn():
+        elif time.monotonic() >= self._due and self._fetch_schemas():
             try:
                 self._open()
-            except (PySparkException, Py4JError) as error:
+            except (PySparkException, JvmError) as error:
                 self._ended(query_failure(error, self._output))
 
-    def _meet(self, stamps: Stamps) -> None:
-        """The registry is asked before the query opens again."""
-        self._new_schemas = stamps
+    def _restart_with_schemas(self, schema_ids: SchemaIds) -> None:
+        """Restart the query after the driver has fetched these schemas."""
+        self._new_schemas = schema_ids
         self._query = None
         self._unconfirmed.clear()
         self._due = 0.0
-        self._tell_restart("a batch has records with schemas that were not met before", 0.0)
+        self._report_restart("a batch has records with schemas that were not fetched yet", 0.0)
 
-    def _learn(self) -> bool:
-        """Whether all schemas are known by now; where the registry is away, it is asked again later."""
+    def _fetch_schemas(self) -> bool:
+        """Fetch new schemas, and return whether all are known. If the registry does not answer, try again later."""
         if not self._new_schemas:
             return True
         try:
-            learn_all(self._outlet.schemas, self._new_schemas)
-        except DependencyUnavailable as away:
-            self._due = time.monotonic() + away.seconds
-            self._tell_restart(str(away), away.seconds)
+            fetch_schemas(self._writer.schemas, self._new_schemas)
+        except DependencyUnavailable as unavailable:
+            self._due = time.monotonic() + unavailable.seconds
+            self._report_restart(str(unavailable), unavailable.seconds)
             return False
         self._new_schemas = {}
         try:
@@ -180,7 +180,7 @@ class PipelineQuery:
         return True
 
     def _ended(self, failure: Failure | None) -> None:
-        """The query runs no more, as it was to, or because it failed."""
+        """Handle the end of the query, after a stop or a failure."""
         if failure is None or self._deadline is not None or not failure.may_pass:
             self._end(None if failure is None else failure.error)
             return
@@ -188,14 +188,14 @@ class PipelineQuery:
         if seconds is None:
             self._end(failure.error)
             return
-        self._tell_restart(failure.error.problem, seconds)
+        self._report_restart(failure.error.problem, seconds)
         self._query = None
         self._batches.size = self._batches.size.after_failure()
-        # Spark did not note their end, so they come again.
+        # Spark has not recorded these batches as finished, so it repeats them.
         self._unconfirmed.clear()
         self._due = time.monotonic() + seconds
 
-    def _tell_restart(self, reason: str, seconds: float) -> None:
+    def _report_restart(self, reason: str, seconds: float) -> None:
         self._emit(
             events.Restarting(
                 group=self._output.group,
@@ -209,9 +209,9 @@ class PipelineQuery:
     def _find_failure(self, query: StreamingQuery) -> Failure | None:
         error = self._batches.failure
         if isinstance(error, PenstockError):
-            # Of those that the driver itself meets in a batch, only a broker that does not answer may pass.
+            # Of the errors of the driver in a batch, only that of a broker that does not answer may pass.
             return Failure(error, may_pass=type(error) is ServerError and planning_failure(error).may_pass)
-        # Once it was to stop, a query may end by the closed border, which Spark takes for a failure.
+        # After a stop, the closed barrier may end the query, which Spark reports as a failure.
         if error is None and self._deadline is None:
             error = query.exception()
         return None if error is None else query_failure(error, self._output)
@@ -219,7 +219,7 @@ class PipelineQuery:
     # Progress.
 
     def _confirm_batches(self) -> None:
-        """A batch counts once Spark has noted its end: only then will a restart not repeat it."""
+        """Commit and report batches that Spark has recorded as finished: a restart does not repeat those."""
         self._unconfirmed.extend(_take_all(self._batches.done))
         checkpoint, confirmed = self._plan.checkpoint, []
         while self._unconfirmed and checkpoint.is_finished(self._unconfirmed[0].number):
@@ -229,7 +229,7 @@ class PipelineQuery:
         self._restarts.progressed()
         self._reached = checkpoint.offsets_of(confirmed[-1].number)
         self._plan.group.advance(self._reached)
-        ends = ends_of(self._outlet.cluster, self._reached)
+        ends = ends_of(self._writer.cluster, self._reached)
         lag = report_lag(self._output.group, self._reached, ends, self._emit)
         for batch in confirmed:
             self._totals += batch.counts
@@ -262,13 +262,13 @@ class PipelineQuery:
         self._end(None)
 
     def _end(self, error: PenstockError | None) -> None:
-        """The query runs no more: commit the last of it and say how it was."""
+        """Commit the last finished batches, and emit the final events."""
         self.error = error
         if error is not None:
             self._emit(events.Error(group=self._output.group, reason=str(error), fatal=True))
             self.stop("error")
         self._confirm_batches()
-        # Once more from the checkpoint itself, for a commit that was refused on the way.
+        # Commit the checkpoint's offsets once more, in case an earlier commit failed.
         self._plan.group.advance(self._plan.checkpoint.finished())
         self._emit(
             events.Stopped(

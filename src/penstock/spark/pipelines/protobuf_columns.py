@@ -1,6 +1,7 @@
-"""Protobuf's messages as columns by Python, for sessions that lack Spark's own functions for them.
+"""Decodes Protobuf in Python, for sessions without the package spark-protobuf, which not every Maven registry has.
 
-Types and values are those that Spark's own functions give with the options of ``formats.py``.
+Sessions with the package use Spark's ``from_protobuf``, which is faster (``format_columns.py`` chooses). Types and
+values are the same with both.
 """
 
 from collections.abc import Callable
@@ -32,6 +33,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from penstock.spark.internals import has_class
+
 Convert = Callable[[Any], Any]
 
 _UNSIGNED_64 = DecimalType(20, 0)
@@ -59,14 +62,17 @@ _WELL_KNOWN: dict[str, tuple[DataType, Convert]] = {
 
 
 def spark_has_protobuf() -> bool:
-    """Whether the running session has the package with Spark's own functions."""
+    """Whether the running session has spark-protobuf."""
     session = SparkSession.getActiveSession()
-    loader = session._jvm.java.lang.Thread.currentThread().getContextClassLoader()  # type: ignore[union-attr] # noqa: SLF001
-    return loader.getResource("org/apache/spark/sql/protobuf/ProtobufDataToCatalyst.class") is not None
+    assert session is not None  # noqa: S101 - columns are made only while a session runs
+    return has_class(session, "org/apache/spark/sql/protobuf/ProtobufDataToCatalyst")
 
 
 def message_column(body: Column, files: bytes, name: str) -> Column:
-    """The message in these bytes as a struct; null where it is none. No class has to travel for it."""
+    """Return the message in these bytes as a struct; null where the bytes are no such message.
+
+    Workers need only ``files``, a descriptor set, and not the user's message class.
+    """
     kind, _ = _of_message(_message(files, name).DESCRIPTOR)
 
     def read(data: bytes | None) -> tuple[Any, ...] | None:
@@ -129,7 +135,7 @@ def _of_value(field: FieldDescriptor) -> tuple[DataType, Convert]:
         return _of_message(field.message_type)
     if field.cpp_type == FieldDescriptor.CPPTYPE_ENUM:
         names = field.enum_type.values_by_number
-        # As Java names those that its file does not have.
+        # Java names unknown enum values like this.
         unknown = f"UNKNOWN_ENUM_VALUE_{field.enum_type.name}_"
         return StringType(), lambda number: names[number].name if number in names else f"{unknown}{number}"
     if field.type == FieldDescriptor.TYPE_BYTES:
@@ -138,5 +144,6 @@ def _of_value(field: FieldDescriptor) -> tuple[DataType, Convert]:
 
 
 def _is_repeated(field: Any) -> bool:
-    said = getattr(field, "is_repeated", None)
-    return bool(field.label == field.LABEL_REPEATED if said is None else said)
+    # Older versions of the library have only the label.
+    is_repeated = getattr(field, "is_repeated", None)
+    return bool(field.label == field.LABEL_REPEATED if is_repeated is None else is_repeated)

@@ -1,29 +1,29 @@
-"""A pipeline's sources as DataFrames: of a stream, or of a range that is over."""
+"""Reads a pipeline's sources as DataFrames: as a stream, or as a range with an end."""
 
 import json
 from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.internal import InternalFunction
 
 from penstock.app import Pipeline, Source
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.batch_size import BatchSize
 from penstock.spark.columns import SOURCE_COLUMNS
+from penstock.spark.internals import collect_smallest
 from penstock.spark.offsets import Offsets, to_json
 from penstock.spark.pipelines.dead_letter_rows import halting
-from penstock.spark.pipelines.decoded_columns import WHY, decoded, selected
+from penstock.spark.pipelines.decoded_columns import REASON, decoded, selected
 from penstock.spark.pipelines.writer_schemas import Schemas
 from penstock.spark.source import reading_options
 
-# What a source's records are counted as in its plan; its name follows.
+# The name under which a plan counts the records of a source; the source's name follows.
 READ_METRIC = "penstock.read."
 
-# Of so many unreadable records of a batch, Spark notes the places; the driver fetches those from Kafka itself. Where
-# there are more, Spark reads the batch once more. Spark keeps what was noted as text, for each of its last tasks, which
-# are thousands; so a place is three numbers.
-MOST_PLACES = 256
+# Spark notes the positions of so many unreadable records of a batch, and the driver fetches those records from Kafka.
+# If there are more, Spark reads the batch once more. Spark keeps the notes of its last thousands of tasks as text, so
+# a position is only three numbers: topic, partition and offset.
+MAX_POSITIONS = 256
 
 _FIRST_BATCH = 250_000
 
@@ -37,7 +37,7 @@ def read_stream(
     start: Offsets,
     schemas: Mapping[str, Schemas],
 ) -> DataFrame:
-    """What arrives from ``start`` on, as the pipeline's function gets it."""
+    """Return the stream from ``start`` on, as the pipeline's function gets it."""
     source = pipeline.sources[name]
     options = {
         **reading_options(clients),
@@ -50,12 +50,12 @@ def read_stream(
 
 
 def first_size(pipeline: Pipeline) -> BatchSize:
-    """Small enough to be over soon whatever Spark is to do, and what its successors aim at."""
+    """Return the size of the first batch, which is small in case Spark is slow, with the limits of the next ones."""
     return BatchSize(_FIRST_BATCH, most=pipeline.max_micro_batch, seconds=pipeline.micro_batch)
 
 
 def of_each_source(pipeline: Pipeline, size: int) -> int:
-    """Spark's limit is one for each source."""
+    """Return the limit of each source: Spark limits each source on its own."""
     return max(1, size // len(pipeline.sources))
 
 
@@ -66,7 +66,7 @@ def read_range(
     start: Mapping[TopicPartition, int],
     end: Mapping[TopicPartition, int],
 ) -> DataFrame:
-    """Kafka's columns of exactly these records, from each start up to and without each end."""
+    """Return Kafka's columns of the records from each ``start`` up to, and without, each ``end``."""
     options = {
         **reading_options(clients),
         "assign": _partitions(end),
@@ -86,31 +86,29 @@ def readable_range(
     end: Mapping[TopicPartition, int],
     schemas: Mapping[str, Schemas],
 ) -> DataFrame:
-    """A range as the pipeline's function gets it."""
+    """Return a range as the pipeline's function gets it."""
     source = pipeline.sources[name]
     raw = read_range(session, clients=clients, start=of_source(source, start), end=of_source(source, end))
     return _readable(raw, pipeline, name, schemas.get(name))
 
 
 def of_source(source: Source, offsets: Mapping[TopicPartition, int]) -> Offsets:
-    return {place: offset for place, offset in offsets.items() if place[0] in source.topics}
+    return {tp: offset for tp, offset in offsets.items() if tp[0] in source.topics}
 
 
 def _readable(raw: DataFrame, pipeline: Pipeline, name: str, schemas: Schemas | None) -> DataFrame:
-    """Counted, and without what cannot be read; where there are no dead letters, such a record ends the job."""
+    """Decode and count the records, and drop unreadable ones; without a dead-letter topic they fail the job."""
     source = pipeline.sources[name]
-    # What is observed here is also a wall for the optimizer: filters that it would push through it would have Spark
-    # read the JSON twice.
+    # The optimizer pushes no filter through `observe`. A filter below it would make Spark parse the JSON twice.
     topic = F.array_position(F.array(*map(F.lit, source.topics)), F.col("topic")).cast("int").alias("topic")
-    place = F.when(F.col(WHY).isNotNull(), F.struct(topic, "partition", "offset"))
+    position = F.when(F.col(REASON).isNotNull(), F.struct(topic, "partition", "offset"))
     rows = decoded(raw, source, schemas).observe(
         f"{READ_METRIC}{name}",
         F.count(F.lit(1)).alias("read"),
-        F.count(F.col(WHY)).alias("unreadable"),
-        # The only aggregate of Spark's that has a bound.
-        InternalFunction.collect_top_k(place, MOST_PLACES, reverse=True).alias("places"),
+        F.count(F.col(REASON)).alias("unreadable"),
+        collect_smallest(position, MAX_POSITIONS).alias("positions"),
     )
-    rows = halting(rows, pipeline.name) if pipeline.dead_letter is None else rows.filter(F.col(WHY).isNull())
+    rows = halting(rows, pipeline.name) if pipeline.dead_letter is None else rows.filter(F.col(REASON).isNull())
     return selected(rows, source)
 
 

@@ -1,4 +1,4 @@
-"""Where a pipeline goes on: by its checkpoint, its group and its logs."""
+"""Finds the offsets where a pipeline resumes, from its checkpoint, its group's offsets and its logs."""
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ from penstock.spark.offsets import EARLIEST, Log, Offsets
 
 @dataclass(frozen=True)
 class Resumption:
-    """Where each partition goes on, whether the checkpoint stands exactly there, and what is not as it was."""
+    """The offset where each partition resumes, whether the checkpoint has exactly these, and warnings for the user."""
 
     offsets: Offsets
     checkpoint_fits: bool
-    surprises: tuple[str, ...]
+    warnings: tuple[str, ...]
 
     def left(self, logs: Mapping[TopicPartition, Log]) -> dict[TopicPartition, range]:
-        """The offsets that each partition has left, where there are some."""
+        """Return the offsets that each partition has left to read, without those that have none."""
         starts = {tp: log.start if self.offsets[tp] == EARLIEST else self.offsets[tp] for tp, log in logs.items()}
         return {tp: range(starts[tp], log.end) for tp, log in logs.items() if starts[tp] < log.end}
 
@@ -30,41 +30,40 @@ def resume_pipeline(
     start: Literal["earliest", "latest"],
     moved: Container[TopicPartition] = (),
 ) -> Resumption:
-    """Go on where the checkpoint or the group stands, whichever is further: both only ever tell of finished records.
+    """Resume at the checkpoint's offset (``finished``) or the group's, whichever is higher: both mean finished records.
 
-    In the partitions that another tool has ``moved``, only the group's offset counts, be it further or not.
-    ``finished`` is what the checkpoint says; where it says something, it is about all topics that the output reads.
-    Partitions that it does not have are new, which Spark begins at their start by itself.
+    In partitions that another tool has ``moved``, only the group's offset counts. A checkpoint that is not empty has
+    all topics that the output reads; partitions that it lacks are new, and Spark starts them at their earliest record.
     """
     known_topics = {topic for topic, _ in finished}
     offsets: Offsets = {}
-    surprises = []
+    warnings = []
     for tp, log in logs.items():
-        others = committed.get(tp, -1) if not finished or tp[0] in known_topics else -1
-        known = others if tp in moved and others >= 0 else max(finished.get(tp, -1), others)
+        group_offset = committed.get(tp, -1) if not finished or tp[0] in known_topics else -1
+        known = group_offset if tp in moved and group_offset >= 0 else max(finished.get(tp, -1), group_offset)
         if log.start <= known <= log.end:
             offsets[tp] = known
             continue
         if known >= 0:
-            surprises.append(_surprise(tp, known, log))
+            warnings.append(_warning(tp, known, log))
         from_end = start == "latest" and (known > log.end or (known < 0 and not finished))
         offsets[tp] = log.end if from_end else EARLIEST
     fits = bool(finished) and all(offsets.get(tp) == offset for tp, offset in finished.items())
     return Resumption(
-        offsets, fits and _only_new_ones_are_at_their_start(offsets, finished, known_topics), tuple(surprises)
+        offsets, fits and _new_partitions_start_at_earliest(offsets, finished, known_topics), tuple(warnings)
     )
 
 
-def _only_new_ones_are_at_their_start(
+def _new_partitions_start_at_earliest(
     offsets: Offsets, finished: Mapping[TopicPartition, int], topics: set[str]
 ) -> bool:
-    """A partition that the checkpoint does not have, and the group does: its checkpoint is not what it was."""
+    """False if the group has an offset in a partition that the checkpoint lacks: then the checkpoint does not fit."""
     added = {tp: offset for tp, offset in offsets.items() if tp not in finished and tp[0] in topics}
     return all(offset == EARLIEST for offset in added.values())
 
 
-def _surprise(tp: TopicPartition, known: int, log: Log) -> str:
+def _warning(tp: TopicPartition, known: int, log: Log) -> str:
     topic, partition = tp
     if known < log.start:
         return f"Records {known} to {log.start - 1} of {topic}[{partition}] were deleted before they were handled."
-    return f"{topic}[{partition}] ends at {log.end}, but the group stood at {known}: it was cut or made anew."
+    return f"{topic}[{partition}] ends at {log.end}, but the group is at {known}: the topic was truncated or recreated."

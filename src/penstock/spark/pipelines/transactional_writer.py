@@ -1,8 +1,8 @@
-"""Exactly once into a topic, for pipelines whose rows stay in the task of the partition that they were read from.
+"""Writes rows to a topic exactly once, for pipelines whose rows stay in the task that read their partition.
 
-Each task writes its rows and moves its partition's marker, the group's offset, in one transaction. Dead letters are
-known only when the rows are made, so they come after, with markers of their own; a run that ended in between is made
-good at the next start.
+Each task writes its rows and commits its partition's offset in one transaction. Dead letters are known only after the
+rows are written, so they have transactions and a group of their own. If a run ends in between, the next start writes
+the missing dead letters.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,6 +19,7 @@ from penstock.errors import ConfigError, StateError
 from penstock.kafka import Cluster
 from penstock.spark.columns import SINK_SCHEMA, SinkColumns
 from penstock.spark.exactly_once import NO_ROWS, Markers
+from penstock.spark.internals import task_count
 from penstock.spark.offsets import Offsets
 from penstock.spark.pipelines.unreadable import Letters
 from penstock.spark.session.java_client_settings import settings_for_workers
@@ -31,44 +32,46 @@ GUARANTEE = "exactly-once: rows and the group's offsets are one transaction in e
 
 class TransactionalWriter(Markers):
     def write(self, rows: DataFrame, ranges: Sequence[TaskRange]) -> None:
-        """``rows`` for Kafka, which the task of each number makes of the range of that number."""
+        """Write rows for Kafka. ``ranges`` has the offsets that each task reads, in the order of the tasks."""
         transactions, ranges = self._transactions, tuple(ranges)
 
         # A closure, because Spark takes only a function of one argument; small, because it travels with each task.
         def whole(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            return write_exactly_once(batches, ranges[_task()], transactions=transactions)
+            return write_exactly_once(batches, ranges[_task_number()], transactions=transactions)
 
-        if rows._jdf.queryExecution().toRdd().getNumPartitions() != len(ranges):  # noqa: SLF001 - the only way to it
-            raise StateError("Spark made other tasks than it planned.", hint="Nothing was written. Please report it.")
-        _as_kafka_has_them(rows).mapInArrow(whole, NO_ROWS).write.format("noop").mode("append").save()
-        # A task without rows may not have run.
+        if task_count(rows) != len(ranges):
+            raise StateError(
+                "Spark made other tasks than it planned.", hint="Nothing was written. Please report this error."
+            )
+        _as_sink_columns(rows).mapInArrow(whole, NO_ROWS).write.format("noop").mode("append").save()
+        # Spark may skip a task without rows; commit its offset here.
         self.advance({each.tp: each.end for each in ranges})
 
     def write_here(self, letters: Letters, ends: Offsets) -> None:
-        """Write what the driver has made of the range that ends there, and move all markers to its ends."""
+        """Write dead letters that the driver has made of a batch, and commit the batch's ``ends``."""
         for tp, each in letters.items():
             rows = SinkColumns()
             rows.extend(each)
-            # Where the range starts is of no interest: nobody but this driver moves these markers.
+            # The start does not matter: only this driver commits to this group.
             offsets = TaskRange(tp, ends[tp], ends[tp])
             write_exactly_once([rows.take_batch()], offsets, transactions=self._transactions)
         self.set({tp: end for tp, end in ends.items() if tp not in letters})
 
     def set(self, offsets: Offsets) -> None:
-        """Where nobody else has begun since they were settled."""
+        """Commit without a transaction. Safe only after ``settle``, while no other run has started."""
         self._cluster.commit(self._transactions.group, offsets)
 
 
 @dataclass(frozen=True)
 class ExactlyOnce:
-    """The two writers of an output: rows by the group's own offsets, dead letters by those of a group beside it."""
+    """The writers of an output: rows commit to the pipeline's group, dead letters to a second group."""
 
     rows: TransactionalWriter
     letters: TransactionalWriter
 
     @classmethod
     def of(cls, pipeline: Pipeline, cluster: Cluster, *, group: str | None = None) -> Self:
-        """``group`` holds the markers, where the pipeline's own is not to move."""
+        """``group`` replaces the pipeline's group, for a backfill."""
         group, settings = group or pipeline.group, settings_for_workers(pipeline.settings)
         return cls(
             *(
@@ -78,13 +81,13 @@ class ExactlyOnce:
         )
 
 
-def _task() -> int:
+def _task_number() -> int:
     context = TaskContext.get()
-    assert context is not None  # noqa: S101 - there is one wherever this runs
+    assert context is not None  # noqa: S101 - this runs only in tasks
     return context.partitionId()
 
 
-def _as_kafka_has_them(rows: DataFrame) -> DataFrame:
+def _as_sink_columns(rows: DataFrame) -> DataFrame:
     if "partition" in rows.columns:
         raise ConfigError(
             "With exactly-once, rows cannot choose their partition.", hint="Leave the column partition out."

@@ -1,6 +1,6 @@
-"""Dead letters of the few records of a batch that cannot be read, made by the driver.
+"""Makes dead letters of unreadable records on the driver, if a batch has only a few.
 
-The plan of the batch notes where such records are. The driver fetches only those from Kafka. Reading the whole batch
+The plan of the batch notes their offsets, and the driver fetches only these records from Kafka. To read the whole batch
 again in Spark would cost as much as the batch did.
 """
 
@@ -21,7 +21,8 @@ from penstock.core.records.record import Record, TopicPartition
 from penstock.kafka import Cluster
 from penstock.kafka.client.producer import Producer
 from penstock.kafka.read.read_records import read_places
-from penstock.spark.pipelines.decoded_columns import WHY, decoded
+from penstock.spark.internals import collect_texts
+from penstock.spark.pipelines.decoded_columns import REASON, decoded
 from penstock.spark.pipelines.unreadable_reasons import reason_of
 from penstock.spark.pipelines.writer_schemas import Schemas
 
@@ -31,23 +32,23 @@ _RAW_SCHEMA = (
     "headers array<struct<key: string, value: binary>>, timestamp timestamp"
 )
 
-Places = Sequence[tuple[str, int, int]]
+Positions = Sequence[tuple[str, int, int]]
 """Topic, partition and offset of each record."""
 
 Letters = Mapping[TopicPartition, Sequence[ProducerRecord]]
-"""By the partitions that the records came from, in their order."""
+"""Dead letters by the partition of the original record, in the order of offsets."""
 
 
 @dataclass(frozen=True)
 class UnreadableRecords:
-    """The records of one source at known places."""
+    """Unreadable records of one source, whose positions are known."""
 
     pipeline: Pipeline
     source: Source
     schemas: Schemas | None
 
-    def letters(self, session: SparkSession, cluster: Cluster, tps: Places) -> Letters:
-        records = self._fetch(cluster, tps)
+    def letters(self, session: SparkSession, cluster: Cluster, positions: Positions) -> Letters:
+        records = self._fetch(cluster, positions)
         group, topic, now = self.pipeline.group, str(self.pipeline.dead_letter), time.time()
         found: dict[TopicPartition, list[ProducerRecord]] = {}
         for record, reason in zip(records, self._reasons(session, records), strict=True):
@@ -55,24 +56,24 @@ class UnreadableRecords:
             found.setdefault((record.topic, record.partition), []).append(letter)
         return found
 
-    def write_letters(self, session: SparkSession, cluster: Cluster, tps: Places) -> int:
-        """When it returns, the broker has all of them; it returns how many they are."""
+    def write_letters(self, session: SparkSession, cluster: Cluster, positions: Positions) -> int:
+        """Write the dead letters and wait until the broker has them. Returns their number."""
         count = 0
-        # The producer connects while the records are fetched. One that has to send before that waits for half a second.
+        # The producer connects while the records are fetched. Started later, it would wait for half a second.
         with Producer(cluster.brokers, settings=self.pipeline.settings) as producer:
-            for each in chain.from_iterable(self.letters(session, cluster, tps).values()):
+            for each in chain.from_iterable(self.letters(session, cluster, positions).values()):
                 producer.send(each.topic, each.value, key=each.key, headers=each.headers)
                 count += 1
         return count
 
-    def _fetch(self, cluster: Cluster, tps: Places) -> list[Record]:
+    def _fetch(self, cluster: Cluster, positions: Positions) -> list[Record]:
         wanted: dict[TopicPartition, set[int]] = {}
-        for topic, partition, offset in tps:
+        for topic, partition, offset in positions:
             wanted.setdefault((topic, partition), set()).add(offset)
         return sorted(read_places(cluster, wanted), key=lambda record: (record.topic, record.partition, record.offset))
 
     def _reasons(self, session: SparkSession, records: Sequence[Record]) -> list[str]:
-        """As the decoders of handlers say it; where those could read a record, as Spark says it."""
+        """Return the reasons of the Python decoders; Spark's reason where Python could read the record."""
         why = reason_of(self.source, self.pipeline.registry)
         reasons = [why(record.value, record.headers) for record in records]
         unexplained = [record for record, reason in zip(records, reasons, strict=True) if reason is None]
@@ -81,9 +82,7 @@ class UnreadableRecords:
 
     def _spark_reasons(self, session: SparkSession, records: Sequence[Record]) -> list[str]:
         raw = session.createDataFrame([_raw(record) for record in records], _RAW_SCHEMA).coalesce(1)
-        # By the JVM itself: PySpark leaves the sockets that it collects through to the garbage collector.
-        found: Any = decoded(raw, self.source, self.schemas).select(WHY)._jdf.collectAsList()  # noqa: SLF001
-        return [str(row.getString(0)) for row in found]
+        return collect_texts(decoded(raw, self.source, self.schemas).select(REASON))
 
 
 def _raw(record: Record) -> tuple[Any, ...]:

@@ -1,6 +1,6 @@
-"""Why a record cannot be read, as the decoders of handlers say it: with its place, and what was expected there.
+"""Says why a record cannot be read, with the Python decoders of handlers: they name the field and the expected type.
 
-Spark's functions only say that it cannot. Records that cannot be read are few, so for them Python may run.
+Spark's functions only say that a record cannot be read. Unreadable records are few, so Python is fast enough for them.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,21 +23,21 @@ Why = Callable[[Any, Any], str | None]
 
 
 def reason_of(source: Source, registry: Registry | None) -> Why:
-    """Says why a raw value with its headers cannot be read; None where Python's decoders have no reason."""
+    """Return a function from a value and its headers to the reason; None where the Python decoders can read it."""
     if source.ddl is not None:
         return lambda _value, _headers: None
     return _why(source.kind, registry)
 
 
 def reason_column(source: Source, registry: Registry | None) -> Column | None:
-    """The reason of a raw row, null where these decoders have none; None where they cannot travel to the workers."""
+    """Return a column with the reason, null where there is none; None if the decoders cannot be pickled."""
     if source.ddl is not None:
         return None
     make_portable(source.kind)
     why = _why(source.kind, registry)
     try:
         cloudpickle.dumps(why)  # type: ignore[no-untyped-call]
-    except Exception:  # noqa: BLE001 - whatever a class of the user's holds; there is a reason without it
+    except Exception:  # noqa: BLE001 - pickling a user's class may raise anything; Spark's reason is used then
         return None
     return F.udf(why, "string")(F.col("value"), F.col("headers"))
 
@@ -51,7 +51,7 @@ def _why(how: Any, registry: Registry | None) -> Why:
             reader_by(how, None, RECORDS, registry=registry)(Record("", 0, 0, None, bytes(value), pairs))
         except Undecodable as error:
             return bounded(str(error), MAX_MESSAGE_BYTES)
-        except Exception:  # noqa: BLE001 - a registry that is away: the reason may be less exact, the record must not wait
+        except Exception:  # noqa: BLE001 - the registry may not answer; a less exact reason is better than waiting
             return None
         return None
 

@@ -1,4 +1,4 @@
-"""From a pipeline's function to the DataFrames of its outputs, with errors that name it."""
+"""Calls a pipeline's function and checks what it returns. Errors name the pipeline."""
 
 from collections.abc import Mapping
 
@@ -11,16 +11,16 @@ from penstock.errors import ConfigError, PenstockError
 
 
 def outputs_of(pipeline: Pipeline, sources: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-    """What the function returns for these sources, by the names that ``to`` has for it."""
+    """Return the function's DataFrames by the names of ``to``."""
     try:
-        # One source goes to the one parameter, whatever its name.
+        # A single source is passed by position, whatever the name of the parameter.
         result = pipeline.function(*sources.values()) if len(sources) == 1 else pipeline.function(**sources)
     except PenstockError:
         raise
     except PySparkException as error:
-        raise spark_said(pipeline, error) from error
+        raise spark_refused(pipeline, error) from error
     except Exception as error:
-        raise _wrong(pipeline, f"its function raised {type(error).__name__}: {error}.", "Mend it.") from error
+        raise _wrong(pipeline, f"its function raised {type(error).__name__}: {error}.", "Fix the function.") from error
     if isinstance(result, DataFrame):
         result = {ONLY: result}
     if not isinstance(result, Mapping) or not all(isinstance(each, DataFrame) for each in result.values()):
@@ -33,10 +33,10 @@ def outputs_of(pipeline: Pipeline, sources: Mapping[str, DataFrame]) -> dict[str
     return dict(result)
 
 
-def spark_said(pipeline: Pipeline, error: PySparkException) -> ConfigError:
-    """What Spark has against the user's plan, in its own words."""
+def spark_refused(pipeline: Pipeline, error: PySparkException) -> ConfigError:
+    """Return an error with Spark's reason why it refuses the user's plan."""
     text = str(error).split("\nJVM stacktrace")[0].split(";\n")[0].strip()
-    return _wrong(pipeline, f"Spark refuses it: {text.splitlines()[0]}", "Mend the function, or its output_mode.")
+    return _wrong(pipeline, f"Spark refuses it: {text.splitlines()[0]}", "Fix the function, or change its output_mode.")
 
 
 def _wrong(pipeline: Pipeline, problem: str, hint: str) -> ConfigError:

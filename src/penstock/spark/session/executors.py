@@ -1,52 +1,52 @@
-"""A look at the executors before records flow: whether they are there, and can import what handlers need."""
+"""Checks before the first record that there are executors, and that they can import what handlers need."""
 
 import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
 from penstock.core.text.durations import seconds
 from penstock.errors import ServerError, SetupError
 from penstock.paths import spark_log_file
+from penstock.spark.internals import JvmError
 from penstock.spark.session.shipping import NEEDED_MODULES, Shipment
 from penstock.spark.spark_errors import executors_error
 
-# A setting of ours among Spark's, for clusters that start machines first. The name is in docs/spark-clusters.md.
+# Penstock's setting, with Spark's prefix, for clusters that start machines first. docs/spark-clusters.md names it.
 _WAIT = "spark.penstock.executors.wait"
 _DEFAULT_WAIT = "3m"
-_TAG = "penstock-looks-at-executors"
+_TAG = "penstock-checks-executors"
 
 
 def check_executors(context: SparkContext, shipment: Shipment) -> None:
-    """Raise one clear error where no executor comes, or one lacks what the app needs."""
+    """Raise one clear error if no executor starts, or if one lacks a module that the app needs."""
     wait = seconds(context.getConf().get(_WAIT, _DEFAULT_WAIT), name=_WAIT)
-    look = _look([*NEEDED_MODULES, "penstock.spark.task", *shipment.modules])
+    check = _check([*NEEDED_MODULES, "penstock.spark.task", *shipment.modules])
     tasks = max(1, context.defaultParallelism)
-    has_run_out = threading.Event()
+    timed_out = threading.Event()
     try:
-        with _bounded(context, wait, has_run_out):
-            told = context.parallelize(range(tasks), tasks).mapPartitions(look).collect()
-    except (Py4JError, ConnectionError) as error:
-        if has_run_out.is_set():
+        with _bounded(context, wait, timed_out):
+            answers = context.parallelize(range(tasks), tasks).mapPartitions(check).collect()
+    except (JvmError, ConnectionError) as error:
+        if timed_out.is_set():
             raise ServerError(
-                f"Spark on {context.master!r} gave no executor within {wait:g} s.",
-                hint="See that the cluster has room for spark.executor.memory and spark.executor.cores, and that "
+                f"Spark on {context.master!r} started no executor within {wait:g} s.",
+                hint="Check that the cluster has free spark.executor.memory and spark.executor.cores, and that "
                 "executors reach this machine (--spark-conf spark.driver.host=...); to wait longer, "
                 f"--spark-conf {_WAIT}=10m. Details are in {spark_log_file()}.",
             ) from error
         raise executors_error(error, str(context.master)) from error
-    for host, python, missing in map(json.loads, told):
+    for host, python, missing in map(json.loads, answers):
         if missing:
             raise _lacks(host, python, missing)
 
 
-def _look(modules: Sequence[str]) -> Callable[[Iterable[int]], Iterator[str]]:
-    """What runs on executors. It travels by value and imports inside, as it must run where Penstock cannot."""
+def _check(modules: Sequence[str]) -> Callable[[Iterable[int]], Iterator[str]]:
+    """Return the function that runs on executors. It imports inside, because executors may lack Penstock."""
 
-    def look(_: Iterable[int]) -> Iterator[str]:
+    def check(_: Iterable[int]) -> Iterator[str]:
         import importlib  # noqa: PLC0415
         import json  # noqa: PLC0415
         import platform  # noqa: PLC0415
@@ -56,11 +56,11 @@ def _look(modules: Sequence[str]) -> Callable[[Iterable[int]], Iterator[str]]:
         for name in modules:
             try:
                 importlib.import_module(name)
-            except BaseException as error:  # noqa: BLE001 - an app's module may raise whatever it likes
+            except BaseException as error:  # noqa: BLE001 - importing an app's module may raise anything
                 missing[name] = f"{type(error).__name__}: {error}"
         yield json.dumps([platform.node(), sys.executable, missing])
 
-    return look
+    return check
 
 
 def _lacks(host: str, python: str, missing: dict[str, str]) -> SetupError:
@@ -81,11 +81,11 @@ def _lacks(host: str, python: str, missing: dict[str, str]) -> SetupError:
 
 
 @contextmanager
-def _bounded(context: SparkContext, wait: float, has_run_out: threading.Event) -> Iterator[None]:
-    """Cancel what the block has running when time is up, and say so in the event."""
+def _bounded(context: SparkContext, wait: float, timed_out: threading.Event) -> Iterator[None]:
+    """Cancel the block's jobs after ``wait`` seconds, and set the event."""
 
     def cancel() -> None:
-        has_run_out.set()
+        timed_out.set()
         context.cancelJobsWithTag(_TAG)
 
     watchdog = threading.Timer(wait, cancel)

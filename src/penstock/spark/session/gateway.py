@@ -1,6 +1,5 @@
-"""The JVM that Spark's driver runs in: started without a word on the terminal, and ended without a trace."""
+"""Starts and ends the JVM of Spark's driver. The JVM writes to the log, never to the terminal."""
 
-import logging
 import os
 import shlex
 import signal
@@ -10,85 +9,71 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from py4j.java_gateway import JavaGateway
-from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
-from pyspark.java_gateway import launch_gateway
 
 from penstock.errors import ServerError, SetupError
 from penstock.jvm.class_archive import writes_archive
 from penstock.jvm.installed_spark import pyspark_jars
 from penstock.jvm.private_files import make_private, open_private
+from penstock.spark import internals
+from penstock.spark.internals import JavaException, Jvm, JvmError
 from penstock.spark.session.user_modules import own_folders
 
 _END_SECONDS = 10.0
-# A cluster's manager may have to find room for the app first.
+# A cluster may have to free resources for the app first.
 _START_SECONDS = 180.0
-
-# Py4J reports on its own what the engine turns into errors; Python prints the reports of a logger without a handler.
-logging.getLogger("py4j").addHandler(logging.NullHandler())
 
 
 def start_context(conf: SparkConf, *, log: Path, environment: Mapping[str, str]) -> SparkContext:
-    """A context in a JVM of its own, which outlives every signal that the terminal sends to this process."""
+    """Start a context in a new JVM, which does not get the signals that the terminal sends to this process."""
     make_private(log.parent)
     with (
         _environment({**environment, "SPARK_HOME": str(pyspark_jars().parent)}),
         open_private(log, "ab") as output,
     ):
         try:
-            # In a session of its own, because a Ctrl+C goes to all processes of the terminal's one: it is for us to
-            # answer, by finishing the batch that the JVM and its Python workers are busy with.
-            gateway: JavaGateway = launch_gateway(  # type: ignore[no-untyped-call]
-                conf, {"stdout": output, "stderr": output, "start_new_session": True}
-            )
+            gateway = internals.launch_jvm(conf, output)
         except PySparkRuntimeError as error:
-            raise SetupError("Spark's JVM did not start.", hint=f"Its last words are in {log}.") from error
+            raise SetupError("Spark's JVM did not start.", hint=f"Its last output is in {log}.") from error
         try:
             with _bounded(gateway.proc, conf.get("spark.master", ""), log):
-                return _keeping_signals(conf, gateway)
-        except Py4JJavaError as error:
-            words = str(error)  # which are asked of the JVM, while there is one
+                return _new_context(conf, gateway)
+        except JavaException as error:
+            text = str(error)  # fetched from the JVM, so before the JVM ends
             _end_gateway(gateway)
-            raise Py4JError(words) from None
+            raise JvmError(text) from None
         except BaseException:
             _end_gateway(gateway)
             raise
 
 
-def is_submitted() -> bool:
-    """Whether spark-submit has started this process; its JVM then waits for us to connect."""
-    return "PYSPARK_GATEWAY_PORT" in os.environ
-
-
 def join_submitted() -> SparkContext:
-    """A context in the JVM of spark-submit, with the settings that it was given."""
-    return _keeping_signals(None, launch_gateway())  # type: ignore[no-untyped-call]
+    """Start a context in the JVM of spark-submit, with the settings of spark-submit."""
+    return _new_context(None, internals.connect_to_submitted_jvm())
 
 
 def end_context(context: SparkContext) -> None:
-    """Stop Spark and its JVM, and forget them, so that another session can start in this process."""
-    gateway = SparkContext._gateway  # noqa: SLF001 - PySpark offers no other way to end the JVM before Python ends
-    options = context._conf.get("spark.driver.extraJavaOptions") or ""  # noqa: SLF001 - getConf() asks the JVM
-    # A JVM that is gone already cannot be told to stop, and need not be.
-    with suppress(ConnectionError, Py4JError):
+    """Stop Spark and its JVM, so that another session can start in this process."""
+    gateway, options = internals.running_jvm(), internals.driver_java_options(context)
+    # The JVM may have ended already.
+    with suppress(ConnectionError, JvmError):
         context.stop()
-    if gateway is not None and gateway.proc is not None:  # spark-submit's JVM ends when this process has
+    if gateway is not None and gateway.proc is not None:  # spark-submit's JVM ends after this process
         _end_gateway(gateway, lingers=writes_archive(shlex.split(options)))
 
 
-def _end_gateway(gateway: JavaGateway, *, lingers: bool = False) -> None:
-    with suppress(ConnectionError, Py4JError):
+def _end_gateway(gateway: Jvm, *, lingers: bool = False) -> None:
+    with suppress(ConnectionError, JvmError):
         gateway.shutdown()
-    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None  # noqa: SLF001
+    internals.forget_jvm()
     _end(gateway.proc, lingers=lingers)
 
 
 def _end(process: "subprocess.Popen[bytes]", *, lingers: bool) -> None:
-    """Wait until the JVM has ended, unless it ``lingers``: the next session needs its archive, this one does not."""
+    """End the JVM, and wait for it unless it ``lingers``: then it still writes a class archive for later sessions."""
     if process.stdin is not None:
-        process.stdin.close()  # which the JVM takes as the sign to go
+        process.stdin.close()  # the JVM ends when its stdin is closed
     if lingers:
         threading.Thread(target=process.wait, name="spark-jvm-end", daemon=True).start()
         return
@@ -99,8 +84,8 @@ def _end(process: "subprocess.Popen[bytes]", *, lingers: bool) -> None:
         process.wait()
 
 
-def _keeping_signals(conf: SparkConf | None, gateway: JavaGateway) -> SparkContext:
-    """PySpark answers a Ctrl+C by cancelling all jobs; here that is the caller's to decide."""
+def _new_context(conf: SparkConf | None, gateway: Jvm) -> SparkContext:
+    """Make a context, and restore the handler of Ctrl+C: PySpark's cancels all jobs. Here the caller decides."""
     if threading.current_thread() is not threading.main_thread():
         return SparkContext(conf=conf, gateway=gateway)
     before = signal.getsignal(signal.SIGINT)
@@ -114,11 +99,11 @@ def _keeping_signals(conf: SparkConf | None, gateway: JavaGateway) -> SparkConte
 def _bounded(
     process: "subprocess.Popen[bytes]", master: str, log: Path, *, seconds: float = _START_SECONDS
 ) -> Iterator[None]:
-    """Spark's own patience with a manager that does not answer has no end."""
-    has_run_out = threading.Event()
+    """Kill the JVM if the block takes too long: Spark itself waits for ever for a cluster that does not answer."""
+    timed_out = threading.Event()
 
     def end() -> None:
-        has_run_out.set()
+        timed_out.set()
         process.kill()
 
     watchdog = threading.Timer(seconds, end)
@@ -127,10 +112,10 @@ def _bounded(
     try:
         yield
     except Exception as error:
-        if has_run_out.is_set():
+        if timed_out.is_set():
             problem = f"Spark did not start on {master!r} within {seconds:g} s."
             raise ServerError(
-                problem, hint=f"See that the cluster answers and has room; details are in {log}."
+                problem, hint=f"Check that the cluster answers and has free resources; details are in {log}."
             ) from error
         raise
     finally:
@@ -152,5 +137,5 @@ def _environment(changes: Mapping[str, str]) -> Iterator[None]:
 
 
 def python_path() -> str:
-    """What workers on this machine need on their path besides what the interpreter brings: the user's modules."""
+    """Return the folders of the user's modules, for the Python path of workers on this machine."""
     return os.pathsep.join(map(str, own_folders()))

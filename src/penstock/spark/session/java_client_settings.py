@@ -1,4 +1,4 @@
-"""From the settings of the local engine's client (librdkafka) to those of the Java client that Spark uses."""
+"""Translates the settings of the local engine's client (librdkafka) to those of the Java client that Spark uses."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,7 +12,7 @@ Read = Callable[[str], str]
 
 _IDENTIFICATION = "ssl.endpoint.identification.algorithm"
 
-# Named and meant alike by both clients.
+# Settings with the same name and meaning in both clients.
 _SAME = frozenset(
     "client.id client.rack client.dns.lookup security.protocol sasl.mechanism sasl.kerberos.service.name "
     "sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin ssl.key.password ssl.keystore.location "
@@ -23,7 +23,7 @@ _SAME = frozenset(
     "max.in.flight.requests.per.connection retries transaction.timeout.ms".split()
 )
 
-# Meant alike, and named otherwise.
+# Settings with the same meaning and another name.
 _RENAMED = {
     "compression.codec": "compression.type",
     "fetch.message.max.bytes": "max.partition.fetch.bytes",
@@ -39,7 +39,7 @@ _RENAMED = {
     "socket.timeout.ms": "request.timeout.ms",
 }
 
-# About membership in the group, which Spark does not take: they change nothing here, and are right on the local engine.
+# Settings of group members. Spark is not a member, so these change nothing here; the local engine uses them.
 _OF_MEMBERS = frozenset(
     {
         "group.instance.id",
@@ -58,7 +58,7 @@ _LOGIN_MODULES = {
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
 _LOGIN = ("sasl.username", "sasl.password")
-# Files, and the settings that take their text.
+# Settings that name a file, and the settings that take its text.
 _PEM_TEXTS = {
     "ssl.ca.location": "ssl.ca.pem",
     "ssl.certificate.location": "ssl.certificate.pem",
@@ -71,9 +71,9 @@ def _read_file(path: str) -> str:
 
 
 def java_settings(settings: Mapping[str, object], *, read: Read = _read_file) -> dict[str, str]:
-    """The same settings for the Java client. No error of this function shows a value: some of them are secrets.
+    """Return the settings for the Java client. No error of this function shows a value: some values are secrets.
 
-    Certificates and keys are read here and handed over as text, so that executors elsewhere need no files.
+    Reads certificates and keys here and passes them as text, so that executors on other machines need no files.
     """
     texts = {name: _text(name, value) for name, value in settings.items() if name not in _OF_MEMBERS}
     translated = {_RENAMED.get(name, name): value for name, value in texts.items()}
@@ -83,7 +83,7 @@ def java_settings(settings: Mapping[str, object], *, read: Read = _read_file) ->
         **{name: _read(name, translated.pop(name), read) for name in _PEM_TEXTS if name in translated},
     }
     if translated.get(_IDENTIFICATION) == "none":
-        translated[_IDENTIFICATION] = ""  # which is Java's way to say it
+        translated[_IDENTIFICATION] = ""  # Java's word for none
     for name in translated:
         if name not in _SAME and name not in _RENAMED.values():
             raise ConfigError(
@@ -92,12 +92,12 @@ def java_settings(settings: Mapping[str, object], *, read: Read = _read_file) ->
             )
     stores = _pem_stores(pems, translated.get("ssl.key.password"))
     if "ssl.keystore.key" in stores:
-        translated.pop("ssl.key.password", None)  # it is open now, and with a password Java would try to open it again
+        translated.pop("ssl.key.password", None)  # the key is decrypted now, and Java would try to decrypt it again
     return {**translated, **_jaas(translated.get("sasl.mechanism"), login), **stores}
 
 
 def settings_for_workers(settings: Mapping[str, Any], *, read: Read = _read_file) -> Settings:
-    """The same settings for the same client elsewhere: files that it would look for are handed over as text."""
+    """Return the settings for librdkafka on other machines, with files replaced by their text."""
     return Settings(
         dict(
             (_PEM_TEXTS[name], _read(name, value, read)) if name in _PEM_TEXTS else (name, value)
@@ -112,7 +112,7 @@ def _text(name: str, value: object) -> str:
     if isinstance(value, str | int | float):
         return str(value)
     raise ConfigError(
-        f"The setting {name!r} is a {type(value).__name__}, which Spark cannot hand to its Java client.",
+        f"The setting {name!r} is a {type(value).__name__}, which Spark cannot pass to its Java client.",
         hint="Use text, a number or a boolean, or run this app on the local engine.",
     )
 
@@ -122,13 +122,13 @@ def _jaas(mechanism: str | None, login: Mapping[str, str]) -> dict[str, str]:
         return {}
     if mechanism not in _LOGIN_MODULES:
         raise ConfigError(
-            f"sasl.username and sasl.password go with sasl.mechanism {', '.join(_LOGIN_MODULES)}, "
-            f"and here it is {mechanism!r}.",
+            f"sasl.username and sasl.password work with sasl.mechanism {', '.join(_LOGIN_MODULES)}, "
+            f"and it is {mechanism!r}.",
             hint="Set sasl.mechanism to the one that the broker asks for.",
         )
     if len(login) < len(_LOGIN):
         missing = next(name for name in _LOGIN if name not in login)
-        raise ConfigError(f"The setting {missing!r} is missing.", hint="A login takes a name and a password.")
+        raise ConfigError(f"The setting {missing!r} is missing.", hint="A login needs sasl.username and sasl.password.")
     name, password = (_quoted(login[key]) for key in _LOGIN)
     return {"sasl.jaas.config": f"{_LOGIN_MODULES[mechanism]} required username={name} password={password};"}
 
@@ -145,8 +145,8 @@ def _pem_stores(pems: Mapping[str, str], password: str | None) -> dict[str, str]
     chain, key = pems.get("ssl.certificate.location"), pems.get("ssl.key.location")
     if (chain is None) != (key is None):
         raise ConfigError(
-            "Of ssl.certificate.location and ssl.key.location (or their .pem) only one is set.",
-            hint="A client certificate needs its private key, and the other way round.",
+            "Only one of ssl.certificate.location and ssl.key.location (or their .pem) is set.",
+            hint="Set both: a client certificate needs its private key.",
         )
     if chain is not None and key is not None:
         stores |= {

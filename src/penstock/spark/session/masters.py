@@ -1,4 +1,4 @@
-"""Spark masters by their URLs: which there are, which are on this machine, and whether one answers."""
+"""The URLs of Spark masters: checks that one is valid and answers, and whether it is on this machine."""
 
 import re
 import socket
@@ -15,11 +15,11 @@ _LAST_PORT = 65_535
 
 
 def check_master(master: str) -> None:
-    """Raise where it is none, or where it certainly does not answer: Spark itself would try for minutes."""
+    """Raise an error if the URL is not valid, or if the master does not answer: Spark itself tries for minutes."""
     if master.startswith("sc://"):
         raise ConfigError(
-            f"{master!r} is a Spark Connect server, which Penstock cannot run on: there the code between batches runs "
-            "in a process of the server, apart from this one, and the checkpoint lies on the server's disk.",
+            f"{master!r} is a Spark Connect server, which Penstock cannot run on. There the code between batches runs "
+            "in a process of the server, and the checkpoint is on the server's disk.",
             hint="Name the cluster behind it: spark://HOST:PORT, yarn or k8s://URL.",
         )
     if not _MASTER.fullmatch(master):
@@ -36,12 +36,12 @@ def check_master(master: str) -> None:
 
 
 def is_local(master: str) -> bool:
-    """Whether tasks run in the driver's own process, which sees all that it sees."""
+    """Whether tasks run in the driver's process, with the same files and environment."""
     return master == "local" or master.startswith("local[")
 
 
 def is_on_this_machine(master: str) -> bool:
-    """Whether executors reach the driver on the loopback address, which then is the only one it is to be heard on."""
+    """Whether executors reach the driver on the loopback address; then the driver listens only there."""
     if master.startswith("local"):
         return True
     hosts = {host for host, _ in _addresses(master)} if master.startswith("spark://") else {""}
@@ -49,7 +49,7 @@ def is_on_this_machine(master: str) -> bool:
 
 
 def _require_answer(addresses: list[tuple[str, int]], what: str) -> None:
-    """One of several is enough: the others stand by."""
+    """Raise an error unless one of the addresses answers; the others may be standby masters."""
     reason = "no address"
     for address in addresses:
         try:
@@ -58,7 +58,7 @@ def _require_answer(addresses: list[tuple[str, int]], what: str) -> None:
             reason = (getattr(error, "strerror", None) or str(error)).lower()
         else:
             return
-    raise ServerError(f"No {what}: {reason}.", hint="See that it is running and reachable.")
+    raise ServerError(f"No {what}: {reason}.", hint="Check that it is running and reachable.")
 
 
 def _addresses(master: str) -> list[tuple[str, int]]:

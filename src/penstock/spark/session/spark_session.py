@@ -1,6 +1,5 @@
-"""Spark sessions that start quickly, keep quiet and end completely."""
+"""Starts and ends Spark sessions. They start fast, print nothing, and leave no process behind."""
 
-import logging
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -8,10 +7,8 @@ from contextlib import ExitStack, contextmanager
 from importlib import resources
 from pathlib import Path
 
-from py4j.protocol import Py4JError
-from pyspark import SparkConf, SparkContext
+from pyspark import SparkConf
 from pyspark.errors import PySparkException
-from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from penstock.errors import ConfigError, SetupError
@@ -22,33 +19,31 @@ from penstock.jvm.jars import resolve
 from penstock.jvm.java_runtime import find_java
 from penstock.jvm.progress_callback import Progress, silent
 from penstock.paths import spark_log_file
-from penstock.spark.session.gateway import end_context, is_submitted, join_submitted, python_path, start_context
+from penstock.spark.internals import JvmError, is_submitted, running_context
+from penstock.spark.session.gateway import end_context, join_submitted, python_path, start_context
 from penstock.spark.session.masters import DEFAULT_MASTER, LOOPBACK, check_master, is_local, is_on_this_machine
 from penstock.spark.session.spark_conf import checked_conf, session_conf
 from penstock.spark.spark_errors import session_error
 
-# Without it Penstock reads Protobuf itself (``pipelines/proto_columns.py``); not every Maven registry has it.
-DISPENSABLE = "protobuf"
+# Not every Maven registry has this package. Without it Penstock decodes Protobuf in Python (``protobuf_columns.py``).
+OPTIONAL_PACKAGE = "protobuf"
 _missing: set[Coordinates] = set()
 
-# With these, Spark's launcher adds folders to the class path, and archives of classes take jars only.
+# With these, Spark's launcher adds folders to the class path, and Java's class archives work only with jars.
 _CLASS_PATH_VARIABLES = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR", "SPARK_DIST_CLASSPATH")
-
-# PySpark prints each error of Spark's to stderr as JSON, with Java's stack traces, before it raises it.
-_QUERY_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 
 
 @contextmanager
 def spark_session(
     name: str, *, master: str | None = None, conf: Mapping[str, str] | None = None, packages: Iterable[str] = ()
 ) -> Iterator[SparkSession]:
-    """A session for the block: the one that runs in this process, spark-submit's, or a new one.
+    """Return a session for the block: the one that runs in this process, spark-submit's, or a new one.
 
-    One that was there before is left running. A new one is gone afterwards, with its JVM and its Python workers; it has
-    the ``packages`` that sources and sinks need besides Kafka (``avro``, ``delta``, ``postgresql`` and so on).
+    Leaves a session that was there before running. Ends a new one, with its JVM and its Python workers. A new session
+    has the ``packages`` that sources and sinks need besides Kafka (``avro``, ``delta``, ``postgresql`` and so on).
     """
     spark_version()
-    running = SparkContext._active_spark_context  # noqa: SLF001 - asking for it by getOrCreate would make one
+    running = running_context()
     if running is not None:
         _refuse_choices(f"A Spark session runs in this process already, on {running.master!r}", master, conf)
         yield SparkSession.builder.getOrCreate()
@@ -92,7 +87,7 @@ def start_session(
             session = SparkSession(context)
             undo.pop_all()
             return session
-    except (PySparkException, Py4JError, ConnectionError) as error:
+    except (PySparkException, JvmError, ConnectionError) as error:
         raise session_error(error, master) from error
 
 
@@ -100,38 +95,24 @@ def end_session(session: SparkSession) -> None:
     end_context(session.sparkContext)
 
 
-@contextmanager
-def errors_raised_only() -> Iterator[None]:
-    """In the block, PySpark raises errors without printing them first: what is raised here is reported by us."""
-    loggers = [PySparkLogger.getLogger(name) for name in _QUERY_LOGGERS]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
-
-
 def _refuse_choices(why: str, master: str | None, conf: Mapping[str, str] | None) -> None:
     if master or conf:
         raise ConfigError(
-            f"{why}.", hint="Leave --master and --spark-conf out, and give them where that session is made."
+            f"{why}.", hint="Leave --master and --spark-conf out, and set them where that session is started."
         )
 
 
 def fetch_jars(packages: Iterable[str] = (), *, progress: Progress = silent) -> None:
-    """Ahead of a session, so that whoever waits sees what for."""
+    """Download the jars before a session starts, with progress messages."""
     spark_version()
-    if not is_submitted():  # spark-submit has fetched its own
+    if not is_submitted():  # spark-submit has downloaded its own
         find_java()
         for each in _jar_sets(packages):
             _resolved(each, progress=progress)
 
 
 def _jar_sets(packages: Iterable[str]) -> list[Coordinates]:
-    """Each is a set of its own, so that one more sink does not fetch all of them again."""
+    """Return a set of jars for each package, so that another sink does not download all of them again."""
     return [kafka_connector(), *(spark_package(name) for name in packages)]
 
 
@@ -141,21 +122,21 @@ def _resolved(jars: Coordinates, *, progress: Progress = silent) -> list[Path]:
     try:
         return resolve(jars, progress=progress)
     except SetupError as error:
-        if jars != spark_package(DISPENSABLE):
+        if jars != spark_package(OPTIONAL_PACKAGE):
             raise
         _missing.add(jars)
-        progress(f"Protobuf will be read by Python, more slowly than by Spark's own package: {error.problem}")
+        progress(f"Python decodes Protobuf, slower than Spark's package spark-protobuf would: {error.problem}")
         return []
 
 
 def _connector_jars(packages: Iterable[str]) -> list[Path]:
-    """The jars of the Kafka connector and of these packages that PySpark does not have itself."""
+    """Return the jars of the Kafka connector and of these packages, without those that PySpark has."""
     jars = [path for each in _jar_sets(packages) for path in _resolved(each)]
     return one_of_each(not_in_spark(jars))
 
 
 def _class_archive(master: str, java: Path, jars: list[Path], given: Mapping[str, str]) -> list[str]:
-    """Flags that halve the start of the driver's JVM, where its class path is known and has only jars."""
+    """Return flags that halve the start time of the driver's JVM, if its class path is known and has only jars."""
     folders_added = any(os.environ.get(name) for name in _CLASS_PATH_VARIABLES)
     if not is_local(master) or folders_added or "spark.driver.extraClassPath" in given:
         return []
@@ -163,7 +144,7 @@ def _class_archive(master: str, java: Path, jars: list[Path], given: Mapping[str
 
 
 def _environment(master: str, log: Path, given: Mapping[str, str]) -> dict[str, str]:
-    """For the JVM, which hands it on to the Python workers."""
+    """Return the environment of the JVM, which passes it to the Python workers."""
     environment = {
         "PYSPARK_PYTHON": _executors_python(master, given),
         "PYSPARK_DRIVER_PYTHON": sys.executable,
@@ -175,6 +156,6 @@ def _environment(master: str, log: Path, given: Mapping[str, str]) -> dict[str, 
 
 
 def _executors_python(master: str, given: Mapping[str, str]) -> str:
-    """Spark reads ``spark.pyspark.python`` only for what is submitted; here the variable decides."""
+    """Return the Python of the executors. Only spark-submit reads ``spark.pyspark.python``; here a variable decides."""
     elsewhere = None if is_local(master) else os.environ.get("PYSPARK_PYTHON")
     return given.get("spark.pyspark.python") or elsewhere or sys.executable

@@ -1,7 +1,7 @@
-"""Which code of this machine executors elsewhere do not have: the app's modules, and what they import from beside them.
+"""Finds the user's own code, which executors on other machines lack: the app's modules and what those import.
 
-A module counts as installed where it lies in the interpreter's library or in a site-packages folder; the executors have
-to have it themselves. Everything else on the Python path is the user's own.
+A module counts as installed if it is in the interpreter's library or in a site-packages folder; executors must have
+such modules installed. Everything else on the Python path is the user's own code.
 """
 
 import ast
@@ -17,44 +17,44 @@ from pathlib import Path
 from zipimport import zipimporter
 
 _NOT_SHIPPED = frozenset({"__pycache__"})
-# An archive cannot hold these: Python loads them from a real file only.
+# Python cannot import these from an archive.
 _COMPILED = (".so", ".pyd", ".dylib")
 
 
 @dataclass
 class OwnCode:
-    """``files`` goes from the place in the archive to the file here; ``installed`` are modules the executors need."""
+    """``files`` maps paths in the archive to local files; ``installed`` are modules that executors must have."""
 
     files: dict[str, Path] = field(default_factory=dict)
     installed: set[str] = field(default_factory=set)
 
 
 def own_folders() -> list[Path]:
-    """The folders of the Python path that are the user's own."""
+    """Return the folders of the Python path with the user's own code."""
     folders = [Path(entry).absolute() for entry in sys.path]
     return [folder for folder in dict.fromkeys(folders) if not _is_installed(folder)]
 
 
 def find_own_code(modules: Iterable[str]) -> OwnCode:
-    """These modules and, through the imports that stand in their files, all they need of the user's own code.
+    """Return the code of these modules and of all modules of the user that they import.
 
-    A package is taken as a whole, with its data files, since what it imports while it runs does not show. Imports are
-    read and not carried out: a handler may import when it is called, and nothing else may happen before that.
+    Takes a package as a whole, with its data files, because imports at run time do not show. Reads the import
+    statements and does not run them: a handler may import only when it is called, and importing may have side effects.
     """
     found, waiting, seen = OwnCode(), list(modules), set[str]()
     while waiting:
         name = waiting.pop()
         if name not in seen:
             seen.add(name)
-            for place, file in _locate(name, found.installed):
-                if place not in found.files:
-                    found.files[place] = file
-                    waiting += imports_of(file, place) if file.suffix == ".py" else ()
+            for target, file in _locate(name, found.installed):
+                if target not in found.files:
+                    found.files[target] = file
+                    waiting += imports_of(file, target) if file.suffix == ".py" else ()
     return found
 
 
 def package_files(name: str, folder: Path) -> Iterator[tuple[str, Path]]:
-    """All that a package holds, by its place in an archive; what tools leave behind is left out."""
+    """Return the files of a package with their paths in the archive, without hidden and compiled files."""
     for path in sorted(folder.iterdir()):
         if path.name.startswith(".") or path.name in _NOT_SHIPPED or path.suffix == ".pyc":
             continue
@@ -65,13 +65,13 @@ def package_files(name: str, folder: Path) -> Iterator[tuple[str, Path]]:
             yield f"{name}/{path.name}", path
 
 
-def imports_of(file: Path, place: str) -> Iterator[str]:
-    """The dotted names that a source imports, wherever in it; of ``from a import b`` both a and a.b."""
+def imports_of(file: Path, target: str) -> Iterator[str]:
+    """Return the dotted names that a source file imports anywhere; for ``from a import b`` both a and a.b."""
     try:
         tree = ast.parse(file.read_bytes())
     except (SyntaxError, ValueError):
-        return  # it is data, or the app would have failed to load
-    package = place.split("/")[:-1]
+        return  # it is a data file: the app has imported all of its code
+    package = target.split("/")[:-1]
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -83,14 +83,14 @@ def imports_of(file: Path, place: str) -> Iterator[str]:
 
 
 def _locate(name: str, installed: set[str]) -> Iterator[tuple[str, Path]]:
-    """The files that this module comes in; nothing where executors have it anyway or have to have it installed."""
+    """Return the files of this module; none if executors have it, or must have it installed."""
     top, _, rest = name.partition(".")
     if top == "__main__":
-        # Its functions travel by value, so it is read for its imports and has no place of its own.
+        # Its functions are pickled by value, so only its imports are needed.
         yield from _beside_main(installed)
         return
     spec = None if top in sys.stdlib_module_names or top == "penstock" else _spec(top)
-    if spec is None or isinstance(spec.loader, zipimporter):  # whoever put an archive on the path has shipped it too
+    if spec is None or isinstance(spec.loader, zipimporter):  # an archive on the path was sent by spark-submit
         return
     if spec.origin is None:
         for location in spec.submodule_search_locations or ():
@@ -118,23 +118,23 @@ def _beside_main(installed: set[str]) -> Iterator[tuple[str, Path]]:
         yield from _locate(name, installed)
 
 
-def _in_namespace(folder: Path, place: str, rest: list[str]) -> Iterator[tuple[str, Path]]:
-    """A folder without ``__init__.py`` is no unit: of it just the module that is named."""
+def _in_namespace(folder: Path, target: str, rest: list[str]) -> Iterator[tuple[str, Path]]:
+    """Return only the named module of a folder without ``__init__.py``: others in it may belong to something else."""
     if not rest:
         return
-    here, place = folder / rest[0], f"{place}/{rest[0]}"
+    here, target = folder / rest[0], f"{target}/{rest[0]}"
     if (here / "__init__.py").is_file():
-        yield from package_files(place, here)
+        yield from package_files(target, here)
     elif here.with_name(f"{rest[0]}.py").is_file():
-        yield f"{place}.py", here.with_name(f"{rest[0]}.py")
+        yield f"{target}.py", here.with_name(f"{rest[0]}.py")
     elif here.is_dir():
-        yield from _in_namespace(here, place, rest[1:])
+        yield from _in_namespace(here, target, rest[1:])
 
 
 def _spec(top: str) -> ModuleSpec | None:
     try:
         return importlib.util.find_spec(top)
-    except (ImportError, ValueError):  # made by hand, without a spec
+    except (ImportError, ValueError):  # a module without a spec, made by code
         return None
 
 

@@ -1,4 +1,4 @@
-"""Where YARN is, by Hadoop's own files."""
+"""Finds the addresses of YARN's resource managers in Hadoop's configuration files."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from penstock.errors import ConfigError
 
 _SITE = "yarn-site.xml"
 _PREFIX = "yarn.resourcemanager."
-_ANY_HOST = "0.0.0.0"  # noqa: S104 - Hadoop's default, where nothing is named
+_ANY_HOST = "0.0.0.0"  # noqa: S104 - Hadoop's default
 _PORT = 8032
 _LAST_PORT = 65_535
 _VARIABLE = re.compile(r"\$\{([^${}]+)\}")
@@ -17,9 +17,9 @@ _MOST_SUBSTITUTIONS = 20  # as in Hadoop
 
 
 def resource_managers() -> list[tuple[str, int]]:
-    """Host and port of each; any of several may be the one that answers. None where no file names them.
+    """Return host and port of each resource manager; with high availability only one of them answers.
 
-    Then settings of Spark may do so (``spark.hadoop.yarn.resourcemanager.address``).
+    Empty if no file names them: Spark's settings may do so (``spark.hadoop.yarn.resourcemanager.address``).
     """
     site = _site()
     if site is None:
@@ -31,7 +31,9 @@ def resource_managers() -> list[tuple[str, int]]:
         named = _value(values, f"{_PREFIX}address{suffix}")
         host, _, port = (named or _value(values, f"{_PREFIX}hostname{suffix}") or _ANY_HOST).partition(":")
         if not re.fullmatch(r"\d{0,5}", port) or int(port or _PORT) > _LAST_PORT:
-            raise ConfigError(f"{site} has {named!r} for a resource manager.", hint="Write it as HOST:PORT.")
+            raise ConfigError(
+                f"{site} has {named!r} as the address of a resource manager.", hint="Write it as HOST:PORT."
+            )
         found.append((host, int(port or _PORT)))
     return found
 
@@ -39,7 +41,9 @@ def resource_managers() -> list[tuple[str, int]]:
 def _site() -> Path | None:
     folders = [os.environ[name] for name in ("YARN_CONF_DIR", "HADOOP_CONF_DIR") if os.environ.get(name)]
     if not folders:
-        raise ConfigError("Nothing says where YARN is.", hint=f"Set HADOOP_CONF_DIR to the folder that holds {_SITE}.")
+        raise ConfigError(
+            "The address of YARN is unknown.", hint=f"Set HADOOP_CONF_DIR to the folder that holds {_SITE}."
+        )
     return next((path for folder in folders if (path := Path(folder, _SITE)).is_file()), None)
 
 
@@ -48,11 +52,13 @@ def _read(site: Path) -> dict[str, str]:
         properties = ET.parse(site).getroot().iter("property")  # noqa: S314 - the user's own file
         return {each.findtext("name", "").strip(): each.findtext("value", "").strip() for each in properties}
     except (OSError, ET.ParseError) as error:
-        raise ConfigError(f"{site} cannot be read: {error}.", hint="Mend it, or set HADOOP_CONF_DIR.") from error
+        raise ConfigError(
+            f"{site} cannot be read: {error}.", hint="Fix the file, or set HADOOP_CONF_DIR to another folder."
+        ) from error
 
 
 def _value(values: dict[str, str], name: str) -> str:
-    """With what it names of the others put in."""
+    """Return the value, with the ``${...}`` of other settings replaced."""
     value = values.get(name, "")
     for _ in range(_MOST_SUBSTITUTIONS):
         found = _VARIABLE.search(value)

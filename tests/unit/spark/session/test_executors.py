@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.spark.session.executors import _lacks, _look
+from penstock.spark.session.executors import _check, _lacks
 
 
 def test_a_look_imports_everything_and_tells_what_failed_and_why(
@@ -14,7 +14,7 @@ def test_a_look_imports_everything_and_tells_what_failed_and_why(
     (tmp_path / "look_raises.py").write_text("import os\nos.environ['NO_SUCH_VARIABLE']")
     (tmp_path / "look_leaves.py").write_text("raise SystemExit(1)")
     monkeypatch.syspath_prepend(tmp_path)
-    (told,) = _look(["json", "look_raises", "look_leaves", "no_such_module"])(iter(()))
+    (told,) = _check(["json", "look_raises", "look_leaves", "no_such_module"])(iter(()))
     _host, _python, missing = json.loads(told)
     assert missing == {
         "look_raises": "KeyError: 'NO_SUCH_VARIABLE'",

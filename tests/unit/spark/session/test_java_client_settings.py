@@ -147,7 +147,7 @@ def test_a_key_of_any_form_reaches_java_in_the_one_that_it_reads(
     plain = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
     assert (found["ssl.keystore.key"], "ssl.key.password" in found) == (plain, False)
     if encryption is ENCRYPTED:
-        with pytest.raises(ConfigError, match=r"cannot be opened") as caught:
+        with pytest.raises(ConfigError, match=r"cannot be decrypted") as caught:
             java_settings({**given, "ssl.key.password": "does not"}, read=read)
         assert "does not" not in str(caught.value)
 

@@ -48,7 +48,7 @@ def test_of_several_masters_one_that_answers_is_enough() -> None:
 def test_yarn_needs_to_know_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
     monkeypatch.delenv("YARN_CONF_DIR", raising=False)
-    with pytest.raises(ConfigError, match="where YARN is") as caught:
+    with pytest.raises(ConfigError, match="address of YARN is unknown") as caught:
         check_master("yarn")
     assert "HADOOP_CONF_DIR" in caught.value.hint
 

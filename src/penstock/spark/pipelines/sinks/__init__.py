@@ -1,4 +1,4 @@
-"""How each sink writes a batch, and knows one that it has written before."""
+"""The writers of the sinks. Each writes a batch, and most recognise a batch that they have written before."""
 
 from collections.abc import Callable, Mapping
 from typing import assert_never

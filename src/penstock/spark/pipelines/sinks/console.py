@@ -1,4 +1,4 @@
-"""Rows on the terminal."""
+"""Prints rows on the terminal."""
 
 import sys
 
@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame
 
 from penstock.app import Console
 from penstock.core.text.foreign_text import printable_block
+from penstock.spark.internals import table_text
 from penstock.spark.pipelines.sinks.writer import BatchId
 
 
@@ -16,9 +17,7 @@ class ConsoleWriter:
         self._console = console
 
     def write(self, rows: DataFrame, batch: BatchId) -> bool:  # noqa: ARG002
-        rows.count()  # so that all of them are made, and counted, and not only those that are shown
-        # As `show` prints it, which leaves most control characters of the rows as they are.
-        table = rows._jdf.showString(self._console.rows, 0, False)  # noqa: FBT003, SLF001
-        sys.stdout.write(printable_block(table) + "\n\n")
+        rows.count()  # makes Spark compute and count all rows, not only those that are shown
+        sys.stdout.write(printable_block(table_text(rows, self._console.rows)) + "\n\n")
         sys.stdout.flush()
         return True

@@ -1,4 +1,4 @@
-"""Rows into Iceberg."""
+"""Writes rows to Iceberg."""
 
 import hashlib
 
@@ -16,7 +16,7 @@ _MARK = "penstock.batch"
 
 
 class IcebergWriter:
-    """Appends note the batch in the snapshot that they make; merges are the same when repeated."""
+    """An append writes the batch's id into its snapshot. Repeating a merge changes nothing."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -37,7 +37,7 @@ class IcebergWriter:
         return True
 
     def _target(self, session: SparkSession) -> str:
-        """The table's full name, in a catalog that the session knows from here on."""
+        """Return the table's full name. Adds its catalog to the session."""
         catalog = self._table.catalog
         if catalog is None:
             warehouse = absolute(str(self._table.path))
@@ -45,7 +45,7 @@ class IcebergWriter:
             session.conf.set(f"spark.sql.catalog.{catalog}", _CATALOG)
             session.conf.set(f"spark.sql.catalog.{catalog}.type", "hadoop")
             session.conf.set(f"spark.sql.catalog.{catalog}.warehouse", warehouse)
-            # What another process has written meanwhile counts too.
+            # See what other processes have written.
             session.conf.set(f"spark.sql.catalog.{catalog}.cache-enabled", "false")
         return ".".join([catalog, *map(quoted, self._table.name.split("."))])
 

@@ -1,8 +1,8 @@
-"""Rows into PostgreSQL: all of a batch and a note about it in one transaction.
+"""Writes rows to PostgreSQL: all rows of a batch, and a note about the batch, in one transaction.
 
-Spark's tasks write into a draft table, each in a transaction of its own and with its rows numbered, so that a task that
-is repeated after its commit fails instead of doubling its rows. Then one transaction on the driver notes the batch and
-copies the draft; nothing of it passes through the driver's memory.
+Spark's tasks write to a draft table, each task in its own transaction. Rows are numbered, so a task that is repeated
+after its commit fails instead of doubling its rows. Then one transaction of the driver notes the batch and copies the
+draft inside the database.
 """
 
 import hashlib
@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.app import Jdbc
+from penstock.spark.internals import jdbc_connection
 from penstock.spark.pipelines.sinks.writer import BatchId, newest
 
 _DRIVER = "org.postgresql.Driver"
@@ -33,7 +34,7 @@ CREATE TABLE IF NOT EXISTS {_NOTES} (
 class JdbcWriter:
     def __init__(self, sink: Jdbc) -> None:
         self._sink = sink
-        # Without an order column, rows are first looked through for doubles.
+        # Without an order column, rows are first searched for duplicate keys.
         self.reads_twice = sink.mode == "upsert"
 
     def write(self, rows: DataFrame, batch: BatchId) -> bool:
@@ -56,10 +57,10 @@ class JdbcWriter:
         )
 
     def _make_draft(self, database: "_Database", batch: BatchId) -> str:
-        """An empty table like the target; those of batches that were killed are dropped.
+        """Create an empty table like the target, and drop drafts that killed runs have left.
 
-        By checkpoint, as a backfill of the same pipeline may be at work beside this. Under a name of its own, so that
-        tasks that outlived their driver fill one that is gone.
+        Drops only drafts of the same checkpoint: a backfill of the pipeline may be running. Each draft has a new name,
+        so tasks that outlive their driver fail to write to a dropped table.
         """
         of_this = f"{batch.pipeline} {batch.incarnation} {self._sink.table}"
         prefix = _DRAFT + hashlib.sha256(of_this.encode()).hexdigest()[:_TAG_LENGTH]
@@ -77,7 +78,7 @@ class JdbcWriter:
         writer.options(**self._login()).save()
 
     def _publish(self, draft: str, columns: Sequence[str], batch: BatchId) -> list[str]:
-        """In one transaction. The note is first: of two who publish the same batch, the second one fails there."""
+        """Return the statements of the last transaction. The note is first: a second run of the batch fails there."""
         names = ", ".join(map(_name, columns))
         pipeline, incarnation, number = _text(batch.pipeline), _text(batch.incarnation), batch.number
         older = f"pipeline = {pipeline} AND incarnation = {incarnation} AND batch < {number}"
@@ -104,25 +105,18 @@ class JdbcWriter:
 
     def _login(self) -> dict[str, str]:
         login = {"user": self._sink.user, "password": self._sink.password}
-        # So that texts go into columns of other types, such as uuid and jsonb.
+        # Lets text columns be written to other types, such as uuid and jsonb.
         return {"stringtype": "unspecified", **{name: value for name, value in login.items() if value is not None}}
 
     @contextmanager
     def _connection(self, session: SparkSession) -> Iterator["_Database"]:
-        jvm: Any = session._jvm  # noqa: SLF001 - the driver's JVM has the database's client already
-        jvm.org.apache.spark.sql.execution.datasources.jdbc.DriverRegistry.register(_DRIVER)
-        properties = jvm.java.util.Properties()
-        for name, value in self._login().items():
-            properties.setProperty(name, value)
-        connection = jvm.java.sql.DriverManager.getConnection(self._sink.url, properties)
-        try:
+        """Connect through the driver's JVM, which already has the database's client."""
+        with jdbc_connection(session, self._sink.url, driver=_DRIVER, properties=self._login()) as connection:
             yield _Database(connection)
-        finally:
-            connection.close()
 
 
 class _Database:
-    """A JDBC connection, one statement after the other."""
+    """Runs statements on a JDBC connection, one after the other."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
@@ -138,7 +132,7 @@ class _Database:
         return bool(self.texts(sql))
 
     def texts(self, sql: str) -> list[str]:
-        """The first column of all rows."""
+        """Return the first column of all rows."""
         statement = self._connection.createStatement()
         try:
             found, texts = statement.executeQuery(sql), []

@@ -1,4 +1,4 @@
-"""Rows into Kafka: as they are, or as JSON."""
+"""Writes rows to Kafka: as they are, or as JSON."""
 
 from collections.abc import Mapping
 
@@ -21,13 +21,13 @@ class KafkaWriter:
         self._topic = topic
         self._options = options
 
-    def write(self, rows: DataFrame, batch: BatchId) -> bool:  # noqa: ARG002 - it cannot know one that it has written
+    def write(self, rows: DataFrame, batch: BatchId) -> bool:  # noqa: ARG002 - Kafka cannot recognise a batch
         kafka_rows(rows, self._topic).write.format("kafka").options(**self._options).save()
         return True
 
 
 def kafka_rows(rows: DataFrame, topic: Topic) -> DataFrame:
-    """Rows that Spark's Kafka writer takes."""
+    """Return the rows with the columns that Spark's Kafka writer accepts."""
     if _is_for_kafka(rows):
         if topic.key is not None:
             rows = rows.withColumn("key", _bytes(rows, topic.key))

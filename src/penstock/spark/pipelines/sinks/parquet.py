@@ -1,13 +1,14 @@
-"""Rows into Parquet files: a folder for each batch, which appears by one rename."""
+"""Writes rows to Parquet files: a folder for each batch, which appears by one rename."""
 
 from pyspark.sql import DataFrame
 
 from penstock.app import Table
 from penstock.errors import ConfigError, ServerError
-from penstock.spark.pipelines.sinks.table_paths import Files, table_folder
+from penstock.spark.internals import HadoopFiles
+from penstock.spark.pipelines.sinks.table_paths import table_folder
 from penstock.spark.pipelines.sinks.writer import BatchId
 
-# A column for whoever reads the whole table; what begins with an underscore, readers do not see.
+# Readers of the whole table see the batch as a column. They ignore folders that begin with an underscore.
 _BATCH = "batch"
 _DRAFTS = "_drafts"
 
@@ -25,11 +26,11 @@ class ParquetWriter:
                 f"The rows for {self._table} have a column {_BATCH!r}, which names the folders of batches there.",
                 hint="Give that column another name.",
             )
-        files = Files(rows.sparkSession, self._folder)
+        files = HadoopFiles(rows.sparkSession, self._folder)
         draft, final = f"{self._folder}/{_DRAFTS}/{batch}", f"{self._folder}/{_BATCH}={batch}"
         if files.exists(final):
             return False
         rows.write.mode("overwrite").partitionBy(*self._table.partition_by).parquet(draft)
         if not files.move(draft, final):
-            raise ServerError(f"{draft} could not be renamed to {final}.", hint="See that the folder is writable.")
+            raise ServerError(f"{draft} could not be renamed to {final}.", hint="Check that the folder is writable.")
         return True

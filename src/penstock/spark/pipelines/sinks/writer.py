@@ -1,4 +1,4 @@
-"""What sinks have in common: the name of a batch, and the last row of each key."""
+"""Shared by all sinks: the id of a batch, and the last row of each key."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,18 +9,19 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.app import Table
 from penstock.errors import ConfigError, HandlerError
+from penstock.spark.internals import collect_json
 
-# Where rows still have these columns of their records, they say which came last.
+# If rows still have these columns of their records, these say which row is the last.
 _RECORD_ORDER = ("_timestamp", "_partition", "_offset")
 _RANK = "__penstock_rank"
 
 
 @dataclass(frozen=True)
 class BatchId:
-    """What a batch is known by.
+    """The id of a batch, by which sinks recognise a batch that they have.
 
-    Numbers alone would not do: with a new checkpoint they begin anew, and other records would be taken for written.
-    ``incarnation`` is the checkpoint's own id, or that of a backfill.
+    The number alone is not enough: a new checkpoint starts again at 0, with other records. ``incarnation`` is the id of
+    the checkpoint, or of a backfill.
     """
 
     pipeline: str
@@ -33,31 +34,30 @@ class BatchId:
 
 class Writer(Protocol):
     reads_twice: bool
-    """Whether rows are asked for more than once, so that they are better kept."""
+    """Whether ``write`` reads the rows more than once; then the caller caches them."""
 
     def write(self, rows: DataFrame, batch: BatchId) -> bool:
-        """Have all rows in the sink; False where it had this batch already."""
+        """Write all rows to the sink; False if the sink already had this batch."""
         ...
 
 
 def newest(rows: DataFrame, *, keys: Sequence[str], order_by: str | None, where: object) -> DataFrame:
-    """One row for each key: the one that the order column, or the record's own place, says is the last."""
+    """Return the last row of each key, by the order column or by the record's timestamp, partition and offset."""
     _require(rows, [*keys, *([order_by] if order_by else [])], where)
     order = [order_by] if order_by else [name for name in _RECORD_ORDER if name in rows.columns]
     if not order:
-        refuse_doubles(rows, keys, where)
+        refuse_duplicates(rows, keys, where)
         return rows
     last = Window.partitionBy(*keys).orderBy(*(F.col(name).desc_nulls_last() for name in order))
     return rows.withColumn(_RANK, F.row_number().over(last)).filter(F.col(_RANK) == 1).drop(_RANK)
 
 
-def refuse_doubles(rows: DataFrame, keys: Sequence[str], where: object) -> None:
-    doubled = rows.groupBy(*keys).agg(F.count(F.lit(1)).alias("rows")).filter("rows > 1").limit(1)
-    # By the JVM itself: PySpark would open a socket for one row.
-    for found in doubled._jdf.toJSON().collectAsList():  # noqa: SLF001
+def refuse_duplicates(rows: DataFrame, keys: Sequence[str], where: object) -> None:
+    duplicates = rows.groupBy(*keys).agg(F.count(F.lit(1)).alias("rows")).filter("rows > 1").limit(1)
+    for found in collect_json(duplicates):
         raise HandlerError(
-            f"A batch has several rows for one key of {where}, and nothing says which is the last: {found}.",
-            hint="Name a column that does with order_by=..., or keep _timestamp and _offset in the rows.",
+            f"A batch has several rows for one key of {where}, and no column says which is the last: {found}.",
+            hint="Name such a column with order_by=..., or keep _timestamp and _offset in the rows.",
         )
 
 
