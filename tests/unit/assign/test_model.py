@@ -13,7 +13,7 @@ from penstock.assign.sticky.user_data import read_cooperative, read_sticky, writ
 from penstock.errors import ConfigError
 
 BAD: list[tuple[Callable[[], Any], str]] = [
-    (lambda: Member(id=""), "id is ''"),
+    (lambda: Member(id=""), "the id ''"),
     (lambda: Member(id="a", topics="orders"), "a single text"),  # type: ignore[arg-type]
     (lambda: Member(id="a", owned=("orders-0",)), "not a partition"),  # type: ignore[arg-type]
     (lambda: Member(id="a", owned=(("orders",),)), "not a partition"),  # type: ignore[arg-type]

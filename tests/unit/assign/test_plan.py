@@ -87,7 +87,7 @@ def test_a_member_is_taken_out_by_whatever_name_it_is_shown() -> None:
     for name, gone in (("orders-1-7a1b6d", ids[1]), (ids[0], ids[0]), ("shelf", "y"), ("lone", "x")):
         assert gone not in {member.id for member in with_members(group, f"-{name}").members}
         assert len(with_members(group, f"-{name}").members) == 3
-    with pytest.raises(ConfigError, match="Several members"):
+    with pytest.raises(ConfigError, match="2 members have the name"):
         with_members(group, "-orders-1")
 
 
@@ -133,7 +133,7 @@ def test_a_change_of_topics_that_makes_no_sense_is_refused(group: Group, change:
 def test_a_plan_for_an_empty_group_is_empty() -> None:
     made = plan(Group(()), CooperativeSticky())
     assert made.after.spread == Spread(0, 0, 0.0, 0.0)
-    with pytest.raises(ConfigError, match="no members"):
+    with pytest.raises(ConfigError, match="neither members nor topics"):
         with_members(Group(()), "+1")
 
 
@@ -144,7 +144,7 @@ def test_members_of_an_empty_group_are_taken_to_read_all_of_its_topics() -> None
 
 
 def test_the_last_member_cannot_be_taken_out() -> None:
-    with pytest.raises(ConfigError, match="0 members"):
+    with pytest.raises(ConfigError, match="without members"):
         with_members(Group((Member(id="a"),)), "-a")
 
 

@@ -31,7 +31,7 @@ def test_a_plan_can_be_written_as_json(group: Group) -> None:
 
 BAD = [
     ([], "is not a table"),
-    ({"member": []}, "'member', which means nothing"),
+    ({"member": []}, "unknown field 'member'"),
     ({"members": {}}, "members is not a list"),
     ({"members": [{}]}, "no id"),
     ({"members": [{"id": "a", "topics": "orders"}]}, "'orders' is not a list"),
