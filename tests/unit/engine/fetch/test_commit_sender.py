@@ -164,5 +164,5 @@ def test_a_store_that_fails_refuses_the_commit_and_kafka_waits_for_it(tmp_path: 
     attend_when_saved(commit_sender, client)
     answer = inbox.get_nowait()
     assert isinstance(answer, CommitAnswer)
-    assert "cannot be kept" in answer.refused[A]
+    assert "cannot be saved" in answer.refused[A]
     assert client.asked == []
