@@ -54,7 +54,7 @@ def test_what_is_made_there_is_idempotent_with_all_acknowledgements(
     ],
 )
 def test_a_setting_that_turns_it_off_is_refused_with_the_reason(setting: str, value: object) -> None:
-    with pytest.raises(ConfigError, match=r"idempotent: else|acknowledged by all replicas"):
+    with pytest.raises(ConfigError, match=r"idempotent: otherwise|in-sync replicas acknowledge"):
         Producer(NOWHERE, settings={setting: value})
 
 

@@ -107,7 +107,7 @@ LEADER = Leader("g", pytest.fail)
     [
         (None, "raised KeyError"),
         ({"m": []}, "is assigned to nobody"),
-        ({"m": [("t", 0), ("t", 1)], "n": [("t", 1)]}, "cannot be"),
+        ({"m": [("t", 0), ("t", 1)], "n": [("t", 1)]}, "invalid assignment"),
         ({"m": [("t", 0), ("t", 1), ("u", 0)]}, "has no subscriber"),
     ],
 )
