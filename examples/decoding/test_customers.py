@@ -37,6 +37,6 @@ def test_what_is_no_customer_is_set_aside_with_the_reason(bench: Bench) -> None:
     bench.produce("customers", b'{"id": 7}')
     bench.run_until_idle()
     assert sorted(letter.error_message for letter in bench.dead_letters("customers.dlq")) == [
-        "the value begins with the byte 0x7b, not 0x00: it was not written with a schema registry",
         "the decoder of the value failed: ValueError: the name should take 3 bytes, and takes 2",
+        "the value begins with the byte 0x7b, not 0x00: it was not written with a schema registry",
     ]

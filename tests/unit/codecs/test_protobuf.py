@@ -154,7 +154,7 @@ def test_the_messages_of_a_file_are_read_from_its_text() -> None:
 
 
 def test_what_is_no_message_class_is_refused() -> None:
-    with pytest.raises(ConfigError, match="names no message"):
+    with pytest.raises(ConfigError, match="is not a message class"):
         Protobuf(dict)
 
 
