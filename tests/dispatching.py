@@ -10,7 +10,7 @@ from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.dispatch import Dispatch
 from penstock.core.scheduling.effects import Attempt, Returned
 from penstock.core.scheduling.in_flight import DEFAULT_BYTES, InFlight
-from penstock.core.scheduling.lanes import Order, Run
+from penstock.core.scheduling.lanes import LaneRun, Order
 
 OUTPUT = Done(ProducerRecord("out", None, b"x"))
 FAILURE = Failed("OSError", "away", retry=Retry(attempts=3, first="1s", jitter=0))
@@ -69,7 +69,7 @@ def returned(
     return [Returned(each, RetryInfo(failures, wait, ours=ours)) for each, wait in zip(found, waits, strict=True)]
 
 
-def take(dispatch: Dispatch, now: float = 0.0, size: int = 100) -> list[Run]:
+def take(dispatch: Dispatch, now: float = 0.0, size: int = 100) -> list[LaneRun]:
     """The runs of all bundles, each worker free again at once: these tests look at lanes."""
     runs = []
     for bundle in dispatch.take(now, size):

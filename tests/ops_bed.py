@@ -16,7 +16,7 @@ from penstock.cli.entry_point import main
 from penstock.core.progress.commit_log import COMMIT_LOG
 from penstock.core.records.record import TopicPartition
 from penstock.kafka import Cluster
-from penstock.kafka.admin.consumer_groups import Commit, Groups
+from penstock.kafka.admin.consumer_groups import CommittedOffset, Groups
 from penstock.kafka.read.read_records import read_topic
 
 
@@ -80,8 +80,8 @@ def same_lists(penstock: Penstock, tool: GroupTool, *own: str, share: bool) -> d
     return steady
 
 
-def set_offsets(cluster: Cluster, group: str, commits: dict[TopicPartition, int | Commit]) -> None:
-    wanted = {tp: each if isinstance(each, Commit) else Commit(each) for tp, each in commits.items()}
+def set_offsets(cluster: Cluster, group: str, commits: dict[TopicPartition, int | CommittedOffset]) -> None:
+    wanted = {tp: each if isinstance(each, CommittedOffset) else CommittedOffset(each) for tp, each in commits.items()}
     Groups(cluster).commit(group, wanted)
 
 

@@ -218,12 +218,12 @@ class Handler:
     @property
     def cooperates(self) -> bool:
         """Whether a rebalance revokes only the partitions that move. Eager assignors revoke all partitions."""
-        if self.is_open:
+        if self.is_self_managed:
             return all(map(cooperates, self.assignors))
         return not self.partitions and (self.protocol == "consumer" or self.assignor in (None, "cooperative-sticky"))
 
     @property
-    def is_open(self) -> bool:
+    def is_self_managed(self) -> bool:
         """Whether its assignor is not one of the Kafka client, so that Penstock manages the membership itself."""
         return self.assignor is not None and self.assignor not in KNOWN_TO_CLIENT[self.protocol]
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 from penstock.core.failures.outcome import Failed, Outcome
 from penstock.core.progress.lease import Lease
 from penstock.core.scheduling.effects import Result
-from penstock.core.scheduling.lanes import AnyRecord, Run
+from penstock.core.scheduling.lanes import AnyRecord, LaneRun
 
 T = TypeVar("T")
 
@@ -27,12 +27,14 @@ class Work:
         "_started", "began", "seconds", "stalled",
     )  # fmt: skip
 
-    def __init__(self, runs: list[Run], *, has_dead_letter: bool, clock: Callable[[], float]) -> None:
+    def __init__(self, runs: list[LaneRun], *, has_dead_letter: bool, clock: Callable[[], float]) -> None:
         self._pending = deque(runs)
-        self._started: list[Run] = []
-        self._iterated: tuple[Run, list[AnyRecord]] | None = None  # a run, and the list that its worker iterates over
+        self._started: list[LaneRun] = []
+        self._iterated: tuple[LaneRun, list[AnyRecord]] | None = (
+            None  # a run, and the list that its worker iterates over
+        )
         self._collected = 0
-        self._batch: list[Run] = []
+        self._batch: list[LaneRun] = []
         self._has_dead_letter = has_dead_letter
         self._clock = clock
         self._seen, self._seen_since = (0, 0), 0.0
@@ -41,12 +43,12 @@ class Work:
         self.seconds = 0.0
 
     @property
-    def unstarted(self) -> list[Run]:
+    def unstarted(self) -> list[LaneRun]:
         return list(self._pending)
 
     # Called by the worker.
 
-    def runs(self) -> Iterator[Run]:
+    def runs(self) -> Iterator[LaneRun]:
         """Yield the runs one by one. A run is done when the worker asks for the next."""
         self.began = self._clock()
         while True:
@@ -59,7 +61,7 @@ class Work:
             run.done = True
         self.seconds = self._clock() - self.began
 
-    def records(self, run: Run) -> Iterator[AnyRecord]:
+    def records(self, run: LaneRun) -> Iterator[AnyRecord]:
         """Iterate over the records of the run started last, until the dispatcher takes the rest back."""
         lane = run.lane
         if not lane.mixed and (lane.ordered or len(run.records) == 1):
@@ -94,7 +96,7 @@ class Work:
             run.done = True
         self.seconds = self._clock() - (self.began or 0.0)
 
-    def stops_at(self, run: Run, failure: Failed) -> bool:
+    def stops_at(self, run: LaneRun, failure: Failed) -> bool:
         """Whether the worker must stop this run until the dispatcher has decided about this failure."""
         # A record that surely becomes a dead letter delays no other record; without order, no failure does.
         return failure.halts or (run.lane.ordered and not (failure.final and self._has_dead_letter))
@@ -127,7 +129,7 @@ class Work:
             self._collected += 1
         return results
 
-    def current(self, now: float) -> tuple[Run, AnyRecord, float] | None:
+    def current(self, now: float) -> tuple[LaneRun, AnyRecord, float] | None:
         """The record that the worker handles now, and the seconds since a call first saw it there."""
         attempted, started = self.attempted, len(self._started)
         if (attempted, started) != self._seen:
@@ -137,14 +139,14 @@ class Work:
             return None
         return run, run.records[len(run.outcomes)], now - self._seen_since
 
-    def take_back(self) -> list[Run]:
+    def take_back(self) -> list[LaneRun]:
         """Take the runs and records that the worker has not begun, so that other workers can have them."""
         taken = _pop_all(self._pending.pop)
         if self._iterated is not None and not self._iterated[0].done:
             taken.extend(self._split(*self._iterated))
         return taken
 
-    def _split(self, run: Run, read: list[AnyRecord]) -> list[Run]:
+    def _split(self, run: LaneRun, read: list[AnyRecord]) -> list[LaneRun]:
         read.clear()  # the worker begins no further record of this run
         outcomes = run.outcomes
         begun = len(outcomes)

@@ -13,7 +13,7 @@ from penstock.core.records.java_hash import utf16
 from penstock.core.records.record import TopicPartition
 
 
-class Layout:
+class PartitionIndex:
     """The topics to assign, in a fixed order, and the numbers of their partitions."""
 
     def __init__(self, group: Group, order: Sequence[str] | None = None) -> None:

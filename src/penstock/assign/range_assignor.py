@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import ClassVar
 
 from penstock.assign.model import Assignment, Group, Member
-from penstock.assign.partition_index import Layout, in_member_order, subscribers
+from penstock.assign.partition_index import PartitionIndex, in_member_order, subscribers
 from penstock.assign.range_by_rack import divide_by_racks, racks_matter
 from penstock.core.records.record import TopicPartition
 
@@ -24,7 +24,7 @@ class Range:
 
     def assign(self, group: Group) -> Assignment:
         members = in_member_order(group.members)
-        layout = Layout(group)
+        layout = PartitionIndex(group)
         readers = subscribers(members, layout.topics)
         with_racks = [topic for topic in layout.topics if group.topics[topic].racks]
         if any(racks_matter(group.topics[topic], _racks(members, readers[topic])) for topic in with_racks):
@@ -39,7 +39,7 @@ def _racks(members: Sequence[Member], indexes: Sequence[int]) -> frozenset[str]:
     return frozenset(rack for index in indexes if (rack := members[index].rack))
 
 
-def _divide(layout: Layout, members: int, readers: dict[str, tuple[int, ...]]) -> list[list[TopicPartition]]:
+def _divide(layout: PartitionIndex, members: int, readers: dict[str, tuple[int, ...]]) -> list[list[TopicPartition]]:
     tps = layout.topic_partitions()
     shares: list[list[TopicPartition]] = [[] for _ in range(members)]
     start = 0

@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import ClassVar
 
 from penstock.assign.model import Assignment, Group
-from penstock.assign.partition_index import Layout, in_member_order, subscribers
+from penstock.assign.partition_index import PartitionIndex, in_member_order, subscribers
 from penstock.core.records.record import TopicPartition
 
 
@@ -19,7 +19,7 @@ class RoundRobin:
 
     def assign(self, group: Group) -> Assignment:
         members = in_member_order(group.members)
-        layout = Layout(group)
+        layout = PartitionIndex(group)
         tps = layout.topic_partitions()
         readers = subscribers(members, layout.topics)
         ownership: list[list[TopicPartition]] = [[] for _ in members]

@@ -52,7 +52,7 @@ class RegistryStatus(ServerStatus):
 
 
 @dataclass(frozen=True)
-class Status:
+class ClusterStatus:
     """The status of one embedded cluster; it has no brokers if none was started. ``notes`` are for the user."""
 
     home: str
@@ -78,7 +78,7 @@ class Status:
         return {"running": self.running, **fields}
 
 
-def take_status(home: Path, layout: Layout, servers: Mapping[str, Server], notes: tuple[str, ...]) -> Status:
+def take_status(home: Path, layout: Layout, servers: Mapping[str, Server], notes: tuple[str, ...]) -> ClusterStatus:
     """Ask each broker directly, in parallel: the others would still list a broker that hangs."""
     with ThreadPoolExecutor(max_workers=len(layout.nodes)) as pool:
         answers = list(pool.map(lambda node: _ask(node, servers), layout.nodes))
@@ -87,7 +87,7 @@ def take_status(home: Path, layout: Layout, servers: Mapping[str, Server], notes
     )
     alive = {broker.id for broker in brokers if broker.state is ServerState.RUNNING}
     leader = quorum_leader([layout.node_data(node) for node in layout.nodes])
-    return Status(
+    return ClusterStatus(
         home=str(home),
         brokers=brokers,
         bootstrap=layout.bootstrap,

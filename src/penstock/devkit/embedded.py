@@ -15,20 +15,20 @@ from penstock.devkit.cluster_layout import (
     load_layout,
     save_layout,
 )
-from penstock.devkit.cluster_status import Status, take_status
+from penstock.devkit.cluster_status import ClusterStatus, take_status
 from penstock.devkit.data_folder import format_storage, read_cluster, was_killed, wipe
 from penstock.devkit.readiness import Startup
 from penstock.devkit.server_commands import broker_arguments, registry_arguments
 from penstock.devkit.server_processes import Server, end, find_servers, launch, newest_layout
 from penstock.devkit.up_options import UpOptions
-from penstock.devkit.up_plan import Plan, data_folder, plan_up
+from penstock.devkit.up_plan import UpPlan, data_folder, plan_up
 from penstock.jvm.class_archive import archive_flags, writes_archive
 from penstock.jvm.coordinates import APICURIO, KAFKA
 from penstock.jvm.filelock import exclusive
 from penstock.jvm.jars import resolve
 from penstock.jvm.java_runtime import find_java
 from penstock.jvm.private_files import disk_problems_explained, make_private, open_private
-from penstock.jvm.progress_callback import Progress, silent
+from penstock.jvm.progress_callback import ProgressCallback, silent
 from penstock.paths import HOME_VARIABLE, embedded_home
 
 _LOCK_SECONDS = 600.0
@@ -46,7 +46,7 @@ def embedded_registry() -> str | None:
 
 
 @dataclass(frozen=True)
-class Stopped:
+class StoppedServers:
     """The result of ``down``: the servers that it stopped, and the data folder that it deleted."""
 
     roles: tuple[str, ...]
@@ -81,7 +81,7 @@ class Embedded:
     def __init__(self, home: Path | None = None) -> None:
         self.home = (home or embedded_home()).resolve()
 
-    def up(self, options: UpOptions | None = None, *, progress: Progress = silent) -> Status:
+    def up(self, options: UpOptions | None = None, *, progress: ProgressCallback = silent) -> ClusterStatus:
         """Start the servers that do not run and wait until they are ready. On failure, stop what this call started."""
         options = options or UpOptions()
         options.check()
@@ -95,7 +95,7 @@ class Embedded:
         already = () if plan.missing else ("Kafka was already running.",)
         return replace(status, notes=(*state.notes, *already, *plan.notes))
 
-    def down(self, *, wipe_data: bool = False, progress: Progress = silent) -> Stopped:
+    def down(self, *, wipe_data: bool = False, progress: ProgressCallback = silent) -> StoppedServers:
         """Stop every server of this home, by force if necessary. Keep the data unless ``wipe_data`` is set."""
         with self._alone(progress):
             state = self._look()
@@ -106,12 +106,12 @@ class Embedded:
             data = data_folder(UpOptions(), state.layout, self.home)
             wiped = wipe_data and wipe(data)
             save_layout(self.home, None)
-        return Stopped(tuple(sorted(server.role for server in servers)), str(data) if wiped else None)
+        return StoppedServers(tuple(sorted(server.role for server in servers)), str(data) if wiped else None)
 
-    def status(self) -> Status:
+    def status(self) -> ClusterStatus:
         state = self._look()
         if state.layout is None:
-            return Status(home=str(self.home), notes=state.notes)
+            return ClusterStatus(home=str(self.home), notes=state.notes)
         return take_status(self.home, state.layout, state.servers, state.notes)
 
     def bootstrap(self) -> str | None:
@@ -121,7 +121,7 @@ class Embedded:
         return state.layout.bootstrap if state.layout and brokers else None
 
     @contextmanager
-    def _alone(self, progress: Progress) -> Iterator[None]:
+    def _alone(self, progress: ProgressCallback) -> Iterator[None]:
         def waiting() -> None:
             progress("Waiting for another penstock command that starts or stops this Kafka")
 
@@ -143,7 +143,7 @@ class Embedded:
             layout, servers, (f"The state file {self.home / STATE_FILE} was damaged and has been written again.",)
         )
 
-    def _start(self, plan: Plan, *, before: Layout | None, progress: Progress) -> None:
+    def _start(self, plan: UpPlan, *, before: Layout | None, progress: ProgressCallback) -> None:
         launched: dict[str, subprocess.Popen[bytes]] = {}
         try:
             programs = _fetch(plan, progress)
@@ -194,7 +194,7 @@ class Embedded:
         return launch(self.home, role, layout, java=programs.java, arguments=arguments, classpath=classpath)
 
 
-def _fetch(plan: Plan, progress: Progress) -> _Programs:
+def _fetch(plan: UpPlan, progress: ProgressCallback) -> _Programs:
     java, kafka = find_java(), resolve(KAFKA, progress=progress)
     return _Programs(
         java=java,

@@ -12,7 +12,7 @@ from penstock.devkit.crash_reasons import death, tail
 from penstock.devkit.ports import HOST
 from penstock.devkit.server_processes import console_file, log_file
 from penstock.errors import ServerError
-from penstock.jvm.progress_callback import Progress
+from penstock.jvm.progress_callback import ProgressCallback
 from penstock.kafka.admin.cluster_probe import ask_cluster, round_trip
 
 # A server that dies ends the wait at once, so only a very busy machine needs this long.
@@ -34,7 +34,7 @@ class Startup:
         self._launched = launched
         self._deadline = time.monotonic() + START_SECONDS
 
-    def wait(self, progress: Progress) -> None:
+    def wait(self, progress: ProgressCallback) -> None:
         total = len(self._layout.nodes)
         self._wait_for_brokers(progress, total)
         progress("Checking that a record can be written and read", done=total, total=total, unit="brokers")
@@ -47,7 +47,7 @@ class Startup:
             progress("Waiting for the schema registry")
             self._wait_for_registry(self._layout.registry_port)
 
-    def _wait_for_brokers(self, progress: Progress, total: int) -> None:
+    def _wait_for_brokers(self, progress: ProgressCallback, total: int) -> None:
         for ready, node in enumerate(self._layout.nodes):
             progress("Waiting for the brokers", done=ready, total=total, unit="brokers")
             for seconds in _patience():

@@ -16,7 +16,7 @@ DEFAULT_REGISTRY_PORT = 8081
 
 
 @dataclass(frozen=True)
-class Plan:
+class UpPlan:
     """The layout of the cluster, the roles to start, and notes for the user."""
 
     layout: Layout
@@ -39,11 +39,11 @@ def data_folder(options: UpOptions, before: Layout | None, home: Path) -> Path:
 
 def plan_up(
     options: UpOptions, *, data: Path, before: Layout | None, running: Collection[str], made_for: Cluster | None
-) -> Plan:
+) -> UpPlan:
     """Plan from the options, the last layout, the running roles, and the cluster of the data folder."""
     if before is not None and running:
         _refuse_changes(options, before)
-        plan = Plan(before, ())
+        plan = UpPlan(before, ())
     else:
         plan = _plan_start(options, data, before, made_for)
     if options.registry or plan.layout.registry_port is not None:
@@ -53,7 +53,7 @@ def plan_up(
     return replace(plan, missing=missing)
 
 
-def _plan_start(options: UpOptions, data: Path, before: Layout | None, made_for: Cluster | None) -> Plan:
+def _plan_start(options: UpOptions, data: Path, before: Layout | None, made_for: Cluster | None) -> UpPlan:
     brokers = _broker_count(options, data, made_for)
     nodes, notes = _place_nodes(brokers, options, before)
     if made_for and options.brokers is None and made_for.brokers != DEFAULT_BROKERS:
@@ -65,7 +65,7 @@ def _plan_start(options: UpOptions, data: Path, before: Layout | None, made_for:
         nodes=nodes,
         registry_port=before.registry_port if before else None,
     )
-    return Plan(layout, (), tuple(notes))
+    return UpPlan(layout, (), tuple(notes))
 
 
 def _broker_count(options: UpOptions, data: Path, made_for: Cluster | None) -> int:
@@ -105,7 +105,7 @@ def _place_nodes(brokers: int, options: UpOptions, before: Layout | None) -> tup
     return tuple(nodes), notes
 
 
-def _with_registry(plan: Plan, running: Collection[str]) -> Plan:
+def _with_registry(plan: UpPlan, running: Collection[str]) -> UpPlan:
     if REGISTRY_ROLE in running:
         return plan
     wanted = plan.layout.registry_port or DEFAULT_REGISTRY_PORT

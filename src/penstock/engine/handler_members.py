@@ -7,7 +7,7 @@ from penstock.app import Handler
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports.events import Event, Joining
 from penstock.core.reports.joining import MemberAssignment, why_joining_takes, why_partitions_are_missing
-from penstock.engine.member import Member, SharedState, session_seconds
+from penstock.engine.member import HandlerMember, SharedState, session_seconds
 from penstock.engine.observe.event_merger import EventMerger
 from penstock.engine.share import ShareMember
 from penstock.kafka import Cluster, source_lag, source_partitions
@@ -41,12 +41,12 @@ class HandlerMembers:
         self._ends = cluster.end_offsets(self._tps) if until_caught_up else None
         self._shared = SharedState()
         self._topic_ids = cluster.topic_ids(self._topics)
-        self._epochs: dict[TopicPartition, tuple[Member | ShareMember, int]] = {}
+        self._epochs: dict[TopicPartition, tuple[HandlerMember | ShareMember, int]] = {}
         merger = EventMerger(emit, handler.members)
-        self.members: list[Member | ShareMember] = [
+        self.members: list[HandlerMember | ShareMember] = [
             ShareMember(handler, brokers=cluster.brokers, emit=merger.of(number), per_record=per_record, number=number)
             if handler.is_shared
-            else Member(
+            else HandlerMember(
                 handler,
                 brokers=cluster.brokers,
                 emit=merger.of(number),
@@ -95,7 +95,7 @@ class HandlerMembers:
     def _why_partitions_are_missing(self, found: GroupDescription, waited: float, session: float | None) -> str | None:
         """With the consumer protocol: the wait ends when the group has all our members and is Stable."""
         members = {each.id: MemberAssignment(each.partitions, each.target) for each in found.members}
-        own = {member.id_in_group for member in self.members if isinstance(member, Member)}
+        own = {member.id_in_group for member in self.members if isinstance(member, HandlerMember)}
         known = {id_ for id_ in own if id_ is not None}
         if found.state == "Stable" and len(known) == len(self.members) and known <= members.keys():
             self._waits_to_join = False

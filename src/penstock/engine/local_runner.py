@@ -8,7 +8,7 @@ from penstock.app.tuned_gc import tuned_gc
 from penstock.codecs import prepare_formats
 from penstock.core.reports.events import Event
 from penstock.engine.handler_members import HandlerMembers
-from penstock.engine.member import Member
+from penstock.engine.member import HandlerMember
 from penstock.engine.membership.topic_watcher import TopicWatcher
 from penstock.engine.observe.health import HealthBoard
 from penstock.engine.observe.running_app import RunningApp
@@ -38,7 +38,7 @@ def run(
         where="the local engine", hint="Run the app with --engine spark, or move the pipelines to a separate app."
     )
     _check_options(app, until_caught_up=until_caught_up)
-    members: list[Member | ShareMember] = []
+    members: list[HandlerMember | ShareMember] = []
     prepare_formats(app)
     cluster = Cluster(brokers, app.settings)
     with app.controlled_by(RunningApp(members, cluster.end_offsets)), tuned_gc():
@@ -73,7 +73,7 @@ def _check_options(app: App, *, until_caught_up: bool) -> None:
             )
 
 
-def _watch(members: Sequence[Member | ShareMember], stop: threading.Event) -> None:
+def _watch(members: Sequence[HandlerMember | ShareMember], stop: threading.Event) -> None:
     """Wait until all members have stopped. Stop all of them when ``stop`` is set or one of them fails."""
     asked = False
     running = list(members)

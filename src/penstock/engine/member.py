@@ -19,7 +19,14 @@ from penstock.core.records.record import TopicPartition
 from penstock.core.reports.events import Event
 from penstock.engine.dispatch.dispatcher import Dispatcher
 from penstock.engine.dispatch.manual_ack import with_ack
-from penstock.engine.dispatch.thread_messages import AckedBelow, GetProgress, Inbox, PartitionState, Renew, Stop
+from penstock.engine.dispatch.thread_messages import (
+    AckedBelow,
+    GetProgress,
+    Inbox,
+    PartitionState,
+    Stop,
+    TopicsRecreated,
+)
 from penstock.engine.fetch.fetcher import Fetcher
 from penstock.engine.fetch.start_positions import AssignedBefore
 from penstock.engine.fetch.store_session import open_store_session
@@ -70,7 +77,7 @@ class SharedState:
     assigned_before: AssignedBefore = field(default_factory=AssignedBefore)
 
 
-class Member:
+class HandlerMember:
     """Call ``start``, then ``stop`` (twice is fine), then ``join``.
 
     ``error`` is then the reason of a failure, if any.
@@ -150,7 +157,7 @@ class Member:
 
     def renew(self, tps: Sequence[TopicPartition]) -> None:
         """Start these partitions again, because their topics were recreated. Call it from any thread."""
-        self._fetcher.ask(Renew(tps))
+        self._fetcher.ask(TopicsRecreated(tps))
 
     def join(self, timeout: float) -> bool:
         """Wait for the member to stop; return whether it has."""

@@ -17,7 +17,7 @@ from penstock.jvm.download import Unlocked
 from penstock.jvm.download_errors import unresolvable
 from penstock.jvm.maven_connection import connect
 from penstock.jvm.poms import Poms
-from penstock.jvm.progress_callback import Progress
+from penstock.jvm.progress_callback import ProgressCallback
 
 # The type of a dependency in a pom is not always the extension of its file.
 _JARS = {"bundle", "ejb", "ejb-client", "eclipse-plugin", "jar", "maven-plugin", "test-jar"}
@@ -26,7 +26,7 @@ _IMPLIED_CLASSIFIERS = {"ejb-client": "client", "test-jar": "tests"}
 logging.getLogger("jgo").addHandler(logging.NullHandler())  # otherwise Python prints jgo's warnings on the terminal
 
 
-def find_files(title: str, artifacts: Iterable[Artifact], *, work: Path, progress: Progress) -> list[Unlocked]:
+def find_files(title: str, artifacts: Iterable[Artifact], *, work: Path, progress: ProgressCallback) -> list[Unlocked]:
     """Return the files of the artifacts and of all their dependencies. ``work`` is an empty folder for jgo's cache."""
     poms = Poms(title, connect(), work, progress)
     # Without registries, jgo makes all its requests through ``poms``.

@@ -19,7 +19,7 @@ from penstock.jvm.coordinates import Artifact
 from penstock.jvm.download_errors import DamagedError
 from penstock.jvm.manifest import Entry
 from penstock.jvm.maven_connection import ATTEMPTS, Connection, connect
-from penstock.jvm.progress_callback import Progress
+from penstock.jvm.progress_callback import ProgressCallback
 
 DOWNLOAD_SECONDS = 1800.0
 _PARALLEL = 6
@@ -91,7 +91,7 @@ class _StoppedError(BaseException):
     """The caller has stopped the download. Not an Exception, so that the code that retries does not catch it."""
 
 
-def download(title: str, files: Sequence[Entry | Unlocked], target: Path, *, progress: Progress) -> None:
+def download(title: str, files: Sequence[Entry | Unlocked], target: Path, *, progress: ProgressCallback) -> None:
     """Download every file to its path below ``target``. The first final failure stops all of them.
 
     Workers are daemon threads and report through a queue, so that Ctrl+C ends the caller at once, even while a worker
@@ -116,7 +116,7 @@ def _size(file: Entry | Unlocked) -> int:
 
 
 def _follow(
-    title: str, files: Sequence[Entry | Unlocked], reports: "queue.SimpleQueue[_Report]", progress: Progress
+    title: str, files: Sequence[Entry | Unlocked], reports: "queue.SimpleQueue[_Report]", progress: ProgressCallback
 ) -> None:
     deadline = time.monotonic() + DOWNLOAD_SECONDS
     left, received, size = {file.path for file in files}, 0, sum(map(_size, files))

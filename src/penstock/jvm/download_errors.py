@@ -29,7 +29,7 @@ _BUSY = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_R
 
 
 @dataclass(frozen=True)
-class Failure:
+class DownloadFailure:
     """``passing`` means that another attempt may succeed."""
 
     error: SetupError
@@ -48,7 +48,7 @@ def is_missing(error: Exception) -> bool:
     return False
 
 
-def explain_download(title: str, error: Exception, *, what: str, registry: str) -> Failure:
+def explain_download(title: str, error: Exception, *, what: str, registry: str) -> DownloadFailure:
     """Explain why ``what``, a file of the set ``title``, could not be downloaded from ``registry``."""
     match error:
         case DamagedError():
@@ -60,30 +60,30 @@ def explain_download(title: str, error: Exception, *, what: str, registry: str) 
         case URLError(reason=ssl.SSLCertVerificationError() as reason):
             failure = _not_trusted(title, registry, reason.verify_message)
         case http.client.InvalidURL():
-            failure = Failure(SetupError(f"Cannot fetch {title}: {error}.", hint="Correct PENSTOCK_MAVEN_URL."))
+            failure = DownloadFailure(SetupError(f"Cannot fetch {title}: {error}.", hint="Correct PENSTOCK_MAVEN_URL."))
         case _:
             cause = error.reason if isinstance(error, URLError) else error
             failure = _out_of_reach(title, f"{registry}: {_reason(cause)}")
     return failure
 
 
-def _not_trusted(title: str, registry: str, reason: str) -> Failure:
-    return Failure(
+def _not_trusted(title: str, registry: str, reason: str) -> DownloadFailure:
+    return DownloadFailure(
         SetupError(
             f"Cannot fetch {title}: the certificate of {registry} is not trusted ({reason}).", hint=_CERTIFICATE_HINT
         )
     )
 
 
-def _out_of_reach(title: str, reason: str) -> Failure:
-    return Failure(
+def _out_of_reach(title: str, reason: str) -> DownloadFailure:
+    return DownloadFailure(
         SetupError(f"Cannot fetch {title}: the Maven registry cannot be reached ({reason}).", hint=_network_hint()),
         passing=True,
     )
 
 
-def _refused(title: str, answer: str, code: int, registry: str) -> Failure:
-    return Failure(
+def _refused(title: str, answer: str, code: int, registry: str) -> DownloadFailure:
+    return DownloadFailure(
         SetupError(
             f"Cannot fetch {title}: the Maven registry ({registry}) answered {answer!r}.",
             hint=_ACCESS_HINT if code in _NO_ACCESS else _network_hint(),
@@ -92,14 +92,14 @@ def _refused(title: str, answer: str, code: int, registry: str) -> Failure:
     )
 
 
-def _damaged(title: str, what: str, reason: str) -> Failure:
-    return Failure(
+def _damaged(title: str, what: str, reason: str) -> DownloadFailure:
+    return DownloadFailure(
         SetupError(f"Cannot fetch {title}: {what} arrived damaged ({reason}).", hint=_network_hint()), passing=True
     )
 
 
-def unknown(title: str, what: str, registry: str) -> Failure:
-    return Failure(
+def unknown(title: str, what: str, registry: str) -> DownloadFailure:
+    return DownloadFailure(
         SetupError(
             f"Cannot fetch {title}: the Maven registry ({registry}) has no {what}.",
             hint=_MIRROR_HINT if os.environ.get(MIRROR_VARIABLE) else "Check the name and the version.",

@@ -19,7 +19,7 @@ from penstock.jvm.filelock import exclusive
 from penstock.jvm.lockfile import read_lock
 from penstock.jvm.manifest import MANIFEST_NAME, Entry, find_damage, read_manifest, take_manifest, write_manifest
 from penstock.jvm.private_files import disk_problems_explained, sync_folder
-from penstock.jvm.progress_callback import Progress, silent
+from penstock.jvm.progress_callback import ProgressCallback, silent
 from penstock.paths import CACHE_VARIABLE, jar_cache
 
 _LOCK_SECONDS = 2400
@@ -27,7 +27,7 @@ _DRAFT = "draft-"
 _TAG_LENGTH = 12
 
 
-def resolve(coordinates: Coordinates, *, progress: Progress = silent) -> list[Path]:
+def resolve(coordinates: Coordinates, *, progress: ProgressCallback = silent) -> list[Path]:
     """Return the files of the set. Download them first if they are missing or damaged."""
     cache = jar_cache()
     folder = cache / _folder_name(coordinates)
@@ -70,7 +70,7 @@ def _damage(folder: Path) -> str:
     return (manifest and find_damage(folder, manifest)) or MANIFEST_NAME
 
 
-def _fetch(coordinates: Coordinates, folder: Path, progress: Progress) -> None:
+def _fetch(coordinates: Coordinates, folder: Path, progress: ProgressCallback) -> None:
     _remove_drafts(folder.parent)
     draft = Path(tempfile.mkdtemp(prefix=_DRAFT, dir=folder.parent))
     try:
@@ -90,7 +90,7 @@ def _fetch(coordinates: Coordinates, folder: Path, progress: Progress) -> None:
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def _files(coordinates: Coordinates, work: Path, progress: Progress) -> Sequence[Entry | Unlocked]:
+def _files(coordinates: Coordinates, work: Path, progress: ProgressCallback) -> Sequence[Entry | Unlocked]:
     if coordinates.lock:
         return read_lock(coordinates.lock).files
     from penstock.jvm.dependencies import find_files  # noqa: PLC0415 - imports jgo, which takes half a second

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from penstock._version import __version__
 from penstock.jvm.download_errors import DamagedError, explain_download, is_missing
-from penstock.jvm.maven_registry import Registry, find_registry
+from penstock.jvm.maven_registry import MavenRegistry, find_registry
 from penstock.jvm.private_files import DISK_ERRORS
 
 ATTEMPTS = 3
@@ -26,7 +26,7 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(frozen=True)
 class Connection:
-    registry: Registry
+    registry: MavenRegistry
     opener: urllib.request.OpenerDirector
 
     def open(self, path: str, *, start: int = 0) -> Any:

@@ -12,7 +12,7 @@ MIRROR_VARIABLE = "PENSTOCK_MAVEN_URL"
 
 
 @dataclass(frozen=True)
-class Registry:
+class MavenRegistry:
     """``root`` ends with a slash and has no password; ``authorization`` is the HTTP header made from it."""
 
     root: str
@@ -29,7 +29,7 @@ class Registry:
         return f"{parts.netloc} through the proxy {urlsplit(proxy).netloc.rpartition('@')[2] or proxy}"
 
 
-def find_registry() -> Registry:
+def find_registry() -> MavenRegistry:
     address = os.environ.get(MIRROR_VARIABLE) or _maven_central()
     if not address.startswith(("http://", "https://", "file:")):
         raise ConfigError(
@@ -38,7 +38,7 @@ def find_registry() -> Registry:
         )
     parts = urlsplit(address.rstrip("/") + "/")
     credentials, _, host = parts.netloc.rpartition("@")
-    return Registry(urlunsplit(parts._replace(netloc=host)), _basic(credentials) if credentials else None)
+    return MavenRegistry(urlunsplit(parts._replace(netloc=host)), _basic(credentials) if credentials else None)
 
 
 def _maven_central() -> str:

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 
-class Progress(Protocol):
+class ProgressCallback(Protocol):
     """Called with a short line, and with counts if the total is known; ``unit`` is what they count."""
 
     def __call__(self, text: str, *, done: int = 0, total: int = 0, unit: str = "records") -> None: ...

@@ -9,7 +9,7 @@ from penstock.core.progress.offset_map import UnreadableMapError, decode
 from penstock.core.records.record import TopicPartition
 from penstock.errors import PenstockError
 from penstock.kafka.admin.cluster import Cluster
-from penstock.kafka.admin.consumer_groups import Commit, GroupDescription, GroupMember
+from penstock.kafka.admin.consumer_groups import CommittedOffset, GroupDescription, GroupMember
 from penstock.kafka.admin.log_bounds import Bounds, Found, Logs, Moment
 from penstock.kafka.read.consumer_offsets import History, commit_history, times_at
 from penstock.ops.groups_of_any_kind import committed as committed_by
@@ -176,7 +176,7 @@ def _owners(description: GroupDescription) -> dict[TopicPartition, GroupMember |
 
 
 def _partition(
-    tp: TopicPartition, commit: Commit | None, bounds: Bounds | PenstockError, member: GroupMember | None
+    tp: TopicPartition, commit: CommittedOffset | None, bounds: Bounds | PenstockError, member: GroupMember | None
 ) -> PartitionLag:
     known = PartitionLag(*tp, committed=None if commit is None else commit.offset, member=member)
     if isinstance(bounds, PenstockError):
@@ -186,11 +186,11 @@ def _partition(
     return replace(known, start=bounds.start, end=bounds.end, finished_above=above, counted_lag=counted)
 
 
-def finished_above(commit: Commit) -> int:
+def finished_above(commit: CommittedOffset) -> int:
     return sum(end - start for start, end in offset_map_of(commit))
 
 
-def offset_map_of(commit: Commit) -> list[tuple[int, int]]:
+def offset_map_of(commit: CommittedOffset) -> list[tuple[int, int]]:
     """Return the ranges of Penstock's offset map; none if the metadata is something else."""
     try:
         return decode(commit.offset, commit.metadata)
@@ -215,7 +215,7 @@ def _ask_times(
 
 def _seen(commits: Sequence[tuple[float, CommitValue]]) -> list[CommitSeen]:
     whole = [
-        CommitSeen(at, value.offset, finished_above=finished_above(Commit(value.offset, value.metadata)))
+        CommitSeen(at, value.offset, finished_above=finished_above(CommittedOffset(value.offset, value.metadata)))
         for at, value in commits
     ]
     return thinned(whole, _COMMITS)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from penstock.core.records.record import TopicPartition
 from penstock.errors import ConfigError, PenstockError, StateError
 from penstock.kafka.admin.cluster import Cluster
-from penstock.kafka.admin.consumer_groups import Commit, GroupDescription, GroupListing, Groups
+from penstock.kafka.admin.consumer_groups import CommittedOffset, GroupDescription, GroupListing, Groups
 
 if TYPE_CHECKING:
     from penstock.kafka.admin.share_groups import ShareGroups
@@ -46,10 +46,10 @@ def describe(cluster: Cluster, names: Iterable[str]) -> dict[str, GroupDescripti
 
 def committed(
     cluster: Cluster, described: Mapping[str, GroupDescription | PenstockError]
-) -> dict[str, Mapping[TopicPartition, Commit | None] | PenstockError]:
+) -> dict[str, Mapping[TopicPartition, CommittedOffset | None] | PenstockError]:
     """Return the commits of each group by partition; None for a partition of a share group without a start offset."""
     shared = {name for name, each in described.items() if isinstance(each, GroupDescription) and each.is_shared}
-    found: dict[str, Mapping[TopicPartition, Commit | None] | PenstockError] = {
+    found: dict[str, Mapping[TopicPartition, CommittedOffset | None] | PenstockError] = {
         **Groups(cluster).committed(name for name in described if name not in shared)
     }
     if shared:

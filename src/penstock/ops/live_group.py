@@ -13,7 +13,7 @@ from penstock.core.records.record import TopicPartition
 from penstock.core.text.plurals import counted
 from penstock.errors import PenstockError
 from penstock.kafka.admin.cluster import ANSWER_SECONDS, Cluster
-from penstock.kafka.admin.consumer_groups import Commit, GroupDescription, Groups
+from penstock.kafka.admin.consumer_groups import CommittedOffset, GroupDescription, Groups
 from penstock.kafka.admin.log_bounds import Bounds, Found, Logs
 from penstock.kafka.errors import translate
 from penstock.ops.member_subscriptions import subscriptions
@@ -54,7 +54,9 @@ def look(cluster: Cluster, name: str, *, topics: Iterable[str] = (), measure: fl
     notes += found.notes
     racks = _racks(cluster)
     known = {each: found.topic(each, _racks_of(metadata[each], racks)) for each in wanted}
-    all_open = bool(members) and all(member.id in by_member and by_member[member.id].is_open for member in members)
+    all_open = bool(members) and all(
+        member.id in by_member and by_member[member.id].is_self_managed for member in members
+    )
     return LiveGroup(description, Group(tuple(members), known), tuple(notes), all_open)
 
 
@@ -65,7 +67,7 @@ def _described(cluster: Cluster, name: str) -> GroupDescription:
     return described
 
 
-def _committed(cluster: Cluster, name: str) -> Mapping[TopicPartition, Commit]:
+def _committed(cluster: Cluster, name: str) -> Mapping[TopicPartition, CommittedOffset]:
     commits = Groups(cluster).committed([name])[name]
     if isinstance(commits, PenstockError):
         raise commits
@@ -120,7 +122,7 @@ class _Figures:
         self,
         cluster: Cluster,
         counts: Mapping[str, int],
-        commits: Mapping[TopicPartition, Commit],
+        commits: Mapping[TopicPartition, CommittedOffset],
         measure: float | None,
     ) -> None:
         self._counts = counts

@@ -11,7 +11,7 @@ import msgspec
 from penstock.core.records.record import TopicPartition
 from penstock.errors import SetupError, StateError
 from penstock.jvm.private_files import disk_problems_explained, make_private, write_durably
-from penstock.kafka.admin.consumer_groups import Commit
+from penstock.kafka.admin.consumer_groups import CommittedOffset
 from penstock.paths import HOME_VARIABLE, offset_backups_root, state_home
 
 _UNDONE = ".undone"
@@ -44,7 +44,7 @@ class OffsetBackup:
     reason: str
     saved_at: float
     touched: tuple[TopicPartition, ...]
-    before: Mapping[TopicPartition, Commit]
+    before: Mapping[TopicPartition, CommittedOffset]
 
 
 class OffsetBackups:
@@ -55,7 +55,12 @@ class OffsetBackups:
         self._folder = (root or offset_backups_root()) / cluster_id
 
     def write(
-        self, group: str, *, reason: str, touched: Iterable[TopicPartition], before: Mapping[TopicPartition, Commit]
+        self,
+        group: str,
+        *,
+        reason: str,
+        touched: Iterable[TopicPartition],
+        before: Mapping[TopicPartition, CommittedOffset],
     ) -> OffsetBackup:
         folder = self._of(group)
         now = time.time()
@@ -95,5 +100,5 @@ class OffsetBackups:
 
 
 def _backup(path: Path, file: _File) -> OffsetBackup:
-    before = {(each.topic, each.partition): Commit(each.offset, each.metadata) for each in file.before}
+    before = {(each.topic, each.partition): CommittedOffset(each.offset, each.metadata) for each in file.before}
     return OffsetBackup(path, file.group, file.reason, file.saved_at, tuple(map(tuple, file.touched)), before)  # type: ignore[arg-type]

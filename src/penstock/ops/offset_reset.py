@@ -4,30 +4,30 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.core.progress.offset_csv import Plan as Wanted
-from penstock.core.progress.reset_rules import Effect, Log, Scenario, Target, To, clamped, effect, target
+from penstock.core.progress.reset_rules import Effect, LogBounds, Scenario, Target, To, clamped, effect, target
 from penstock.core.records.record import TopicPartition
 from penstock.errors import ConfigError, PenstockError, StateError, TopicError
 from penstock.kafka.admin.cluster import Cluster
-from penstock.kafka.admin.consumer_groups import Commit, GroupDescription, Groups
+from penstock.kafka.admin.consumer_groups import CommittedOffset, GroupDescription, Groups
 from penstock.kafka.admin.log_bounds import Bounds, Found, Logs
 from penstock.kafka.read.consumer_offsets import times_at
 from penstock.ops.group_lag import offset_map_of
 from penstock.ops.groups_of_any_kind import describe, no_group, share_groups
 from penstock.ops.offset_backups import OffsetBackup, OffsetBackups
-from penstock.ops.spark_checkpoints import Checkpoint, spark_checkpoints
+from penstock.ops.spark_checkpoints import SparkCheckpoint, spark_checkpoints
 from penstock.ops.topic_facts import require_bounds
 
-Commits = Mapping[TopicPartition, Commit]
+Commits = Mapping[TopicPartition, CommittedOffset]
 
 
 @dataclass(frozen=True)
-class Move:
+class OffsetMove:
     """The change of one partition from its old commit to the new one; None means no commit."""
 
     group: str
     tp: TopicPartition
-    old: Commit | None
-    new: Commit | None
+    old: CommittedOffset | None
+    new: CommittedOffset | None
     effect: Effect
     span: tuple[float, float] | None = None
     note: str = ""
@@ -42,9 +42,9 @@ class ResetPlan:
     """``before`` has all commits of each group. ``checkpoints`` are Spark's, to be moved aside."""
 
     reason: str
-    moves: tuple[Move, ...]
+    moves: tuple[OffsetMove, ...]
     before: Mapping[str, Commits]
-    checkpoints: Mapping[str, Sequence[Checkpoint]]
+    checkpoints: Mapping[str, Sequence[SparkCheckpoint]]
     warnings: tuple[str, ...] = ()
 
     @property
@@ -89,13 +89,13 @@ class Offsets:
 
     def _progress(
         self, described: Mapping[str, GroupDescription | PenstockError]
-    ) -> dict[str, Mapping[TopicPartition, Commit | None]]:
+    ) -> dict[str, Mapping[TopicPartition, CommittedOffset | None]]:
         shared = {name for name, each in described.items() if isinstance(each, GroupDescription) and each.is_shared}
-        answers: dict[str, Mapping[TopicPartition, Commit | None] | PenstockError] = {
+        answers: dict[str, Mapping[TopicPartition, CommittedOffset | None] | PenstockError] = {
             **self._groups.committed(name for name in described if name not in shared),
             **(self._shared_progress(shared) if shared else {}),
         }
-        found: dict[str, Mapping[TopicPartition, Commit | None]] = {}
+        found: dict[str, Mapping[TopicPartition, CommittedOffset | None]] = {}
         for name in described:
             answer = answers[name]
             if isinstance(answer, PenstockError):
@@ -105,7 +105,7 @@ class Offsets:
 
     def _shared_progress(
         self, names: Collection[str]
-    ) -> dict[str, Mapping[TopicPartition, Commit | None] | PenstockError]:
+    ) -> dict[str, Mapping[TopicPartition, CommittedOffset | None] | PenstockError]:
         """Return the start offsets of share groups; the log's end if all is finished, as brokers may lag."""
         with share_groups(self._cluster) as shared:
             tps = {tp for each in shared.starts(names).values() if isinstance(each, dict) for tp in each}
@@ -113,10 +113,10 @@ class Offsets:
             bounds = require_bounds(self._cluster, tps)
             answers = shared.starts(names)
 
-        def start(tp: TopicPartition, known: Commit | None) -> Commit | None:
+        def start(tp: TopicPartition, known: CommittedOffset | None) -> CommittedOffset | None:
             if known is None or tp not in bounds:
                 return None
-            return Commit(bounds[tp].end if known.lag == 0 else known.offset)
+            return CommittedOffset(bounds[tp].end if known.lag == 0 else known.offset)
 
         return {
             name: each if isinstance(each, PenstockError) else {tp: start(tp, at) for tp, at in each.items()}
@@ -137,7 +137,7 @@ class Offsets:
 
         def aim(name: str, tp: TopicPartition) -> Target:
             committed = before[name].get(tp)
-            log = Log(bounds[tp].start, bounds[tp].end, at_time.get(tp))
+            log = LogBounds(bounds[tp].start, bounds[tp].end, at_time.get(tp))
             return target(scenario, log, None if committed is None else committed.offset, tp=_shown(tp))
 
         return self._planned(wanted, before, bounds, described, aim=aim, reason=reason)
@@ -152,7 +152,7 @@ class Offsets:
         bounds = require_bounds(self._cluster, (tp for offsets in wanted.values() for tp in offsets))
 
         def aim(name: str, tp: TopicPartition) -> Target:
-            return clamped(Log(bounds[tp].start, bounds[tp].end), wanted[name][tp])
+            return clamped(LogBounds(bounds[tp].start, bounds[tp].end), wanted[name][tp])
 
         tps = {name: sorted(offsets) for name, offsets in wanted.items()}
         return self._planned(tps, before, bounds, described, aim=aim, reason=reason)
@@ -189,7 +189,7 @@ class Offsets:
             self._backups.mark_undone(undoing)
         return backups
 
-    def _apply(self, name: str, moves: Sequence[Move], before: Commits, *, reason: str) -> None:
+    def _apply(self, name: str, moves: Sequence[OffsetMove], before: Commits, *, reason: str) -> None:
         commits = {move.tp: move.new for move in moves if move.new is not None}
         removed = {move.tp for move in moves if move.new is None and move.old is not None}
         if removed:
@@ -209,7 +209,7 @@ class Offsets:
         self._groups.commit(name, commits)
         self._backups.mark_undone(backup)
 
-    def _apply_shared(self, name: str, moves: Sequence[Move], before: Commits, *, reason: str) -> None:
+    def _apply_shared(self, name: str, moves: Sequence[OffsetMove], before: Commits, *, reason: str) -> None:
         starts = {move.tp: move.new.offset for move in moves if move.new is not None}
         removed = {move.tp for move in moves if move.new is None and move.old is not None}
         topics = {topic for topic, _ in removed}
@@ -283,7 +283,7 @@ class Offsets:
                 aimed = aim(name, tp)
                 old = before[name].get(tp)
                 # Without metadata: the offset map names finished records, which a reset is meant to repeat.
-                moves.append(_move(name, tp, old, Commit(aimed.offset), bounds[tp], note=aimed.note))
+                moves.append(_move(name, tp, old, CommittedOffset(aimed.offset), bounds[tp], note=aimed.note))
         if not moves:
             raise StateError(
                 f"Nothing is committed for {', '.join(wanted)}, so there is nothing to reset.",
@@ -292,7 +292,7 @@ class Offsets:
         plan = ResetPlan(reason, tuple(moves), before, self._checkpoints(wanted))
         return self._with_spans(plan, described)
 
-    def _checkpoints(self, names: Iterable[str]) -> dict[str, list[Checkpoint]]:
+    def _checkpoints(self, names: Iterable[str]) -> dict[str, list[SparkCheckpoint]]:
         found = {name: spark_checkpoints(name, cluster_id=self._id, root=self._checkpoint) for name in names}
         return {name: each for name, each in found.items() if each}
 
@@ -303,7 +303,7 @@ class Offsets:
         for move, pair in ends.items():
             first, last = (None, None) if pair is None else (times.get(pair[0]), times.get(pair[1]))
             span = None if first is None or last is None else (first, last)
-            moves.append(Move(move.group, move.tp, move.old, move.new, move.effect, span, move.note))
+            moves.append(OffsetMove(move.group, move.tp, move.old, move.new, move.effect, span, move.note))
         warnings = [
             f"No member has ever joined {name!r}. If Spark consumes for it on another machine or with --checkpoint, it "
             "continues from the checkpoint there: move that aside too."
@@ -319,22 +319,28 @@ class Offsets:
         return ResetPlan(plan.reason, tuple(moves), plan.before, plan.checkpoints, (*plan.warnings, *warnings))
 
 
-def _settled(progress: Mapping[str, Mapping[TopicPartition, Commit | None]]) -> dict[str, Commits]:
+def _settled(progress: Mapping[str, Mapping[TopicPartition, CommittedOffset | None]]) -> dict[str, Commits]:
     """Leave out partitions without a commit, such as those that a share group has not read yet."""
     return {name: {tp: each for tp, each in found.items() if each is not None} for name, found in progress.items()}
 
 
 def _move(
-    name: str, tp: TopicPartition, old: Commit | None, new: Commit | None, bounds: Bounds, *, note: str = ""
-) -> Move:
+    name: str,
+    tp: TopicPartition,
+    old: CommittedOffset | None,
+    new: CommittedOffset | None,
+    bounds: Bounds,
+    *,
+    note: str = "",
+) -> OffsetMove:
     finished = [] if old is None or (new is not None and new.metadata) else offset_map_of(old)
     count = Effect(0, 0)
     if old is not None and new is not None:
-        count = effect(old.offset, new.offset, Log(bounds.start, bounds.end), finished)
-    return Move(name, tp, old, new, count, note=note)
+        count = effect(old.offset, new.offset, LogBounds(bounds.start, bounds.end), finished)
+    return OffsetMove(name, tp, old, new, count, note=note)
 
 
-def _ends(move: Move) -> tuple[tuple[str, int, int], tuple[str, int, int]] | None:
+def _ends(move: OffsetMove) -> tuple[tuple[str, int, int], tuple[str, int, int]] | None:
     """Return the first and the last offset that is repeated or skipped."""
     if move.old is None or move.new is None or move.old.offset == move.new.offset:
         return None

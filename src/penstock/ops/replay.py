@@ -18,7 +18,7 @@ from penstock.core.progress.tracker import Tracker
 from penstock.core.records.record import TopicPartition
 from penstock.errors import ConfigError, PenstockError, StateError
 from penstock.kafka.admin.cluster import Cluster
-from penstock.kafka.admin.consumer_groups import Commit, Groups
+from penstock.kafka.admin.consumer_groups import CommittedOffset, Groups
 from penstock.kafka.admin.log_bounds import Bounds
 from penstock.kafka.client.transactions import Transaction, group_metadata, transactional_id
 from penstock.kafka.error_codes import FENCED
@@ -265,7 +265,7 @@ def _commit(tp: TopicPartition, tracker: Tracker) -> tuple[int, str]:
     return point, text
 
 
-def _tracker(commit: Commit | None, bounds: Bounds) -> Tracker:
+def _tracker(commit: CommittedOffset | None, bounds: Bounds) -> Tracker:
     if commit is None or commit.offset < bounds.start:
         finished = [] if commit is None else [each for each in offset_map_of(commit) if each[1] > bounds.start]
         return Tracker(bounds.start, finished)

@@ -41,7 +41,7 @@ class Ending:
 
 
 @dataclass(frozen=True)
-class Run:
+class RegisteredRun:
     """An app that a process on this machine runs, or has just run."""
 
     pid: int
@@ -71,7 +71,7 @@ class Run:
 class _Entry:
     """Writes the file of the current run."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: RegisteredRun) -> None:
         self._path = run_file(run.pid)
         self._run = run
         self._history = HistoryFile(rebalance_history_file(run.pid, run.born))
@@ -106,7 +106,7 @@ def registered(
     A file that cannot be written does not stop the run: ``warn`` is called instead.
     """
     folder, process = runs_folder(), psutil.Process()
-    run = Run(process.pid, process.create_time(), platform.node(), app, engine, tuple(dict.fromkeys(groups)))
+    run = RegisteredRun(process.pid, process.create_time(), platform.node(), app, engine, tuple(dict.fromkeys(groups)))
     entry = _Entry(run)
     try:
         make_private(folder, home=state_home())
@@ -125,7 +125,7 @@ def registered(
         entry.end(problem)
 
 
-def alive(name: str | None = None, *, engine: str | None = None) -> list[Run]:
+def alive(name: str | None = None, *, engine: str | None = None) -> list[RegisteredRun]:
     """Return the runs on this machine, or those of an app, a group or a process, the oldest first."""
     found = [
         run
@@ -138,17 +138,17 @@ def alive(name: str | None = None, *, engine: str | None = None) -> list[Run]:
     return sorted(found, key=lambda run: run.born)
 
 
-def look_again(run: Run) -> Run:
+def look_again(run: RegisteredRun) -> RegisteredRun:
     """Read the file of the run again. A killed run has no ending."""
     same = [each for each, _ in _read_all(runs_folder()) if (each.pid, each.born) == (run.pid, run.born)]
     return same[0] if same else run
 
 
-def _read_all(folder: Path) -> Iterator[tuple[Run, Path]]:
+def _read_all(folder: Path) -> Iterator[tuple[RegisteredRun, Path]]:
     for path in sorted(folder.glob("*.json")):
         # Another process may have deleted it, or it is another kind of file.
         with suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError):
-            run = msgspec.json.decode(path.read_bytes(), type=Run)
+            run = msgspec.json.decode(path.read_bytes(), type=RegisteredRun)
             if run.host == platform.node():
                 yield run, path
 

@@ -7,13 +7,13 @@ from penstock.errors import SetupError
 from penstock.paths import checkpoint_root
 
 
-class Checkpoint(Protocol):
+class SparkCheckpoint(Protocol):
     folder: Path
 
     def set_aside(self) -> None: ...
 
 
-def spark_checkpoints(group: str, *, cluster_id: str, root: str | None = None) -> list[Checkpoint]:
+def spark_checkpoints(group: str, *, cluster_id: str, root: str | None = None) -> list[SparkCheckpoint]:
     """Return the checkpoints of a group. ``root`` is the folder of ``--checkpoint``, if it was used."""
     try:
         # Imported here because the import is slow and needs Spark.

@@ -24,7 +24,7 @@ from penstock.spark.lagging import report_lag
 from penstock.spark.offsets import Offsets
 from penstock.spark.planning import Plan
 from penstock.spark.source import sink_options
-from penstock.spark.spark_errors import Failure, planning_failure, query_failure
+from penstock.spark.spark_errors import QueryFailure, planning_failure, query_failure
 from penstock.spark.stream import Stream
 
 # How often the driver checks whether a topic was recreated.
@@ -145,7 +145,7 @@ class HandlerQuery:
         else:
             self._end(None)
 
-    def _failed(self, failure: Failure) -> None:
+    def _failed(self, failure: QueryFailure) -> None:
         error = failure.error
         if self._deadline is not None or not failure.may_pass:
             self._end(error)
@@ -174,7 +174,7 @@ class HandlerQuery:
         self._unconfirmed.clear()
         self._due = time.monotonic() + seconds
 
-    def _find_failure(self, stream: Stream, batches: Batches) -> Failure | None:
+    def _find_failure(self, stream: Stream, batches: Batches) -> QueryFailure | None:
         error = batches.failure
         # After a stop, the closed barrier may end the query, which Spark reports as a failure.
         if error is None and self._deadline is None and self._again is None:

@@ -156,32 +156,32 @@ _OF_EXECUTORS: tuple[_Row, ...] = (
 
 
 @dataclass(frozen=True)
-class Failure:
+class QueryFailure:
     """The error that ended a query, or kept it from starting, and whether another attempt may succeed."""
 
     error: PenstockError
     may_pass: bool
 
 
-def query_failure(error: Exception, handler: Declared) -> Failure:
+def query_failure(error: Exception, handler: Declared) -> QueryFailure:
     """Translate the error that ended a query, or a batch of it."""
     text = _words(error)
     words = {**named(handler), "topics": handler.source}
     halted = HaltedTaskError.find(text)
     if halted is not None:
         # A lost transaction can be repeated; a handler's exception would be raised again.
-        return Failure(halted, may_pass=type(halted) is ServerError)
+        return QueryFailure(halted, may_pass=type(halted) is ServerError)
     lasting = _look_up(text, _LASTING, **words)
     if lasting is not None:
-        return Failure(lasting, may_pass=False)
+        return QueryFailure(lasting, may_pass=False)
     passing = _look_up(text, _PASSING, **words)
     if passing is not None:
-        return Failure(passing, may_pass=True)
+        return QueryFailure(passing, may_pass=True)
     # Python code would raise its error again; an error of Spark itself may be about a machine or the network.
     from_python = _FROM_PYTHON in text
     if from_python and handler.kind == "pipeline":  # a handler's exceptions arrive as HaltedTaskError
-        return Failure(_raised(text, words["What"]), may_pass=False)
-    return Failure(_unknown(f"Spark failed in {words['what']}: {_innermost(text)}"), may_pass=not from_python)
+        return QueryFailure(_raised(text, words["What"]), may_pass=False)
+    return QueryFailure(_unknown(f"Spark failed in {words['what']}: {_innermost(text)}"), may_pass=not from_python)
 
 
 def named(handler: Declared) -> dict[str, str]:
@@ -190,11 +190,11 @@ def named(handler: Declared) -> dict[str, str]:
     return {"what": what, "What": what[0].upper() + what[1:]}
 
 
-def planning_failure(error: PenstockError) -> Failure:
+def planning_failure(error: PenstockError) -> QueryFailure:
     """Classify the error that kept a query from being planned; a missing topic may be created later."""
     inner = None if error.__cause__ is None else kafka_error(error.__cause__)
     lasting = isinstance(error, ConfigError) or (inner is not None and is_final(inner))
-    return Failure(error, may_pass=isinstance(error, TopicError) or not lasting)
+    return QueryFailure(error, may_pass=isinstance(error, TopicError) or not lasting)
 
 
 def session_error(error: Exception, master: str) -> PenstockError:

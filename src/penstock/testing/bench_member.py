@@ -24,7 +24,7 @@ def _no_jitter() -> float:
     return 0.5
 
 
-class Member:
+class BenchMember:
     """Call ``turn`` until it returns False; then move the clock to ``next_due``."""
 
     def __init__(self, handler: Handler, world: World) -> None:

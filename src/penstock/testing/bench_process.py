@@ -8,7 +8,7 @@ from penstock.app import App
 from penstock.core.records.record import TopicPartition
 from penstock.engine.observe.running_app import RunningApp
 from penstock.errors import ConfigError, PenstockError
-from penstock.testing.bench_member import Member
+from penstock.testing.bench_member import BenchMember
 from penstock.testing.world import World
 
 # After so many rounds, far more than any test has records, the app counts as never idle.
@@ -23,7 +23,7 @@ class Process:
     def __init__(self, app: App, world: World) -> None:
         self._clock = world.clock
         self._loop = world.loop
-        self._members = [Member(handler, world) for handler in app.handlers]
+        self._members = [BenchMember(handler, world) for handler in app.handlers]
         self.control = RunningApp(self._members, lambda tps: {each: world.broker.log(each).end for each in tps})
         """Answers ``app.progress()`` and ``app.commit()``."""
 

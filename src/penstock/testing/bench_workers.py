@@ -33,7 +33,7 @@ class OneByOne(BundleSize):
 
 def make_workers(handler: Handler, inbox: Inbox, adapter: RecordAdapter, loop: HandDrivenLoop) -> BenchWorkers:
     if handler.signature.is_async:
-        return LoopWorkers(handler, inbox, adapter, loop)
+        return BenchLoopWorkers(handler, inbox, adapter, loop)
     return InlineWorkers(handler, inbox, adapter)
 
 
@@ -61,7 +61,7 @@ class InlineWorkers:
         return True
 
 
-class LoopWorkers:
+class BenchLoopWorkers:
     """Runs up to ``concurrency`` ``async def`` handlers concurrently, each as far as it gets without waiting."""
 
     def __init__(self, handler: Handler, inbox: Inbox, adapter: RecordAdapter, loop: HandDrivenLoop) -> None:

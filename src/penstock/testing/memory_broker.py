@@ -15,7 +15,7 @@ from penstock.core.records.record import Header, Record, TopicPartition
 Commit = tuple[int, str]
 
 
-class Log:
+class MemoryLog:
     """One partition: records by offset, with gaps where offsets were skipped."""
 
     def __init__(self) -> None:
@@ -38,10 +38,10 @@ class Log:
         return len(self._records) - bisect_left(self._records, start, key=attrgetter("offset"))
 
 
-class Topic:
+class MemoryTopic:
     def __init__(self, name: str, partitions: int) -> None:
         self.name = name
-        self.logs = [Log() for _ in range(partitions)]
+        self.logs = [MemoryLog() for _ in range(partitions)]
         self.written: list[Record] = []
         """The records of all partitions, in the order in which they were written."""
         self._turns = count()
@@ -57,19 +57,19 @@ class Broker:
     def __init__(self, now_ms: Callable[[], int], partitions: int | Mapping[str, int]) -> None:
         self._now_ms = now_ms
         self._partitions = partitions
-        self._topics: dict[str, Topic] = {}
+        self._topics: dict[str, MemoryTopic] = {}
         self._commits: dict[tuple[str, TopicPartition], Commit] = {}
 
-    def topic(self, name: str) -> Topic:
+    def topic(self, name: str) -> MemoryTopic:
         if name not in self._topics:
             wanted = self._partitions if isinstance(self._partitions, int) else self._partitions.get(name, 1)
-            self._topics[name] = Topic(name, wanted)
+            self._topics[name] = MemoryTopic(name, wanted)
         return self._topics[name]
 
     def topic_partitions(self, name: str) -> list[TopicPartition]:
         return [(name, partition) for partition in range(len(self.topic(name).logs))]
 
-    def log(self, tp: TopicPartition) -> Log:
+    def log(self, tp: TopicPartition) -> MemoryLog:
         return self.topic(tp[0]).logs[tp[1]]
 
     def append(

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from bed import WAIT_SECONDS, produce, read_values, wait_for
-from penstock.devkit import Embedded, ServerState, Status, UpOptions
+from penstock.devkit import ClusterStatus, Embedded, ServerState, UpOptions
 from penstock.devkit.cluster_layout import STATE_FILE
 from penstock.devkit.ports import HOST, is_free
 from penstock.devkit.server_processes import find_servers
@@ -79,7 +79,7 @@ def test_a_broker_starts_with_the_classes_that_one_before_it_archived(
     assert str(archive) in {mapped.path for mapped in broker.process.memory_maps()}
 
 
-def pid_of(status: Status) -> int:
+def pid_of(status: ClusterStatus) -> int:
     pid = status.brokers[0].pid
     assert pid is not None
     return pid

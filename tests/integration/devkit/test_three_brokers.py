@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from bed import WAIT_SECONDS, produce, read_values, wait_for
-from penstock.devkit import Embedded, ServerState, Status, UpOptions
+from penstock.devkit import ClusterStatus, Embedded, ServerState, UpOptions
 from penstock.kafka import Cluster
 
 MEDIA_TYPE = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
@@ -37,7 +37,7 @@ def kafka(home: Path) -> Embedded:
     return embedded
 
 
-def ask_registry(status: Status, path: str, body: dict[str, Any] | None = None) -> Any:
+def ask_registry(status: ClusterStatus, path: str, body: dict[str, Any] | None = None) -> Any:
     assert status.registry is not None
     url = urlsplit(status.registry.url)
     connection = http.client.HTTPConnection(url.netloc, timeout=WAIT_SECONDS)

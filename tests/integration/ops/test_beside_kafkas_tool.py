@@ -11,7 +11,7 @@ from bed import WAIT_SECONDS, MakeTopic, wait_for
 from group_tool import GroupTool, GroupTools
 from ops_bed import Joined, Joining, Penstock, offsets_of, same_lists, set_offsets
 from penstock.kafka import Cluster
-from penstock.kafka.admin.consumer_groups import Commit
+from penstock.kafka.admin.consumer_groups import CommittedOffset
 
 RECORDS = 10
 PARTITIONS = 3
@@ -59,7 +59,10 @@ def test_every_scenario_leads_to_the_same_offsets(
     penstock: Penstock, tool: GroupTool, cluster: Cluster, group: str, topic: str, tmp_path: Path
 ) -> None:
     ours, theirs = f"{group}-ours", f"{group}-theirs"
-    committed: dict[tuple[str, int], int | Commit] = {(topic, 0): 5, (topic, 1): 7}  # and nothing for partition 2
+    committed: dict[tuple[str, int], int | CommittedOffset] = {
+        (topic, 0): 5,
+        (topic, 1): 7,
+    }  # and nothing for partition 2
     file = tmp_path / "offsets.csv"
     file.write_text(f"{topic},0,1\n{topic},1,0\n{topic},2,99\n")
     scopes = [["--topic", topic], ["--topic", f"{topic}:0,1"], ["--all-topics"]]

@@ -17,7 +17,7 @@ from hostile import HOSTILE, SHOWN, SHOWN_IN_JSON, Terminal, assert_harmless
 from penstock.cli.entry_point import command_line, main
 from penstock.core.reports.record_counts import Counts
 from penstock.demo.demo_report import DemoReport
-from penstock.devkit import Status
+from penstock.devkit import ClusterStatus
 from penstock.kafka import Cluster
 from penstock.ops.runs import registered
 
@@ -120,14 +120,16 @@ def _stop(scene: Scene) -> Iterator[tuple[str, ...]]:
 
 def _servers(scene: Scene, *arguments: str) -> Iterator[tuple[str, ...]]:
     """What servers and folders are called, and what is to be said of them."""
-    status = Status(home=HOSTILE, bootstrap=HOSTILE, cluster_id=HOSTILE, data=HOSTILE, logs=HOSTILE, notes=(HOSTILE,))
+    status = ClusterStatus(
+        home=HOSTILE, bootstrap=HOSTILE, cluster_id=HOSTILE, data=HOSTILE, logs=HOSTILE, notes=(HOSTILE,)
+    )
 
     class Fake:
-        def up(self, _options: object, progress: Callable[[str], None]) -> Status:
+        def up(self, _options: object, progress: Callable[[str], None]) -> ClusterStatus:
             progress(HOSTILE)
             return status
 
-        def status(self) -> Status:
+        def status(self) -> ClusterStatus:
             return status
 
         def down(self, *, progress: Callable[[str], None], **_: bool) -> Any:

@@ -9,7 +9,7 @@ from bed import WAIT_SECONDS, MakeTopic, produce, wait_for
 from ops_bed import Joined, Penstock, set_offsets
 from penstock.core.progress.offset_map import encode
 from penstock.kafka import Cluster
-from penstock.kafka.admin.consumer_groups import Commit, Groups
+from penstock.kafka.admin.consumer_groups import CommittedOffset, Groups
 
 
 def _produce_at(brokers: str, topic: str, times: list[float]) -> None:
@@ -63,7 +63,7 @@ def test_finished_records_above_the_commit_are_told_from_the_offset_map(
     produce(brokers, topic, range(10))
     offset_map = encode(2, [(3, 6), (8, 9)])
     assert offset_map
-    set_offsets(cluster, group, {(topic, 0): Commit(2, offset_map)})
+    set_offsets(cluster, group, {(topic, 0): CommittedOffset(2, offset_map)})
     (part,) = penstock.json("groups", "describe", group)["groups"][0]["partitions"]
     assert (part["lag"], part["finished_above_commit"]) == (8, 4)
 
@@ -95,10 +95,10 @@ def test_ten_thousand_groups_are_listed_and_their_lag_is_read(cluster: Cluster, 
     names = [f"{topic}-{number}" for number in range(600)]
     groups = Groups(cluster)
     for name in names:
-        groups.commit(name, {(topic, 0): Commit(0)})
+        groups.commit(name, {(topic, 0): CommittedOffset(0)})
     assert set(names) <= {each.name for each in groups.of_consumers()}
     found = groups.committed(names)
-    assert all(each == {(topic, 0): Commit(0)} for each in found.values())
+    assert all(each == {(topic, 0): CommittedOffset(0)} for each in found.values())
     assert set(groups.delete(names).values()) == {None}
 
 

@@ -8,7 +8,7 @@ from bed import MakeTopic, produce
 from ops_bed import Joined, Penstock, offsets_of, set_offsets
 from penstock.core.progress.offset_map import encode
 from penstock.kafka import Cluster
-from penstock.kafka.admin.consumer_groups import Commit, Groups
+from penstock.kafka.admin.consumer_groups import CommittedOffset, Groups
 from penstock.paths import checkpoint_root
 
 
@@ -39,11 +39,11 @@ def test_a_reset_and_then_undo_leaves_offsets_and_offset_map_as_before(
 ) -> None:
     offset_map = encode(3, [(5, 7)])
     assert offset_map
-    set_offsets(cluster, group, {(topic, 0): Commit(3, offset_map)})
+    set_offsets(cluster, group, {(topic, 0): CommittedOffset(3, offset_map)})
     before = Groups(cluster).committed([group])[group]
     # Partition 1 has no commit: the reset gives it one, and undo takes that back.
     penstock("offsets", "reset", group, "--topic", topic, "--to-earliest", "--execute", "--yes")
-    assert Groups(cluster).committed([group])[group] == {(topic, 0): Commit(0), (topic, 1): Commit(0)}
+    assert Groups(cluster).committed([group])[group] == {(topic, 0): CommittedOffset(0), (topic, 1): CommittedOffset(0)}
     penstock("offsets", "undo", group, "--execute", "--yes")
     assert Groups(cluster).committed([group])[group] == before
 

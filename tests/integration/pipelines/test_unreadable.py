@@ -14,7 +14,7 @@ from bed import CatchUp, MakeTopic, committed, of_kind, produce, read_records
 from penstock import App
 from penstock.core.reports import events
 from penstock.kafka import Cluster, make_producer
-from penstock.kafka.read.read_records import read_places
+from penstock.kafka.read.read_records import read_positions
 
 
 @dataclass
@@ -69,9 +69,9 @@ def test_records_are_fetched_by_their_offsets_however_far_apart_they_are(
     for partition in (0, 1):
         produce(brokers, topic, range(9_000), partition=partition)
     wanted = {(topic, 0): [8_999, 3, 4, 5_000], (topic, 1): [0, 9_500]}
-    found = [(record.partition, record.offset, record.value) for record in read_places(cluster, wanted)]
+    found = [(record.partition, record.offset, record.value) for record in read_positions(cluster, wanted)]
     assert sorted(found) == [(0, 3, b"3"), (0, 4, b"4"), (0, 5_000, b"5000"), (0, 8_999, b"8999"), (1, 0, b"0")]
-    assert list(read_places(cluster, {})) == []
+    assert list(read_positions(cluster, {})) == []
 
 
 def test_a_few_unreadable_records_need_no_other_job_than_the_batch_itself(

@@ -162,10 +162,10 @@ def test_membership_becomes_client_settings() -> None:
 
 def test_what_the_client_does_not_have_makes_an_open_member_and_the_client_only_fetches() -> None:
     for native in (None, "range", "roundrobin", "cooperative-sticky", ["range"]):
-        assert not handler("a", assignor=native).is_open
+        assert not handler("a", assignor=native).is_self_managed
     for name, cooperates in (("sticky", False), ("lag-balanced", True), (CooperativeSticky(), True)):
         chosen = handler("a", assignor=name, static_id="x", rack="r1")
-        assert (chosen.is_open, chosen.cooperates) == (True, cooperates)
+        assert (chosen.is_self_managed, chosen.cooperates) == (True, cooperates)
         assert member_settings(chosen, 0) == {"client.rack": "r1"}
     # One that may be outvoted in favour of an eager assignor has to be ready for it.
     several = handler("a", assignor=["cooperative-sticky", "range"])

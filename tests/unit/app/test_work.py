@@ -10,21 +10,25 @@ from penstock.app.work import Work
 from penstock.core.failures.outcome import DONE, Failed, Outcome
 from penstock.core.progress.lease import Lease
 from penstock.core.progress.tracker import Tracker
-from penstock.core.scheduling.lanes import Epoch, Lane, PartitionLanes, Run
+from penstock.core.scheduling.lanes import Epoch, Lane, LaneRun, PartitionLanes
 
 FAILURE, POISON = Failed("OSError", "away"), Failed("Reject", "never", final=True)
 
 
-def make_runs(count: int, *, ordered: bool = True) -> list[Run]:
+def make_runs(count: int, *, ordered: bool = True) -> list[LaneRun]:
     epoch = Epoch(("t", 0), 1, Tracker(0), None)
-    return [Run(Lane(epoch, n, ordered=ordered), [Record("t", 0, n, None, b"")] * 3) for n in range(count)]
+    return [LaneRun(Lane(epoch, n, ordered=ordered), [Record("t", 0, n, None, b"")] * 3) for n in range(count)]
 
 
-def being_read(*, ordered: bool = True, mixed: bool = False) -> tuple[Work, Run, Iterator[Run], Iterator[Record]]:
+def being_read(
+    *, ordered: bool = True, mixed: bool = False
+) -> tuple[Work, LaneRun, Iterator[LaneRun], Iterator[Record]]:
     """A run of five records that a worker has begun to read, with what the worker goes through."""
     epoch = Epoch(("t", 0), 1, Tracker(0), None, lanes=PartitionLanes(running=1))
     records = [Record("t", 0, n, None, b"") for n in range(5)]
-    work = Work([Run(Lane(epoch, "all", ordered=ordered, mixed=mixed), records)], has_dead_letter=True, clock=monotonic)
+    work = Work(
+        [LaneRun(Lane(epoch, "all", ordered=ordered, mixed=mixed), records)], has_dead_letter=True, clock=monotonic
+    )
     worker = work.runs()
     run = next(worker)
     return work, run, worker, work.records(run)

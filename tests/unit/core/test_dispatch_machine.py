@@ -17,7 +17,7 @@ from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling import dispatch, schedule
 from penstock.core.scheduling.bundle_size import QUICK
 from penstock.core.scheduling.effects import Returned, Send
-from penstock.core.scheduling.lanes import Order, Run
+from penstock.core.scheduling.lanes import LaneRun, Order
 
 RETRY_PLACE: TopicPartition = ("t.retry.1m", 0)
 PLACES: list[TopicPartition] = [("t", 0), ("t", 1), RETRY_PLACE]
@@ -50,7 +50,7 @@ class DispatchMachine(RuleBasedStateMachine):
         self.committed: dict[TopicPartition, tuple[int, str]] = defaultdict(lambda: (0, ""))
         self.known: dict[TopicPartition, set[int]] = defaultdict(set)  # what was finished at the last commit
         self.restored: dict[TopicPartition, set[int]] = defaultdict(set)  # what an earlier epoch had finished
-        self.works: list[list[Run]] = []
+        self.works: list[list[LaneRun]] = []
         self.draining: set[TopicPartition] = set()
         self.sends: list[Send] = []
         self.attempted: dict[tuple[int, object], int] = {}  # the highest offset attempted, by epoch and lane
@@ -149,7 +149,7 @@ class DispatchMachine(RuleBasedStateMachine):
                 self.check_run(run)
             self.works.append(bundle)
 
-    def check_run(self, run: Run) -> None:
+    def check_run(self, run: LaneRun) -> None:
         assert run.epoch.tp not in self.draining
         assert run.epoch in self.dispatch.epochs
         offsets = [record.offset for record in run.records]
@@ -203,7 +203,7 @@ class DispatchMachine(RuleBasedStateMachine):
             self.works.remove(bundle)
             self.dispatch.release()
 
-    def note(self, run: Run, outcomes: list[Outcome], *, last: bool) -> None:
+    def note(self, run: LaneRun, outcomes: list[Outcome], *, last: bool) -> None:
         done, tp = run.records[run.collected : run.collected + len(outcomes)], run.epoch.tp
         current = run.epoch in self.dispatch.epochs
         effects = self.dispatch.report([(run, outcomes, last)], now=self.now)

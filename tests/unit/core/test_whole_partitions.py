@@ -8,12 +8,12 @@ from penstock.core.failures.outcome import DONE, Failed
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling import schedule
 from penstock.core.scheduling.bundle_size import NOT_QUICK, QUICK
-from penstock.core.scheduling.lanes import Run
+from penstock.core.scheduling.lanes import LaneRun
 
 PLACE: TopicPartition = ("t", 0)
 
 
-def offsets(runs: list[Run]) -> list[list[int]]:
+def offsets(runs: list[LaneRun]) -> list[list[int]]:
     return [[record.offset for record in run.records] for run in runs]
 
 
@@ -45,7 +45,7 @@ def test_lanes_are_gathered_in_the_order_of_offsets_and_only_when_none_of_them_r
     assert offsets(take(dispatch, size=QUICK)) == [[2]]
     assert not epoch.lanes.mixed
     dispatch.report([(running, [], True)], now=0.0)  # given back, undone
-    dispatch.report([(Run(epoch.lanes.by_key[b"b"], keyed(PLACE, b"b", first=2)), [DONE], True)], now=0.0)
+    dispatch.report([(LaneRun(epoch.lanes.by_key[b"b"], keyed(PLACE, b"b", first=2)), [DONE], True)], now=0.0)
     assert offsets(take(dispatch, size=QUICK)) == [[0, 1, 3]]
     assert epoch.lanes.mixed
 
@@ -85,7 +85,7 @@ def test_a_record_without_a_key_is_tried_again_alone(key: bytes | None) -> None:
     assert offsets(take(dispatch, 1.0)) == ([[0, 1]] if key else [[0]])
 
 
-def stuck_at(run: Run, count: int) -> Work:
+def stuck_at(run: LaneRun, count: int) -> Work:
     """A worker that has begun so many records of this run, and finished all of them but one."""
     work = Work([run], has_dead_letter=True, clock=lambda: 0.0)
     claims = work.records(next(work.runs()))

@@ -1,7 +1,7 @@
 import json
 from pathlib import Path
 
-from penstock.devkit import BrokerStatus, Embedded, RegistryStatus, ServerState, Status, embedded_brokers
+from penstock.devkit import BrokerStatus, ClusterStatus, Embedded, RegistryStatus, ServerState, embedded_brokers
 from penstock.devkit.cluster_status import quorum_leader
 
 
@@ -14,14 +14,14 @@ def registry(state: ServerState) -> RegistryStatus:
 
 
 def test_it_runs_when_all_of_it_does() -> None:
-    assert Status("home", (broker(ServerState.RUNNING),)).running
-    assert not Status("home").running
-    assert not Status("home", (broker(ServerState.RUNNING), broker(ServerState.SILENT))).running
-    assert not Status("home", (broker(ServerState.RUNNING),), registry=registry(ServerState.DEAD)).running
+    assert ClusterStatus("home", (broker(ServerState.RUNNING),)).running
+    assert not ClusterStatus("home").running
+    assert not ClusterStatus("home", (broker(ServerState.RUNNING), broker(ServerState.SILENT))).running
+    assert not ClusterStatus("home", (broker(ServerState.RUNNING),), registry=registry(ServerState.DEAD)).running
 
 
 def test_a_status_is_plain_json() -> None:
-    text = json.loads(json.dumps(Status("home", (broker(ServerState.SILENT),)).as_json()))
+    text = json.loads(json.dumps(ClusterStatus("home", (broker(ServerState.SILENT),)).as_json()))
     assert text["running"] is False
     assert text["brokers"][0] == {
         "id": 1,

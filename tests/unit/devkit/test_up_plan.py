@@ -9,7 +9,7 @@ from penstock.devkit.cluster_layout import Layout, Node
 from penstock.devkit.data_folder import Cluster
 from penstock.devkit.ports import HOST, choose_port
 from penstock.devkit.up_options import UpOptions
-from penstock.devkit.up_plan import Plan, data_folder, plan_up
+from penstock.devkit.up_plan import UpPlan, data_folder, plan_up
 from penstock.errors import ConfigError, SetupError
 
 DATA = Path("/data")
@@ -36,7 +36,7 @@ def plan(
     before: Layout | None = None,
     running: tuple[str, ...] = (),
     made_for: Cluster | None = None,
-) -> Plan:
+) -> UpPlan:
     return plan_up(options or UpOptions(), data=DATA, before=before, running=running, made_for=made_for)
 
 

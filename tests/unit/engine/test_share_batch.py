@@ -11,7 +11,7 @@ from penstock.app import RecordAdapter, attempts
 from penstock.core.scheduling.effects import Send
 from penstock.engine.dispatch.thread_messages import Delivered
 from penstock.engine.observe.reporter import Reporter
-from penstock.engine.share.acquired_records import Batch
+from penstock.engine.share.acquired_records import AcquiredRecords
 from penstock.engine.share.share_workers import Attempted
 
 REJECT, RELEASE = AcknowledgeType.REJECT, AcknowledgeType.RELEASE
@@ -53,13 +53,13 @@ class Outbox:
         self._inbox.put(Delivered(sends))
 
 
-def settled(function: Any) -> tuple[Batch, list[Send], list[AcknowledgeType]]:
+def settled(function: Any) -> tuple[AcquiredRecords, list[Send], list[AcknowledgeType]]:
     app = App("shop")
     app.consume("orders", mode="share", order="none", dead_letter="dlq")(function)
     (handler,) = app.handlers
     inbox: SimpleQueue[Any] = SimpleQueue()
     outbox, attempt = Outbox(inbox), attempts(handler, READING)
-    batch = Batch(
+    batch = AcquiredRecords(
         handler,
         inbox,
         outbox,  # type: ignore[arg-type]

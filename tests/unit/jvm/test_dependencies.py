@@ -12,7 +12,7 @@ from penstock.errors import SetupError
 from penstock.jvm import maven_connection
 from penstock.jvm.coordinates import Artifact, Coordinates
 from penstock.jvm.jars import resolve
-from penstock.jvm.progress_callback import Progress, silent
+from penstock.jvm.progress_callback import ProgressCallback, silent
 from penstock.paths import jar_cache
 
 TOOL = "org.example:tool:1"
@@ -70,7 +70,7 @@ def publish(registry: MavenRegistry, coordinate: str, *needs: str, more: str = "
         put(registry, artifact.path(), str(artifact).encode())
 
 
-def fetch(*coordinates: str, progress: Progress = silent) -> list[str]:
+def fetch(*coordinates: str, progress: ProgressCallback = silent) -> list[str]:
     """Return what the jars of the set hold: each its own coordinate."""
     artifacts = tuple(Artifact.parse(each) for each in coordinates or (TOOL,))
     return [path.read_text() for path in resolve(Coordinates("Tool 1", artifacts), progress=progress)]

@@ -13,7 +13,7 @@ from penstock.errors import ConfigError, SetupError
 from penstock.jvm import download as downloading
 from penstock.jvm import maven_connection
 from penstock.jvm.download import download
-from penstock.jvm.progress_callback import Progress, silent
+from penstock.jvm.progress_callback import ProgressCallback, silent
 
 JAR = "org/example/tool/1/tool-1.jar"
 LIBRARY = "org/example/library/7/library-7.jar"
@@ -43,7 +43,7 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[MavenRegistry]:
         yield made
 
 
-def fetch(registry: MavenRegistry, target: Path, progress: Progress = silent) -> dict[str, bytes]:
+def fetch(registry: MavenRegistry, target: Path, progress: ProgressCallback = silent) -> dict[str, bytes]:
     download("Tool 1", registry.lock(), target, progress=progress)
     return {path.relative_to(target).as_posix(): path.read_bytes() for path in target.rglob("*") if path.is_file()}
 

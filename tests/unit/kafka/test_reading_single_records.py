@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Message, TopicPartition
 
 from penstock.kafka import Cluster
-from penstock.kafka.read.read_records import read_places
+from penstock.kafka.read.read_records import read_positions
 
 _LENGTH = 100_000
 
@@ -61,7 +61,7 @@ def consumers(monkeypatch: pytest.MonkeyPatch) -> list[LogConsumer]:
 
 def read(wanted: Mapping[tuple[str, int], Sequence[int]]) -> list[tuple[int, int]]:
     cluster = cast("Cluster", SimpleNamespace(brokers="", settings={}))
-    return [(record.partition, record.offset) for record in read_places(cluster, wanted)]
+    return [(record.partition, record.offset) for record in read_positions(cluster, wanted)]
 
 
 def test_of_records_that_are_far_apart_no_others_are_read_and_none_is_waited_for(consumers: list[LogConsumer]) -> None:

@@ -51,7 +51,7 @@ def test_a_subscription_is_read_as_it_was_written(
     assert (member.user_data or b"", penstock_data) == (user_data or b"", PENSTOCK_DATA)
     told = group_metadata.read_subscription(written)
     assert told is not None
-    assert (told.topics, told.is_open) == ((topic,), True), "seen from outside of the group"
+    assert (told.topics, told.is_self_managed) == ((topic,), True), "seen from outside of the group"
 
 
 @given(PLACES)

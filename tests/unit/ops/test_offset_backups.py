@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import SetupError, StateError
-from penstock.kafka.admin.consumer_groups import Commit
+from penstock.kafka.admin.consumer_groups import CommittedOffset
 from penstock.ops.offset_backups import OffsetBackups
 
-BEFORE = {("orders", 0): Commit(5, "pk1:map"), ("orders", 1): Commit(7)}
+BEFORE = {("orders", 0): CommittedOffset(5, "pk1:map"), ("orders", 1): CommittedOffset(7)}
 
 
 def test_the_newest_comes_first_and_then_the_one_before(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.core.progress.tracker import Tracker
 from penstock.errors import StateError
-from penstock.kafka.admin.consumer_groups import Commit
+from penstock.kafka.admin.consumer_groups import CommittedOffset
 from penstock.kafka.admin.log_bounds import Bounds
 from penstock.ops.group_lag import offset_map_of
 from penstock.ops.replay import _commit, _tracker
@@ -25,7 +25,7 @@ def test_what_was_replayed_is_known_to_the_next_run() -> None:
     tracker = Tracker(0)
     assert _finished(tracker, 20_000) == chosen
     kept = _commit(("dlq", 0), tracker)
-    again = _tracker(Commit(*kept), Bounds(0, 20_000))
+    again = _tracker(CommittedOffset(*kept), Bounds(0, 20_000))
     fresh = again.deliver(list(range(kept[0], 20_000)))
     assert set(fresh) == set(range(20_000)) - chosen
 
@@ -35,8 +35,8 @@ def test_a_log_that_dropped_what_was_remembered_starts_where_it_starts_now() -> 
     tracker.deliver(list(range(10)))
     tracker.finish_all([5, 8])
     kept = _commit(("dlq", 0), tracker)
-    assert offset_map_of(Commit(*kept)) == [(5, 6), (8, 9)]
-    again = _tracker(Commit(*kept), Bounds(4, 10))
+    assert offset_map_of(CommittedOffset(*kept)) == [(5, 6), (8, 9)]
+    again = _tracker(CommittedOffset(*kept), Bounds(4, 10))
     assert list(again.deliver(list(range(4, 10)))) == [4, 6, 7, 9]
 
 

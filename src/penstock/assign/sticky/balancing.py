@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from penstock.assign.partition_index import Layout
+from penstock.assign.partition_index import PartitionIndex
 from penstock.assign.sticky.movements import Movements
 from penstock.assign.sticky.ownership import Fewest, Ownership
 
@@ -17,7 +17,7 @@ class Balancing:
     def __init__(
         self,
         ownership: Ownership,
-        layout: Layout,
+        layout: PartitionIndex,
         topic_of: Sequence[str],
         readers: Mapping[str, tuple[int, ...]],
         stale: Mapping[int, int],

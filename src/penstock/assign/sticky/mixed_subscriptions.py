@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from penstock.assign.model import Group, Member
-from penstock.assign.partition_index import Layout, assignable, subscribers
+from penstock.assign.partition_index import PartitionIndex, assignable, subscribers
 from penstock.assign.sticky.balancing import Balancing
 from penstock.assign.sticky.ownership import Fewest, Ownership
 from penstock.assign.sticky.previous_owners import Claims
@@ -11,11 +11,11 @@ from penstock.assign.sticky.racks import Racks
 from penstock.core.records.java_hash import utf16
 
 
-def mixed_layout(group: Group, members: Sequence[Member]) -> Layout:
+def mixed_layout(group: Group, members: Sequence[Member]) -> PartitionIndex:
     """Topics with few subscribers come first, because they leave the least choice."""
     topics = assignable(group)
     readers = subscribers(members, topics)
-    return Layout(group, sorted(topics, key=lambda topic: (len(readers[topic]), utf16(topic))))
+    return PartitionIndex(group, sorted(topics, key=lambda topic: (len(readers[topic]), utf16(topic))))
 
 
 class MixedShares:
@@ -24,7 +24,7 @@ class MixedShares:
     Members are numbered in order of their ids. Among members with equally many partitions, the lowest number is first.
     """
 
-    def __init__(self, members: Sequence[Member], layout: Layout, claims: Claims, racks: Racks) -> None:
+    def __init__(self, members: Sequence[Member], layout: PartitionIndex, claims: Claims, racks: Racks) -> None:
         self._layout = layout
         self._racks = racks
         self._readers = subscribers(members, layout.topics)

@@ -1,7 +1,7 @@
 """Remembers which partitions moved between which members, so that two partitions of a topic are not swapped."""
 
 from penstock.assign.java_order import PartitionSet
-from penstock.assign.partition_index import Layout
+from penstock.assign.partition_index import PartitionIndex
 
 Pair = tuple[int, int]
 
@@ -9,7 +9,7 @@ Pair = tuple[int, int]
 class Movements:
     """For each topic: if one partition moved from A to B and another is to move from B to A, the first moves back."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: PartitionIndex) -> None:
         self._layout = layout
         self._pair_of: dict[int, Pair] = {}
         self._by_topic: dict[str, dict[Pair, PartitionSet]] = {}

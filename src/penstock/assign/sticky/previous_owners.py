@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from penstock.assign.model import Member
-from penstock.assign.partition_index import Layout
+from penstock.assign.partition_index import PartitionIndex
 from penstock.core.records.record import TopicPartition
 
 NO_GENERATION = -1
@@ -32,7 +32,7 @@ class Claims:
 
 
 def resolve_claims(
-    members: Sequence[Member], previous: Sequence[PreviousOwnership], order: list[int], layout: Layout
+    members: Sequence[Member], previous: Sequence[PreviousOwnership], order: list[int], layout: PartitionIndex
 ) -> Claims:
     """Decide who keeps which partition. ``order`` are the members' indexes, in the order of the leader."""
     claimed = [layout.numbers(each.owned) for each in previous]

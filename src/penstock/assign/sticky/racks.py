@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Sequence
 
 from penstock.assign.model import Group, Member
-from penstock.assign.partition_index import Layout
+from penstock.assign.partition_index import PartitionIndex
 
 
 class Racks:
     """The rack of each member, by its index, and the racks of each partition, by its number in the layout."""
 
-    def __init__(self, group: Group, members: Sequence[Member], layout: Layout) -> None:
+    def __init__(self, group: Group, members: Sequence[Member], layout: PartitionIndex) -> None:
         self.of_member = [member.rack or None for member in members]
         self.of_partition: list[frozenset[str]] = []
         self.in_use = False

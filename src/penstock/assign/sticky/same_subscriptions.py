@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import chain, compress
 
-from penstock.assign.partition_index import Layout
+from penstock.assign.partition_index import PartitionIndex
 from penstock.assign.sticky.previous_owners import Claims
 from penstock.assign.sticky.racks import Racks
 
@@ -18,7 +18,7 @@ class EqualShares:
     gets a partition that another member owned until now.
     """
 
-    def __init__(self, order: list[int], layout: Layout, claims: Claims, racks: Racks) -> None:
+    def __init__(self, order: list[int], layout: PartitionIndex, claims: Claims, racks: Racks) -> None:
         self._order = order
         self._layout = layout
         self._claims = claims

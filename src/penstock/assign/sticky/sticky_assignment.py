@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from penstock.assign.java_order import hash_order
 from penstock.assign.model import Group, Member
-from penstock.assign.partition_index import Layout
+from penstock.assign.partition_index import PartitionIndex
 from penstock.assign.sticky.mixed_subscriptions import MixedShares, mixed_layout
 from penstock.assign.sticky.previous_owners import PreviousOwnership, resolve_claims
 from penstock.assign.sticky.racks import Racks
@@ -63,7 +63,7 @@ def _subscribe_alike(members: Iterable[Member]) -> bool:
 def _share_equally(
     group: Group, members: list[Member], previous: list[PreviousOwnership], leader_order: list[int]
 ) -> Sharing:
-    layout = Layout(group)
+    layout = PartitionIndex(group)
     claims = resolve_claims(members, previous, leader_order, layout)
     equal = EqualShares(leader_order, layout, claims, Racks(group, members, layout))
     tps = layout.topic_partitions()

@@ -23,7 +23,7 @@ from penstock.errors import ConfigError, StateError
 from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.admin.consumer_groups import Groups
 from penstock.ops.offset_backups import OffsetBackup
-from penstock.ops.offset_reset import Move, Offsets, ResetPlan, parse_scope
+from penstock.ops.offset_reset import OffsetMove, Offsets, ResetPlan, parse_scope
 
 _RESET_EXAMPLES = """
 [bold]Examples[/]
@@ -52,7 +52,7 @@ _NUMBERS = _COLUMNS[2:7]
 
 Execute = Annotated[bool, typer.Option("--execute", help="Make the changes. Without it, they are only shown.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="With --execute: do not ask for confirmation.")]
-Checkpoint = Annotated[
+SparkCheckpoint = Annotated[
     str | None,
     typer.Option(metavar="DIR", help="Folder of the group's Spark checkpoints, if `penstock run` used --checkpoint."),
 ]
@@ -99,7 +99,7 @@ def reset(
     from_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="To the offsets in a CSV file, as `export` writes it.")
     ] = None,
-    checkpoint: Checkpoint = None,
+    checkpoint: SparkCheckpoint = None,
     new_group: NewGroup = False,
     execute: Execute = False,
     yes: Yes = False,
@@ -149,7 +149,7 @@ def reset(
 def undo(
     group: GroupName,
     *,
-    checkpoint: Checkpoint = None,
+    checkpoint: SparkCheckpoint = None,
     execute: Execute = False,
     yes: Yes = False,
     brokers: Brokers = None,
@@ -205,7 +205,7 @@ def import_(
     group: GroupName,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="CSV from `export`, or from kafka-consumer-groups.sh.")],
     *,
-    checkpoint: Checkpoint = None,
+    checkpoint: SparkCheckpoint = None,
     new_group: NewGroup = False,
     execute: Execute = False,
     yes: Yes = False,
@@ -309,7 +309,7 @@ def _show(plan: ResetPlan) -> None:
         err.print(warning, style="yellow", markup=False, soft_wrap=True)
 
 
-def _row(move: Move) -> tuple[object, ...]:
+def _row(move: OffsetMove) -> tuple[object, ...]:
     first, last = move.span or (None, None)
     return (
         move.group,

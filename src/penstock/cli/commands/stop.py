@@ -15,7 +15,7 @@ from penstock.cli.console.screen import err, out, print_json, print_line
 from penstock.cli.console.shared_options import Json
 from penstock.core.text.durations import seconds
 from penstock.errors import StateError
-from penstock.ops.runs import Run, alive, look_again
+from penstock.ops.runs import RegisteredRun, alive, look_again
 
 _EXAMPLES = """
 [bold]Examples[/]
@@ -59,7 +59,7 @@ def stop(
         print_line(_how(run))
 
 
-def _ask(run: Run) -> None:
+def _ask(run: RegisteredRun) -> None:
     """Send one signal. A second one would end the process at once, so a run that is already stopping gets none."""
     process = run.process
     if process is not None and not run.stopping:
@@ -67,7 +67,7 @@ def _ask(run: Run) -> None:
             process.terminate()
 
 
-def _await(run: Run, deadline: float, steps: Steps, *, timeout: str) -> Run:
+def _await(run: RegisteredRun, deadline: float, steps: Steps, *, timeout: str) -> RegisteredRun:
     while run.process is not None:
         steps.step(f"Waiting for {run.app} (process {run.pid}, {run.engine} engine) to finish the records in progress")
         if time.monotonic() > deadline:
@@ -80,7 +80,7 @@ def _await(run: Run, deadline: float, steps: Steps, *, timeout: str) -> Run:
     return look_again(run)
 
 
-def _how(run: Run) -> str:
+def _how(run: RegisteredRun) -> str:
     if run.ending is None:
         return f"{run.app} (process {run.pid}) was killed before it could stop cleanly."
     if run.ending.problem is not None:
@@ -92,7 +92,7 @@ def _how(run: Run) -> str:
     )
 
 
-def _list(runs: list[Run], *, as_json: bool) -> None:
+def _list(runs: list[RegisteredRun], *, as_json: bool) -> None:
     if as_json:
         print_json({"running": [_as_json(run) for run in runs]})
         return
@@ -118,7 +118,7 @@ def _nothing_found(name: str) -> StateError:
     return StateError(f"No running app, group or process is called {name!r}.", hint=hint)
 
 
-def _as_json(run: Run) -> dict[str, Any]:
+def _as_json(run: RegisteredRun) -> dict[str, Any]:
     shown = {name: value for name, value in asdict(run).items() if name not in ("host", "ending")}
     if run.process is None:
         problem = run.ending.problem if run.ending else "It was killed before it could stop cleanly."

@@ -11,7 +11,7 @@ from penstock.cli.console.progress_bars import Steps
 from penstock.cli.console.screen import err, out, print_json, print_line
 from penstock.cli.console.shared_options import Json
 from penstock.core.text.plurals import counted
-from penstock.devkit import Embedded, ServerState, ServerStatus, Status, UpOptions
+from penstock.devkit import ClusterStatus, Embedded, ServerState, ServerStatus, UpOptions
 from penstock.jvm.coordinates import KAFKA
 
 _NOT_RUNNING = 3
@@ -105,7 +105,7 @@ def status(*, as_json: Json = False) -> None:
         raise typer.Exit(_NOT_RUNNING)
 
 
-def _print_welcome(result: Status) -> None:
+def _print_welcome(result: ClusterStatus) -> None:
     count = counted(len(result.brokers), "broker")
     out.print(Text.assemble((f"{KAFKA.title} is running", "bold green"), f" ({count})."))
     _print_facts(
@@ -122,7 +122,7 @@ def _print_welcome(result: Status) -> None:
         out.print(f"  {command}", markup=False, soft_wrap=True)
 
 
-def _print_status(found: Status) -> None:
+def _print_status(found: ClusterStatus) -> None:
     if not found.brokers:
         out.print(Text.from_markup("No embedded Kafka is running. Start one with [bold]penstock up[/]."))
         _print_facts([("note", note) for note in found.notes])
@@ -144,7 +144,7 @@ def _print_status(found: Status) -> None:
         out.print(Text.from_markup(advice))
 
 
-def _servers(found: Status) -> Table:
+def _servers(found: ClusterStatus) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("server", no_wrap=True)
     table.add_column("port", justify="right")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-OPEN_MARK = b"\x00penstock"
+SELF_MANAGED_MARK = b"\x00penstock"
 """The last bytes of a self-managed member's user data. Assignors read user data from the front and do not see them."""
 
 _WITH_OWNED = 1
@@ -35,14 +35,13 @@ class Subscription:
     """What a member subscribes to, and its rack.
 
     ``pattern`` is the regular expression of a member of the new protocol; the broker resolves it to topics.
-    ``is_open`` is True for self-managed members. If one of them leads the group, a Penstock assignor divides the
-    partitions.
+    If a self-managed member (``is_self_managed``) leads the group, a Penstock assignor assigns the partitions.
     """
 
     topics: tuple[str, ...]
     rack: str | None = None
     pattern: str | None = None
-    is_open: bool = False
+    is_self_managed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +116,7 @@ def _subscription(data: "_Data") -> Subscription:
     if version >= _WITH_GENERATION:
         data.int32()
     rack = data.text() or None if version >= _WITH_RACK else None
-    return Subscription(topics, rack, is_open=user_data.endswith(OPEN_MARK))
+    return Subscription(topics, rack, is_self_managed=user_data.endswith(SELF_MANAGED_MARK))
 
 
 def _key(data: "_Data") -> Key | None:

@@ -26,7 +26,7 @@ class Scenario:
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
+class LogBounds:
     """The start and end offsets of a partition; ``at_time`` is the first offset at or after the time of a reset."""
 
     start: int
@@ -42,7 +42,7 @@ class Target:
     note: str = ""
 
 
-def target(scenario: Scenario, log: Log, committed: int | None, *, tp: str) -> Target:
+def target(scenario: Scenario, log: LogBounds, committed: int | None, *, tp: str) -> Target:
     """The offset to which the reset sets a partition; ``tp`` is the partition's name for errors."""
     match scenario.to:
         case To.EARLIEST:
@@ -65,7 +65,7 @@ def target(scenario: Scenario, log: Log, committed: int | None, *, tp: str) -> T
             return clamped(log, committed + scenario.number)
 
 
-def clamped(log: Log, wanted: int) -> Target:
+def clamped(log: LogBounds, wanted: int) -> Target:
     """The wanted offset, or the start or end of the log if it lies outside of it."""
     if wanted > log.end:
         return Target(log.end, f"{wanted} is past the end")
@@ -82,7 +82,7 @@ class Effect:
     skipped: int
 
 
-def effect(old: int | None, new: int, log: Log, finished: Sequence[Range] = ()) -> Effect:
+def effect(old: int | None, new: int, log: LogBounds, finished: Sequence[Range] = ()) -> Effect:
     """What moving a group from offset ``old`` to ``new`` repeats and skips.
 
     ``finished`` are the ranges of the offset map. A reset clears the map, so records in these ranges above ``new`` are

@@ -31,7 +31,7 @@ from penstock.core.scheduling.backpressure import Backpressure
 from penstock.core.scheduling.effects import Attempt, Effects, Pause, Result, Returned, Send
 from penstock.core.scheduling.epoch_parts import MapRoom
 from penstock.core.scheduling.in_flight import HandedOver, InFlight
-from penstock.core.scheduling.lanes import AnyRecord, Epoch, Order, Run
+from penstock.core.scheduling.lanes import AnyRecord, Epoch, LaneRun, Order
 from penstock.core.scheduling.schedule import Later, Schedule
 
 # Only runs of at least so many records are checked for consecutive offsets. Runs of mixed lanes and of partitions are
@@ -238,7 +238,7 @@ class Dispatch:
         if epoch is not None:
             epoch.tracker.reach(offset)
 
-    def take(self, now: float, size: int) -> list[list[Run]]:
+    def take(self, now: float, size: int) -> list[list[LaneRun]]:
         """Take runs that may start now: a bundle of about ``size`` records for each free worker."""
         self._schedule.mix_or_split(self._epochs.values(), size)
         return self._schedule.take(now, size)
@@ -295,7 +295,7 @@ class Dispatch:
         effects.finished.extend(finished.items())
         return effects
 
-    def _consecutive_offsets(self, run: Run) -> range | None:
+    def _consecutive_offsets(self, run: LaneRun) -> range | None:
         """The offsets of this run if they are consecutive, else None.
 
         Then only the first and the last are read: to read each again would take a fifth of what a no-op handler costs.

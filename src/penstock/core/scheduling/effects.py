@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from penstock.core.failures.outcome import Failed, Outcome, ProducerRecord
 from penstock.core.failures.retry_topic import RetryInfo
-from penstock.core.scheduling.lanes import AnyRecord, Epoch, Run
+from penstock.core.scheduling.lanes import AnyRecord, Epoch, LaneRun
 
 
 @dataclass(eq=False, slots=True)
@@ -63,5 +63,5 @@ class Effects:
     """The failure that must stop the app: there is no dead-letter topic, or the circuit breaker is open."""
 
 
-Result = tuple[Run, Sequence[Outcome], bool]
+Result = tuple[LaneRun, Sequence[Outcome], bool]
 """A run, the outcomes of its next records, and whether the worker attempts no more records of it."""

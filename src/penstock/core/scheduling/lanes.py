@@ -40,7 +40,7 @@ class Lane:
 
 
 @dataclass(eq=False, slots=True)
-class Run:
+class LaneRun:
     """The first records of a lane, in the order in which a worker attempts them.
 
     The worker appends an outcome for each record that it attempts, and sets ``done`` when it attempts no more of them.
@@ -52,17 +52,17 @@ class Run:
     outcomes: list[Outcome] = field(default_factory=list)
     done: bool = False
     collected: int = 0
-    split_from: "Run | None" = None  # a worker may still be busy with the last record of that run
+    split_from: "LaneRun | None" = None  # a worker may still be busy with the last record of that run
 
     @property
     def epoch(self) -> "Epoch":
         return self.lane.epoch
 
-    def split(self, tail: list[AnyRecord]) -> "Run":
+    def split(self, tail: list[AnyRecord]) -> "LaneRun":
         """Move these last records, which no worker has begun, to a run of their own."""
         del self.records[len(self.records) - len(tail) :]
         self.epoch.lanes.running += 1
-        return Run(self.lane, tail, split_from=self)
+        return LaneRun(self.lane, tail, split_from=self)
 
 
 @dataclass(eq=False, slots=True)
@@ -70,7 +70,7 @@ class PartitionLanes:
     """The lanes of one partition, and what workers have of them.
 
     Owner: ``Schedule``. Two others change it, by methods: ``Backpressure`` (``drop_from``), and the dispatcher when it
-    takes records back from a stuck worker (``Run.split``).
+    takes records back from a stuck worker (``LaneRun.split``).
     """
 
     by_key: dict[Hashable, Lane] = field(default_factory=dict)  # lanes with records that wait or run

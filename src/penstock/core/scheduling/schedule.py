@@ -16,7 +16,7 @@ from itertools import chain, count
 from operator import attrgetter
 
 from penstock.core.scheduling.bundle_size import NOT_QUICK, QUICK
-from penstock.core.scheduling.lanes import AnyRecord, Epoch, Lane, Order, Run
+from penstock.core.scheduling.lanes import AnyRecord, Epoch, Lane, LaneRun, Order
 
 # Names of lanes that belong to no key. Keys are bytes, so they cannot collide with these.
 _WHOLE_PARTITION = "partition"
@@ -129,7 +129,7 @@ class Schedule:
             self._deliver_by_key(epoch, mixed.waiting)
             mixed.waiting = deque()
 
-    def _split_behind(self, run: Run, left: Sequence[AnyRecord], retries: Sequence[Later]) -> None:
+    def _split_behind(self, run: LaneRun, left: Sequence[AnyRecord], retries: Sequence[Later]) -> None:
         """Split the mixed lane while a worker is stuck with one of its records, or while one waits for a retry.
 
         Only the key of that record must wait: it gets a lane that is held already.
@@ -159,7 +159,7 @@ class Schedule:
         """Whether some lane has a record that a free worker could start."""
         return bool(self._ready)
 
-    def take(self, now: float, size: int) -> list[list[Run]]:
+    def take(self, now: float, size: int) -> list[list[LaneRun]]:
         """Take runs that may start now: a bundle of about ``size`` records for each free worker."""
         while self._backoffs and self._backoffs[0][0] <= now:
             lane = heappop(self._backoffs)[2]
@@ -190,7 +190,7 @@ class Schedule:
         self._linger_until = None
         return False
 
-    def _bundle(self, size: int) -> list[Run]:
+    def _bundle(self, size: int) -> list[LaneRun]:
         # Inlined for speed: with order by key there are nearly as many runs as records.
         bundle, room, ready, offset_of = [], size, self._ready, self._offset_of
         while ready and room > 0:
@@ -228,7 +228,7 @@ class Schedule:
             last = offset_of(records[-1])
             if last > map_room.highest_taken:  # noqa: PLR1730 - max() is a call, which costs too much here
                 map_room.highest_taken = last
-            bundle.append(Run(lane, records))
+            bundle.append(LaneRun(lane, records))
         return bundle
 
     @property
@@ -258,7 +258,7 @@ class Schedule:
 
     # Workers report runs.
 
-    def complete(self, run: Run) -> None:
+    def complete(self, run: LaneRun) -> None:
         """Every record of this run succeeded. A short form of ``collect`` and ``put_back``, for speed."""
         lane, count = run.lane, len(run.records)
         lanes = lane.epoch.lanes
@@ -273,14 +273,14 @@ class Schedule:
                 del lanes.by_key[lane.key]
 
     @staticmethod
-    def collect(run: Run, count: int) -> list[AnyRecord]:
+    def collect(run: LaneRun, count: int) -> list[AnyRecord]:
         """Take the records of this run that the next ``count`` outcomes belong to; they are no longer in progress."""
         records = run.records[run.collected : run.collected + count]
         run.collected += count
         run.epoch.lanes.in_progress -= count
         return records
 
-    def put_back(self, run: Run, retries: Sequence[Later], *, last: bool) -> None:
+    def put_back(self, run: LaneRun, retries: Sequence[Later], *, last: bool) -> None:
         """Put records to retry back on lanes; after the ``last`` outcomes of this run, also those never attempted."""
         if not run.lane.ordered:
             for record, at in retries:
@@ -288,7 +288,7 @@ class Schedule:
         if last:
             self._end_run(run, retries)
 
-    def _end_run(self, run: Run, retries: Sequence[Later]) -> None:
+    def _end_run(self, run: LaneRun, retries: Sequence[Later]) -> None:
         """The worker attempts no more records of this run: put the rest back."""
         epoch, left = run.epoch, run.records[run.collected :]
         epoch.lanes.running -= 1

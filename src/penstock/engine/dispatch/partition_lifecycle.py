@@ -120,7 +120,7 @@ class PartitionLifecycle:
                 self._reporter.revoked(epoch)
             self._reporter.out_of_range(found)
             self._reporter.assigned(self._begin_uncommitted(found.tp, found.moved_to), found.moved_to)
-            self._ask_fetcher(Seek({found.tp: found.moved_to}, anew=True))
+            self._ask_fetcher(Seek({found.tp: found.moved_to}, recreated=True))
         return restarted
 
     def _begin_uncommitted(self, tp: TopicPartition, offset: int | None, finished: Sequence[Range] = ()) -> Epoch:

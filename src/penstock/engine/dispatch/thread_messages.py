@@ -232,11 +232,11 @@ class Seek:
     """Continue at these offsets with partitions that were out of range; ``anew`` if their logs were recreated."""
 
     offsets: Offsets
-    anew: bool = False
+    recreated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Renew:
+class TopicsRecreated:
     """The topics of these partitions were recreated; records fetched before belong to the deleted logs."""
 
     tps: Sequence[TopicPartition]
@@ -249,4 +249,4 @@ class StartOver:
     error: PenstockError
 
 
-ToFetcher = Commit | Pause | Resume | Seek | Renew | StartOver
+ToFetcher = Commit | Pause | Resume | Seek | TopicsRecreated | StartOver

@@ -138,7 +138,7 @@ def open_commit_connection(
     handler: Handler, consumer: Any, brokers: str, *, answered: Callable[[Commits, Mapping[TopicPartition, str]], None]
 ) -> CommitConnection | None:
     """Return None if commits cannot wait behind a JoinGroup, or if kafka-python is missing or cannot connect."""
-    waits_for_joins = handler.protocol == "classic" and handler.cooperates and not handler.is_open
+    waits_for_joins = handler.protocol == "classic" and handler.cooperates and not handler.is_self_managed
     commits_finished = handler.delivery == "at-least-once" and handler.offsets is None
     if handler.commit != "record" or not waits_for_joins or not commits_finished:
         return None

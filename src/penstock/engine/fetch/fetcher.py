@@ -20,13 +20,13 @@ from penstock.engine.dispatch.thread_messages import (
     Inbox,
     Left,
     Pause,
-    Renew,
     Resume,
     Rewound,
     Seek,
     StartOver,
     Suspended,
     ToFetcher,
+    TopicsRecreated,
 )
 from penstock.engine.fetch.commit_connection import CommitConnection, open_commit_connection
 from penstock.engine.fetch.commit_sender import CommitSender
@@ -197,7 +197,7 @@ class Fetcher:
             "during_drain": self._during_drain,
             "on_rebalance": self._on_rebalance,
         }
-        if not self._handler.is_open:
+        if not self._handler.is_self_managed:
             membership = Membership(self._handler, self._inbox, self._consumer, **parts)
             if self._commit_connection is not None:
                 membership.committer = self._commit_connection
@@ -254,7 +254,7 @@ class Fetcher:
                 reset="error",
                 on_commit=self._on_commit,
                 on_error=self._on_error,
-                on_statistics=None if handler.is_open or handler.partitions else self._on_statistics,
+                on_statistics=None if handler.is_self_managed or handler.partitions else self._on_statistics,
             )
         )
 
@@ -319,7 +319,7 @@ class Fetcher:
                     self._positions.resume(tps)
                 case Seek():
                     self._seek(command)
-                case Renew(tps):
+                case TopicsRecreated(tps):
                     self._renew(tps)
                 case StartOver(error):
                     self._start_over(error)
@@ -344,7 +344,7 @@ class Fetcher:
             self._commands.put(command)
 
     def _seek(self, command: Seek) -> None:
-        if command.anew and self._store_session is not None:
+        if command.recreated and self._store_session is not None:
             self._store_session.forget(command.offsets)
         self._positions.resume(command.offsets)
         for tp, offset in command.offsets.items():

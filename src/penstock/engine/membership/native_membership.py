@@ -55,7 +55,7 @@ class Membership:
         self._on_rebalance = on_rebalance
         self._recorder = RebalanceRecorder(handler, consumer, on_rebalance)
         self._over = False
-        self.positions = FetchPositions(consumer, cooperates=handler.cooperates, only_fetches=handler.is_open)
+        self.positions = FetchPositions(consumer, cooperates=handler.cooperates, only_fetches=handler.is_self_managed)
         self.committer = consumer
         """Makes the commits: the consumer, its CommitConnection, or a self-managed membership."""
 

@@ -49,7 +49,7 @@ class RebalanceRecorder:
         self._new_words = ""
         self._coordinator: Coordinator | None = None
         self._member_id: str | None = None
-        if handler.is_open:
+        if handler.is_self_managed:
             self._votes = tuple(each.name for each in handler.assignors)
         else:
             default = "cooperative-sticky" if handler.protocol == "classic" else None
@@ -64,7 +64,7 @@ class RebalanceRecorder:
 
     def _new_round(self) -> OngoingRebalance:
         reason, self._reason = self._reason, UNKNOWN
-        membership = "open" if self._handler.is_open else "native"
+        membership = "open" if self._handler.is_self_managed else "native"
         return OngoingRebalance(membership, reason, now=time.monotonic(), moment=time.time())
 
     def gave_up(self, tps: Iterable[TopicPartition]) -> None:

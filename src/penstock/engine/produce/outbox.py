@@ -19,8 +19,6 @@ from penstock.kafka.errors import translate
 _POLL_SECONDS = 0.1
 _CLOSE_SECONDS = 5.0
 
-# Errors that the record's own content causes; all other errors are problems of the cluster.
-OWN_FAULT = BAD_RECORD
 # After a fatal error the client fails every record with one of these codes, and reports the reason only once.
 _PURGED = DROPPED_BY_CLIENT
 
@@ -101,7 +99,7 @@ class Outbox:
             self._acknowledged.append(send)
         elif error.code() in _PURGED:
             self._purged.put((send, error))
-        elif error.code() in OWN_FAULT:
+        elif error.code() in BAD_RECORD:
             out = send.outgoing
             self._refused.put((send, [out] if send.failure is None else [out, shortened(out)]))
         else:
@@ -128,7 +126,7 @@ class Outbox:
     ) -> None:
         if error is None:
             self._acknowledged.append(send)
-        elif error.code() in OWN_FAULT and other_forms:
+        elif error.code() in BAD_RECORD and other_forms:
             self._refused.put((send, other_forms))
         else:
             self._give_up(send, error)
@@ -145,7 +143,7 @@ def refusal(send: Send, error: KafkaError, *, brokers: str) -> Refused | Undeliv
     """The message for a record that the broker has refused in every form."""
     # There is no other topic for a refused dead letter, so it always stops the member.
     is_dead_letter = send.failure is not None and send.delay is None
-    if error.code() in OWN_FAULT and not is_dead_letter:
+    if error.code() in BAD_RECORD and not is_dead_letter:
         return Refused(send, _final_failure(send, error))
     doing = f"writing the result of {_name(send)} to topic {send.outgoing.topic}"
     return Undeliverable(send, translate(KafkaException(error), doing=doing, brokers=brokers))

@@ -21,9 +21,10 @@ from penstock.engine.dispatch.thread_messages import (
     Inbox,
     TransactionFailed,
 )
-from penstock.engine.produce.outbox import OWN_FAULT, refusal
+from penstock.engine.produce.outbox import refusal
 from penstock.errors import PenstockError, ServerError
 from penstock.kafka.client.transactions import Row, Transaction
+from penstock.kafka.error_codes import BAD_RECORD
 from penstock.kafka.errors import is_final, kafka_error
 
 _SAFE = "No record is lost: Penstock handles uncommitted records again."
@@ -257,7 +258,7 @@ class Transactor:
         self._abort()
         cause = kafka_error(error.__cause__) if error.__cause__ is not None else None
         self._topic_limits = None  # read them again, as they may have changed
-        if cause is not None and is_final(cause) and cause.code() not in OWN_FAULT:
+        if cause is not None and is_final(cause) and cause.code() not in BAD_RECORD:
             self._inbox.put(EngineError(error, fatal=True))
         else:
             self._inbox.put(TransactionFailed(error))

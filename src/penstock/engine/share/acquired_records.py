@@ -29,7 +29,7 @@ Inbox = SimpleQueue[Attempted | ToDispatcher]
 Acknowledge = Callable[[Message, AcknowledgeType], None]
 
 
-class Batch:
+class AcquiredRecords:
     """The records of one poll. The client requires that all of them are acknowledged before the next poll.
 
     A failed record is released, and the broker redelivers it at once to any member. The broker counts deliveries and

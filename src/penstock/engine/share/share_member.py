@@ -21,7 +21,7 @@ from penstock.engine.observe.health import Health
 from penstock.engine.observe.member_metrics import MemberMetrics, Stopwatches
 from penstock.engine.observe.reporter import Reporter
 from penstock.engine.produce.outbox import Outbox
-from penstock.engine.share.acquired_records import Batch, Inbox
+from penstock.engine.share.acquired_records import AcquiredRecords, Inbox
 from penstock.engine.share.share_workers import make_workers
 from penstock.errors import PenstockError
 from penstock.kafka import MESSAGES, make_alone_producer, make_producer
@@ -152,7 +152,7 @@ class ShareMember:
 
     def _consume(self, submit: Callable[[Message, int], None], outbox: Outbox, limit: int) -> None:
         consumer = make_share_consumer(self._brokers, self.handler)
-        batch = Batch(
+        batch = AcquiredRecords(
             self.handler,
             self._inbox,
             outbox,

@@ -79,7 +79,7 @@ class GroupDescription:
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class CommittedOffset:
     """What a group has committed for one partition; Penstock's metadata is an offset map.
 
     For a share group, the start offset of the partition, and the lag as the brokers count it.
@@ -145,9 +145,9 @@ class Groups:
 
     def committed(
         self, names: Iterable[str], *, stable: bool = False
-    ) -> dict[str, dict[TopicPartition, Commit] | PenstockError]:
+    ) -> dict[str, dict[TopicPartition, CommittedOffset] | PenstockError]:
         """Return all committed offsets of each group; with ``stable``, an open transaction on them is an error."""
-        found: dict[str, dict[TopicPartition, Commit] | PenstockError] = {}
+        found: dict[str, dict[TopicPartition, CommittedOffset] | PenstockError] = {}
         for batch in batches(names):
             # The client accepts one group per call, but the calls can run at the same time.
             asked = {
@@ -163,7 +163,7 @@ class Groups:
                     found[name] = error
         return found
 
-    def commit(self, group: str, commits: Mapping[TopicPartition, Commit]) -> None:
+    def commit(self, group: str, commits: Mapping[TopicPartition, CommittedOffset]) -> None:
         """Set offsets and metadata of a group without members; the broker refuses if it has members."""
         if not commits:
             return
@@ -228,10 +228,10 @@ def _tps(assignment: Any) -> tuple[TopicPartition, ...]:
     return tuple(sorted((each.topic, each.partition) for each in assignment.topic_partitions))
 
 
-def _commits(found: Any) -> dict[TopicPartition, Commit]:
+def _commits(found: Any) -> dict[TopicPartition, CommittedOffset]:
     tps = (found.topic_partitions or []) if found is not None else []
     return {
-        (each.topic, each.partition): Commit(each.offset, each.metadata or "")
+        (each.topic, each.partition): CommittedOffset(each.offset, each.metadata or "")
         for each in tps
         if each.offset >= 0 and each.error is None
     }

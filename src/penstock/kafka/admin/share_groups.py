@@ -10,7 +10,14 @@ from confluent_kafka import KafkaError, KafkaException
 from penstock.core.records.record import TopicPartition
 from penstock.errors import PenstockError
 from penstock.kafka.admin.cluster import ANSWER_SECONDS, Cluster
-from penstock.kafka.admin.consumer_groups import SHARE, Commit, GroupDescription, GroupListing, GroupMember, batches
+from penstock.kafka.admin.consumer_groups import (
+    SHARE,
+    CommittedOffset,
+    GroupDescription,
+    GroupListing,
+    GroupMember,
+    batches,
+)
 from penstock.kafka.client.kafka_python import (
     AlterShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsRequest,
@@ -98,7 +105,7 @@ class ShareGroups:
                 found[name] = _description(*answer)
         return found
 
-    def starts(self, names: Iterable[str]) -> dict[str, dict[TopicPartition, Commit | None] | PenstockError]:
+    def starts(self, names: Iterable[str]) -> dict[str, dict[TopicPartition, CommittedOffset | None] | PenstockError]:
         """Return the start offset and the lag of each partition. All records before the start offset are finished.
 
         None for a partition that the group has not read yet: the broker sets the start offset at the first read.
@@ -108,7 +115,7 @@ class ShareGroups:
             group = DescribeShareGroupOffsetsRequest.RequestedGroup
             return DescribeShareGroupOffsetsRequest(groups=[group(group_id=name, topics=None) for name in some])
 
-        found: dict[str, dict[TopicPartition, Commit | None] | PenstockError] = {}
+        found: dict[str, dict[TopicPartition, CommittedOffset | None] | PenstockError] = {}
         for name, answer in self._answers(names, request).items():
             try:
                 if isinstance(answer, KafkaException):
@@ -271,12 +278,12 @@ def _member(found: Any) -> GroupMember:
     return GroupMember(found.member_id, found.client_id, found.client_host, None, tps, tps, rack=found.rack_id)
 
 
-def _starts(group: Any) -> dict[TopicPartition, Commit | None]:
+def _starts(group: Any) -> dict[TopicPartition, CommittedOffset | None]:
     found = {}
     for topic in group.topics:
         for each in topic.partitions:
             _check(each)
             lag = each.lag if each.lag >= 0 else None
-            start = Commit(each.start_offset, lag=lag) if each.start_offset >= 0 else None
+            start = CommittedOffset(each.start_offset, lag=lag) if each.start_offset >= 0 else None
             found[topic.topic_name, each.partition_index] = start
     return found

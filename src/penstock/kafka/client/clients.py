@@ -60,7 +60,7 @@ def buffer_settings(handler: Handler) -> dict[str, Any]:
 
 def member_settings(handler: Handler, number: int) -> dict[str, Any]:
     """Return the settings that make a consumer member ``number`` of this process in the handler's group."""
-    if handler.is_open:
+    if handler.is_self_managed:
         return reader_settings(handler)  # the member is self-managed, and the client only fetches
     settings: dict[str, Any] = {**reader_settings(handler), "group.protocol": handler.protocol}
     if handler.protocol == "classic":

@@ -8,7 +8,7 @@ from operator import itemgetter
 from struct import Struct, error
 
 from penstock.assign import Member
-from penstock.core.progress.group_metadata import OPEN_MARK
+from penstock.core.progress.group_metadata import SELF_MANAGED_MARK
 from penstock.core.records.record import TopicPartition
 from penstock.kafka.client.kafka_python import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from penstock.kafka.group.coordinator import GroupMemberInfo
@@ -84,13 +84,13 @@ def _by_topic(tps: Iterable[TopicPartition]) -> Iterable[tuple[str, list[int]]]:
 
 def _tail(penstock_data: PenstockData) -> bytes:
     text = json.dumps({"votes": penstock_data.votes}).encode()
-    return text + _LENGTH.pack(len(text)) + OPEN_MARK
+    return text + _LENGTH.pack(len(text)) + SELF_MANAGED_MARK
 
 
 def _split(data: bytes | None) -> tuple[bytes | None, PenstockData | None]:
-    if data is None or not data.endswith(OPEN_MARK):
+    if data is None or not data.endswith(SELF_MANAGED_MARK):
         return data, None
-    end = len(data) - len(OPEN_MARK) - _LENGTH.size
+    end = len(data) - len(SELF_MANAGED_MARK) - _LENGTH.size
     try:
         begin = end - _LENGTH.unpack_from(data, end)[0]
         fields: Mapping[str, Sequence[str]] = json.loads(data[begin:end])

@@ -89,7 +89,7 @@ def read_span(
         yield from _read_span(consumer, cluster, starts, ends)
 
 
-def read_places(cluster: Cluster, wanted: Mapping[TopicPartition, Iterable[int]]) -> Iterator[Record]:
+def read_positions(cluster: Cluster, wanted: Mapping[TopicPartition, Iterable[int]]) -> Iterator[Record]:
     """Yield the records at exactly these offsets; offsets that the log no longer has are left out.
 
     A few consumers share the work. Each seeks to one offset after the other, and reads ranges of near offsets. It reads

@@ -32,7 +32,7 @@ from penstock.spark.pipelines.pipeline_checkpoint import PipelineCheckpoint
 from penstock.spark.pipelines.read_sources import first_size
 from penstock.spark.pipelines.user_function import spark_refused
 from penstock.spark.pipelines.writer_schemas import NewSchemasError, SchemaIds, fetch_schemas
-from penstock.spark.spark_errors import Failure, planning_failure, query_failure
+from penstock.spark.spark_errors import QueryFailure, planning_failure, query_failure
 
 
 class OffsetCommitter(Protocol):
@@ -179,7 +179,7 @@ class PipelineQuery:
             return False
         return True
 
-    def _ended(self, failure: Failure | None) -> None:
+    def _ended(self, failure: QueryFailure | None) -> None:
         """Handle the end of the query, after a stop or a failure."""
         if failure is None or self._deadline is not None or not failure.may_pass:
             self._end(None if failure is None else failure.error)
@@ -206,11 +206,11 @@ class PipelineQuery:
             )
         )
 
-    def _find_failure(self, query: StreamingQuery) -> Failure | None:
+    def _find_failure(self, query: StreamingQuery) -> QueryFailure | None:
         error = self._batches.failure
         if isinstance(error, PenstockError):
             # Of the errors of the driver in a batch, only that of a broker that does not answer may pass.
-            return Failure(error, may_pass=type(error) is ServerError and planning_failure(error).may_pass)
+            return QueryFailure(error, may_pass=type(error) is ServerError and planning_failure(error).may_pass)
         # After a stop, the closed barrier may end the query, which Spark reports as a failure.
         if error is None and self._deadline is None:
             error = query.exception()

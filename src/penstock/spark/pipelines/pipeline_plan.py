@@ -21,7 +21,7 @@ from penstock.spark.pipelines.output_batches import OutputWriter
 from penstock.spark.pipelines.output_query import OffsetCommitter, OutputPlan, PipelineQuery
 from penstock.spark.pipelines.pipeline_checkpoint import PipelineCheckpoint, pipeline_checkpoint
 from penstock.spark.pipelines.read_sources import read_stream
-from penstock.spark.pipelines.resumption import Resumption, resume_pipeline
+from penstock.spark.pipelines.resumption import PipelineResumption, resume_pipeline
 from penstock.spark.pipelines.transactional_writer import ExactlyOnce
 from penstock.spark.pipelines.user_function import outputs_of
 from penstock.spark.pipelines.writer_schemas import Schemas, schemas_of
@@ -39,7 +39,7 @@ class PipelinePlan:
     clients: Mapping[str, str]
     cluster: Cluster
     checkpoints: Mapping[str, PipelineCheckpoint]
-    resumptions: Mapping[str, Resumption]
+    resumptions: Mapping[str, PipelineResumption]
     logs: Mapping[TopicPartition, Log]
     group: "SlowestOutput"
     until_caught_up: bool
@@ -172,7 +172,7 @@ def plan_pipeline(
 
 
 def _set_markers(
-    exactly_once: ExactlyOnce, resumption: Resumption, committed: Offsets, logs: Mapping[TopicPartition, Log]
+    exactly_once: ExactlyOnce, resumption: PipelineResumption, committed: Offsets, logs: Mapping[TopicPartition, Log]
 ) -> None:
     """Set the group's offsets to where Spark resumes; also back, where a topic was recreated."""
     begin = {tp: logs[tp].start if at == EARLIEST else at for tp, at in resumption.offsets.items()}
@@ -188,7 +188,7 @@ def _resume(
     committed: Mapping[TopicPartition, int],
     moved: Mapping[TopicPartition, int],
     emit: Callable[[Event], None],
-) -> Resumption:
+) -> PipelineResumption:
     finished = checkpoint.finished()
     resumption = resume_pipeline(logs, finished=finished, committed=committed, start=pipeline.start, moved=moved)
     for warning in resumption.warnings:

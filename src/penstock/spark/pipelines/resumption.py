@@ -9,7 +9,7 @@ from penstock.spark.offsets import EARLIEST, Log, Offsets
 
 
 @dataclass(frozen=True)
-class Resumption:
+class PipelineResumption:
     """The offset where each partition resumes, whether the checkpoint has exactly these, and warnings for the user."""
 
     offsets: Offsets
@@ -29,7 +29,7 @@ def resume_pipeline(
     committed: Mapping[TopicPartition, int],
     start: Literal["earliest", "latest"],
     moved: Container[TopicPartition] = (),
-) -> Resumption:
+) -> PipelineResumption:
     """Resume at the checkpoint's offset (``finished``) or the group's, whichever is higher: both mean finished records.
 
     In partitions that another tool has ``moved``, only the group's offset counts. A checkpoint that is not empty has
@@ -49,7 +49,7 @@ def resume_pipeline(
         from_end = start == "latest" and (known > log.end or (known < 0 and not finished))
         offsets[tp] = log.end if from_end else EARLIEST
     fits = bool(finished) and all(offsets.get(tp) == offset for tp, offset in finished.items())
-    return Resumption(
+    return PipelineResumption(
         offsets, fits and _new_partitions_start_at_earliest(offsets, finished, known_topics), tuple(warnings)
     )
 

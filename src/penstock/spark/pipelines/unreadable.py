@@ -20,7 +20,7 @@ from penstock.core.failures.outcome import Failed, ProducerRecord, Undecodable
 from penstock.core.records.record import Record, TopicPartition
 from penstock.kafka import Cluster
 from penstock.kafka.client.producer import Producer
-from penstock.kafka.read.read_records import read_places
+from penstock.kafka.read.read_records import read_positions
 from penstock.spark.internals import collect_texts
 from penstock.spark.pipelines.decoded_columns import REASON, decoded
 from penstock.spark.pipelines.unreadable_reasons import reason_of
@@ -70,7 +70,9 @@ class UnreadableRecords:
         wanted: dict[TopicPartition, set[int]] = {}
         for topic, partition, offset in positions:
             wanted.setdefault((topic, partition), set()).add(offset)
-        return sorted(read_places(cluster, wanted), key=lambda record: (record.topic, record.partition, record.offset))
+        return sorted(
+            read_positions(cluster, wanted), key=lambda record: (record.topic, record.partition, record.offset)
+        )
 
     def _reasons(self, session: SparkSession, records: Sequence[Record]) -> list[str]:
         """Return the reasons of the Python decoders; Spark's reason where Python could read the record."""

@@ -17,7 +17,7 @@ from penstock.jvm.coordinates import Coordinates, kafka_connector, spark_package
 from penstock.jvm.installed_spark import not_in_spark, one_of_each, pyspark_jars, spark_version
 from penstock.jvm.jars import resolve
 from penstock.jvm.java_runtime import find_java
-from penstock.jvm.progress_callback import Progress, silent
+from penstock.jvm.progress_callback import ProgressCallback, silent
 from penstock.paths import spark_log_file
 from penstock.spark.internals import JvmError, is_submitted, running_context
 from penstock.spark.session.gateway import end_context, join_submitted, python_path, start_context
@@ -102,7 +102,7 @@ def _refuse_choices(why: str, master: str | None, conf: Mapping[str, str] | None
         )
 
 
-def fetch_jars(packages: Iterable[str] = (), *, progress: Progress = silent) -> None:
+def fetch_jars(packages: Iterable[str] = (), *, progress: ProgressCallback = silent) -> None:
     """Download the jars before a session starts, with progress messages."""
     spark_version()
     if not is_submitted():  # spark-submit has downloaded its own
@@ -116,7 +116,7 @@ def _jar_sets(packages: Iterable[str]) -> list[Coordinates]:
     return [kafka_connector(), *(spark_package(name) for name in packages)]
 
 
-def _resolved(jars: Coordinates, *, progress: Progress = silent) -> list[Path]:
+def _resolved(jars: Coordinates, *, progress: ProgressCallback = silent) -> list[Path]:
     if jars in _missing:
         return []
     try:

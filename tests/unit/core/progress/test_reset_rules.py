@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.core.progress.reset_rules import Effect, Log, Scenario, To, effect, target
+from penstock.core.progress.reset_rules import Effect, LogBounds, Scenario, To, effect, target
 from penstock.errors import ConfigError
 
-LOG = Log(start=10, end=100)
+LOG = LogBounds(start=10, end=100)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_each_scenario_leads_where_kafkas_tool_goes(scenario: Scenario, committe
 
 
 def test_a_time_leads_to_the_first_record_from_then_on_and_to_the_end_where_there_is_none() -> None:
-    assert target(Scenario(To.TIME, 1), Log(10, 100, at_time=42), 50, tp="orders-0").offset == 42
+    assert target(Scenario(To.TIME, 1), LogBounds(10, 100, at_time=42), 50, tp="orders-0").offset == 42
     assert target(Scenario(To.TIME, 1), LOG, 50, tp="orders-0").offset == 100
 
 

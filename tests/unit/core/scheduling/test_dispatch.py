@@ -7,7 +7,7 @@ from penstock.core.progress.offset_map import MAX_BYTES, decode
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.backpressure import FULL_SECONDS
 from penstock.core.scheduling.epoch_parts import BITMAP_SPAN, MAX_RANGES
-from penstock.core.scheduling.lanes import Run
+from penstock.core.scheduling.lanes import LaneRun
 
 PLACES: list[TopicPartition] = [("t", 0), ("t", 1)]
 
@@ -198,7 +198,7 @@ def test_lanes_wait_rather_than_finish_what_no_commit_could_say() -> None:
     dispatch = make_dispatch(order="none", concurrency=total, max_in_flight=2 * total)
     epoch = dispatch.assign(("t", 0), 0)
     dispatch.deliver(("t", 0), records(("t", 0), 0, total))
-    held: list[Run] = []
+    held: list[LaneRun] = []
     for _ in range(total):
         bundles = dispatch.take(0.0, 1)
         if not bundles:

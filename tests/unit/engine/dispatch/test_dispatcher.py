@@ -143,7 +143,7 @@ def test_a_log_that_begins_anew_gets_a_new_epoch_when_its_old_records_are_throug
     bench.tell(Assigned({PLACE: (5, "")}), fetched(5, 6), OutOfRange(PLACE, 7, low=0, high=3, moved_to=0))
     assert bench.edges.asked == []
     bench.finish()
-    assert bench.edges.asked == [Seek({PLACE: 0}, anew=True)]
+    assert bench.edges.asked == [Seek({PLACE: 0}, recreated=True)]
     assert [event.offset for event in bench.told(events.Assigned)] == [5, 0]
     assert [event.unfinished for event in bench.told(events.Revoked)] == [0]
     bench.tell(fetched(0, 1, 2))

@@ -14,7 +14,7 @@ from penstock.core.progress.offset_map import encode
 from penstock.core.records.out_of_range import OutOfRange
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports import events
-from penstock.core.scheduling.lanes import Run
+from penstock.core.scheduling.lanes import LaneRun
 from penstock.engine.dispatch.commit_scheduler import CommitScheduler
 from penstock.engine.dispatch.partition_lifecycle import PartitionLifecycle
 from penstock.engine.dispatch.thread_messages import Assigned, CommitAnswer, Commits, Revoking, Seek, ToFetcher
@@ -64,13 +64,13 @@ class Bench:
     def assign(self, *tps: TopicPartition, at: int = 0) -> None:
         self.lifecycle.assigned(Assigned(dict.fromkeys(tps, (at, ""))))
 
-    def start(self, tp: TopicPartition, first: int, count: int) -> Run:
+    def start(self, tp: TopicPartition, first: int, count: int) -> LaneRun:
         """A worker has these records."""
         self.dispatch.deliver(tp, records(tp, first, count))
         (run,) = [run for run in take(self.dispatch) if run.epoch.tp == tp]
         return run
 
-    def finish(self, run: Run) -> None:
+    def finish(self, run: LaneRun) -> None:
         self.dispatch.report([(run, [DONE] * len(run.records), True)], now=0.0)
 
     def revoke(self, *tps: TopicPartition, deadline: float = 30.0) -> "SimpleQueue[Commits]":
@@ -222,7 +222,7 @@ def test_a_recreated_log_begins_a_new_epoch_when_the_old_records_are_finished() 
     assert bench.asked == []
     bench.finish(run)
     assert bench.lifecycle.restart_recreated() == [found]
-    assert bench.asked == [Seek({TP: 0}, anew=True)]
+    assert bench.asked == [Seek({TP: 0}, recreated=True)]
     assert [epoch.number for epoch in bench.dispatch.epochs] == [2]
     assert bench.dispatch.commits() == {TP: (0, "")}, "the old commit means other records"
     assert bench.lifecycle.restart_recreated() == [], "only once"

@@ -64,7 +64,7 @@ class Connection:
         return [offset for offset, _ in self.commits]
 
 
-class Member:
+class HandlerMember:
     """A member with both, and the answers that its dispatcher gets."""
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class Member:
 
 
 def test_commits_go_over_the_connection_of_their_own_as_the_member_that_the_client_is() -> None:
-    member = Member()
+    member = HandlerMember()
     member.commit(3)
     member.connection.answer({})
     member.client.generation = 8
@@ -99,7 +99,7 @@ def test_commits_go_over_the_connection_of_their_own_as_the_member_that_the_clie
 
 
 def test_a_refusal_is_an_answer_and_the_connection_stays_in_use() -> None:
-    member = Member()
+    member = HandlerMember()
     member.commit(3)
     member.connection.answer({A: KafkaError.REBALANCE_IN_PROGRESS})
     ((offset, (reason,)),) = member.answers
@@ -112,7 +112,7 @@ def test_a_refusal_is_an_answer_and_the_connection_stays_in_use() -> None:
 
 
 def test_the_last_commit_of_a_revoke_is_sent_when_the_one_under_way_is_answered() -> None:
-    member = Member()
+    member = HandlerMember()
     member.commit(3)
     last = threading.Thread(target=member.commit, args=(5,), kwargs={"wait": True})
     last.start()
@@ -124,7 +124,7 @@ def test_the_last_commit_of_a_revoke_is_sent_when_the_one_under_way_is_answered(
 
 @pytest.mark.parametrize("failure", [BROKEN, {A: KafkaError.NOT_COORDINATOR}], ids=["connection", "coordinator moved"])
 def test_after_a_failure_the_client_commits_until_it_owes_no_answer(failure: Answer) -> None:
-    member = Member()
+    member = HandlerMember()
     member.commit(3)
     member.connection.answer(failure)
     assert [offset for offset, reasons in member.answers if reasons] == [3]
@@ -142,14 +142,14 @@ def test_after_a_failure_the_client_commits_until_it_owes_no_answer(failure: Ans
 
 @pytest.mark.parametrize("failure", [BROKEN, {A: KafkaError.NOT_COORDINATOR}], ids=["connection", "coordinator moved"])
 def test_a_last_commit_that_fails_is_made_by_the_client(failure: Answer) -> None:
-    member = Member()
+    member = HandlerMember()
     member.connection.next_answer = failure
     member.commit(3, wait=True)
     assert member.client.commits == [(3, False)]
 
 
 def test_a_client_that_is_no_member_or_says_so_in_another_form_commits_itself() -> None:
-    member = Member()
+    member = HandlerMember()
     member.client.generation = -1
     member.commit(3)
     assert (member.connection.offsets, member.client.commits) == ([], [(3, True)])

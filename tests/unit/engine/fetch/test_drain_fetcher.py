@@ -86,7 +86,7 @@ def test_a_client_that_cannot_be_made_is_done_without() -> None:
     drain_fetcher.end()
 
 
-class Member:
+class HandlerMember:
     """An intake in the middle of a drain, with a client for relief and one of its own."""
 
     def __init__(self, drain_fetcher: Iterable[int], own: Iterable[int], *, max_in_flight: int = 100) -> None:
@@ -123,7 +123,7 @@ class Member:
 
 @pytest.mark.parametrize("own", [range(5, 20), range(5, 8), range(8, 20)], ids=["all", "a few", "none of the known"])
 def test_what_relief_has_fetched_comes_once_and_what_follows_is_not_missing(own: range) -> None:
-    member = Member(drain_fetcher=range(5, 8), own=own)
+    member = HandlerMember(drain_fetcher=range(5, 8), own=own)
     member.drain()
     member.fetch()
     assert member.delivered() == list(range(5, max(8, own.stop)))
@@ -134,6 +134,6 @@ def test_what_relief_has_fetched_comes_once_and_what_follows_is_not_missing(own:
 
 
 def test_there_is_room_for_what_the_client_has_in_its_hands() -> None:
-    member = Member(drain_fetcher=range(5, 105), own=(), max_in_flight=40)
+    member = HandlerMember(drain_fetcher=range(5, 105), own=(), max_in_flight=40)
     member.drain(asked=20)
     assert member.delivered() == list(range(5, 24)), "40, less what was asked for, less one"

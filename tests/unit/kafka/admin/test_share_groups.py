@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 from confluent_kafka import KafkaException
 
-from penstock.kafka.admin.consumer_groups import Commit, GroupMember
+from penstock.kafka.admin.consumer_groups import CommittedOffset, GroupMember
 from penstock.kafka.admin.share_groups import _description, _starts
 from penstock.kafka.client.kafka_python import DescribeShareGroupOffsetsResponse, ShareGroupDescribeResponse
 
@@ -75,9 +75,9 @@ def offsets(version: int, *, error: int = 0, lag: int = 5) -> Any:
 
 def test_where_a_group_starts_is_known_once_something_was_read_and_its_lag_where_brokers_count_it() -> None:
     unread = {("orders", 1): None}
-    assert _starts(offsets(1)) == {("orders", 0): Commit(10, lag=5)} | unread
-    assert _starts(offsets(1, lag=-1)) == {("orders", 0): Commit(10, lag=None)} | unread
-    assert _starts(offsets(0)) == {("orders", 0): Commit(10, lag=None)} | unread
+    assert _starts(offsets(1)) == {("orders", 0): CommittedOffset(10, lag=5)} | unread
+    assert _starts(offsets(1, lag=-1)) == {("orders", 0): CommittedOffset(10, lag=None)} | unread
+    assert _starts(offsets(0)) == {("orders", 0): CommittedOffset(10, lag=None)} | unread
 
 
 def test_a_partition_that_fails_is_not_left_out() -> None:
