@@ -10,12 +10,12 @@ from fastavro.validation import ValidationError, validate
 
 from penstock.codecs.avro_schemas import NUMBERS, arrays_in, described, kind_of, named_types, resolved, smallest
 from penstock.core.failures.outcome import Undecodable
+from penstock.core.records.varints import LONGEST, VarintError, from_zigzag, read_varint
 
 # A union is a level too. The walk takes three Python calls for each level, and Python allows a thousand.
 _DEEPEST = 250
 # How many parts of a value the search for the fault reads; in a large value the fault may be far behind.
 _STEPS = 100_000
-_LONGEST_VARINT = 10
 _FIXED_WIDTH = {"boolean": 1, "float": 4, "double": 8, "null": 0}
 
 
@@ -132,13 +132,14 @@ class _Walk:
         return index
 
     def _number(self, schema: Any, path: str) -> int:
-        number = 0
-        for place in range(_LONGEST_VARINT):
-            byte = self._skip(1, schema, path)[0]
-            number |= (byte & 0x7F) << (7 * place)
-            if byte < 0x80:  # noqa: PLR2004 - the bit that says that more follows
-                return (number >> 1) ^ -(number & 1)
-        raise _FoundError(f"expected {described(schema)}, got a number without an end - at `{path}`")
+        try:
+            number, self._at = read_varint(self._data, self._at)
+        except VarintError:
+            if len(self._data) - self._at < LONGEST:
+                self._at = len(self._data)
+                self._skip(1, schema, path)  # raises, as nothing is left
+            raise _FoundError(f"expected {described(schema)}, got a number without an end - at `{path}`") from None
+        return from_zigzag(number)
 
     def _skip(self, count: int, schema: Any, path: str) -> bytes:
         left = len(self._data) - self._at

@@ -16,6 +16,7 @@ from penstock.codecs.schema_codec import Decode, SchemaCodec, WriterSchema, requ
 from penstock.codecs.wire_format import ID_LENGTH, id_length
 from penstock.core.failures.outcome import Undecodable
 from penstock.core.records.record import Header
+from penstock.core.records.varints import VarintError, from_zigzag, read_varint, write_varint, zigzag
 from penstock.serde import Field, Headers, Protobuf
 
 PROTOBUF = "PROTOBUF"
@@ -24,7 +25,6 @@ PROTOBUF = "PROTOBUF"
 _BUILT_IN = ("google/protobuf/", "google/type/", "confluent/")
 # Messages inside messages; no schema has more levels.
 _DEEPEST = 100
-_LONGEST_VARINT = 10
 
 
 class ProtobufCodec(SchemaCodec):
@@ -117,7 +117,7 @@ class ProtobufCodec(SchemaCodec):
         if indexes is None:
             raise Undecodable(f"its schema has no message {wanted}")
         # The indexes of the first message have a short form and a long one.
-        long = b"".join(map(_varint, [len(indexes), *indexes]))
+        long = b"".join(write_varint(zigzag(number)) for number in (len(indexes), *indexes))
         return WriterSchema(message_indexes=tuple(dict.fromkeys((_write_indexes(indexes), long))))
 
     def file_set(self) -> bytes:
@@ -234,34 +234,24 @@ def _indexes_of(descriptor: Descriptor) -> list[int]:
 def _write_indexes(indexes: list[int]) -> bytes:
     if indexes == [0]:
         return b"\x00"
-    return b"".join(map(_varint, [len(indexes), *indexes]))
-
-
-def _varint(number: int) -> bytes:
-    number <<= 1  # zigzag, as for signed numbers; none of these is negative
-    out = bytearray()
-    while number > 0x7F:  # noqa: PLR2004 - seven bits a byte
-        out.append((number & 0x7F) | 0x80)
-        number >>= 7
-    return bytes([*out, number])
+    return b"".join(write_varint(zigzag(number)) for number in (len(indexes), *indexes))
 
 
 def _read_indexes(data: bytes, at: int) -> tuple[list[int], int]:
     """Return the message indexes, and the position where the message begins."""
-    count, at = _read_varint(data, at)
+    count, at = _read_index(data, at)
     if not 0 <= count <= _DEEPEST:
         raise Undecodable(f"it says to be {count:,} messages deep in its schema")
     indexes = []
     for _ in range(count):
-        index, at = _read_varint(data, at)
+        index, at = _read_index(data, at)
         indexes.append(index)
     return indexes or [0], at
 
 
-def _read_varint(data: bytes, at: int) -> tuple[int, int]:
-    number = 0
-    for place, byte in enumerate(data[at : at + _LONGEST_VARINT]):
-        number |= (byte & 0x7F) << (7 * place)
-        if byte < 0x80:  # noqa: PLR2004 - the bit that says that more follows
-            return (number >> 1) ^ -(number & 1), at + place + 1
-    raise Undecodable("it ends before it says which message of its schema it is")
+def _read_index(data: bytes, at: int) -> tuple[int, int]:
+    try:
+        number, at = read_varint(data, at)
+    except VarintError:
+        raise Undecodable("it ends before it says which message of its schema it is") from None
+    return from_zigzag(number), at

@@ -4,9 +4,10 @@ from typing import Any
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
+from penstock.core.records.varints import VarintError, read_varint
+
 _VARINT, _EIGHT, _SIZED, _GROUP, _END_GROUP, _FOUR = 0, 1, 2, 3, 4, 5
 _WIDTHS = {_EIGHT: 8, _FOUR: 4}
-_LONGEST_VARINT = 10
 _STEPS = 100_000
 _DEEPEST = 100
 
@@ -76,12 +77,10 @@ class _Walk:
         return after
 
     def _varint(self, at: int, end: int, what: str, where: str) -> tuple[int, int]:
-        number = 0
-        for place, byte in enumerate(self._data[at : min(end, at + _LONGEST_VARINT)]):
-            number |= (byte & 0x7F) << (7 * place)
-            if byte < 0x80:  # noqa: PLR2004 - the bit that says that more follows
-                return number, at + place + 1
-        raise _FoundError(f"expected {what}, got a number without an end - at `{where}`")
+        try:
+            return read_varint(self._data, at, end=end)
+        except VarintError:
+            raise _FoundError(f"expected {what}, got a number without an end - at `{where}`") from None
 
     @staticmethod
     def _skip(at: int, end: int, count: int, what: str, where: str) -> int:

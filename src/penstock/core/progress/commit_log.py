@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from penstock.core.records.java_hash import text_hash
 from penstock.core.records.record import TopicPartition
+from penstock.core.records.varints import read_varint
 
 COMMIT_LOG = "__consumer_offsets"
 
@@ -19,6 +20,7 @@ _VALUE_WITH_EPOCH = 3
 _VALUE_COMPACT = 4
 _NEWEST_VALUE = 4
 _SIGN = 1 << 31
+_LONGEST_LENGTH = 5  # bytes of a 32-bit varint
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +85,7 @@ def _text(data: bytes, at: int) -> tuple[str, int]:
 
 
 def _compact_text(data: bytes, at: int) -> str:
-    length = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        length |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80 or shift > 28:  # noqa: PLR2004 - the last byte of a varint has its high bit clear
-            break
+    length, at = read_varint(data, at, longest=_LONGEST_LENGTH)
     if length < 1 or at + length - 1 > len(data):
         raise ValueError("truncated")
     return data[at : at + length - 1].decode()

@@ -18,6 +18,8 @@ import base64
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 
+from penstock.core.records.varints import VarintError, read_varint, write_varint
+
 MAX_BYTES = 4096
 """Kafka's default limit for the metadata of a commit (``offset.metadata.max.bytes``)."""
 
@@ -95,8 +97,7 @@ def decode(point: int, text: str) -> list[Range]:
 def _to_runs(point: int, finished: Iterable[Range]) -> bytes:
     out, at = bytearray(), point
     for start, end in finished:
-        _put_varint(out, start - at)
-        _put_varint(out, end - start)
+        out += write_varint(start - at) + write_varint(end - start)
         at = end
     return bytes(out)
 
@@ -104,8 +105,11 @@ def _to_runs(point: int, finished: Iterable[Range]) -> bytes:
 def _from_runs(point: int, body: bytes) -> Iterator[Range]:
     at, position = point, 0
     while position < len(body):
-        unfinished, position = _take_varint(body, position)
-        length, position = _take_varint(body, position)
+        try:
+            unfinished, position = read_varint(body, position, longest=_MAX_VARINT_BYTES)
+            length, position = read_varint(body, position, longest=_MAX_VARINT_BYTES)
+        except VarintError as error:
+            raise UnreadableMapError("a number in it is truncated or too long") from error
         start, at = at + unfinished, at + unfinished + length
         if unfinished < 1 or length < 1 or at > _MAX_OFFSET:
             raise UnreadableMapError("its runs are impossible")
@@ -145,20 +149,3 @@ def _unpack(body: bytes) -> bytes:
 
 def _checksum(point: int, kind: int, body: bytes) -> bytes:
     return zlib.crc32(body, zlib.crc32(point.to_bytes(8, "big") + bytes([kind]))).to_bytes(4, "big")
-
-
-def _put_varint(out: bytearray, number: int) -> None:
-    while number > 0x7F:  # noqa: PLR2004 - seven bits in each byte
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-
-
-def _take_varint(body: bytes, position: int) -> tuple[int, int]:
-    """The number at this position, and the position after it."""
-    number = 0
-    for index, byte in enumerate(body[position : position + _MAX_VARINT_BYTES]):
-        number |= (byte & 0x7F) << (7 * index)
-        if byte < 0x80:  # noqa: PLR2004 - the last byte of a varint has its high bit clear
-            return number, position + index + 1
-    raise UnreadableMapError("a number in it is truncated or too long")
