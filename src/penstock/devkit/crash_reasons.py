@@ -20,12 +20,17 @@ class Cause:
     advice: str
 
 
+class PortInUseError(ServerError):
+    """A server ended because another program took one of its ports first."""
+
+
+_PORT_IN_USE = Cause(
+    re.compile(r"BindException|Address already in use|is already in use|seems to be in use"),
+    "a port it needs is in use",
+    "Run the command again: it looks for free ports. If you gave --port, choose another.",
+)
 _CAUSES = (
-    Cause(
-        re.compile(r"BindException|Address already in use|is already in use|seems to be in use"),
-        "a port it needs is in use",
-        "Run the command again: it looks for free ports. If you gave --port, choose another.",
-    ),
+    _PORT_IN_USE,
     Cause(
         re.compile(r"No space left on device|Disk quota exceeded"),
         "the disk is full",
@@ -74,7 +79,8 @@ def death(role: str, exit_code: int | None, logs: list[Path]) -> ServerError:
     else:
         what, advice = "see its log", "The end of the log is below. `penstock up` tries again on the same data."
     shown = "\n".join(filter(None, (tail(log) for log in logs)))
-    return ServerError(f"{role} ended during its start: {what}.", hint=f"{advice}\nThe end of its log:\n{shown}")
+    kind = PortInUseError if cause is _PORT_IN_USE else ServerError
+    return kind(f"{role} ended during its start: {what}.", hint=f"{advice}\nThe end of its log:\n{shown}")
 
 
 def tail(log: Path) -> str:

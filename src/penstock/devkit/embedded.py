@@ -16,12 +16,14 @@ from penstock.devkit.cluster_layout import (
     save_layout,
 )
 from penstock.devkit.cluster_status import ClusterStatus, take_status
+from penstock.devkit.crash_reasons import PortInUseError
 from penstock.devkit.data_folder import format_storage, read_cluster, was_killed, wipe
 from penstock.devkit.readiness import Startup
 from penstock.devkit.server_commands import broker_arguments, registry_arguments
 from penstock.devkit.server_processes import Server, end, find_servers, launch, newest_layout
 from penstock.devkit.up_options import UpOptions
 from penstock.devkit.up_plan import UpPlan, data_folder, plan_up
+from penstock.errors import ServerError
 from penstock.jvm.class_archive import archive_flags, writes_archive
 from penstock.jvm.coordinates import APICURIO, KAFKA
 from penstock.jvm.filelock import exclusive
@@ -32,6 +34,7 @@ from penstock.jvm.progress_callback import ProgressCallback, silent
 from penstock.paths import HOME_VARIABLE, embedded_home
 
 _LOCK_SECONDS = 600.0
+_PORT_ATTEMPTS = 3
 
 
 def embedded_brokers() -> str | None:
@@ -87,10 +90,7 @@ class Embedded:
         options.check()
         with self._alone(progress):
             state = self._look()
-            data = data_folder(options, state.layout, self.home)
-            plan = plan_up(options, data=data, before=state.layout, running=state.servers, made_for=read_cluster(data))
-            if plan.missing:
-                self._start(plan, before=state.layout, progress=progress)
+            plan = self._start_missing(options, state, progress)
             status = self.status()
         already = () if plan.missing else ("Kafka was already running.",)
         return replace(status, notes=(*state.notes, *already, *plan.notes))
@@ -142,6 +142,23 @@ class Embedded:
         return _State(
             layout, servers, (f"The state file {self.home / STATE_FILE} was damaged and has been written again.",)
         )
+
+    def _start_missing(self, options: UpOptions, state: _State, progress: ProgressCallback) -> UpPlan:
+        """Start what does not run. If another program takes a port after it was chosen, choose again."""
+        data = data_folder(options, state.layout, self.home)
+        for attempt in range(1, _PORT_ATTEMPTS + 1):
+            plan = plan_up(options, data=data, before=state.layout, running=state.servers, made_for=read_cluster(data))
+            try:
+                if plan.missing:
+                    self._start(plan, before=state.layout, progress=progress)
+            except PortInUseError as error:
+                # Which roles run decides whether the ports are free to choose; plan_up refuses the rest.
+                if attempt == _PORT_ATTEMPTS:
+                    raise ServerError(error.problem, hint=error.hint) from error
+                progress("Another program took a port: choosing again")
+            else:
+                break
+        return plan
 
     def _start(self, plan: UpPlan, *, before: Layout | None, progress: ProgressCallback) -> None:
         launched: dict[str, subprocess.Popen[bytes]] = {}

@@ -10,10 +10,10 @@ from pathlib import Path
 from penstock.devkit.cluster_layout import REGISTRY_ROLE, Layout
 from penstock.devkit.crash_reasons import death, tail
 from penstock.devkit.ports import HOST
-from penstock.devkit.server_processes import console_file, log_file
+from penstock.devkit.server_processes import console_file, listens, log_file
 from penstock.errors import ServerError
 from penstock.jvm.progress_callback import ProgressCallback
-from penstock.kafka.admin.cluster_probe import ask_cluster, round_trip
+from penstock.kafka.admin.cluster_probe import ClusterAnswer, ask_cluster, round_trip
 
 # A server that dies ends the wait at once, so only a very busy machine needs this long.
 START_SECONDS = 240
@@ -52,14 +52,21 @@ class Startup:
             progress("Waiting for the brokers", done=ready, total=total, unit="brokers")
             for seconds in _patience():
                 answer = ask_cluster(node.address, timeout=seconds)
-                # Each broker must list all brokers: one with old metadata would mislead clients.
-                if answer and len(answer.brokers) == total:
+                if answer and self._is_ready(answer):
                     break
                 self._check_time(f"{node.role} did not join the cluster of {total}", node.role)
 
+    def _is_ready(self, answer: ClusterAnswer) -> bool:
+        # The broker of another cluster may have taken the port first; then ours is about to end.
+        is_ours = answer.cluster_id == self._layout.cluster_id
+        # Each broker must list all brokers: one with old metadata would mislead clients.
+        return is_ours and len(answer.brokers) == len(self._layout.nodes)
+
     def _wait_for_registry(self, port: int) -> None:
+        launched = self._launched.get(REGISTRY_ROLE)
         for seconds in _patience():
-            if registry_answers(port, timeout=seconds):
+            # Another registry may have taken the port first, and answer instead of ours.
+            if registry_answers(port, timeout=seconds) and (launched is None or listens(launched, port)):
                 break
             self._check_time("The schema registry did not answer", REGISTRY_ROLE)
 

@@ -77,6 +77,15 @@ def find_servers(home: Path) -> list[Server]:
     return servers
 
 
+def listens(server: "subprocess.Popen[bytes]", port: int) -> bool:
+    """Whether this server itself, and no other program, listens on the port."""
+    try:
+        connections = psutil.Process(server.pid).net_connections("tcp")
+    except psutil.NoSuchProcess:
+        return False
+    return any(each.status == psutil.CONN_LISTEN and each.laddr.port == port for each in connections)
+
+
 def newest_layout(servers: Iterable[Server]) -> Layout | None:
     """Return the layout of the server started last, to replace a lost state file."""
     newest = max(servers, key=lambda server: server.process.create_time(), default=None)

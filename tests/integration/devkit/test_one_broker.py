@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from bed import WAIT_SECONDS, produce, read_values, wait_for
-from penstock.devkit import ClusterStatus, Embedded, ServerState, UpOptions
+from penstock.devkit import ClusterStatus, Embedded, ServerState, UpOptions, ports, up_plan
 from penstock.devkit.cluster_layout import STATE_FILE
 from penstock.devkit.ports import HOST, is_free
 from penstock.devkit.server_processes import find_servers
@@ -77,6 +77,24 @@ def test_a_broker_starts_with_the_classes_that_one_before_it_archived(
     archive = wait_for(archive_after_a_restart, "an archive")
     (broker,) = find_servers(spare.home)
     assert str(archive) in {mapped.path for mapped in broker.process.memory_maps()}
+
+
+def test_a_port_that_another_kafka_takes_first_is_exchanged_for_another(
+    kafka: Embedded, spare: Embedded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both chose the default port while it was free; only one of them got it."""
+    taken = int(str(kafka.bootstrap()).rpartition(":")[2])
+    monkeypatch.setattr(up_plan, "DEFAULT_PORT", taken)
+    looks = iter([True, True])  # one when the port is chosen, one when all ports of the plan are checked
+    monkeypatch.setattr(ports, "is_free", lambda port: next(looks, False) if port == taken else is_free(port))
+    monkeypatch.setattr(up_plan, "is_free", ports.is_free)
+    steps: list[str] = []
+    status = spare.up(progress=lambda text, **_: steps.append(text))
+    assert "Another program took a port: choosing again" in steps
+    assert status.running
+    assert status.brokers[0].port != taken
+    assert status.cluster_id != kafka.status().cluster_id
+    assert spare.bootstrap() == status.bootstrap
 
 
 def pid_of(status: ClusterStatus) -> int:
