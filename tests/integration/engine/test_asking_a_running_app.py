@@ -107,7 +107,7 @@ def test_a_commit_by_hand_finishes_what_was_handled_below_it(
     app.commit({(source, 0): 3})
     app.commit({(source, 0): 7})
     wait_for(lambda: committed(cluster, group, source) == {0: 7}, "the commit")
-    with pytest.raises(StateError, match=rf"{source}\[1\] is not owned"):
+    with pytest.raises(StateError, match=rf"does not own {source}\[1\]"):
         app.commit({(source, 1): 3, (source, 0): 9})
     with pytest.raises(ConfigError, match="commits automatically"):
         app.commit({(other, 0): 1})
