@@ -254,7 +254,7 @@ def test_what_an_open_member_did_before_it_was_given_up_does_not_count(
     # Its transaction waits at its border, and later it sends no heartbeats, as if its process were frozen.
     held = {"authorize"}
     _hold_first(monkeypatch, Transactor, "authorize", held)
-    _hold_first(monkeypatch, SelfManagedMember, "_beat", held)
+    _hold_first(monkeypatch, SelfManagedMember, "_heartbeat", held)
     _hold_first(monkeypatch, SelfManagedMembership, "attend", held)
 
     def make() -> App:
@@ -269,13 +269,13 @@ def test_what_an_open_member_did_before_it_was_given_up_does_not_count(
     produce(brokers, source, range(10))
     with running(make(), brokers) as zombie:
         wait_for(lambda: len(of_kind(zombie.events, events.Finished)) == 10, "all to be handled, and none committed")
-        held.add("_beat")
+        held.add("_heartbeat")
         _throw_out(brokers, group, zombie)
         with running(make(), brokers) as heir:
             wait_for(lambda: committed(cluster, group, source) == {0: 10}, "its heir to do the same")
             if is_back:
                 held.add("attend")  # so that its fetcher does not hear of it
-                held.remove("_beat")
+                held.remove("_heartbeat")
                 wait_for(lambda: len(of_kind(heir.events, events.Rebalanced)) == 2, "it to be a member again")
             held.remove("authorize")
             told = (events.Committed, events.CommitFailed)

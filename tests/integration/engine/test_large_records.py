@@ -115,6 +115,6 @@ def test_a_record_that_the_retry_topic_does_not_take_is_dead_lettered_with_its_o
     (letter,) = read_records(brokers, dlq)
     headers = dict(letter.headers)
     assert headers["penstock-dlq-error-type"] == b"OSError"
-    assert (headers["penstock-dlq-error-message"] or b"").startswith(f"away (topic {source}.retry.1s does".encode())
+    assert (headers["penstock-dlq-error-message"] or b"").startswith(f"away (topic {source}.retry.1s refused".encode())
     assert headers["penstock-dlq-attempts"] == b"1"
     assert lag(cluster, group, source) == 0
