@@ -18,7 +18,7 @@ _SHORT_NAMES: Mapping[Engine, str] = {
     "testing": "Bench",
     "share": "share groups",
 }
-_BEGIN = "<!-- options: {name} (`make option-tables` writes this table from src/penstock/app/options.py) -->"
+_BEGIN = "<!-- options: {name} (`make option-tables` writes this table from src/penstock/app/options) -->"
 _END = "<!-- end of options -->"
 
 

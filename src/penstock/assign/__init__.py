@@ -1,5 +1,6 @@
 """Assignors: pure functions that decide which member of a group gets which partition."""
 
+from penstock.assign.assignment_check import faults
 from penstock.assign.builtin_assignors import ASSIGNORS, assignor_named
 from penstock.assign.consistent_hash import ConsistentHash
 from penstock.assign.lag_balanced import LagBalanced
@@ -9,7 +10,6 @@ from penstock.assign.range_assignor import Range
 from penstock.assign.roundrobin import RoundRobin
 from penstock.assign.sticky import CooperativeSticky, Sticky
 from penstock.assign.topic_spread import TopicSpread
-from penstock.assign.validation import faults
 
 __all__ = [
     "ASSIGNORS",

@@ -7,9 +7,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.app import Handler
 from penstock.core.reports.record_counts import Counts
+from penstock.spark.arrow_columns import SINK_SCHEMA
 from penstock.spark.asking import engine_is_on_the_driver
 from penstock.spark.batch_barrier import BatchBarrier
-from penstock.spark.columns import SINK_SCHEMA
 from penstock.spark.exactly_once import ExactlyOnceSink
 from penstock.spark.scaling import spread
 from penstock.spark.task import handle_task

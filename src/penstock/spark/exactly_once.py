@@ -17,7 +17,7 @@ from penstock.kafka import Cluster
 from penstock.spark.asking import engine_is_on_the_driver
 from penstock.spark.checkpoint import Checkpoint
 from penstock.spark.finished import Finished
-from penstock.spark.offsets import Offsets
+from penstock.spark.resume_offsets import Offsets
 from penstock.spark.session.java_client_settings import settings_for_workers
 from penstock.spark.transaction import Transactions, handle_exactly_once
 

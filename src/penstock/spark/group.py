@@ -9,7 +9,7 @@ from penstock.core.reports.events import CommitFailed, Committed, Error, Event
 from penstock.errors import PenstockError, ServerError
 from penstock.kafka import Cluster
 from penstock.spark.finished import Finished, above
-from penstock.spark.offsets import Offsets
+from penstock.spark.resume_offsets import Offsets
 
 # The member name in events: Spark is not a member of the group.
 MEMBER = "spark"

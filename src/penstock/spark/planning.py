@@ -14,7 +14,7 @@ from penstock.spark.exactly_once import CommittedByTasks, ExactlyOnceSink
 from penstock.spark.finished import Finished, above, count, read_maps
 from penstock.spark.group import MEMBER, GroupOffsets, refuse_members
 from penstock.spark.lagging import ends_of
-from penstock.spark.offsets import Log, Offsets, Resumption, resume
+from penstock.spark.resume_offsets import Log, Offsets, Resumption, resume
 from penstock.spark.source import client_options
 from penstock.spark.task import for_workers
 

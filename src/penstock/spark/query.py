@@ -21,8 +21,8 @@ from penstock.spark.batches import Batches
 from penstock.spark.finished import above
 from penstock.spark.internals import JvmError
 from penstock.spark.lagging import report_lag
-from penstock.spark.offsets import Offsets
 from penstock.spark.planning import Plan
+from penstock.spark.resume_offsets import Offsets
 from penstock.spark.source import sink_options
 from penstock.spark.spark_errors import QueryFailure, planning_failure, query_failure
 from penstock.spark.stream import Stream

@@ -12,7 +12,7 @@ from penstock.core.failures.outcome import Done, Failed, Outcome, Skipped, ToDea
 from penstock.core.reports.record_counts import Counts
 from penstock.core.scheduling.lanes import Epoch
 from penstock.core.scheduling.schedule import Later
-from penstock.spark.columns import ROWS, Row, SinkColumns
+from penstock.spark.arrow_columns import ROWS, Row, SinkColumns
 
 _ONLY_DONE = {Done}
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.app import Handler
-from penstock.spark.columns import SOURCE_COLUMNS
-from penstock.spark.offsets import Offsets, to_json
+from penstock.spark.arrow_columns import SOURCE_COLUMNS
+from penstock.spark.resume_offsets import Offsets, to_json
 from penstock.spark.session.java_client_settings import java_settings
 
 

@@ -9,8 +9,8 @@ from penstock.core.scheduling.batch_size import BatchSize
 from penstock.spark.batches import Batches
 from penstock.spark.finished import Finished, without
 from penstock.spark.internals import set_limit
-from penstock.spark.offsets import Offsets
 from penstock.spark.planning import Plan
+from penstock.spark.resume_offsets import Offsets
 from penstock.spark.source import read_source, source_options
 
 # How often Spark looks for new records when it has caught up.

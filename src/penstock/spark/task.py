@@ -27,7 +27,7 @@ from penstock.core.scheduling.lanes import Epoch
 from penstock.core.scheduling.schedule import Schedule
 from penstock.errors import ConfigError, HandlerError, PenstockError
 from penstock.serde import make_portable
-from penstock.spark.columns import ROWS, Intake
+from penstock.spark.arrow_columns import ROWS, Intake
 from penstock.spark.settling import Settlement
 from penstock.spark.workers import Workers, make_workers
 

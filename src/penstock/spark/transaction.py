@@ -22,9 +22,9 @@ from penstock.kafka import Cluster
 from penstock.kafka.client.transactions import Transaction, group_metadata, transactional_id
 from penstock.kafka.error_codes import Code
 from penstock.kafka.errors import kafka_error
-from penstock.spark.columns import to_rows
+from penstock.spark.arrow_columns import to_rows
 from penstock.spark.finished import Finished, above
-from penstock.spark.offsets import Offsets
+from penstock.spark.resume_offsets import Offsets
 from penstock.spark.spark_errors import TOO_LARGE, named
 from penstock.spark.stretch import Stretch
 from penstock.spark.task import HaltedTaskError, handle_task

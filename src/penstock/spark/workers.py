@@ -19,7 +19,7 @@ from penstock.app import Handler, RunWork, async_work_runner, end_task, is_ended
 from penstock.app.work import Work
 from penstock.core.progress.lease import FOREVER
 from penstock.core.scheduling.bundle_size import queued_ahead
-from penstock.spark.columns import ROWS
+from penstock.spark.arrow_columns import ROWS
 
 # How long a cancelled attempt has to clean up.
 _CANCEL_SECONDS = 1.0

@@ -26,7 +26,7 @@ RECORDS = 1_000
 PROGRAM = """
 import signal, sys, threading, time
 from penstock import App
-from penstock.core.reports.events import to_json
+from penstock.core.reports.event_json import to_json
 from penstock.spark import run
 
 brokers, group, topic = sys.argv[1:]

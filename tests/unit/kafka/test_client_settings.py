@@ -9,7 +9,7 @@ import pytest
 
 from penstock.core.settings.names import SETTINGS, Numbers
 from penstock.core.settings.reserved import RESERVED
-from penstock.core.settings.validation import WRITABLE
+from penstock.core.settings.settings_check import WRITABLE
 from penstock.errors import ConfigError
 from penstock.kafka import make_consumer, make_producer
 from penstock.kafka.client.settings_by_client import admin_settings, consumer_settings, producer_settings

@@ -1,7 +1,7 @@
 """What Spark's source is told."""
 
 from penstock import App
-from penstock.spark.offsets import EARLIEST
+from penstock.spark.resume_offsets import EARLIEST
 from penstock.spark.source import reading_options, source_options
 
 

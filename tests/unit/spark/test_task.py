@@ -16,7 +16,7 @@ from penstock.core.failures.outcome import DependencyUnavailable
 from penstock.core.reports.record_counts import Counts
 from penstock.errors import ConfigError, ServerError, StateError
 from penstock.spark import run
-from penstock.spark.columns import ROWS
+from penstock.spark.arrow_columns import ROWS
 from penstock.spark.task import HaltedTaskError, for_workers
 from spark_tasks import RealTask, Row, Task, declare, source
 

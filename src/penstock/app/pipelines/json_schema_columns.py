@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.app.pipelines.columns import Shape
+from penstock.app.pipelines.spark_schema import Shape
 from penstock.errors import ConfigError
 
 _SCALARS = {"boolean": "boolean", "integer": "long", "number": "double", "string": "string"}

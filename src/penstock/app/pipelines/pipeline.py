@@ -7,8 +7,8 @@ from typing import Any, Literal, get_args
 
 from penstock.app.consume_options import is_topic_name
 from penstock.app.options import Delivery
+from penstock.app.pipelines.pipeline_source import Source, as_source
 from penstock.app.pipelines.sinks import Console, Sink, Topic, as_sink
-from penstock.app.pipelines.source import Source, as_source
 from penstock.core.failures.retry import Retry
 from penstock.core.settings import Registry, client_settings, hide_passwords
 from penstock.errors import ConfigError

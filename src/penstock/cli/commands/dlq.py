@@ -1,6 +1,5 @@
 """``penstock dlq``."""
 
-import json
 import re
 import sys
 import threading
@@ -8,30 +7,26 @@ import time
 from dataclasses import replace
 from enum import StrEnum
 from itertools import islice
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.columns import Columns
-from rich.panel import Panel
 from rich.progress import Progress
 
 from penstock.cli.commands.lag import PANEL
 from penstock.cli.console.completion import OptionalTopicName, TopicName
 from penstock.cli.console.confirm import confirm
 from penstock.cli.console.connect import ClientSettings, ConfigFile, connect
+from penstock.cli.console.dead_letter_panels import letter_json, show_letter
 from penstock.cli.console.dead_letter_tables import HeaderCheck, say_no_topics, show_counts, show_topics
 from penstock.cli.console.decode_flags import KeyAs, OfApp, RegistryUrl, ValueAs, record_decoder_for
 from penstock.cli.console.edit_dead_letter import edit_letter
-from penstock.cli.console.screen import block, err, out, print_json
+from penstock.cli.console.replay_tables import plan_json, show_plan, show_sent
+from penstock.cli.console.screen import err, print_json
 from penstock.cli.console.shared_options import Brokers, Json
-from penstock.cli.console.tables import moment, print_table
 from penstock.cli.runtime.stop_signals import stop_on_signals
-from penstock.core.failures.dead_letter_headers import replay_count
 from penstock.core.filters.expression import Expression
 from penstock.core.settings import shown_command
-from penstock.core.text.foreign_text import printable_json, printable_line
-from penstock.core.text.plurals import at_most, counted
-from penstock.core.text.readable_bytes import as_plain, readable
+from penstock.core.text.plurals import counted
 from penstock.core.text.timestamps import moment_or_ago
 from penstock.errors import ConfigError, TopicError
 from penstock.ops.dead_letters import Choice, Letter, chosen_letters, count_letters, dead_letter_topics
@@ -168,12 +163,10 @@ def show(
     _warn_of_failed_where(choice)
     header_check.warn(topic)
     if as_json:
-        print_json({"topic": topic, "letters": [_letter_json(each, _seen(each, record_decoder)) for each in letters]})
+        print_json({"topic": topic, "letters": [letter_json(each, _seen(each, record_decoder)) for each in letters]})
         return
     for each in letters:
-        out.print(Columns([_record_panel(each, _seen(each, record_decoder)), _note_panel(each)], expand=True))
-        if each.note.traceback:
-            out.print(block(each.note.traceback, indent="  "), soft_wrap=True)
+        show_letter(each, _seen(each, record_decoder))
     if not letters:
         err.print("No dead letters.")
 
@@ -224,7 +217,7 @@ def replay(
     plan = job.plan()
     _warn_of_failed_where(choice)
     if not as_json:
-        _show_plan(topic, plan)
+        show_plan(topic, plan)
     if at and not plan.total and not plan.replayed_before:
         raise TopicError(
             f"{topic} has no dead letter at --at that can be replayed.", hint="`penstock dlq show` lists them."
@@ -247,11 +240,11 @@ def replay(
                 edit=edit_letter if edit else None,
             )
     if as_json:
-        print_json(_plan_json(plan, sent=sent, executed=execute))
+        print_json(plan_json(plan, sent=sent, executed=execute))
     elif not execute:
         err.print("Nothing was sent. Add --execute to replay these dead letters.", style="bold")
     else:
-        _show_sent(topic, plan, sent)
+        show_sent(topic, plan, sent)
     # Fewer than planned without a stop is fine: another replay, which this one fenced, had sent them in the meantime.
     if stop.is_set() and sent.total < plan.total:
         err.print("Stopped early. Run the same command again to send the rest.", style="yellow")
@@ -263,14 +256,6 @@ def _question(plan: ReplayPlan) -> str:
     if not going:
         return f"Park {parked} that came back too often?"
     return f"Replay {counted(going, 'letter')}" + (f", and park {parked}?" if plan.parked else "?")
-
-
-def _show_sent(topic: str, plan: ReplayPlan, sent: Sent) -> None:
-    going = plan.going.total()
-    if going or not plan.parked:
-        out.print(f"Replayed {sent.replayed:,} of {counted(going, 'letter')}.")
-    if plan.parked:
-        out.print(f"Parked {sent.parked:,} of {counted(plan.parked, 'letter')} in {topic}{PARKED}.")
 
 
 def _choice(
@@ -316,91 +301,6 @@ def _warn_of_failed_where(choice: Choice) -> None:
         )
 
 
-def _show_plan(topic: str, plan: ReplayPlan) -> None:
-    rows = [(target, reason, f"{count:,}") for (target, reason), count in plan.going.most_common()]
-    if plan.parked:
-        rows.append((topic + PARKED, "came back too often", f"{plan.parked:,}"))
-    if rows:
-        print_table(("TO", "REASON", "LETTERS"), rows, right=("LETTERS",))
-    left = {
-        "they were replayed before": at_most(plan.replayed_before, "letter"),
-        "the options did not select them": counted(plan.not_selected, "letter"),
-        "their source topic is unknown or does not exist (use --to)": counted(plan.no_source, "letter"),
-    }
-    for why, count in left.items():
-        if not count.startswith("0 "):
-            err.print(f"Not replayed, because {why}: {count}.")
-    if not rows:
-        err.print("Nothing to replay.")
-
-
-def _plan_json(plan: ReplayPlan, *, sent: Sent, executed: bool) -> dict[str, Any]:
-    return {
-        "executed": executed,
-        "sent": sent.total,
-        "sent_back": sent.replayed,
-        "sent_to_parked": sent.parked,
-        "going": [{"to": target, "reason": reason, "letters": count} for (target, reason), count in plan.going.items()],
-        "parked": plan.parked,
-        "replayed_before": plan.replayed_before,
-        "not_chosen": plan.not_selected,
-        "no_known_source": plan.no_source,
-    }
-
-
 def _seen(letter: Letter, record_decoder: DecoderFor) -> RecordView:
     """Decode it as the handler that failed would have."""
     return record_decoder(letter.note.topic, letter.note.group).see(letter.record)
-
-
-def _letter_json(letter: Letter, seen: RecordView) -> dict[str, Any]:
-    record, note = letter.record, letter.note
-    return {
-        "partition": record.partition,
-        "offset": record.offset,
-        **seen.as_json(),
-        "headers": {name: as_plain(readable(value)) for name, value in record.headers},
-        "style": note.style,
-        "source": {
-            "topic": note.topic,
-            "partition": note.partition,
-            "offset": note.offset,
-            "timestamp_ms": note.timestamp_ms,
-        },
-        "group": note.group,
-        "attempts": note.attempts,
-        "error_type": note.error_type,
-        "message": note.message,
-        "traceback": note.traceback,
-        "died_at": letter.died_at,
-        "returns": replay_count(record.headers),
-    }
-
-
-def _record_panel(letter: Letter, seen: RecordView) -> Panel:
-    record, value = letter.record, seen.value
-    is_whole = isinstance(value, dict | list) and seen.value_problem is None and not _is_hex(value)
-    whole = json.dumps(value, indent=2, ensure_ascii=False) if is_whole else None
-    shown = seen.value_text(record) if whole is None else printable_json(whole)
-    lines = [f"key    {seen.key_text(record)}", "", shown]
-    return Panel(block("\n".join(lines)), title=block(str(record)), title_align="left")
-
-
-def _is_hex(value: Any) -> bool:
-    return isinstance(value, dict) and set(value) == {"hex"}
-
-
-def _note_panel(letter: Letter) -> Panel:
-    note = letter.note
-    source = f"{note.topic}[{note.partition}]@{note.offset}" if note.topic else "unknown"
-    facts = {
-        "source": source,
-        "group": note.group,
-        "attempts": note.attempts,
-        "returns": replay_count(letter.record.headers) or None,
-        "failed": moment(letter.died_at),
-        "error": note.error_type,
-        "message": note.message,
-    }
-    lines = [f"{name:<9}{printable_line(str(value))}" for name, value in facts.items() if value not in (None, "")]
-    return Panel(block("\n".join(lines)), title=block(note.style or "no headers"), title_align="left")

@@ -9,6 +9,7 @@ from typing import TextIO
 from penstock.cli.console.screen import Screen, block
 from penstock.cli.runtime.error_counts import ErrorCounts
 from penstock.core.reports import events
+from penstock.core.reports.event_json import to_json
 from penstock.core.text.plurals import at_most, counted
 from penstock.errors import ConfigError
 
@@ -44,7 +45,7 @@ class EventsFile:
             ) from error
 
     def __call__(self, event: events.Event) -> None:
-        self._file.write(events.to_json(event, time.time()) + "\n")
+        self._file.write(to_json(event, time.time()) + "\n")
 
     def close(self) -> None:
         self._file.close()

@@ -18,7 +18,7 @@ from typing import Any, TextIO
 
 from penstock.cli.console.screen import Screen
 from penstock.cli.runtime.event_listeners import TerminalListener
-from penstock.core.reports import events
+from penstock.core.reports import event_json, events
 from penstock.core.settings import redacted, redacted_values
 from penstock.core.text.foreign_text import printable_json
 
@@ -50,11 +50,11 @@ class JsonLog(TerminalListener):
             return
         self._message = None
         super().__call__(event)
-        name = events.name(event)
+        name = event_json.name(event)
         message, level = self._message or (name.replace("_", " "), "info")
         if isinstance(event, events.Error) and event.fatal:
             message, level = event.reason, "error"
-        fields = events.fields(event, 0.0)
+        fields = event_json.fields(event, 0.0)
         self.write(level, name, message, {key: fields[key] for key in fields if key not in ("event", "ts")})
 
     def write(self, level: str, event: str, message: str, fields: Mapping[str, Any] | None = None) -> None:

@@ -3,14 +3,10 @@
 Logs, the ``--events`` file, progress bars and tests listen to these events and read nothing else.
 """
 
-import json
-import re
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 from penstock.core.reports.rebalance import Rebalance
-from penstock.core.settings import redacted_values
-from penstock.core.text.foreign_text import printable_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -428,20 +424,3 @@ class Stopped(Event):
     dead_lettered: int
     skipped: int
     seconds: float
-
-
-_WORD_START = re.compile(r"(?<!^)(?=[A-Z])")
-
-
-def name(event: Event) -> str:
-    """The event's name in logs and files: ``dead_lettered`` for ``DeadLettered``."""
-    return _WORD_START.sub("_", type(event).__name__).lower()
-
-
-def fields(event: Event, ts: float) -> dict[str, Any]:
-    return {"event": name(event), "ts": round(ts, 6), **asdict(event)}
-
-
-def to_json(event: Event, ts: float) -> str:
-    """One line of JSON, without secrets; ``ts`` is in seconds since 1970."""
-    return printable_json(json.dumps(redacted_values(fields(event, ts)), separators=(",", ":"), ensure_ascii=False))

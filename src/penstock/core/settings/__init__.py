@@ -13,8 +13,8 @@ from penstock.core.settings.secrets import (
     shown_command,
     shown_setting,
 )
+from penstock.core.settings.settings_check import WRITABLE, Translated, client_settings, require_known, translated
 from penstock.core.settings.sides import for_side
-from penstock.core.settings.validation import WRITABLE, Translated, client_settings, require_known, translated
 
 __all__ = [
     "HIDDEN",

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from penstock.core.records.record import TopicPartition
 from penstock.spark.group import Commits
-from penstock.spark.offsets import Offsets
+from penstock.spark.resume_offsets import Offsets
 
 _Pairs = dict[TopicPartition, tuple[int, int]]
 

@@ -16,7 +16,6 @@ from penstock.core.scheduling.batch_size import BatchSize
 from penstock.kafka import Cluster
 from penstock.spark.batch_barrier import BatchBarrier
 from penstock.spark.internals import Execution, as_batch, batch_execution, set_limit
-from penstock.spark.offsets import EARLIEST, Log, Offsets
 from penstock.spark.pipelines.dead_letter_rows import dead_letters
 from penstock.spark.pipelines.decoded_columns import decoded
 from penstock.spark.pipelines.format_columns import is_unknown_schema, unknown_schema_ids
@@ -30,6 +29,7 @@ from penstock.spark.pipelines.transactional_writer import GUARANTEE, ExactlyOnce
 from penstock.spark.pipelines.unreadable import UnreadableRecords
 from penstock.spark.pipelines.unreadable_reasons import reason_column
 from penstock.spark.pipelines.writer_schemas import NewSchemasError, Schemas
+from penstock.spark.resume_offsets import EARLIEST, Log, Offsets
 from penstock.spark.source import sink_options
 
 Range = tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]]

@@ -14,7 +14,6 @@ from penstock.errors import ConfigError, StateError
 from penstock.kafka import Cluster
 from penstock.spark.exactly_once import CommittedByTasks
 from penstock.spark.group import GroupOffsets, refuse_members
-from penstock.spark.offsets import EARLIEST, Log, Offsets
 from penstock.spark.pipelines.commit_notes import NotedCommits, commit_note
 from penstock.spark.pipelines.observed_counts import sources_of
 from penstock.spark.pipelines.output_batches import OutputWriter
@@ -25,6 +24,7 @@ from penstock.spark.pipelines.resumption import PipelineResumption, resume_pipel
 from penstock.spark.pipelines.transactional_writer import ExactlyOnce
 from penstock.spark.pipelines.user_function import outputs_of
 from penstock.spark.pipelines.writer_schemas import Schemas, schemas_of
+from penstock.spark.resume_offsets import EARLIEST, Log, Offsets
 from penstock.spark.source import client_options
 
 # How many partitions an error names.

@@ -3,6 +3,7 @@
 import json
 
 from penstock.core.reports import events
+from penstock.core.reports.event_json import name, to_json
 
 
 def all_events() -> list[type[events.Event]]:
@@ -10,7 +11,7 @@ def all_events() -> list[type[events.Event]]:
 
 
 def test_an_event_is_one_line_of_json() -> None:
-    line = events.to_json(events.Committed(member="m-1", group="g", topic="t", partition=1, offset=5), ts=12.3456789)
+    line = to_json(events.Committed(member="m-1", group="g", topic="t", partition=1, offset=5), ts=12.3456789)
     assert "\n" not in line
     assert json.loads(line) == {
         "event": "committed",
@@ -27,7 +28,7 @@ def test_names_are_words_in_lower_case() -> None:
     event = events.BatchFinished(
         group="g", handler="h", batch=1, read=1, written=1, dead_lettered=0, skipped=0, seconds=0.1
     )
-    assert events.name(event) == "batch_finished"
+    assert name(event) == "batch_finished"
 
 
 def test_the_list_is_closed_and_known() -> None:

@@ -8,7 +8,7 @@ from penstock.core.settings import client_settings, for_side
 from penstock.core.settings.java_names import ABSENT, RENAMED
 from penstock.core.settings.names import ALIASES, SETTINGS
 from penstock.core.settings.reserved import RESERVED
-from penstock.core.settings.validation import WRITABLE
+from penstock.core.settings.settings_check import WRITABLE
 from penstock.errors import ConfigError
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"

@@ -13,7 +13,7 @@ import pydantic
 import pytest
 
 from penstock import Source
-from penstock.app.pipelines.columns import Shape, shape_of
+from penstock.app.pipelines.spark_schema import Shape, shape_of
 from penstock.errors import ConfigError
 
 

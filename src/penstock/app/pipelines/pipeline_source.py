@@ -7,8 +7,8 @@ from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
 from penstock.app.consume_options import is_topic_name
-from penstock.app.pipelines.columns import Shape, shape_of
 from penstock.app.pipelines.json_schema_columns import json_shape
+from penstock.app.pipelines.spark_schema import Shape, shape_of
 from penstock.errors import ConfigError
 from penstock.serde import Avro, Format, JsonSchema, OrNull, Protobuf
 

@@ -1,0 +1,160 @@
+"""The options for order, concurrency and limits, and those of Spark's micro-batches."""
+
+from typing import Annotated, Literal, TypedDict
+
+from penstock.app.option_support import HandlerOption, Ignored, Refused
+from penstock.core.failures.restarts import DEFAULT_RESTART
+from penstock.core.failures.retry import Retry
+from penstock.core.scheduling.in_flight import DEFAULT_BYTES
+from penstock.core.scheduling.lanes import Order
+from penstock.core.text.durations import Duration
+
+Scale = Literal["partition", "cpu"]
+WorkerKind = Literal["auto", "process"]
+
+_ONLY_ON_SPARK = Ignored("only Spark divides the records into micro-batches")
+
+
+class OrderOptions(TypedDict, total=False):
+    """Order and concurrency."""
+
+    order: Annotated[
+        Order,
+        HandlerOption(
+            default="partition",
+            text='Which records run one at a time and in order: those of a ``"partition"``, those of a ``"key"`` (many '
+            'keys of one partition run at once), or none (``"none"``).',
+        ),
+    ]
+    null_keys_in_order: Annotated[
+        bool,
+        HandlerOption(
+            default=False,
+            text='With ``order="key"``: whether the records without a key also run in order.',
+            share=Ignored("a share group has no order"),
+        ),
+    ]
+    concurrency: Annotated[
+        int | None,
+        HandlerOption(
+            default=None,
+            text="How many records (with ``batch``: batches) run at once, for any number of partitions. On Spark this "
+            "is per task.",
+            shown_default='32; with `workers="process"` the number of cores; with `scale="cpu"` 1',
+        ),
+    ]
+    workers: Annotated[
+        WorkerKind,
+        HandlerOption(
+            default="auto",
+            text='``"process"`` runs a ``def`` handler in worker processes, for handlers that compute. ``"auto"`` runs '
+            "``def`` on threads and ``async def`` on one event loop.",
+            see="[Handlers that compute](#handlers-that-compute)",
+            spark=Refused(
+                "its tasks are processes already",
+                hint='Use scale="cpu" with order="key" or "none" to compute on all cores, or run it with --engine '
+                "local.",
+            ),
+            testing=Ignored("a bench runs all handlers in the process of the test"),
+            share=Refused("share groups run handlers on threads or on an event loop"),
+        ),
+    ]
+    batch: Annotated[
+        int | None,
+        HandlerOption(
+            default=None,
+            text='Call the handler with lists of up to this many records. It returns None for "all done", or a list '
+            "with a result, None or an exception for each record.",
+            see="[Batches](#batches)",
+            share=Refused("a share group hands out records one by one"),
+        ),
+    ]
+    linger: Annotated[
+        Duration,
+        HandlerOption(
+            default="50ms",
+            text="How long an incomplete batch waits for more records.",
+            share=Ignored("a share group has no batches"),
+        ),
+    ]
+
+
+class LimitOptions(TypedDict, total=False):
+    """Limits."""
+
+    max_in_flight: Annotated[
+        int,
+        HandlerOption(
+            default=10_000,
+            text="How many records may be fetched and unfinished; at this number, fetching pauses. On Spark this is "
+            "per task.",
+        ),
+    ]
+    max_in_flight_bytes: Annotated[
+        int,
+        HandlerOption(
+            default=DEFAULT_BYTES,
+            text="How many bytes the values of these records may have, including what the client has prefetched. A "
+            "value that is larger is handled alone.",
+            see="[Memory](#memory)",
+            spark=Refused("Spark holds a whole Arrow batch in memory, whatever a task has taken from it"),
+            share=Ignored("one poll of a share group fetches at most ``concurrency`` records"),
+        ),
+    ]
+    drain_timeout: Annotated[
+        Duration,
+        HandlerOption(
+            default="30s",
+            text="How long a stop or a rebalance waits for records in progress.",
+        ),
+    ]
+
+
+class SparkOptions(TypedDict, total=False):
+    """Only on Spark."""
+
+    scale: Annotated[
+        Scale,
+        HandlerOption(
+            default="partition",
+            text='``"partition"`` makes one task for each partition. ``"cpu"`` distributes the keys of all partitions '
+            'over all cores, for handlers that compute; it shuffles each micro-batch and needs ``order="key"`` or '
+            '``"none"``.',
+            see="[Handlers on Spark](spark.md)",
+            local=Refused(
+                "only Spark distributes keys over tasks",
+                hint='Use workers="process" to compute on all cores of this machine, or run it with --engine spark.',
+            ),
+            testing=Ignored("a bench runs all handlers in the process of the test"),
+        ),
+    ]
+    micro_batch: Annotated[
+        Duration,
+        HandlerOption(
+            default="10s",
+            text="How long a micro-batch should take. Its size follows from that, and starts with ``max_in_flight`` "
+            "records.",
+            local=_ONLY_ON_SPARK,
+            testing=_ONLY_ON_SPARK,
+        ),
+    ]
+    max_micro_batch: Annotated[
+        int,
+        HandlerOption(
+            default=1_000_000,
+            text="How many records a micro-batch may have.",
+            local=_ONLY_ON_SPARK,
+            testing=_ONLY_ON_SPARK,
+        ),
+    ]
+    restart: Annotated[
+        Retry,
+        HandlerOption(
+            default=DEFAULT_RESTART,
+            text="When a failed query starts again. A finished micro-batch resets the count; after the last attempt "
+            "the app stops.",
+            shown_default='`Retry(attempts=10, first="1s", limit="1m")`',
+            local=Ignored("the local engine reconnects without a restart"),
+            testing=Ignored("a bench has no query to restart"),
+        ),
+    ]

@@ -1,0 +1,123 @@
+"""The options for failures, guarantees and commits."""
+
+from collections.abc import Sequence
+from typing import Annotated, Literal, TypedDict
+
+from penstock.app.offset_store import OffsetStore
+from penstock.app.option_support import HandlerOption, Ignored, Refused
+from penstock.app.options.reasons import SHARE_HAS_NO_OFFSETS
+from penstock.core.failures.breaker import Breaker
+from penstock.core.failures.retry import RetryPolicy
+from penstock.core.text.durations import Duration
+
+CommitMode = Literal["auto", "record", "manual"]
+Delivery = Literal["at-least-once", "at-most-once", "exactly-once"]
+
+_SPARK_COMMITS_BATCHES = "Spark commits a micro-batch as a whole"
+_SHARE_ACKNOWLEDGES = "Penstock acknowledges each record of a share group"
+
+
+class FailureOptions(TypedDict, total=False):
+    """Failures."""
+
+    dead_letter: Annotated[
+        str | None,
+        HandlerOption(
+            default=None,
+            text="The topic for records that fail for good. Without it, such a record stops the app.",
+            see="[Failures](failures.md)",
+        ),
+    ]
+    retry: Annotated[
+        RetryPolicy | None,
+        HandlerOption(
+            default=None,
+            text='When to retry a failed record: ``Retry(attempts=3, first="1s", factor=2, limit="1m", jitter=0.2)``, '
+            "or a mapping from error types to Retries, of which the nearest base class of the error applies. An error "
+            "type without an entry gets ``Retry()``.",
+            shown_default="`Retry()`; with at-most-once no retries",
+            see="[Failures](failures.md)",
+        ),
+    ]
+    retry_topics: Annotated[
+        Sequence[Duration],
+        HandlerOption(
+            default=(),
+            text='Durations such as ``["1m", "10m"]``: a record that has to wait at least the shortest waits in a '
+            "topic such as ``orders.retry.10m``, the longest that its wait reaches. There it blocks no other record "
+            "and takes no memory.",
+            see="[Failures](failures.md)",
+            spark=Refused("a micro-batch would have to wait for its slowest record"),
+            share=Refused("a failed record of a share group goes back to the broker, which redelivers it at once"),
+        ),
+    ]
+    breaker: Annotated[
+        Breaker | None,
+        HandlerOption(
+            default=None,
+            text="``Breaker(share=0.9, window=1000)`` stops the app when nearly all records become dead letters.",
+            see="[Failures](failures.md)",
+            share=Refused("Penstock does not count the dead letters of a share group"),
+        ),
+    ]
+
+
+class DeliveryOptions(TypedDict, total=False):
+    """Delivery and commits."""
+
+    delivery: Annotated[
+        Delivery,
+        HandlerOption(
+            default="at-least-once",
+            text='``"exactly-once"``: consumers with ``isolation.level=read_committed`` see each output and each dead '
+            'letter once. ``"at-most-once"``: each record is committed before it is handled, so that none is handled '
+            "twice and a crash loses the records in progress.",
+            see="[Guarantees](guarantees.md)",
+            spark=Refused("Spark commits a micro-batch after it is handled", allowed=("exactly-once",)),
+            testing=Refused("the broker in memory has no transactions", allowed=("at-most-once",)),
+            share=Refused("the broker redelivers a record of a share group until it is acknowledged"),
+        ),
+    ]
+    commit: Annotated[
+        CommitMode,
+        HandlerOption(
+            default="auto",
+            text='``"auto"`` commits every ``commit_every``; ``"record"`` as soon as a record is finished. With '
+            '``"manual"`` a record is finished when you call ``record.ack()``, in the handler or later.',
+            see="[Guarantees](guarantees.md)",
+            spark=Refused(_SPARK_COMMITS_BATCHES, allowed=("record",)),
+            share=Refused(_SHARE_ACKNOWLEDGES),
+        ),
+    ]
+    commit_every: Annotated[
+        Duration | None,
+        HandlerOption(
+            default=None,
+            text="How often to commit finished records.",
+            shown_default='`"1s"`; with exactly-once `"100ms"`',
+            spark=Ignored(_SPARK_COMMITS_BATCHES),
+            share=Ignored(_SHARE_ACKNOWLEDGES),
+        ),
+    ]
+    commit_after: Annotated[
+        int | None,
+        HandlerOption(
+            default=None,
+            text="Commit also after this many finished records.",
+            spark=Ignored(_SPARK_COMMITS_BATCHES),
+            share=Refused(_SHARE_ACKNOWLEDGES),
+        ),
+    ]
+    offsets: Annotated[
+        str | OffsetStore | None,
+        HandlerOption(
+            default=None,
+            text='Keep progress in ``"postgresql://..."``, ``"sqlite:///path"``, ``"file:path"`` or an object of '
+            "``penstock.stores.OffsetStore``; Kafka's offsets follow. With a database, a parameter named ``tx`` gets "
+            "its open transaction, which commits the handler's writes together with the progress of its record.",
+            see="[Progress in your database](guarantees.md#progress-in-your-database)",
+            spark=Refused("Spark keeps progress in its checkpoint and in Kafka"),
+            testing=Refused("a bench keeps progress in the broker in memory"),
+            share=Refused(SHARE_HAS_NO_OFFSETS),
+        ),
+    ]
