@@ -210,7 +210,7 @@ def test_what_cannot_be_read_of_a_group_is_said(
         # As where the log of commits may not be read, or is too long for the time there is.
         monkeypatch.setattr("penstock.ops.member_subscriptions._LOG_SECONDS", 0.0)
         found = penstock.json("plan", group)
-        assert any("cannot be read" in note and topic in note and "racks" in note for note in found["notes"])
+        assert any("The subscription and the rack of" in note and topic in note for note in found["notes"])
         ((had,),) = (made["before"]["partitions"].values() for made in found["plans"])
         assert had == {topic: [0, 1, 2, 3]}
     finally:

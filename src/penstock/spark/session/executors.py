@@ -18,6 +18,7 @@ from penstock.spark.spark_errors import executors_error
 _WAIT = "spark.penstock.executors.wait"
 _DEFAULT_WAIT = "3m"
 _TAG = "penstock-checks-executors"
+_CANCEL_SECONDS = 0.5
 
 
 def check_executors(context: SparkContext, shipment: Shipment) -> None:
@@ -83,17 +84,21 @@ def _lacks(host: str, python: str, missing: dict[str, str]) -> SetupError:
 @contextmanager
 def _bounded(context: SparkContext, wait: float, timed_out: threading.Event) -> Iterator[None]:
     """Cancel the block's jobs after ``wait`` seconds, and set the event."""
+    ended = threading.Event()
 
-    def cancel() -> None:
+    def watch() -> None:
+        if ended.wait(wait):
+            return
         timed_out.set()
-        context.cancelJobsWithTag(_TAG)
+        # Again and again: on a busy machine the block may start its job after the first cancellation.
+        while not ended.is_set():
+            context.cancelJobsWithTag(_TAG)
+            ended.wait(_CANCEL_SECONDS)
 
-    watchdog = threading.Timer(wait, cancel)
-    watchdog.daemon = True
     context.addJobTag(_TAG)
-    watchdog.start()
+    threading.Thread(target=watch, name="executor-check", daemon=True).start()
     try:
         yield
     finally:
-        watchdog.cancel()
+        ended.set()
         context.removeJobTag(_TAG)

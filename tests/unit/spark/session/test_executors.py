@@ -1,11 +1,13 @@
 """What is said of executors that lack something."""
 
 import json
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from penstock.spark.session.executors import _check, _lacks
+from penstock.spark.session.executors import _bounded, _check, _lacks
 
 
 def test_a_look_imports_everything_and_tells_what_failed_and_why(
@@ -34,3 +36,40 @@ def test_a_module_that_fails_on_executors_is_named_with_its_reason() -> None:
     error = _lacks("node7", "/usr/bin/python3", {"shop": "KeyError: 'REGION'"})
     assert error.problem == "Executors cannot import shop: KeyError: 'REGION' (/usr/bin/python3 on node7)."
     assert "spark.executorEnv" in error.hint
+
+
+class Context:
+    """Of a Spark context, what jobs with a tag need: a job that is started late misses the first cancellation."""
+
+    def __init__(self) -> None:
+        self.tags: list[str] = []
+        self.cancelled: list[str] = []
+        self.twice = threading.Event()
+
+    def addJobTag(self, tag: str) -> None:  # noqa: N802 - Spark's name
+        self.tags.append(tag)
+
+    def removeJobTag(self, tag: str) -> None:  # noqa: N802
+        self.tags.remove(tag)
+
+    def cancelJobsWithTag(self, tag: str) -> None:  # noqa: N802
+        self.cancelled.append(tag)
+        if len(self.cancelled) > 1:
+            self.twice.set()
+
+
+def test_a_check_that_starts_its_job_late_is_cancelled_too() -> None:
+    context: Any = Context()
+    timed_out = threading.Event()
+    with _bounded(context, 0.0, timed_out):
+        assert context.twice.wait(60), "only one cancellation"
+    assert timed_out.is_set()
+    assert context.tags == []
+
+
+def test_a_check_in_time_is_not_cancelled() -> None:
+    context: Any = Context()
+    timed_out = threading.Event()
+    with _bounded(context, 600.0, timed_out):
+        pass
+    assert (timed_out.is_set(), context.cancelled, context.tags) == (False, [], [])
