@@ -229,7 +229,7 @@ class Resume:
 
 @dataclass(frozen=True, slots=True)
 class Seek:
-    """Continue at these offsets with partitions that were out of range; ``anew`` if their logs were recreated."""
+    """Continue at these offsets with partitions that were out of range; ``recreated`` if their logs were recreated."""
 
     offsets: Offsets
     recreated: bool = False

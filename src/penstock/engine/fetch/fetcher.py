@@ -32,13 +32,14 @@ from penstock.engine.fetch.commit_connection import CommitConnection, open_commi
 from penstock.engine.fetch.commit_sender import CommitSender
 from penstock.engine.fetch.drain_fetcher import DrainFetcher
 from penstock.engine.fetch.owned_consumer import OwnedConsumer
-from penstock.engine.fetch.record_poller import InFlightRoom, RecordPoller, tp_of
+from penstock.engine.fetch.record_poller import InFlightRoom, RecordPoller
 from penstock.engine.fetch.start_positions import AssignedBefore, find_new_position
 from penstock.engine.fetch.store_session import StoreSession
 from penstock.engine.membership.native_membership import Membership
 from penstock.engine.produce.transactor import Transactor
 from penstock.errors import PenstockError, ServerError, StoreError, TopicError
 from penstock.kafka import buffer_settings, make_consumer, member_settings, reader_settings
+from penstock.kafka.client.message_records import tp_of
 from penstock.kafka.error_codes import NOT_FINAL_WHILE_RUNNING, OUT_OF_RANGE, Code
 from penstock.kafka.errors import is_final, kafka_error, translate
 

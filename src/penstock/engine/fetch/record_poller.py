@@ -13,6 +13,7 @@ from penstock.core.scheduling.in_flight import HandedOver, InFlight
 from penstock.engine.dispatch.thread_messages import Fetched, Inbox
 from penstock.engine.fetch.drain_fetcher import DrainFetcher
 from penstock.engine.fetch.fetch_positions import FetchPositions
+from penstock.kafka.client.message_records import tp_of
 from penstock.kafka.error_codes import Code
 
 # How long a poll waits for a first record. Commands to the fetcher wait as long.
@@ -156,10 +157,6 @@ class RecordPoller:
 
 def _offset_of(message: Message) -> int:
     return message.offset() or 0
-
-
-def tp_of(message: Message) -> TopicPartition:
-    return message.topic() or "", message.partition() or 0
 
 
 def _without_errors(messages: list[Message], ends: dict[TopicPartition, int], errors: list[Message]) -> list[Message]:

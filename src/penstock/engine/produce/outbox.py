@@ -19,9 +19,6 @@ from penstock.kafka.errors import translate
 _POLL_SECONDS = 0.1
 _CLOSE_SECONDS = 5.0
 
-# After a fatal error the client fails every record with one of these codes, and reports the reason only once.
-_PURGED = DROPPED_BY_CLIENT
-
 
 class Outbox:
     """Produces on the dispatcher's thread; its own thread collects the broker's acknowledgements.
@@ -97,7 +94,7 @@ class Outbox:
     def _on_delivery(self, send: Send, error: KafkaError | None, _message: object = None) -> None:
         if error is None:
             self._acknowledged.append(send)
-        elif error.code() in _PURGED:
+        elif error.code() in DROPPED_BY_CLIENT:  # after a fatal error, whose reason the client reports only once
             self._purged.put((send, error))
         elif error.code() in BAD_RECORD:
             out = send.outgoing
