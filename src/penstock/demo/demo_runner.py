@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from penstock import engine as local
 from penstock.app import App, Handler
+from penstock.core.failures.outcome import ProducerRecord
 from penstock.core.reports.events import Event, Stopped
 from penstock.core.reports.record_counts import Counts
 from penstock.demo import shop
@@ -19,12 +20,11 @@ from penstock.demo.engine_comparison import compare_dead_letters, compare_output
 from penstock.demo.order_generator import expected_counts, make_orders
 from penstock.devkit import Embedded, UpOptions, embedded_brokers
 from penstock.errors import PenstockError, ServerError, SetupError
-from penstock.kafka import Cluster, make_producer
+from penstock.kafka import Cluster
 from penstock.kafka.read.read_records import read_topic
+from penstock.ops.produce_records import produce
 
 PARTITIONS = 6
-_FLUSH_SECONDS = 30.0
-_PRODUCED_STEP = 1_000
 
 
 @dataclass(frozen=True)
@@ -136,31 +136,15 @@ def _shop_for(engine: str, source: str, suffix: str) -> App:
 
 def _produce(cluster: Cluster, topic: str, count: int, show: Show, stop: threading.Event) -> None:
     cluster.create_topics([topic], partitions=PARTITIONS)
-    producer = make_producer(cluster.brokers, settings={})
-    refused: list[str] = []
+    doing = f"Producing {count:,} orders"
+    show.step(doing, total=count)
+    produce(cluster, _orders(topic, count, stop), progress=lambda done: show.step(doing, done=done, total=count))
 
-    def on_delivery(error: object, _message: object) -> None:
-        if error is not None:
-            refused.append(str(error))
 
-    for number, (key, value) in enumerate(make_orders(count)):
-        while True:
-            try:
-                producer.produce(topic, key=key, value=value, on_delivery=on_delivery)
-                break
-            except BufferError:
-                producer.poll(0.1)
-        if number % _PRODUCED_STEP == 0:
-            _check(stop)
-            producer.poll(0)
-            show.step(f"Producing {count:,} orders", done=number, total=count)
-    left = producer.flush(_FLUSH_SECONDS)
-    if left or refused:
-        raise ServerError(
-            f"{left + len(refused):,} of {count:,} orders could not be written to {topic}: "
-            f"{refused[0] if refused else 'no answer'}.",
-            hint="Run `penstock status` to see the brokers.",
-        )
+def _orders(topic: str, count: int, stop: threading.Event) -> Iterator[ProducerRecord]:
+    for key, value in make_orders(count):
+        _check(stop)
+        yield ProducerRecord(topic, key, value, ())
 
 
 def _run_engine(engine: str, app: App, cluster: Cluster, show: Show, stop: threading.Event) -> EngineReport:

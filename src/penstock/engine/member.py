@@ -229,7 +229,7 @@ class HandlerMember:
         if self._transactor is not None:
             self._transactor.start()
             return self._transactor
-        producer = make_producer(self._brokers, settings=self._handler.named_settings)
+        producer = make_producer(self._brokers, settings=self._handler.named_settings, proven=False)
         make_alone = partial(make_alone_producer, self._brokers, self._handler.named_settings)
         return Outbox(producer, self._inbox, make_alone=make_alone, brokers=self._brokers)
 

@@ -161,6 +161,9 @@ NO_BROKERS_YET = frozenset({Code.INVALID_REPLICATION_FACTOR, Code.LOCAL_TIMED_OU
 NO_LEADER_YET = frozenset({Code.LEADER_NOT_AVAILABLE, Code.NOT_LEADER_FOR_PARTITION})
 """A partition that was just created, or whose leader moves."""
 
+NOT_CREATED_YET = NO_LEADER_YET | {Code.UNKNOWN_TOPIC_OR_PART, Code.LOCAL_UNKNOWN_TOPIC, Code.LOCAL_UNKNOWN_PARTITION}
+"""A topic that was just created, and that some brokers do not know yet."""
+
 NOT_STABLE_YET = NO_COORDINATOR_YET | {Code.UNSTABLE_OFFSET_COMMIT}
 """A transaction may still change the group's offsets, or there is no coordinator yet."""
 

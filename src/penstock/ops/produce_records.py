@@ -14,13 +14,13 @@ from penstock.core.failures.outcome import DependencyUnavailable, ProducerRecord
 from penstock.errors import ConfigError, ServerError
 from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.client.clients import make_producer
+from penstock.kafka.client.proven_producer import OnDelivery
+from penstock.kafka.error_codes import Code
 from penstock.kafka.errors import translate
 
 _FLUSH_SECONDS = 60.0
 _PROGRESS_EVERY = 100
 _BUFFER_SECONDS = 0.1
-
-_OnDelivery = Callable[[KafkaError | None, Message], None]
 
 
 def from_lines(lines: Iterable[str], topic: str, *, separator: str | None) -> Iterator[ProducerRecord]:
@@ -132,7 +132,8 @@ def produce(
         count += 1
         if failures:
             break
-        if count % _PROGRESS_EVERY == 0:
+        if count % _PROGRESS_EVERY == 0 or rate is not None:
+            producer.poll(0)
             progress(count)
         if rate is not None:
             time.sleep(max(0.0, count / rate - (time.monotonic() - began)))
@@ -146,7 +147,10 @@ def produce(
 
 
 def _flush(producer: Producer) -> list[KafkaError]:
-    """Wait for acknowledgements. Return the fatal error of the client, if any: delivery reports only say "purged"."""
+    """Wait for acknowledgements. Return why some are missing.
+
+    After a fatal error of the client, delivery reports only say "purged".
+    """
     deadline = time.monotonic() + _FLUSH_SECONDS
     try:
         # Not with `flush`: after a fatal error it calls the callback with the exception still set, which breaks it.
@@ -154,17 +158,14 @@ def _flush(producer: Producer) -> list[KafkaError]:
             producer.poll(_BUFFER_SECONDS)
     except KafkaException as error:
         return [error.args[0]]
-    return []
+    return [KafkaError(Code.LOCAL_TIMED_OUT)] if len(producer) else []
 
 
-def _write(
-    producer: Producer, each: ProducerRecord, partition: int, on_delivery: _OnDelivery, cluster: Cluster
-) -> None:
+def _write(producer: Producer, each: ProducerRecord, partition: int, on_delivery: OnDelivery, cluster: Cluster) -> None:
     """Give the record to the client; wait while its buffer is full. Partition -1 means: by the key."""
     while True:
         try:
             producer.produce(each.topic, each.value, each.key, partition, on_delivery, headers=list(each.headers))
-            producer.poll(0)
         except BufferError:
             producer.poll(_BUFFER_SECONDS)
         except KafkaException as error:

@@ -2,7 +2,7 @@
 
 from concurrent.futures import Future
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -14,6 +14,7 @@ from penstock.kafka.admin.cluster import Cluster
 NOBODY_YET = KafkaError(KafkaError.INVALID_REPLICATION_FACTOR, "All brokers are currently fenced")
 NOT_ALLOWED = KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED)
 THERE_ALREADY = KafkaError(KafkaError.TOPIC_ALREADY_EXISTS)
+UNKNOWN_YET = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
 NO_LEADER_YET = KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION)
 
 
@@ -34,7 +35,7 @@ class Answering:
 
     def _answer(self, result: Any) -> Future[Any]:
         future: Future[Any] = Future()
-        answer = self.answers.pop(0)
+        answer = self.answers.pop(0) if self.answers else None
         future.set_result(result) if answer is None else future.set_exception(KafkaException(answer))
         return future
 
@@ -59,10 +60,21 @@ def test_one_that_stays_without_brokers_is_an_error(monkeypatch: pytest.MonkeyPa
 
 
 def test_what_does_not_pass_is_an_error_at_once_and_one_that_is_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    kafka = cluster_that_says(monkeypatch, THERE_ALREADY, None, NOT_ALLOWED)
+    kafka = cluster_that_says(monkeypatch, THERE_ALREADY, None, None, NOT_ALLOWED)
     assert kafka.create_topics(["old", "new"], partitions=1) == ["new"]
     with pytest.raises(ServerError):
         kafka.create_topics(["secret"], partitions=1)
+
+
+def test_a_topic_counts_as_created_when_all_brokers_know_its_leaders(monkeypatch: pytest.MonkeyPatch) -> None:
+    kafka = cluster_that_says(monkeypatch, None, UNKNOWN_YET, None, NO_LEADER_YET, None, None, None, None)
+    assert kafka.create_topics(["orders"], partitions=2) == ["orders"]
+    assert cast("Any", kafka.admin).answers == [None], "asked until both partitions had a leader, and not after that"
+
+
+def test_a_topic_that_may_be_created_and_not_described_is_created(monkeypatch: pytest.MonkeyPatch) -> None:
+    kafka = cluster_that_says(monkeypatch, None, NOT_ALLOWED)
+    assert kafka.create_topics(["orders"], partitions=1) == ["orders"]
 
 
 def test_a_partition_without_a_leader_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import confluent_kafka
 import pytest
 
 import penstock
+from mock_cluster import client_library
 from penstock import Producer
 from penstock.errors import ConfigError, PenstockError, StateError
 from penstock.kafka import make_producer
@@ -34,12 +34,13 @@ def test_producers_are_made_in_one_place() -> None:
 
 
 @pytest.mark.parametrize("transactional_id", [None, "mine"])
+@pytest.mark.parametrize(("proven", "client"), [(True, "ProvenProducer"), (False, "Producer")])
 def test_what_is_made_there_is_idempotent_with_all_acknowledgements(
-    monkeypatch: pytest.MonkeyPatch, transactional_id: str | None
+    monkeypatch: pytest.MonkeyPatch, transactional_id: str | None, client: str, *, proven: bool
 ) -> None:
     made: list[dict[str, Any]] = []
-    monkeypatch.setattr(clients, "Producer", lambda config, logger: made.append(config))
-    make_producer(NOWHERE, settings={"linger.ms": 1}, transactional_id=transactional_id)
+    monkeypatch.setattr(clients, client, lambda config, logger: made.append(config))
+    make_producer(NOWHERE, settings={"linger.ms": 1}, transactional_id=transactional_id, proven=proven)
     assert (made[0]["enable.idempotence"], made[0]["acks"]) == (True, "all")
 
 
@@ -105,10 +106,10 @@ def test_an_error_in_the_block_is_not_hidden_by_those_of_records() -> None:
 )
 def test_the_clients_partitioner_is_that_of_java(key: bytes, signed: int) -> None:
     """The expected hashes are those in the tests of Kafka's own client."""
-    libraries = [*Path(confluent_kafka.__file__).parent.parent.glob("confluent_kafka.libs/librdkafka*")]
-    if not libraries:
+    library = client_library()
+    if library is None:
         pytest.skip("the client library is not a file of its own here")
-    murmur2 = ctypes.CDLL(str(libraries[0])).rd_kafka_msg_partitioner_murmur2_random
+    murmur2 = ctypes.CDLL(str(library)).rd_kafka_msg_partitioner_murmur2_random
     murmur2.argtypes = [
         ctypes.c_void_p,
         ctypes.c_char_p,

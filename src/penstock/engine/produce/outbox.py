@@ -7,12 +7,13 @@ from dataclasses import replace
 from functools import partial
 from queue import SimpleQueue
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from penstock.core.failures.dead_letter import shortened
 from penstock.core.failures.outcome import Failed, ProducerRecord
 from penstock.core.scheduling.effects import Send
 from penstock.engine.dispatch.thread_messages import Delivered, Inbox, Refused, Undeliverable
+from penstock.kafka.client.proven_producer import is_proven
 from penstock.kafka.error_codes import BAD_RECORD, DROPPED_BY_CLIENT
 from penstock.kafka.errors import translate
 
@@ -25,8 +26,8 @@ class Outbox:
 
     The client sends records in batches, and the broker refuses a batch as a whole. So each refused record is sent again
     alone, by a second client that ``make_alone`` creates when it is first needed. A dead letter or retry record that is
-    refused again is sent a third time with shortened headers. Only then has the record failed. Records that were sent
-    after it may arrive before it.
+    refused again is sent a third time with shortened headers. Only then has the record failed. A record whose delivery
+    report proves nothing (``is_proven``) is sent again alone, too. Records that were sent later may arrive before it.
     """
 
     def __init__(self, producer: Producer, inbox: Inbox, *, make_alone: Callable[[], Producer], brokers: str) -> None:
@@ -62,7 +63,7 @@ class Outbox:
             except BufferError:
                 return
             except KafkaException as error:
-                self._on_delivery(send, error.args[0])
+                self._on_refusal(send, error.args[0])
             self._waiting.popleft()
 
     def close(self) -> None:
@@ -91,14 +92,19 @@ class Outbox:
             send, error = self._purged.get()
             self._give_up(send, self._fatal or error)
 
-    def _on_delivery(self, send: Send, error: KafkaError | None, _message: object = None) -> None:
-        if error is None:
+    def _on_delivery(self, send: Send, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self._on_refusal(send, error)
+        elif is_proven(message):
             self._acknowledged.append(send)
-        elif error.code() in DROPPED_BY_CLIENT:  # after a fatal error, whose reason the client reports only once
+        else:
+            self._refused.put((send, _forms(send)))
+
+    def _on_refusal(self, send: Send, error: KafkaError) -> None:
+        if error.code() in DROPPED_BY_CLIENT:  # after a fatal error, whose reason the client reports only once
             self._purged.put((send, error))
         elif error.code() in BAD_RECORD:
-            out = send.outgoing
-            self._refused.put((send, [out] if send.failure is None else [out, shortened(out)]))
+            self._refused.put((send, _forms(send)))
         else:
             self._give_up(send, error)
 
@@ -107,29 +113,40 @@ class Outbox:
             send, forms = self._refused.get()
             if self._alone is None:
                 self._alone = self._make_alone()
-            answer = partial(self._on_delivery_alone, send, forms[1:])
             try:
-                _produce(self._alone, forms[0], answer)
+                _produce(self._alone, forms[0], partial(self._on_delivery_alone, send, forms))
             except BufferError:
                 self._refused.put((send, forms))
                 break
             except KafkaException as error:
-                answer(error.args[0], None)
+                self._on_refusal_alone(send, forms, error.args[0])
         if self._alone is not None:
             self._poll(self._alone, 0)
 
     def _on_delivery_alone(
-        self, send: Send, other_forms: list[ProducerRecord], error: KafkaError | None, _: object
+        self, send: Send, forms: list[ProducerRecord], error: KafkaError | None, message: Message
     ) -> None:
-        if error is None:
+        if error is not None:
+            self._on_refusal_alone(send, forms, error)
+        elif is_proven(message):
             self._acknowledged.append(send)
-        elif error.code() in BAD_RECORD and other_forms:
-            self._refused.put((send, other_forms))
+        else:
+            self._refused.put((send, forms))
+
+    def _on_refusal_alone(self, send: Send, forms: list[ProducerRecord], error: KafkaError) -> None:
+        if error.code() in BAD_RECORD and len(forms) > 1:
+            self._refused.put((send, forms[1:]))
         else:
             self._give_up(send, error)
 
     def _give_up(self, send: Send, error: KafkaError) -> None:
         self._inbox.put(refusal(send, error, brokers=self._brokers))
+
+
+def _forms(send: Send) -> list[ProducerRecord]:
+    """The forms in which to send a record alone, one after the other, until the broker accepts one."""
+    out = send.outgoing
+    return [out] if send.failure is None else [out, shortened(out)]
 
 
 def _produce(producer: Producer, out: ProducerRecord, on_delivery: Callable[..., None]) -> None:

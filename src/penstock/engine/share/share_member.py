@@ -129,7 +129,7 @@ class ShareMember:
         limit = delivery_limit(self._brokers, handler)
         workers = make_workers(handler, MESSAGES, self._inbox.put)
         outbox = Outbox(
-            make_producer(self._brokers, settings=handler.named_settings),
+            make_producer(self._brokers, settings=handler.named_settings, proven=False),
             self._inbox,  # type: ignore[arg-type] # the outbox only puts messages that this inbox accepts
             make_alone=lambda: make_alone_producer(self._brokers, handler.named_settings),
             brokers=self._brokers,

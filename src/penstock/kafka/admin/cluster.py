@@ -28,6 +28,7 @@ from penstock.kafka.error_codes import (
     NO_BROKERS_YET,
     NO_COORDINATOR_YET,
     NO_LEADER_YET,
+    NOT_CREATED_YET,
     NOT_STABLE_YET,
     ONLY_MEMBERS_COMMIT,
     Code,
@@ -128,7 +129,10 @@ class Cluster:
     def create_topics(
         self, names: Iterable[str], *, partitions: int, config: Mapping[str, str] | None = None
     ) -> list[str]:
-        """Create the missing topics with the broker's default replication; return those that were created."""
+        """Create the missing topics with the broker's default replication; return those that were created.
+
+        Their partitions have leaders then, so that consumers and producers need not wait for them.
+        """
         existing = self.topics()
         wanted = [
             NewTopic(name, num_partitions=partitions, replication_factor=-1, config=dict(config or {}))
@@ -136,7 +140,12 @@ class Cluster:
             if name not in existing
         ]
         deadline = time.monotonic() + ANSWER_SECONDS
-        return [topic.topic for topic in wanted if self._create(topic, deadline)]
+        created = [topic.topic for topic in wanted if self._create(topic, deadline)]
+        # An error here is not one of the creation: the login may create topics, and not describe them.
+        with suppress(PenstockError):
+            tps = [(topic, partition) for topic in created for partition in range(partitions)]
+            self._offsets(tps, OffsetSpec.latest(), passing=NOT_CREATED_YET)
+        return created
 
     def _create(self, topic: NewTopic, deadline: float) -> bool:
         """Create the topic; return False if it exists, for example because another process was quicker."""
@@ -264,7 +273,9 @@ class Cluster:
     def _no_offsets(self, group: str, error: KafkaException) -> PenstockError:
         return translate(error, doing=f"reading the offsets of group {group}", brokers=self.brokers)
 
-    def _offsets(self, tps: Iterable[TopicPartition], spec: OffsetSpec) -> dict[TopicPartition, int]:
+    def _offsets(
+        self, tps: Iterable[TopicPartition], spec: OffsetSpec, *, passing: Collection[int] = NO_LEADER_YET
+    ) -> dict[TopicPartition, int]:
         asked = {KafkaTopicPartition(*tp): spec for tp in tps}
 
         def ask() -> dict[TopicPartition, int]:
@@ -272,7 +283,7 @@ class Cluster:
             return {(tp.topic, tp.partition): future.result().offset for tp, future in futures.items()}
 
         try:
-            return _retry(ask, NO_LEADER_YET, time.monotonic() + ANSWER_SECONDS)
+            return _retry(ask, passing, time.monotonic() + ANSWER_SECONDS)
         except KafkaException as error:
             topics = ", ".join(sorted({tp.topic for tp in asked}))
             raise translate(error, doing=f"reading offsets of {topics}", brokers=self.brokers) from error

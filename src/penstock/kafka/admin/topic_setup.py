@@ -1,17 +1,12 @@
 """Checks and creates an app's topics before an engine starts."""
 
-import time
 from collections.abc import Callable
 
 from penstock.app import App
 from penstock.core.reports.events import Event, TopicCreated
-from penstock.errors import PenstockError, TopicError
+from penstock.errors import TopicError
 from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.admin.source_partitions import check_sources, source_topics
-
-# How long a new topic may take to get its leaders, and how often to check.
-_LEADER_SECONDS = 5.0
-_CHECK_SECONDS = 0.05
 
 
 def prepare_topics(app: App, cluster: Cluster, emit: Callable[[Event], None]) -> None:
@@ -28,10 +23,9 @@ def prepare_topics(app: App, cluster: Cluster, emit: Callable[[Event], None]) ->
         if not app.create_topics:
             _require_targets(cluster, list(targets))
             continue
-        created = [topic for topic in targets if cluster.create_topics([topic], partitions=targets[topic])]
-        for topic in created:
-            emit(TopicCreated(topic=topic, partitions=targets[topic]))
-        _await_topics(cluster, [topic for topic in created if topic in handler.delayed])
+        for topic, partitions in targets.items():
+            if cluster.create_topics([topic], partitions=partitions):
+                emit(TopicCreated(topic=topic, partitions=partitions))
     for pipeline in app.pipelines:
         widest = max(cluster.require_topics(pipeline.topics).values())
         if not app.create_topics:
@@ -39,20 +33,6 @@ def prepare_topics(app: App, cluster: Cluster, emit: Callable[[Event], None]) ->
             continue
         for topic in cluster.create_topics(pipeline.target_topics, partitions=widest):
             emit(TopicCreated(topic=topic, partitions=widest))
-
-
-def _await_topics(cluster: Cluster, topics: list[str]) -> None:
-    """Wait until the partitions of new topics have leaders. Consumers need them."""
-    deadline = time.monotonic() + _LEADER_SECONDS
-    while True:
-        try:
-            cluster.end_offsets(cluster.topic_partitions(topics))
-        except PenstockError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(_CHECK_SECONDS)
-        else:
-            return
 
 
 def _require_targets(cluster: Cluster, targets: list[str]) -> None:

@@ -8,6 +8,7 @@ from confluent_kafka import Consumer, KafkaException, Producer
 
 from penstock.app import Handler
 from penstock.core.scheduling.in_flight import client_bytes
+from penstock.kafka.client.proven_producer import ProvenProducer
 from penstock.kafka.client.settings_by_client import consumer_settings, producer_settings
 from penstock.kafka.errors import translate
 
@@ -127,7 +128,13 @@ def make_producer(
     settings: Mapping[str, Any],
     transactional_id: str | None = None,
     on_error: Callable[..., None] | None = None,
+    proven: bool = True,
 ) -> Producer:
+    """Make a producer. With ``proven=False``, the caller checks each delivery report with ``is_proven``.
+
+    That is for producers on the hot path: a ``ProvenProducer`` takes half as much time again for each record. In a
+    transaction the client notices a missing batch and fails the transaction.
+    """
     config: dict[str, Any] = {
         **PRODUCER_DEFAULTS,
         **producer_settings(settings),
@@ -145,7 +152,7 @@ def make_producer(
         # delivery report of each record has the same error, so it can be ignored here.
         config["error_cb"] = _ignore
     try:
-        return Producer(config, logger=LOG)
+        return ProvenProducer(config, logger=LOG) if proven else Producer(config, logger=LOG)
     except KafkaException as error:
         raise translate(error, doing="creating a producer", brokers=brokers, settings=settings) from error
 
@@ -156,4 +163,4 @@ def make_alone_producer(brokers: str, settings: Mapping[str, Any]) -> Producer:
     A consumed record may be larger than the client's default message.max.bytes, so only the broker's limit applies.
     """
     alone = {"message.max.bytes": _MAX_MESSAGE_BYTES, **settings, "batch.num.messages": 1}
-    return make_producer(brokers, settings=alone)
+    return make_producer(brokers, settings=alone, proven=False)

@@ -74,7 +74,7 @@ class Transaction:
         self._name = name
         self._group = group
         self._settings = {**_DEFAULTS, **settings}
-        self._producer = make_producer(brokers, settings=self._settings, transactional_id=name)
+        self._producer = make_producer(brokers, settings=self._settings, transactional_id=name, proven=False)
         self._began: float | None = None
         self._is_lost = False  # a call of the client did not return, so the client cannot be used
 

@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from threading import Thread
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -24,7 +25,10 @@ FAILURE = Failed("ValueError", "broken", final=True)
 
 
 class Producer:
-    """Answers each record when it is polled: with the error of ``answer_of``, or "ok"; "later" holds it back."""
+    """Answers each record when it is polled: with the error of ``answer_of``, or "ok"; "later" holds it back.
+
+    "unproven" is a report without an offset.
+    """
 
     def __init__(self, answer_of: Callable[[dict[str, Any]], KafkaError | str]) -> None:
         self.answer_of = answer_of
@@ -49,7 +53,7 @@ class Producer:
             elif answer == "later":
                 self.unanswered.append((record, on_delivery))
             else:
-                on_delivery(None, None)
+                on_delivery(None, SimpleNamespace(offset=lambda answer=answer: None if answer == "unproven" else 7))
         if self.fatal is not None:
             fatal, self.fatal = self.fatal, None
             raise KafkaException(fatal)
@@ -121,6 +125,17 @@ def test_each_record_of_a_refused_batch_is_sent_again_alone(bench: Bench) -> Non
     assert refused.send is sends[1]
     assert refused.failure.final
     assert refused.failure.error_type == "OutputRefused"
+
+
+def test_a_record_whose_report_proves_nothing_is_sent_again_until_one_does(bench: Bench) -> None:
+    reports = iter(["unproven", "ok"])
+    bench.batched.answer_of = lambda record: "unproven" if record["value"] == b"0" else "ok"
+    bench.alone.answer_of = lambda _record: next(reports)
+    sends = [send_of(0), send_of(1)]
+    bench.outbox.send(sends)
+    assert bench.collect() == [Delivered([sends[1]])]
+    assert bench.collect() == [Delivered([sends[0]])]
+    assert [record["value"] for record in bench.alone.produced] == [b"0", b"0"]
 
 
 def test_a_record_that_is_not_refused_needs_no_second_client(bench: Bench) -> None:
