@@ -69,9 +69,12 @@ class FetchPositions:
             self._paused_by_dispatcher.discard(tp)
 
     def passed(self, tp: TopicPartition, offset: int) -> None:
-        """Note that all records below this offset were fetched."""
+        """Note that all records below this offset were fetched; only ``seek`` and ``reassign_at`` go back.
+
+        The end of a partition, as one poll reports it, may be before records of the same poll.
+        """
         if tp in self._next:
-            self._next[tp] = offset
+            self._next[tp] = max(offset, self._next[tp])
 
     def set_paused(self, *, everything: bool) -> None:
         """Make the client pause all owned partitions, or exactly those that the dispatcher has paused."""

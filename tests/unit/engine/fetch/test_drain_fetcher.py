@@ -22,6 +22,7 @@ class Client:
 
     def __init__(self, offsets: Iterable[int] = (), *, error: int | None = None) -> None:
         self.offsets = list(offsets)
+        self.ends_before: set[int] = set()
         self.error = error
         self.assigned: list[TopicPartition] = []
         self.closed = False
@@ -33,7 +34,13 @@ class Client:
         if self.error is not None:
             raise KafkaException(KafkaError(self.error))
         taken, self.offsets = self.offsets[:count], self.offsets[count:]
-        return [Message(topic="orders", partition=0, offset=offset) for offset in taken]
+        return [message for offset in taken for message in self._messages(offset)]
+
+    def _messages(self, offset: int) -> list[Any]:
+        """The record; before it the end of the partition, if the log ended there for a moment."""
+        end = Message(topic="orders", partition=0, offset=offset, error=KafkaError(KafkaError._PARTITION_EOF))
+        record = Message(topic="orders", partition=0, offset=offset)
+        return [end, record] if offset in self.ends_before else [record]
 
     def close(self) -> None:
         self.closed = True
@@ -101,7 +108,8 @@ class HandlerMember:
         )
         positions = FetchPositions(make_consumer("localhost:1", "shop", settings={}), cooperates=True)
         positions._next = {STAYS: 5, GOES: 5}
-        self.own, self.drain_fetcher = Client(own), DrainFetcher(lambda: Client(drain_fetcher))
+        self.own, self.drain_client = Client(own), Client(drain_fetcher)
+        self.drain_fetcher = DrainFetcher(lambda: self.drain_client)
         self.poller.begin(self.own, positions, self.drain_fetcher)
 
     def drain(self, *, asked: int = 0) -> None:
@@ -131,6 +139,14 @@ def test_what_relief_has_fetched_comes_once_and_what_follows_is_not_missing(own:
     member.fetch()
     assert member.delivered() == list(range(max(8, own.stop), 25))
     assert not member.drain_fetcher.fetched_here
+
+
+def test_the_end_of_a_partition_before_records_of_the_same_poll_does_not_bring_them_again() -> None:
+    member = HandlerMember(drain_fetcher=range(5, 8), own=range(5, 20))
+    member.drain_client.ends_before = {6}
+    member.drain()
+    member.fetch()
+    assert member.delivered() == list(range(5, 20))
 
 
 def test_there_is_room_for_what_the_client_has_in_its_hands() -> None:
