@@ -144,7 +144,7 @@ class Dispatcher:
 
     def in_flight_room(self, delivered: HandedOver, *, much: bool = False) -> int:
         """How many more records the fetcher may hand over; the fetcher calls it on its own thread."""
-        return self._dispatch.room(delivered, much=much)
+        return self._dispatch.in_flight.room(delivered, much=much)
 
     def health(self) -> tuple[float | None, int, tuple[InProgress, ...]]:
         """Seconds since a record was finished, records in flight, the longest in progress; for other threads."""
@@ -232,7 +232,7 @@ class Dispatcher:
                     else:
                         self._dispatch.deliver(tp, batch, excesses.get(tp, NOTHING))
                 if excesses:
-                    self._dispatch.received(sum(sum(each.values()) for each in excesses.values()))
+                    self._dispatch.in_flight.received(sum(sum(each.values()) for each in excesses.values()))
                 for tp, offset in ends.items():
                     self._dispatch.reach(tp, offset)
             case Worked(work):
