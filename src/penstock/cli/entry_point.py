@@ -22,7 +22,7 @@ _INTERRUPTED = 130
 _COMMANDS = {
     "demo": ("demo",),
     "up": ("up", "down", "status"),
-    "plan": ("plan",),
+    "assignment_plan": ("plan",),
     "run": ("run",),
     "ship": ("ship",),
     "groups": ("groups",),

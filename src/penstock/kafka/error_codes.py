@@ -7,13 +7,11 @@ so ``error.code() == Code.X``, ``error.code() in GROUP`` and ``KafkaError(Code.X
 from enum import IntEnum
 from typing import Self
 
-from confluent_kafka import KafkaError
-
 RETRIABLE = True
 
 
 class Code(IntEnum):
-    """The names are Kafka's. ``LOCAL_X`` is ``KafkaError._X``: a code of librdkafka, which no broker sends.
+    """The names and numbers are Kafka's. ``LOCAL_X`` is ``KafkaError._X``: a code of librdkafka, which no broker sends.
 
     ``retriable`` says whether the same request may succeed later without a change. For the codes of brokers, this is
     Kafka's own classification.
@@ -30,107 +28,100 @@ class Code(IntEnum):
         return member
 
     # Connections.
-    LOCAL_TRANSPORT = KafkaError._TRANSPORT, "the connection to a broker failed", RETRIABLE
-    LOCAL_ALL_BROKERS_DOWN = KafkaError._ALL_BROKERS_DOWN, "no broker can be reached", RETRIABLE
-    LOCAL_TIMED_OUT = KafkaError._TIMED_OUT, "no answer within the client's timeout", RETRIABLE
-    LOCAL_MSG_TIMED_OUT = KafkaError._MSG_TIMED_OUT, "a record was not written within message.timeout.ms", RETRIABLE
-    LOCAL_RESOLVE = KafkaError._RESOLVE, "DNS does not know a broker's host name", RETRIABLE
-    LOCAL_SSL = KafkaError._SSL, "the TLS handshake failed"
-    NETWORK_EXCEPTION = KafkaError.NETWORK_EXCEPTION, "the broker closed the connection", RETRIABLE
-    REQUEST_TIMED_OUT = KafkaError.REQUEST_TIMED_OUT, "the broker did not finish the request in time", RETRIABLE
+    LOCAL_TRANSPORT = -195, "the connection to a broker failed", RETRIABLE
+    LOCAL_ALL_BROKERS_DOWN = -187, "no broker can be reached", RETRIABLE
+    LOCAL_TIMED_OUT = -185, "no answer within the client's timeout", RETRIABLE
+    LOCAL_MSG_TIMED_OUT = -192, "a record was not written within message.timeout.ms", RETRIABLE
+    LOCAL_RESOLVE = -193, "DNS does not know a broker's host name", RETRIABLE
+    LOCAL_SSL = -181, "the TLS handshake failed"
+    NETWORK_EXCEPTION = 13, "the broker closed the connection", RETRIABLE
+    REQUEST_TIMED_OUT = 7, "the broker did not finish the request in time", RETRIABLE
 
     # Logins and ACLs.
-    LOCAL_AUTHENTICATION = KafkaError._AUTHENTICATION, "the login failed"
-    SASL_AUTHENTICATION_FAILED = KafkaError.SASL_AUTHENTICATION_FAILED, "the broker refused the login"
-    ILLEGAL_SASL_STATE = KafkaError.ILLEGAL_SASL_STATE, "a request came in the middle of a login"
-    UNSUPPORTED_SASL_MECHANISM = KafkaError.UNSUPPORTED_SASL_MECHANISM, "the broker does not offer this mechanism"
-    TOPIC_AUTHORIZATION_FAILED = KafkaError.TOPIC_AUTHORIZATION_FAILED, "an ACL denies access to a topic"
-    GROUP_AUTHORIZATION_FAILED = KafkaError.GROUP_AUTHORIZATION_FAILED, "an ACL denies access to the group"
-    CLUSTER_AUTHORIZATION_FAILED = KafkaError.CLUSTER_AUTHORIZATION_FAILED, "an ACL denies access to the cluster"
-    TRANSACTIONAL_ID_AUTHORIZATION_FAILED = (
-        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-        "an ACL denies access to the transactional id",
-    )
+    LOCAL_AUTHENTICATION = -169, "the login failed"
+    SASL_AUTHENTICATION_FAILED = 58, "the broker refused the login"
+    ILLEGAL_SASL_STATE = 34, "a request came in the middle of a login"
+    UNSUPPORTED_SASL_MECHANISM = 33, "the broker does not offer this mechanism"
+    TOPIC_AUTHORIZATION_FAILED = 29, "an ACL denies access to a topic"
+    GROUP_AUTHORIZATION_FAILED = 30, "an ACL denies access to the group"
+    CLUSTER_AUTHORIZATION_FAILED = 31, "an ACL denies access to the cluster"
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53, "an ACL denies access to the transactional id"
 
     # Topics.
-    UNKNOWN_TOPIC_OR_PART = KafkaError.UNKNOWN_TOPIC_OR_PART, "the topic or partition does not exist", RETRIABLE
-    UNKNOWN_TOPIC_ID = KafkaError.UNKNOWN_TOPIC_ID, "the topic id does not exist", RETRIABLE
-    INCONSISTENT_TOPIC_ID = KafkaError.INCONSISTENT_TOPIC_ID, "the topic was recreated and has another id", RETRIABLE
-    LOCAL_UNKNOWN_TOPIC = KafkaError._UNKNOWN_TOPIC, "the client does not know the topic"
-    LOCAL_UNKNOWN_PARTITION = KafkaError._UNKNOWN_PARTITION, "the client does not know the partition"
-    TOPIC_EXCEPTION = KafkaError.TOPIC_EXCEPTION, "the topic's name is not valid"
-    TOPIC_ALREADY_EXISTS = KafkaError.TOPIC_ALREADY_EXISTS, "a topic of this name exists"
-    INVALID_REPLICATION_FACTOR = KafkaError.INVALID_REPLICATION_FACTOR, "too few brokers for the replication factor"
-    INVALID_REGULAR_EXPRESSION = KafkaError.INVALID_REGULAR_EXPRESSION, "the pattern is not valid"
+    UNKNOWN_TOPIC_OR_PART = 3, "the topic or partition does not exist", RETRIABLE
+    UNKNOWN_TOPIC_ID = 100, "the topic id does not exist", RETRIABLE
+    INCONSISTENT_TOPIC_ID = 103, "the topic was recreated and has another id", RETRIABLE
+    LOCAL_UNKNOWN_TOPIC = -188, "the client does not know the topic"
+    LOCAL_UNKNOWN_PARTITION = -190, "the client does not know the partition"
+    TOPIC_EXCEPTION = 17, "the topic's name is not valid"
+    TOPIC_ALREADY_EXISTS = 36, "a topic of this name exists"
+    INVALID_REPLICATION_FACTOR = 38, "too few brokers for the replication factor"
+    INVALID_REGULAR_EXPRESSION = 128, "the pattern is not valid"
 
     # Groups.
-    GROUP_ID_NOT_FOUND = KafkaError.GROUP_ID_NOT_FOUND, "the group does not exist"
-    INVALID_GROUP_ID = KafkaError.INVALID_GROUP_ID, "the group's name is not valid"
-    INVALID_SESSION_TIMEOUT = KafkaError.INVALID_SESSION_TIMEOUT, "session.timeout.ms is outside the broker's limits"
-    INCONSISTENT_GROUP_PROTOCOL = KafkaError.INCONSISTENT_GROUP_PROTOCOL, "the members have no assignor in common"
-    UNSUPPORTED_ASSIGNOR = KafkaError.UNSUPPORTED_ASSIGNOR, "the broker does not have this assignor"
-    GROUP_MAX_SIZE_REACHED = KafkaError.GROUP_MAX_SIZE_REACHED, "the group has group.max.size members"
-    FENCED_INSTANCE_ID = KafkaError.FENCED_INSTANCE_ID, "another member took over the static id"
-    UNRELEASED_INSTANCE_ID = KafkaError.UNRELEASED_INSTANCE_ID, "another member still has the static id"
-    MEMBER_ID_REQUIRED = KafkaError.MEMBER_ID_REQUIRED, "the member must join again with the id of this answer"
-    COORDINATOR_LOAD_IN_PROGRESS = (
-        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-        "the coordinator is loading the group",
-        RETRIABLE,
-    )
-    COORDINATOR_NOT_AVAILABLE = KafkaError.COORDINATOR_NOT_AVAILABLE, "the group has no coordinator now", RETRIABLE
-    NOT_COORDINATOR = KafkaError.NOT_COORDINATOR, "another broker is the coordinator", RETRIABLE
-    LOCAL_WAIT_COORD = KafkaError._WAIT_COORD, "the client is looking for the coordinator", RETRIABLE
-    ILLEGAL_GENERATION = KafkaError.ILLEGAL_GENERATION, "the member's generation is over"
-    UNKNOWN_MEMBER_ID = KafkaError.UNKNOWN_MEMBER_ID, "the coordinator does not know the member"
-    REBALANCE_IN_PROGRESS = KafkaError.REBALANCE_IN_PROGRESS, "the group rebalances, and the member must rejoin"
-    FENCED_MEMBER_EPOCH = KafkaError.FENCED_MEMBER_EPOCH, "the coordinator has fenced the member's epoch"
-    STALE_MEMBER_EPOCH = KafkaError.STALE_MEMBER_EPOCH, "the request carries an old epoch of the member"
-    LOCAL_ASSIGNMENT_LOST = KafkaError._ASSIGNMENT_LOST, "the member lost its partitions"
-    LOCAL_MAX_POLL_EXCEEDED = KafkaError._MAX_POLL_EXCEEDED, "no poll within max.poll.interval.ms"
+    GROUP_ID_NOT_FOUND = 69, "the group does not exist"
+    INVALID_GROUP_ID = 24, "the group's name is not valid"
+    INVALID_SESSION_TIMEOUT = 26, "session.timeout.ms is outside the broker's limits"
+    INCONSISTENT_GROUP_PROTOCOL = 23, "the members have no assignor in common"
+    UNSUPPORTED_ASSIGNOR = 112, "the broker does not have this assignor"
+    GROUP_MAX_SIZE_REACHED = 81, "the group has group.max.size members"
+    FENCED_INSTANCE_ID = 82, "another member took over the static id"
+    UNRELEASED_INSTANCE_ID = 111, "another member still has the static id"
+    MEMBER_ID_REQUIRED = 79, "the member must join again with the id of this answer"
+    COORDINATOR_LOAD_IN_PROGRESS = 14, "the coordinator is loading the group", RETRIABLE
+    COORDINATOR_NOT_AVAILABLE = 15, "the group has no coordinator now", RETRIABLE
+    NOT_COORDINATOR = 16, "another broker is the coordinator", RETRIABLE
+    LOCAL_WAIT_COORD = -180, "the client is looking for the coordinator", RETRIABLE
+    ILLEGAL_GENERATION = 22, "the member's generation is over"
+    UNKNOWN_MEMBER_ID = 25, "the coordinator does not know the member"
+    REBALANCE_IN_PROGRESS = 27, "the group rebalances, and the member must rejoin"
+    FENCED_MEMBER_EPOCH = 110, "the coordinator has fenced the member's epoch"
+    STALE_MEMBER_EPOCH = 113, "the request carries an old epoch of the member"
+    LOCAL_ASSIGNMENT_LOST = -142, "the member lost its partitions"
+    LOCAL_MAX_POLL_EXCEEDED = -147, "no poll within max.poll.interval.ms"
 
     # Fetching.
-    LEADER_NOT_AVAILABLE = KafkaError.LEADER_NOT_AVAILABLE, "the partition has no leader now", RETRIABLE
-    NOT_LEADER_FOR_PARTITION = KafkaError.NOT_LEADER_FOR_PARTITION, "another broker is the leader", RETRIABLE
-    BROKER_NOT_AVAILABLE = KafkaError.BROKER_NOT_AVAILABLE, "the broker is not available"
-    REPLICA_NOT_AVAILABLE = KafkaError.REPLICA_NOT_AVAILABLE, "the replica is not available", RETRIABLE
-    OFFSET_NOT_AVAILABLE = KafkaError.OFFSET_NOT_AVAILABLE, "a new leader does not know the end offset yet", RETRIABLE
-    FENCED_LEADER_EPOCH = KafkaError.FENCED_LEADER_EPOCH, "the client's metadata names an older leader", RETRIABLE
-    UNKNOWN_LEADER_EPOCH = KafkaError.UNKNOWN_LEADER_EPOCH, "the broker does not know the new leader yet", RETRIABLE
-    KAFKA_STORAGE_ERROR = KafkaError.KAFKA_STORAGE_ERROR, "the broker's disk failed", RETRIABLE
-    OFFSET_OUT_OF_RANGE = KafkaError.OFFSET_OUT_OF_RANGE, "the log does not have the offset"
-    LOCAL_AUTO_OFFSET_RESET = KafkaError._AUTO_OFFSET_RESET, "the log does not have the offset (reset=error)"
-    LOCAL_LOG_TRUNCATION = KafkaError._LOG_TRUNCATION, "the log was truncated below the position"
-    LOCAL_PARTITION_EOF = KafkaError._PARTITION_EOF, "the end of the partition: not an error"
-    LOCAL_BAD_MSG = KafkaError._BAD_MSG, "a record batch is corrupt"
-    LOCAL_BAD_COMPRESSION = KafkaError._BAD_COMPRESSION, "a record batch cannot be decompressed"
-    LOCAL_NOT_IMPLEMENTED = KafkaError._NOT_IMPLEMENTED, "the client does not support the records' format"
-    INVALID_MSG = KafkaError.INVALID_MSG, "a record batch failed its checksum", RETRIABLE
-    UNSUPPORTED_COMPRESSION_TYPE = KafkaError.UNSUPPORTED_COMPRESSION_TYPE, "the compression is not supported"
-    UNSUPPORTED_VERSION = KafkaError.UNSUPPORTED_VERSION, "the broker does not support this request version"
-    UNSUPPORTED_FOR_MESSAGE_FORMAT = KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT, "the log's message format is too old"
-    LOCAL_UNSUPPORTED_FEATURE = KafkaError._UNSUPPORTED_FEATURE, "the broker lacks a feature"
-    INVALID_REQUEST = KafkaError.INVALID_REQUEST, "the broker cannot read the request"
+    LEADER_NOT_AVAILABLE = 5, "the partition has no leader now", RETRIABLE
+    NOT_LEADER_FOR_PARTITION = 6, "another broker is the leader", RETRIABLE
+    BROKER_NOT_AVAILABLE = 8, "the broker is not available"
+    REPLICA_NOT_AVAILABLE = 9, "the replica is not available", RETRIABLE
+    OFFSET_NOT_AVAILABLE = 78, "a new leader does not know the end offset yet", RETRIABLE
+    FENCED_LEADER_EPOCH = 74, "the client's metadata names an older leader", RETRIABLE
+    UNKNOWN_LEADER_EPOCH = 75, "the broker does not know the new leader yet", RETRIABLE
+    KAFKA_STORAGE_ERROR = 56, "the broker's disk failed", RETRIABLE
+    OFFSET_OUT_OF_RANGE = 1, "the log does not have the offset"
+    LOCAL_AUTO_OFFSET_RESET = -140, "the log does not have the offset (reset=error)"
+    LOCAL_LOG_TRUNCATION = -139, "the log was truncated below the position"
+    LOCAL_PARTITION_EOF = -191, "the end of the partition: not an error"
+    LOCAL_BAD_MSG = -199, "a record batch is corrupt"
+    LOCAL_BAD_COMPRESSION = -198, "a record batch cannot be decompressed"
+    LOCAL_NOT_IMPLEMENTED = -170, "the client does not support the records' format"
+    INVALID_MSG = 2, "a record batch failed its checksum", RETRIABLE
+    UNSUPPORTED_COMPRESSION_TYPE = 76, "the compression is not supported"
+    UNSUPPORTED_VERSION = 35, "the broker does not support this request version"
+    UNSUPPORTED_FOR_MESSAGE_FORMAT = 43, "the log's message format is too old"
+    LOCAL_UNSUPPORTED_FEATURE = -165, "the broker lacks a feature"
+    INVALID_REQUEST = 42, "the broker cannot read the request"
 
     # Writing and committing.
-    MSG_SIZE_TOO_LARGE = KafkaError.MSG_SIZE_TOO_LARGE, "the record is larger than max.message.bytes"
-    RECORD_LIST_TOO_LARGE = KafkaError.RECORD_LIST_TOO_LARGE, "the record batch is larger than a log segment"
-    INVALID_RECORD = KafkaError.INVALID_RECORD, "the broker refuses the record, for example without a key"
-    OFFSET_METADATA_TOO_LARGE = KafkaError.OFFSET_METADATA_TOO_LARGE, "the commit's metadata is too large"
-    LOCAL_PURGE_QUEUE = KafkaError._PURGE_QUEUE, "the client dropped the record before it was sent"
-    LOCAL_PURGE_INFLIGHT = KafkaError._PURGE_INFLIGHT, "the client dropped the record without an answer"
+    MSG_SIZE_TOO_LARGE = 10, "the record is larger than max.message.bytes"
+    RECORD_LIST_TOO_LARGE = 18, "the record batch is larger than a log segment"
+    INVALID_RECORD = 87, "the broker refuses the record, for example without a key"
+    OFFSET_METADATA_TOO_LARGE = 12, "the commit's metadata is too large"
+    LOCAL_PURGE_QUEUE = -152, "the client dropped the record before it was sent"
+    LOCAL_PURGE_INFLIGHT = -151, "the client dropped the record without an answer"
 
     # Transactions.
-    LOCAL_FENCED = KafkaError._FENCED, "a newer producer has the same transactional id"
-    PRODUCER_FENCED = KafkaError.PRODUCER_FENCED, "a newer producer has the same transactional id"
-    INVALID_PRODUCER_EPOCH = KafkaError.INVALID_PRODUCER_EPOCH, "a newer producer has the same transactional id"
-    INVALID_TRANSACTION_TIMEOUT = KafkaError.INVALID_TRANSACTION_TIMEOUT, "above transaction.max.timeout.ms"
-    UNSTABLE_OFFSET_COMMIT = KafkaError.UNSTABLE_OFFSET_COMMIT, "an open transaction may change the offsets", RETRIABLE
+    LOCAL_FENCED = -144, "a newer producer has the same transactional id"
+    PRODUCER_FENCED = 90, "a newer producer has the same transactional id"
+    INVALID_PRODUCER_EPOCH = 47, "a newer producer has the same transactional id"
+    INVALID_TRANSACTION_TIMEOUT = 50, "above transaction.max.timeout.ms"
+    UNSTABLE_OFFSET_COMMIT = 88, "an open transaction may change the offsets", RETRIABLE
 
     # The client itself.
-    LOCAL_FATAL = KafkaError._FATAL, "the client failed and must be replaced"
-    LOCAL_STATE = KafkaError._STATE, "the client is in a state that does not allow the call"
-    LOCAL_INVALID_ARG = KafkaError._INVALID_ARG, "a setting or an argument is not valid"
+    LOCAL_FATAL = -150, "the client failed and must be replaced"
+    LOCAL_STATE = -172, "the client is in a state that does not allow the call"
+    LOCAL_INVALID_ARG = -186, "a setting or an argument is not valid"
 
 
 NO_ANSWER = frozenset({Code.LOCAL_TRANSPORT, Code.LOCAL_TIMED_OUT, Code.LOCAL_ALL_BROKERS_DOWN})

@@ -14,7 +14,7 @@ from penstock.core.failures.outcome import DONE, Outcome, Skipped
 from penstock.core.failures.retry_topic import RetryInfo
 from penstock.core.progress.offset_map import decode
 from penstock.core.records.record import TopicPartition
-from penstock.core.scheduling import dispatch, schedule
+from penstock.core.scheduling import outcome_rules, schedule
 from penstock.core.scheduling.bundle_size import QUICK
 from penstock.core.scheduling.effects import Returned, Send
 from penstock.core.scheduling.lanes import LaneRun, Order
@@ -37,7 +37,7 @@ class DispatchMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         # As offsets do not get far here, and runs are short.
-        self.patches = (patch.object(schedule, "_SPLIT_OFFSETS", 10), patch.object(dispatch, "_LONG", 3))
+        self.patches = (patch.object(schedule, "_SPLIT_OFFSETS", 10), patch.object(outcome_rules, "_LONG", 3))
         for each in self.patches:
             each.start()
         self.dispatch = make_dispatch(order=self.order, retry_topics=[60.0], max_in_flight_bytes=40_000)
@@ -278,7 +278,7 @@ class DispatchMachine(RuleBasedStateMachine):
         for epoch in self.dispatch.epochs:
             assert epoch.large_values.excesses == excesses(self.unfinished[epoch.tp])
             assert epoch.large_values.excess == sum(epoch.large_values.excesses.values())
-        assert self.dispatch._excess == sum(epoch.large_values.excess for epoch in self.dispatch.epochs)
+        assert self.dispatch.in_flight.excess == sum(epoch.large_values.excess for epoch in self.dispatch.epochs)
 
     def teardown(self) -> None:
         """Whatever happened, what is owned can be finished: nothing is stuck, nothing is forgotten."""

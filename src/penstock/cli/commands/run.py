@@ -48,6 +48,27 @@ _EXAMPLES = """
   penstock run shop:app --print-config            every option, its value and where it was set
 """
 
+HealthPort = Annotated[
+    str | None,
+    typer.Option(
+        metavar="[HOST:]PORT",
+        help="Answer liveness probes on this port. Default host: 127.0.0.1. Local engine only.",
+    ),
+]
+StuckAfter = Annotated[
+    str,
+    typer.Option(
+        metavar="DURATION", help="With --health: report failing when a handler works on one record for longer."
+    ),
+]
+MetricsPort = Annotated[
+    str | None,
+    typer.Option(
+        metavar="[HOST:]PORT",
+        help="Serve Prometheus metrics on this port; 0 chooses a free one. Default host: 127.0.0.1.",
+    ),
+]
+
 
 class Engine(StrEnum):
     local = "local"
@@ -117,26 +138,9 @@ def run(
     to: Annotated[
         str | None, typer.Option("--to", metavar="END", help="Where the range of --from ends (exclusive).")
     ] = None,
-    health: Annotated[
-        str | None,
-        typer.Option(
-            metavar="[HOST:]PORT",
-            help="Answer liveness probes on this port. Default host: 127.0.0.1. Local engine only.",
-        ),
-    ] = None,
-    stuck_after: Annotated[
-        str,
-        typer.Option(
-            metavar="DURATION", help="With --health: report failing when a handler works on one record for longer."
-        ),
-    ] = "10m",
-    metrics: Annotated[
-        str | None,
-        typer.Option(
-            metavar="[HOST:]PORT",
-            help="Serve Prometheus metrics on this port; 0 chooses a free one. Default host: 127.0.0.1.",
-        ),
-    ] = None,
+    health: HealthPort = None,
+    stuck_after: StuckAfter = "10m",
+    metrics: MetricsPort = None,
     log: Annotated[
         LogKind, typer.Option(help="Format of standard error: text, or one JSON object a line.")
     ] = LogKind.text,

@@ -17,6 +17,38 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionEvent(Event):
+    """Base of the events of one partition of one member."""
+
+    group: str
+    member: str
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptEvent(PartitionEvent):
+    """Base of the events of one attempt to handle one record."""
+
+    offset: int
+    key: str | None
+    epoch: int
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountsEvent(Event):
+    """Base of the events that count what a handler did in this run so far."""
+
+    group: str
+    handler: str
+    read: int
+    written: int
+    dead_lettered: int
+    skipped: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Started(Event):
     """An engine starts to consume for one handler; ``lag`` is the lag of its group.
 
@@ -71,37 +103,25 @@ class TopicCreated(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Assigned(Event):
+class Assigned(PartitionEvent):
     """A new epoch: this member owns the partition and fetches from ``offset`` (None: Kafka chooses it)."""
 
-    group: str
-    member: str
-    topic: str
-    partition: int
     epoch: int
     offset: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Revoked(Event):
+class Revoked(PartitionEvent):
     """The epoch ended after a last commit; ``unfinished`` records will be redelivered to the next owner."""
 
-    group: str
-    member: str
-    topic: str
-    partition: int
     epoch: int
     unfinished: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lost(Event):
+class Lost(PartitionEvent):
     """The epoch ended without a chance to commit."""
 
-    group: str
-    member: str
-    topic: str
-    partition: int
     epoch: int
 
 
@@ -115,29 +135,21 @@ class Rebalanced(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forced(Event):
+class Forced(PartitionEvent):
     """``from_`` set a partition to ``offset`` (None: its start) and overrode the ``committed`` offset of the group."""
 
-    group: str
-    member: str
-    topic: str
-    partition: int
     offset: int | None
     committed: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetOutOfRange(Event):
+class OffsetOutOfRange(PartitionEvent):
     """The log has ``low`` to ``high`` but not ``offset``: retention deleted it, or the topic was recreated.
 
     Fetching continues at ``moved_to``, according to the option ``start``; this skips ``skipped`` offsets. If ``from_``
     or ``start`` names an offset above ``high``, fetching continues at ``high``: nothing is replayed.
     """
 
-    group: str
-    member: str
-    topic: str
-    partition: int
     offset: int
     low: int
     high: int
@@ -146,48 +158,27 @@ class OffsetOutOfRange(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dispatched(Event):
+class Dispatched(AttemptEvent):
     """A record was handed to a worker."""
 
     per_record: ClassVar[bool] = True
 
-    group: str
-    member: str
-    topic: str
-    partition: int
-    offset: int
-    key: str | None
-    epoch: int
-    attempt: int
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stalled(Event):
+class Stalled(AttemptEvent):
     """A record has been in progress for ``seconds``: its handler may be stuck, and its lane waits."""
 
-    group: str
-    member: str
-    topic: str
-    partition: int
-    offset: int
-    key: str | None
-    epoch: int
-    attempt: int
     seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HotKey(Event):
+class HotKey(PartitionEvent):
     """For ``seconds``, this key has had most of the waiting records (``waiting`` of ``of``) while workers were idle.
 
     Records of one key run one at a time. Either the key has very many records, or they are slow, or one is being
     retried.
     """
 
-    group: str
-    member: str
-    topic: str
-    partition: int
     key: str | None
     epoch: int
     waiting: int
@@ -196,44 +187,27 @@ class HotKey(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finished(Event):
+class Finished(AttemptEvent):
     """The handler has finished a record, and its output, if any, is in Kafka."""
 
     per_record: ClassVar[bool] = True
 
-    group: str
-    member: str
-    topic: str
-    partition: int
-    offset: int
-    key: str | None
-    epoch: int
-    attempt: int
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Skipped(Event):
+class Skipped(PartitionEvent):
     """The handler raised Skip."""
 
     per_record: ClassVar[bool] = True
 
-    group: str
-    member: str
-    topic: str
-    partition: int
     offset: int
     epoch: int
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Retried(Event):
+class Retried(PartitionEvent):
     """An attempt failed; the next one starts in ``seconds``."""
 
-    group: str
-    member: str
-    topic: str
-    partition: int
     offset: int
     epoch: int
     attempt: int
@@ -243,17 +217,13 @@ class Retried(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Blocked(Event):
+class Blocked(PartitionEvent):
     """An attempt could not be made because a dependency, such as the schema registry, is unavailable.
 
     The record blocks its lane and is tried again after ``seconds``, without a limit. If many records are blocked, this
     event reports one of them, about once a second.
     """
 
-    group: str
-    member: str
-    topic: str
-    partition: int
     offset: int
     epoch: int
     reason: str
@@ -261,13 +231,9 @@ class Blocked(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Postponed(Event):
+class Postponed(PartitionEvent):
     """An attempt failed, and the broker has accepted the record in a retry topic, where it waits for ``seconds``."""
 
-    group: str
-    member: str
-    topic: str
-    partition: int
     offset: int
     epoch: int
     attempt: int
@@ -278,13 +244,9 @@ class Postponed(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeadLettered(Event):
+class DeadLettered(PartitionEvent):
     """The broker has accepted the dead letter of this record."""
 
-    group: str
-    member: str
-    topic: str
-    partition: int
     offset: int
     epoch: int
     attempt: int
@@ -294,24 +256,16 @@ class DeadLettered(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Committed(Event):
+class Committed(PartitionEvent):
     """The broker has accepted a commit of this offset."""
 
-    group: str
-    member: str
-    topic: str
-    partition: int
     offset: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommitFailed(Event):
+class CommitFailed(PartitionEvent):
     """The broker did not accept a commit; the next commit includes it."""
 
-    group: str
-    member: str
-    topic: str
-    partition: int
     offset: int
     reason: str
 
@@ -335,15 +289,8 @@ class Resumed(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progressed(Event):
+class Progressed(CountsEvent):
     """The counts of this run so far: about once a second while they change; on Spark after each batch."""
-
-    group: str
-    handler: str
-    read: int
-    written: int
-    dead_lettered: int
-    skipped: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -414,13 +361,7 @@ class Stopping(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stopped(Event):
+class Stopped(CountsEvent):
     """The engine has committed and closed everything; the counts are those of this run."""
 
-    group: str
-    handler: str
-    read: int
-    written: int
-    dead_lettered: int
-    skipped: int
     seconds: float

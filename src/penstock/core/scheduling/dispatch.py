@@ -1,7 +1,8 @@
 """The dispatcher's rules: which records may run now, what follows from their outcomes, what may be committed.
 
 The dispatcher's thread calls these rules and carries out the effects that they return. Nothing here blocks, reads a
-clock or calls Kafka.
+clock or calls Kafka. This module owns the epochs; ``Schedule`` decides what runs, ``OutcomeRules`` what follows from
+outcomes, ``Backpressure`` which partitions pause.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,38 +11,20 @@ from operator import attrgetter
 from types import MappingProxyType
 
 from penstock.core.failures.breaker import Circuit
-from penstock.core.failures.outcome import (
-    DONE,
-    Done,
-    Failed,
-    Held,
-    Outcome,
-    Postpone,
-    ProducerRecord,
-    Skipped,
-    ToDeadLetter,
-    TryAgain,
-    decide,
-)
+from penstock.core.failures.outcome import Failed
 from penstock.core.progress.commit_gate import CommitGate
 from penstock.core.progress.offset_map import Range, encode
 from penstock.core.progress.tracker import Tracker
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.backpressure import Backpressure
-from penstock.core.scheduling.effects import Attempt, Effects, Pause, Result, Returned, Send
+from penstock.core.scheduling.effects import Effects, Pause, Result, Returned, Send
 from penstock.core.scheduling.epoch_parts import MapRoom
-from penstock.core.scheduling.in_flight import HandedOver, InFlight
+from penstock.core.scheduling.in_flight import InFlight, InFlightCount
 from penstock.core.scheduling.lanes import AnyRecord, Epoch, LaneRun, Order
-from penstock.core.scheduling.schedule import Later, Schedule
-
-# Only runs of at least so many records are checked for consecutive offsets. Runs of mixed lanes and of partitions are
-# that long; those of single keys are short.
-_LONG = 32
+from penstock.core.scheduling.outcome_rules import DeadLetterOf, OutcomeRules, RetryRecordOf
+from penstock.core.scheduling.schedule import Schedule
 
 NOTHING: Mapping[int, int] = MappingProxyType({})
-
-DeadLetterOf = Callable[[Attempt, Failed], ProducerRecord]
-RetryRecordOf = Callable[[Attempt, Failed, float], ProducerRecord]
 
 
 class Dispatch:
@@ -76,12 +59,8 @@ class Dispatch:
         offset_of: Callable[[AnyRecord], int] = attrgetter("offset"),
         key_of: Callable[[AnyRecord], bytes | None] = attrgetter("key"),
     ) -> None:
-        self._dead_letter_of = dead_letter_of
-        self._retry_record_of = retry_record_of
-        self._retry_topics = retry_topics
-        self._circuit = circuit
+        self._has_retry_topics = bool(retry_topics)
         self._ahead = ahead
-        self._random = random
         self._offset_of = offset_of
         self._schedule = Schedule(
             order=order,
@@ -94,16 +73,28 @@ class Dispatch:
         )
         self._epochs: dict[TopicPartition, Epoch] = {}
         self._numbers = count(1)
-        self._in_flight = in_flight
         self._backpressure = Backpressure(in_flight, offset_of)
-        self.settled = 0
-        """How many delivered records are no longer in flight: finished, or dropped. The fetcher's thread reads it."""
-        self._excess = 0  # the excess of all large values in flight here
-        self._excess_received = 0  # the excess of all large values that ever arrived here
+        self.in_flight = InFlightCount(in_flight)
+        self._outcomes = OutcomeRules(
+            self._epochs,
+            self._schedule,
+            self.in_flight,
+            dead_letter_of=dead_letter_of,
+            retry_record_of=retry_record_of,
+            retry_topics=retry_topics,
+            circuit=circuit,
+            random=random,
+            offset_of=offset_of,
+        )
 
     @property
     def epochs(self) -> tuple[Epoch, ...]:
         return tuple(self._epochs.values())
+
+    @property
+    def settled(self) -> int:
+        """How many delivered records are no longer in flight: finished, or dropped."""
+        return self.in_flight.settled
 
     # Partitions are assigned, revoked and lost.
 
@@ -145,27 +136,9 @@ class Dispatch:
         for epoch in closed:
             epoch.end()
             del self._epochs[epoch.tp]
-            self.settled += epoch.tracker.unfinished
-            self._excess -= epoch.large_values.remove([*epoch.large_values.excesses])
+            self.in_flight.settled += epoch.tracker.unfinished
+            self.in_flight.excess -= epoch.large_values.remove([*epoch.large_values.excesses])
         return closed
-
-    # How much is in flight.
-
-    def room(self, delivered: HandedOver, *, much: bool = False) -> int:
-        """How many more records the fetcher may hand over; with ``much``, 0 unless at least a quarter is free.
-
-        The fetcher calls it on its own thread. ``_excess_received`` is read before ``_excess``: if large values arrive
-        in between, they are counted twice, which is safe; in the other order they would not be counted at all.
-        """
-        on_their_way = delivered.excess - self._excess_received
-        records, excess = delivered.records - self.settled, on_their_way + self._excess
-        if much and not self._in_flight.is_roomy(records, excess):
-            return 0
-        return self._in_flight.room(records, excess, largest=delivered.largest)
-
-    def received(self, excess: int) -> None:
-        """Large values with this total excess have arrived; they are delivered or dropped by now."""
-        self._excess_received += excess
 
     # Records arrive and go to workers.
 
@@ -176,17 +149,17 @@ class Dispatch:
         """
         epoch = self._open_epoch(tp)
         if epoch is None:
-            self.settled += len(records)
+            self.in_flight.settled += len(records)
             return
         offsets = list(map(self._offset_of, records))
         fresh = epoch.tracker.deliver(offsets)
         if len(fresh) < len(records):
-            self.settled += len(records) - len(fresh)
+            self.in_flight.settled += len(records) - len(fresh)
             wanted = set(fresh)
             records = [record for record, offset in zip(records, offsets, strict=True) if offset in wanted]
             excesses = {offset: excess for offset, excess in excesses.items() if offset in wanted}
         if excesses:
-            self._excess += epoch.large_values.add(excesses)
+            self.in_flight.excess += epoch.large_values.add(excesses)
         if epoch.gate is None:
             self._schedule.deliver(epoch, records)
         else:
@@ -206,7 +179,7 @@ class Dispatch:
         """
         epoch = self._open_epoch(tp)
         if epoch is None:
-            self.settled += len(records)
+            self.in_flight.settled += len(records)
             return []
         due = list(takewhile(lambda each: each.said.wait <= 0, records))
         ours = [each for each in due if each.said.ours]
@@ -214,7 +187,7 @@ class Dispatch:
             offset = self._offset_of(each.record)
             # The record may have failed here since it was written, and been dropped by back-pressure after that.
             epoch.failures[offset] = max(each.said.failures, epoch.failures.get(offset, 0))
-        self.settled += len(records) - len(ours)
+        self.in_flight.settled += len(records) - len(ours)
         if excesses:
             kept = {self._offset_of(each.record) for each in ours}
             excesses = {offset: excess for offset, excess in excesses.items() if offset in kept}
@@ -255,7 +228,7 @@ class Dispatch:
     def next_due(self) -> float | None:
         """When the next retry is due, in memory or in a retry topic, or the ``linger`` of a batch is over."""
         due = [self._schedule.next_due()]
-        if self._retry_topics:
+        if self._has_retry_topics:
             due += [epoch.fetch_state.wake_at for epoch in self._epochs.values()]
         return min((at for at in due if at is not None), default=None)
 
@@ -263,117 +236,31 @@ class Dispatch:
 
     def report(self, results: Iterable[Result], now: float) -> Effects:
         """Workers have these outcomes of runs."""
-        effects = Effects()
-        finished: dict[Epoch, list[AnyRecord]] = {}
-        schedule, circuit = self._schedule, self._circuit
-        for run, outcomes, last in results:
-            epoch, count = run.lane.epoch, len(outcomes)
-            all_done = last and 0 < count == len(run.records) and outcomes.count(DONE) == count
-            if all_done and (epoch in finished or self.is_current(epoch)):
-                # The usual case: every record of the run succeeded, and this member still owns the partition.
-                if count >= _LONG and (offsets := self._consecutive_offsets(run)):
-                    self._finish(epoch, offsets, effects)
-                    effects.finished.append((epoch, run.records))
-                else:
-                    finished.setdefault(epoch, []).extend(run.records)
-                schedule.complete(run)
-                if circuit is not None:
-                    self._count_finished(count)
-                continue
-            done = schedule.collect(run, count)
-            retries: list[Later] = []
-            if self.is_current(epoch):
-                here = finished.setdefault(epoch, [])
-                if outcomes.count(DONE) == count:
-                    here.extend(done)
-                    self._count_finished(len(done))
-                else:
-                    retries = self._settle(epoch, done, outcomes, finished=here, effects=effects, now=now)
-            schedule.put_back(run, retries, last=last)
-        for epoch, records in finished.items():
-            self._finish(epoch, list(map(self._offset_of, records)), effects)
-        effects.finished.extend(finished.items())
-        return effects
-
-    def _consecutive_offsets(self, run: LaneRun) -> range | None:
-        """The offsets of this run if they are consecutive, else None.
-
-        Then only the first and the last are read: to read each again would take a fifth of what a no-op handler costs.
-        """
-        first, last = self._offset_of(run.records[0]), self._offset_of(run.records[-1])
-        # Only the runs of ordered lanes have ascending offsets.
-        return range(first, last + 1) if run.lane.ordered and last - first == len(run.records) - 1 else None
-
-    def _finish(self, epoch: Epoch, offsets: Sequence[int], effects: Effects) -> None:
-        epoch.tracker.finish_all(offsets)
-        epoch.map_room.add_finished(len(offsets))
-        self.settled += len(offsets)
-        if epoch.large_values.excesses:
-            self._excess -= epoch.large_values.remove(offsets)
-        if epoch.pending.acked_early:
-            for offset in offsets:
-                epoch.pending.acked_early.pop(offset, None)
-        if epoch.failures:
-            for offset in offsets:
-                failures = epoch.failures.pop(offset, 0)
-                if failures:
-                    effects.again[epoch, offset] = failures + 1
-        self._schedule.add_ready(epoch.unpark())
+        return self._outcomes.report(results, now)
 
     def ack(self, tp: TopicPartition, offset: int, record: AnyRecord) -> Effects:
         """The user acknowledges this record. It has no effect for a record that an earlier epoch read."""
-        effects = Effects()
-        epoch = self._epochs.get(tp)
-        if epoch is None:
-            return effects
-        if epoch.pending.unacked.get(offset) is record:
-            self._finish_unacked(epoch, [offset], effects)
-        elif epoch.tracker.is_unfinished(offset):  # its handler has not returned yet, or its outcome has not arrived
-            epoch.pending.acked_early[offset] = record
-        return effects
+        return self._outcomes.ack(tp, offset, record)
 
     def ack_below(self, tp: TopicPartition, offset: int) -> Effects:
         """The user acknowledges all handled records below this offset."""
-        effects = Effects()
-        epoch = self._epochs.get(tp)
-        if epoch is not None:
-            self._finish_unacked(epoch, [unacked for unacked in epoch.pending.unacked if unacked < offset], effects)
-        return effects
-
-    def _finish_unacked(self, epoch: Epoch, offsets: Sequence[int], effects: Effects) -> None:
-        effects.finished.append((epoch, [epoch.pending.unacked.pop(offset) for offset in offsets]))
-        self._count_finished(len(offsets))
-        self._finish(epoch, offsets, effects)
+        return self._outcomes.ack_below(tp, offset)
 
     def acknowledge(self, send: Send) -> bool:
         """The broker has acknowledged a produced record. Returns False if its epoch is over, so it has no effect."""
-        epoch, offset = send.tried.epoch, send.tried.offset
-        epoch.pending.sending -= 1
-        if not self.is_current(epoch):
-            return False
-        epoch.tracker.finish(offset)
-        epoch.failures.pop(offset, None)
-        epoch.pending.acked_early.pop(offset, None)
-        epoch.map_room.add_finished(1)
-        self.settled += 1
-        self._excess -= epoch.large_values.remove([offset])
-        if send.failure is None:
-            self._count_finished(1)
-        self._schedule.add_ready(epoch.unpark())
-        return True
+        return self._outcomes.acknowledge(send)
 
     def abandon(self, send: Send) -> None:
         """This record cannot be produced now. The consumed record stays unfinished, so Kafka redelivers it."""
-        send.tried.epoch.pending.sending -= 1
+        self._outcomes.abandon(send)
 
     def refuse(self, send: Send, failure: Failed) -> Effects:
         """The broker will never accept this record, so the consumed record has failed for good."""
-        tried = send.tried
-        tried.epoch.pending.sending -= 1
-        effects = Effects()
-        if self.is_current(tried.epoch):
-            self._fail(tried, failure, effects)
-        return effects
+        return self._outcomes.refuse(send, failure)
+
+    def is_current(self, epoch: Epoch) -> bool:
+        """Whether outcomes of this epoch still count."""
+        return self._outcomes.is_current(epoch)
 
     # Commits and back-pressure.
 
@@ -431,8 +318,8 @@ class Dispatch:
     def balance(self, now: float) -> tuple[list[Pause], list[Epoch]]:
         """Which partitions to pause and which to resume."""
         balanced = self._backpressure.turn(self._epochs.values(), now)
-        self.settled += balanced.dropped
-        self._excess -= balanced.dropped_excess
+        self.in_flight.settled += balanced.dropped
+        self.in_flight.excess -= balanced.dropped_excess
         return balanced.pause, balanced.resume
 
     def rewound(self, tp: TopicPartition) -> None:
@@ -440,90 +327,6 @@ class Dispatch:
         epoch = self._epochs.get(tp)
         if epoch is not None:
             self._backpressure.rewound(epoch)
-
-    def is_current(self, epoch: Epoch) -> bool:
-        """Whether outcomes of this epoch still count."""
-        # By identity: this member may own the partition again, in a new epoch.
-        return self._epochs.get(epoch.tp) is epoch
-
-    def _settle(
-        self,
-        epoch: Epoch,
-        records: Sequence[AnyRecord],
-        outcomes: Sequence[Outcome],
-        *,
-        finished: list[AnyRecord],
-        effects: Effects,
-        now: float,
-    ) -> list[Later]:
-        """Derive the effects of these outcomes. Returns the records to try again, each with its time."""
-        retries = []
-        for record, outcome in zip(records, outcomes, strict=True):
-            if outcome is DONE:
-                finished.append(record)
-                self._count_finished(1)
-                continue
-            offset = self._offset_of(record)
-            tried = Attempt(epoch, record, offset, epoch.attempt_at(offset))
-            if isinstance(outcome, Done):
-                if outcome.output is None:
-                    finished.append(record)
-                    self._count_finished(1)
-                else:
-                    self._send(Send(tried, outcome.output), effects)
-            elif isinstance(outcome, Held):
-                if epoch.pending.acked_early.pop(offset, None) is record:
-                    finished.append(record)
-                    self._count_finished(1)
-                else:
-                    epoch.pending.unacked[offset] = record
-            elif isinstance(outcome, Skipped):
-                finished.append(record)
-                self._count_finished(1)
-                effects.skipped.append((tried, outcome.reason))
-            else:
-                delay = self._fail(tried, outcome, effects)
-                if delay is not None:
-                    retries.append((record, now + delay))
-        return retries
-
-    def _fail(self, tried: Attempt, failure: Failed, effects: Effects) -> float | None:
-        """Decide what follows from a failure. Returns the seconds until the next attempt in memory, if there is one."""
-        decision = decide(
-            failure,
-            attempt=tried.attempt,
-            has_dead_letter=self._dead_letter_of is not None,
-            random=self._random,
-            retry_topics=self._retry_topics,
-        )
-        if isinstance(decision, TryAgain):
-            if failure.wait is None:
-                tried.epoch.failures[tried.offset] = tried.attempt
-                effects.retried.append((tried, failure, decision.delay))
-            else:  # the handler was not called, so this does not count as an attempt
-                effects.blocked.append((tried, failure, decision.delay))
-            return decision.delay
-        if isinstance(decision, Postpone) and self._retry_record_of is not None:
-            outgoing = self._retry_record_of(tried, failure, decision.delay)
-            self._send(Send(tried, outgoing, failure, decision.delay), effects)
-        elif (
-            isinstance(decision, ToDeadLetter)
-            and self._dead_letter_of is not None
-            and (self._circuit is None or self._circuit.lets_through())
-        ):
-            self._send(Send(tried, self._dead_letter_of(tried, failure), failure), effects)
-        else:
-            effects.halted = effects.halted or (tried, failure)
-        return None
-
-    def _count_finished(self, count: int) -> None:
-        if self._circuit is not None:
-            self._circuit.finished(count)
-
-    @staticmethod
-    def _send(send: Send, effects: Effects) -> None:
-        send.tried.epoch.pending.sending += 1
-        effects.sends.append(send)
 
 
 def _has_reached(epoch: Epoch, end: int) -> bool:

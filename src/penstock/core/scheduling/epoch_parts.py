@@ -27,7 +27,7 @@ class FetchState:
 
 @dataclass(eq=False, slots=True)
 class Pending:
-    """Records that are handled, but not finished. Owner: ``Dispatch``."""
+    """Records that are handled, but not finished. Owner: ``OutcomeRules``."""
 
     sending: int = 0  # outputs, dead letters and retry records that the broker has not acknowledged yet
     unacked: dict[int, Any] = field(default_factory=dict)  # handled; the user has not acknowledged them. By offset
@@ -42,7 +42,7 @@ class Pending:
 class LargeValues:
     """The excess (see ``InFlight``) of each large value in flight.
 
-    Owner: ``Dispatch``; ``Backpressure`` removes the records that it drops.
+    Owner: ``Dispatch``; ``OutcomeRules`` removes finished records, ``Backpressure`` those that it drops.
     """
 
     excesses: dict[int, int] = field(default_factory=dict)  # by offset, in bytes
@@ -69,7 +69,7 @@ class MapRoom:
     A map fits in one of two ways: all started offsets are close enough to the commit point for a bitmap; or there are
     few enough finished ranges, where each started record can add one.
 
-    Owner: ``Schedule``, which raises ``highest_taken`` and calls ``fitting``; ``Dispatch`` calls ``add_finished``.
+    Owner: ``Schedule``, which raises ``highest_taken`` and calls ``fitting``; ``OutcomeRules`` calls ``add_finished``.
     """
 
     highest_taken: int = -1  # the highest offset that a worker ever had, or that an earlier epoch finished

@@ -81,3 +81,34 @@ class InFlight:
         """Whether at least a quarter of the records and of the bytes is free."""
         free = self.max_bytes - self.bytes_of(records, excess)
         return self.max_records - records > self.max_records // _ROOMY_PART and free >= self.max_bytes // _ROOMY_PART
+
+
+class InFlightCount:
+    """What one member has in flight.
+
+    The dispatcher's thread changes it, when records arrive, are finished or are dropped; the fetcher's thread reads it.
+    """
+
+    def __init__(self, limits: InFlight) -> None:
+        self._limits = limits
+        self.settled = 0
+        """How many delivered records are no longer in flight: finished, or dropped."""
+        self.excess = 0
+        """The excess of all large values in flight here."""
+        self._excess_received = 0  # the excess of all large values that ever arrived here
+
+    def received(self, excess: int) -> None:
+        """Large values with this total excess have arrived; they are delivered or dropped by now."""
+        self._excess_received += excess
+
+    def room(self, delivered: HandedOver, *, much: bool = False) -> int:
+        """How many more records the fetcher may hand over; with ``much``, 0 unless at least a quarter is free.
+
+        The fetcher calls it on its own thread. ``_excess_received`` is read before ``excess``: if large values arrive
+        in between, they are counted twice, which is safe; in the other order they would not be counted at all.
+        """
+        on_their_way = delivered.excess - self._excess_received
+        records, excess = delivered.records - self.settled, on_their_way + self.excess
+        if much and not self._limits.is_roomy(records, excess):
+            return 0
+        return self._limits.room(records, excess, largest=delivered.largest)

@@ -107,10 +107,11 @@ class Epoch:
     Each mutable part is an object of its own, whose class names its owner: the only one that writes its fields.
     The few fields that are left here are:
 
-    - ``tracker``: ``Dispatch`` delivers and finishes offsets; ``Backpressure`` takes back the delivery of those that it
-      drops.
+    - ``tracker``: ``Dispatch`` delivers offsets, ``OutcomeRules`` finishes them; ``Backpressure`` takes back the
+      delivery of those that it drops.
     - ``committed``: written by ``Dispatch``.
-    - ``failures``: written by ``Dispatch`` (on Spark, by the task's settlement) and read by workers for each record.
+    - ``failures``: written by ``OutcomeRules``, and by ``Dispatch`` for records of a retry topic (on Spark, by the
+      task's settlement); read by workers for each record.
     - ``dispatching``: written by ``end`` and read by workers before each record. Once it is False, they start no
       further one.
     """

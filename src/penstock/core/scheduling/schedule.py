@@ -5,8 +5,9 @@ Both engines use it: a member of the local engine for all of its partitions, a S
 With ``order="key"``, a partition has a lane for each key. There is one exception, for very quick handlers only (a few
 microseconds a record): sorting their records by key costs as much as handling them, and more workers gain nothing. So
 while the handler is that quick, a partition is one mixed lane for all keys, which keeps the order of each key. As soon
-as a record is stuck, must be retried, or takes longer, the mixed lane is split into a lane for each key. DESIGN.md has
-the measurement that justifies this: a no-op handler took 2.6 to 2.8 s against 3.2 to 3.5 s for a million records.
+as a record is stuck, must be retried, or takes longer, the mixed lane is split into a lane for each key.
+docs/internals/dispatching.md has the measurement that justifies this: a no-op handler took 2.6 to 2.8 s against 3.2 to
+3.5 s for a million records.
 """
 
 from collections import deque

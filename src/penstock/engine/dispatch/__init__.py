@@ -1,4 +1,4 @@
 """The dispatcher thread: the only owner of partition state. It has one inbox (``thread_messages.py``).
 
-Its parts: partition lifecycle, commit schedule, failed records, stalled workers, manual acknowledgement.
+Its parts: partition lifecycle, commit schedule, works in progress, failed records, manual acknowledgement, shutdown.
 """

@@ -14,7 +14,7 @@ from penstock.core.records.out_of_range import OutOfRange
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.bundle_size import BundleSize, queued_ahead
 from penstock.core.scheduling.dispatch import NOTHING, Dispatch
-from penstock.core.scheduling.effects import Effects, Result, Send
+from penstock.core.scheduling.effects import Effects, Send
 from penstock.core.scheduling.hot_key_detector import HotKeyDetector
 from penstock.core.scheduling.in_flight import HandedOver, InFlight
 from penstock.core.scheduling.lanes import AnyRecord, Epoch
@@ -22,7 +22,7 @@ from penstock.engine.dispatch.commit_scheduler import CommitScheduler
 from penstock.engine.dispatch.failed_records import FailedRecords
 from penstock.engine.dispatch.partition_lifecycle import PartitionLifecycle
 from penstock.engine.dispatch.protocols import FetcherSide, OutboxSide, TransactorSide
-from penstock.engine.dispatch.stall_detector import StallDetector
+from penstock.engine.dispatch.shutdown import Shutdown
 from penstock.engine.dispatch.thread_messages import (
     Acked,
     AckedBelow,
@@ -52,6 +52,8 @@ from penstock.engine.dispatch.thread_messages import (
     Undeliverable,
     Worked,
 )
+from penstock.engine.dispatch.until_caught_up import UntilCaughtUp
+from penstock.engine.dispatch.works_in_progress import WorksInProgress
 from penstock.engine.membership.catch_up import CatchUp
 from penstock.engine.observe.health import InProgress
 from penstock.engine.observe.member_metrics import Stopwatches
@@ -67,8 +69,6 @@ _OUTBOX_FULL_SECONDS = 0.02
 _PROGRESS_SECONDS = 0.5
 # How often to collect outcomes from workers in the middle of a run.
 _COLLECT_SECONDS = 0.1
-# From a worker that has had a bundle for longer than this, the dispatcher takes back what it has not begun.
-_STUCK_SECONDS = 0.05
 # The most messages to take before timers are checked again.
 _MESSAGE_BURST = 256
 
@@ -104,8 +104,6 @@ class Dispatcher:
         self._inbox = inbox
         self._reporter = reporter
         self._transactor: TransactorSide | None = None
-        self._until = None if until is None else dict(until)
-        self._catch_up = catch_up or CatchUp()
         self._dispatch = Dispatch(
             order=handler.order,
             null_keys_in_order=handler.null_keys_in_order,
@@ -125,34 +123,39 @@ class Dispatcher:
         self._enough_ahead = queued_ahead(handler.concurrency) // 2
         self._next_progress = clock() + _PROGRESS_SECONDS
         self._next_collection = clock() + _COLLECT_SECONDS
-        self._works: set[Work] = set()
-        self._stall_detector = StallDetector(adapter.offset_of, clock())
+        self._works = WorksInProgress(adapter.offset_of, clock)
         self._hot_keys = HotKeyDetector()
         self.watches = Stopwatches(clock)
-        self._results: list[Result] = []
         self._bundle_size = bundle_size or BundleSize()
         self._commits = CommitScheduler(
             handler, self._dispatch, reporter,
             lease=lease, watches=self.watches, clock=clock, send_commits=self._send_commits,
         )  # fmt: skip
         self._lifecycle = PartitionLifecycle(self._dispatch, self._commits, reporter)
-        self._stopping = False
-        self._leaving = False
-        self._leave_by = inf
+        self._until_caught_up = UntilCaughtUp(
+            until, catch_up or CatchUp(), self._dispatch, self._lifecycle, self._commits
+        )
+        self._shutdown = Shutdown(
+            self._dispatch, self._commits, reporter, drain_timeout=handler.drain_timeout, clock=clock
+        )
         self.left = False
-        self.error: PenstockError | None = None
+
+    @property
+    def error(self) -> PenstockError | None:
+        """The error that stopped this member."""
+        return self._shutdown.error
 
     def in_flight_room(self, delivered: HandedOver, *, much: bool = False) -> int:
         """How many more records the fetcher may hand over; the fetcher calls it on its own thread."""
-        return self._dispatch.room(delivered, much=much)
+        return self._dispatch.in_flight.room(delivered, much=much)
 
     def health(self) -> tuple[float | None, int, tuple[InProgress, ...]]:
         """Seconds since a record was finished, records in flight, the longest in progress; for other threads."""
         in_flight = sum(epoch.tracker.unfinished for epoch in self._dispatch.epochs)
         return (
-            (self._clock() - self._stall_detector.finished_at if in_flight else None),
+            (self._clock() - self._works.finished_at if in_flight else None),
             in_flight,
-            self._stall_detector.longest,
+            self._works.longest,
         )
 
     @property
@@ -176,6 +179,7 @@ class Dispatcher:
         """Connect it to the other threads, before its first turn. With exactly-once, the outbox is the transactor."""
         self._fetcher, self._workers, self._outbox, self._transactor = fetcher, workers, outbox, transactor
         self._lifecycle.attach(fetcher.ask, transactor)
+        self._shutdown.attach(fetcher, outbox)
 
     def _send_commits(self, commits: Commits) -> None:
         if self._transactor is None:
@@ -232,16 +236,15 @@ class Dispatcher:
                     else:
                         self._dispatch.deliver(tp, batch, excesses.get(tp, NOTHING))
                 if excesses:
-                    self._dispatch.received(sum(sum(each.values()) for each in excesses.values()))
+                    self._dispatch.in_flight.received(sum(sum(each.values()) for each in excesses.values()))
                 for tp, offset in ends.items():
                     self._dispatch.reach(tp, offset)
             case Worked(work):
-                self._works.discard(work)
                 self._dispatch.release()
                 attempted = work.attempted
                 self._bundle_size.observe(attempted, work.seconds)
                 self.watches.worked(attempted, work.seconds)
-                self._results.extend(work.collect())
+                self._works.remove(work)
             case Delivered(sends):
                 self._acknowledge(sends)
             case Approved(send):
@@ -251,20 +254,20 @@ class Dispatcher:
                 self._carry_out(self._dispatch.refuse(send, failure))
             case Undeliverable(send, error):
                 self._dispatch.abandon(send)
-                self._fail(error)
+                self._shutdown.fail(error)
             case CommitAnswer():
                 self._commits.answered(message)
             case Assigned(tps):
                 self.watches.rebalance_ended()
-                self._catch_up.began(tps)
+                self._until_caught_up.began(tps)
                 self._lifecycle.assigned(message)
-                if self._stopping:
+                if self._shutdown.has_begun:
                     self._dispatch.stop_dispatching(tps)
             case OutOfRange():
                 self._lifecycle.out_of_range(message)
             case Revoking():
                 self.watches.rebalance_began()
-                deadline = min(self._clock() + self._handler.drain_timeout, self._leave_by)
+                deadline = min(self._clock() + self._handler.drain_timeout, self._shutdown.leave_by)
                 self._lifecycle.revoking(message, deadline)
                 self._commits.membership_confirmed()
             case Lost(tps):
@@ -275,7 +278,7 @@ class Dispatcher:
                 self._fetcher.ask(StartOver(error))
             case EngineError(error, fatal):
                 if fatal:
-                    self._fail(error)
+                    self._shutdown.fail(error)
                 else:
                     self._reporter.error(error, fatal=False)
             case Suspended(seconds):
@@ -288,7 +291,7 @@ class Dispatcher:
                 self._carry_out(self._dispatch.ack(tp, offset, record))
             case AckedBelow(offsets):
                 # The caller may be a handler whose worker still holds the outcomes of earlier records: collect them.
-                self._results.extend(result for work in self._works for result in work.collect())
+                self._works.collect()
                 self._report()
                 for tp, offset in offsets.items():
                     self._carry_out(self._dispatch.ack_below(tp, offset))
@@ -296,7 +299,7 @@ class Dispatcher:
             case GetProgress(answer):
                 answer.put(self.survey())
             case Stop(reason):
-                self._stop(reason)
+                self._shutdown.begin(reason)
             case Left():
                 self.left = True
 
@@ -311,16 +314,16 @@ class Dispatcher:
             self._hand_out(now)
         self._backpressure(now)
         self._lifecycle.answer_revokes(now)
-        if not self._stopping:
-            self._restart_recreated()
+        if not self._shutdown.has_begun:
+            for found in self._lifecycle.restart_recreated():
+                self._until_caught_up.recreated(found)
         self._commits.commit_if_due(now)
-        if self._stopping and not self._leaving:
-            self._leave(now)
+        self._shutdown.leave_if_done(now)
         if now >= self._next_progress:
             self._reporter.progressed()
             self._next_progress = now + _PROGRESS_SECONDS
-        if self._until is not None and self._has_caught_up(self._until):
-            self._stop("caught up")
+        if self._until_caught_up.is_reached(in_transactions=self._transactor is not None):
+            self._shutdown.begin("caught up")
 
     def _hand_out(self, now: float) -> None:
         # With a circuit breaker, a final failure may stop the app instead of becoming a dead letter. So its lane must
@@ -329,7 +332,7 @@ class Dispatcher:
         bundles = self._dispatch.take(now, self._bundle_size.size)
         works = [Work(runs, has_dead_letter=has_dead_letter, clock=clock) for runs in bundles]
         if works:
-            self._works.update(works)
+            self._works.add(works)
             self._reporter.dispatched(works)
             self._workers.submit(works)
 
@@ -344,44 +347,22 @@ class Dispatcher:
         for epoch in resumed:
             self._reporter.resumed(epoch)
 
-    def _restart_recreated(self) -> None:
-        for found in self._lifecycle.restart_recreated():
-            if self._until is not None:
-                self._until[found.tp] = min(self._until.get(found.tp, 0), found.high)
-
-    def _has_caught_up(self, until: Mapping[TopicPartition, int]) -> bool:
-        if not self._lifecycle.assignments:
-            # Other members of this process may finish everything before this member is assigned a partition.
-            return bool(until) and self._catch_up.have_finished(until)
-        # A commit past the end of the log looks caught up, until the first fetch finds that it is out of range.
-        if self._lifecycle.unfetched or not self._dispatch.caught_up(until):
-            return False
-        # Records in an open transaction are not finished: if it fails, they are handled again.
-        if self._transactor is not None and (self._commits.is_under_way or self._dispatch.commits()):
-            return False
-        # This member may still be assigned what another member of this process has not finished.
-        self._catch_up.finished(epoch.tp for epoch in self._dispatch.epochs)
-        return not self._catch_up.unfinished
-
     # Reports of workers and of the broker.
 
     def _check_works(self) -> None:
         """Collect outcomes from busy workers, take back what stuck workers have not begun, and report stalls."""
-        for work in self._works:
-            self._results.extend(work.collect())
-            if work.began is not None and self._clock() - work.began > _STUCK_SECONDS:
-                self._results.extend((run, (), True) for run in work.take_back())
+        self._works.collect_and_take_back()
         self._report()
-        now, has_idle = self._clock(), self._dispatch.busy < self._handler.concurrency
-        for epoch, record, seconds in self._stall_detector.look(self._works, self._dispatch.settled, now):
+        for epoch, record, seconds in self._works.stalled(self._dispatch.settled):
             self._reporter.stalled(epoch, record, seconds)
-        hot = self._hot_keys.look(self._dispatch.epochs, has_idle=has_idle, now=now)
+        has_idle = self._dispatch.busy < self._handler.concurrency
+        hot = self._hot_keys.look(self._dispatch.epochs, has_idle=has_idle, now=self._clock())
         if hot is not None:
             self._reporter.hot_key(hot)
 
     def _report(self) -> None:
-        if self._results:
-            results, self._results = self._results, []
+        results = self._works.take_results()
+        if results:
             self._carry_out(self._dispatch.report(results, self._clock()))
 
     def _carry_out(self, effects: Effects) -> None:
@@ -391,9 +372,9 @@ class Dispatcher:
             tried, failure = effects.halted
             name, record = self._handler.name, self._to_record(tried.record, tried.attempt)
             if self._circuit is not None and self._circuit.is_open:
-                self._fail(breaker_error(name, record, failure, self._circuit))
+                self._shutdown.fail(breaker_error(name, record, failure, self._circuit))
             else:
-                self._fail(halt_error(name, record, failure, is_committed=self._handler.is_at_most_once))
+                self._shutdown.fail(halt_error(name, record, failure, is_committed=self._handler.is_at_most_once))
 
     def _acknowledge(self, sends: Iterable[Send]) -> None:
         for send in sends:
@@ -408,37 +389,6 @@ class Dispatcher:
         if damaged:
             offset = self._offset_of(damaged[0].record)
             self._reporter.damaged_headers(tp, offset, len(damaged), damaged[0].said.problem)
-
-    # Stopping and leaving.
-
-    def _fail(self, error: PenstockError) -> None:
-        self._reporter.error(error, fatal=True)
-        self.error = self.error or error
-        self._stop("error")
-
-    def _stop(self, reason: str) -> None:
-        if self._stopping:
-            return
-        self._stopping = True
-        self._reporter.stopping(reason)
-        tps = [epoch.tp for epoch in self._dispatch.epochs]
-        self._dispatch.stop_dispatching(tps)
-        self._fetcher.ask(Pause(dict.fromkeys(tps)))
-        self._leave_by = self._clock() + self._handler.drain_timeout
-        self._commits.commit_soon()
-
-    def _leave(self, now: float) -> None:
-        """Leave the group when everything is finished and committed, or ``drain_timeout`` is over.
-
-        Not earlier: the broker refuses commits during another member's rebalance, and only a member that keeps polling
-        joins the next generation, whose commits the broker accepts.
-        """
-        drained = all(epoch.drained for epoch in self._dispatch.epochs) and not self._outbox.is_full
-        done = drained and not self._commits.is_under_way and not self._dispatch.commits()
-        if done or now >= self._leave_by:
-            self._leaving = True
-            self._commits.close()
-            self._fetcher.leave()
 
 
 def _partition_state(epoch: Epoch) -> PartitionState:

@@ -30,6 +30,12 @@ from penstock.engine.dispatch.thread_messages import (
 )
 from penstock.engine.fetch.commit_connection import CommitConnection, open_commit_connection
 from penstock.engine.fetch.commit_sender import CommitSender
+from penstock.engine.fetch.consumer_errors import (
+    StartOverError,
+    is_final_while_running,
+    raise_if_final,
+    to_report,
+)
 from penstock.engine.fetch.drain_fetcher import DrainFetcher
 from penstock.engine.fetch.owned_consumer import OwnedConsumer
 from penstock.engine.fetch.record_poller import InFlightRoom, RecordPoller
@@ -37,28 +43,14 @@ from penstock.engine.fetch.start_positions import AssignedBefore, find_new_posit
 from penstock.engine.fetch.store_session import StoreSession
 from penstock.engine.membership.native_membership import Membership
 from penstock.engine.produce.transactor import Transactor
-from penstock.errors import PenstockError, ServerError, StoreError, TopicError
+from penstock.errors import PenstockError, ServerError, StoreError
 from penstock.kafka import buffer_settings, make_consumer, member_settings, reader_settings
 from penstock.kafka.client.message_records import tp_of
-from penstock.kafka.error_codes import NOT_FINAL_WHILE_RUNNING, OUT_OF_RANGE, Code
-from penstock.kafka.errors import is_final, kafka_error, translate
+from penstock.kafka.error_codes import OUT_OF_RANGE, Code
 
 # The wait before a broken consumer is replaced. It doubles after each failure.
 _FIRST_REBUILD_SECONDS = 1.0
 _MAX_REBUILD_SECONDS = 30.0
-
-# Two members with the same static id would fence each other forever. A fatal error has its cause only in its text.
-_FENCED = KafkaError(Code.FENCED_INSTANCE_ID).str()
-# Only with the consumer protocol (KIP-848), where the older member keeps the static id.
-_UNRELEASED = KafkaError(Code.UNRELEASED_INSTANCE_ID).str()
-
-
-class StartOverError(Exception):
-    """Replaces the consumer. The new one gets all partitions again, at their committed offsets."""
-
-    def __init__(self, error: PenstockError) -> None:
-        super().__init__(str(error))
-        self.error = error
 
 
 class Fetcher:
@@ -227,20 +219,7 @@ class Fetcher:
             command = self._commands.get_nowait()
             if isinstance(command, Commit):
                 self._commit_sender.refuse(command.commits, "the consumer broke before it was sent")
-        inner = kafka_error(error)
-        if inner is not None and _FENCED in inner.str():
-            raise ServerError(
-                f"Another member of group {self._handler.group!r} has the static_id {self._handler.static_id!r}.",
-                hint="Give each process its own static_id, or stop the process that uses this one.",
-            )
-        if inner is not None and _UNRELEASED in inner.str():
-            raise ServerError(
-                f"Group {self._handler.group!r} still has a member with the static_id {self._handler.static_id!r}.",
-                hint="If that process was killed, start again after its session timeout (consumer.session.timeout.ms "
-                "of the group, 45 s by default). If it is running, give each process its own static_id.",
-            )
-        if inner is not None and _is_final(inner):
-            raise error
+        raise_if_final(error, self._handler)
         self._report(error, fatal=False)
 
     def _make_consumer(self) -> OwnedConsumer:
@@ -373,7 +352,7 @@ class Fetcher:
 
     def _on_error(self, error: KafkaError) -> None:
         """The client's callback for connection errors. The client retries unless the error is final."""
-        self._report(KafkaException(error), fatal=_is_final(error))
+        self._report(KafkaException(error), fatal=is_final_while_running(error))
 
     def _on_error_message(self, message: Message) -> None:
         """Handle an error that a poll returned in place of a record."""
@@ -387,21 +366,8 @@ class Fetcher:
             raise KafkaException(error)
         else:
             doing = f"reading {message.topic() or self._handler.source}"
-            self._report(KafkaException(error), fatal=_is_final(error), doing=doing)
+            self._report(KafkaException(error), fatal=is_final_while_running(error), doing=doing)
 
     def _report(self, error: BaseException, *, fatal: bool, doing: str = "") -> None:
-        if isinstance(error, StartOverError):
-            error = error.error
-        if not isinstance(error, PenstockError):
-            error = translate(error, doing=doing or f"consuming {self._handler.source}", brokers=self._brokers)
-        if isinstance(error, TopicError) and not fatal:
-            # It was there when the app started.
-            error = TopicError(
-                f"A topic that the app consumes does not exist any more; it was probably deleted: {error.problem}",
-                hint="Recreate it. The app then consumes its new records, beginning where start= says.",
-            )
-        self._inbox.put(EngineError(error, fatal=fatal))
-
-
-def _is_final(error: KafkaError) -> bool:
-    return error.code() not in NOT_FINAL_WHILE_RUNNING and is_final(error)
+        found = to_report(error, self._handler, brokers=self._brokers, fatal=fatal, doing=doing)
+        self._inbox.put(EngineError(found, fatal=fatal))

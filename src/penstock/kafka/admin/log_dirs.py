@@ -2,10 +2,13 @@
 
 from collections.abc import Iterable
 from contextlib import suppress
+from typing import Any
+
+from confluent_kafka import KafkaException
 
 from penstock.core.records.record import TopicPartition
 from penstock.errors import ConfigError
-from penstock.kafka.admin.cluster import Cluster
+from penstock.kafka.admin.cluster import ANSWER_SECONDS, Cluster
 from penstock.kafka.client.kafka_python_settings import kafka_python_config
 
 
@@ -15,21 +18,36 @@ def partition_bytes(cluster: Cluster, topics: Iterable[str]) -> dict[TopicPartit
     if not topics:
         return {}
     try:
-        from penstock.kafka.client.kafka_python import KafkaAdminClient, kafka_python_errors  # noqa: PLC0415 - it comes with an extra
+        # Imported here because it needs kafka-python, an optional dependency.
+        from penstock.kafka.client.kafka_python_connection import Network  # noqa: PLC0415
 
-        config = kafka_python_config(cluster.brokers, cluster.settings)
+        network = Network(kafka_python_config(cluster.brokers, cluster.settings))
     except ConfigError:
         return {}
     sizes: dict[TopicPartition, int] = {}
-    with suppress(kafka_python_errors.KafkaError):
-        admin = KafkaAdminClient(**config)
+    with suppress(KafkaException):
         try:
-            answers = admin.describe_log_dirs(topics)
+            connection = network.connect()
+            answers = connection.run(_describe_log_dirs, connection, topics)
         finally:
-            admin.close()
-        for folder in (folder for answer in answers for folder in answer["log_dirs"]):
-            for topic in folder["topics"]:
-                for part in topic["partitions"]:
-                    tp = (topic["name"], part["partition_index"])
-                    sizes[tp] = max(sizes.get(tp, 0), part["partition_size"])
+            network.close()
+        for folder in (folder for answer in answers for folder in answer.results):
+            for topic in folder.topics:
+                for part in topic.partitions:
+                    tp = (topic.name, part.partition_index)
+                    sizes[tp] = max(sizes.get(tp, 0), part.partition_size)
     return sizes
+
+
+async def _describe_log_dirs(connection: Any, topics: list[str]) -> list[Any]:
+    """Ask every broker for the sizes of its replicas. The request names partitions, so ask for those first."""
+    from penstock.kafka.client.kafka_python import DescribeLogDirsRequest, MetadataRequest  # noqa: PLC0415 - see above
+
+    named = [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
+    metadata = await connection.ask(MetadataRequest(topics=named, allow_auto_topic_creation=False), ANSWER_SECONDS)
+    kind = DescribeLogDirsRequest.DescribableLogDirTopic
+    wanted = [
+        kind(topic=topic.name, partitions=[each.partition_index for each in topic.partitions])
+        for topic in metadata.topics
+    ]
+    return list(await connection.ask_all_brokers(lambda: DescribeLogDirsRequest(topics=wanted), ANSWER_SECONDS))

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from typing import Any, Self
 
 from confluent_kafka import KafkaError, KafkaException
@@ -23,19 +22,15 @@ from penstock.kafka.client.kafka_python import (
     DeleteShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequest,
     FindCoordinatorRequest,
-    KafkaConnectionManager,
     ListGroupsRequest,
-    NetworkSelector,
     ShareGroupDescribeRequest,
     kafka_python_errors,
 )
+from penstock.kafka.client.kafka_python_connection import Network, to_confluent_error
 from penstock.kafka.client.kafka_python_settings import kafka_python_config
 from penstock.kafka.error_codes import COORDINATOR_UNREACHABLE, NO_SUCH_SHARE_GROUP, SHARE_GROUPS_UNSUPPORTED
 from penstock.kafka.errors import translate
-from penstock.kafka.group.coordinator import to_confluent_error
 
-_ANSWER_MS = ANSWER_SECONDS * 1000
-_CLOSE_SECONDS = 5.0
 _RETRY_SECONDS = 0.2
 # Enough for the names and states of many thousands of groups.
 _MAX_ANSWER_BYTES = 100_000_000
@@ -57,21 +52,17 @@ class ShareGroups:
         self._config["receive_message_max_bytes"] = _MAX_ANSWER_BYTES
 
     def __enter__(self) -> Self:
-        self._net = NetworkSelector(**self._config)
-        self._net.start()
-        self._manager = KafkaConnectionManager(self._net, **self._config)
+        self._network = Network(self._config)
+        self._connection = self._network.connect()
         return self
 
     def __exit__(self, *_: object) -> None:
-        with suppress(Exception):  # the network itself is closed below in any case
-            self._net.run(self._close)
-        self._net.stop(timeout_ms=_CLOSE_SECONDS * 1000)
-        self._net.close()
+        self._network.close()
 
     def listed(self) -> list[GroupListing]:
         """Return all share groups, sorted by name; [] if the brokers do not know share groups."""
         try:
-            answers = self._run(self._of_all_brokers, ListGroupsRequest)
+            answers = self._connection.run(self._connection.ask_all_brokers, _list_request, ANSWER_SECONDS)
             for answer in answers:
                 _check(answer)
         except KafkaException as error:
@@ -147,7 +138,7 @@ class ShareGroups:
         deadline = time.monotonic() + ANSWER_SECONDS
         while True:
             try:
-                answer = self._run(self._of_coordinator, name, request)
+                answer = self._connection.run(self._of_coordinator, name, request)
                 for each in (answer, *(part for topic in answer.responses for part in _parts(topic))):
                     _check(each)
             except KafkaException as error:
@@ -175,40 +166,30 @@ class ShareGroups:
 
     def _one_round(self, names: list[str], request: Callable[[list[str]], Any]) -> dict[str, _Answer | KafkaException]:
         try:
-            return dict(self._run(self._of_coordinators, names, request))
+            return dict(self._connection.run(self._of_coordinators, names, request))
         except KafkaException as error:
             return dict.fromkeys(names, error)
 
-    def _run(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        try:
-            return self._net.run(function, *arguments)
-        except (kafka_python_errors.KafkaError, RuntimeError) as error:
-            raise to_confluent_error(error) from error
-
     # Runs on the network thread.
-
-    async def _of_all_brokers(self, request: Callable[..., Any]) -> list[Any]:
-        await self._bootstrap()
-        nodes = [broker.node_id for broker in self._manager.cluster.brokers()]
-        asked = [self._send(request(types_filter=[SHARE.lower()], min_version=_LIST_VERSION), node) for node in nodes]
-        return [await self._answer(each) for each in asked]
 
     async def _of_coordinators(
         self, names: list[str], request: Callable[[list[str]], Any]
     ) -> dict[str, _Answer | KafkaException]:
-        await self._bootstrap()
         where = FindCoordinatorRequest(key_type=0, coordinator_keys=names, min_version=_FIND_VERSION)
         found: dict[str, _Answer | KafkaException] = {}
         by_node: dict[int, dict[str, Any]] = {}
-        for each in (await self._answer(self._send(where))).coordinators:
+        for each in (await self._connection.ask(where, ANSWER_SECONDS)).coordinators:
             if each.error_code:
                 found[each.key] = _failure(each)
             else:
                 by_node.setdefault(each.node_id, {})[each.key] = each
-        asked = [(there, self._send(request(list(there)), node)) for node, there in by_node.items()]
+        asked = [
+            (there, self._connection.send(request(list(there)), ANSWER_SECONDS, node=node))
+            for node, there in by_node.items()
+        ]
         for there, sent in asked:
             try:
-                answers = (await self._answer(sent)).groups
+                answers = (await self._connection.answer(sent, ANSWER_SECONDS)).groups
             except kafka_python_errors.KafkaError as error:
                 found |= dict.fromkeys(there, to_confluent_error(error))
                 continue
@@ -217,27 +198,17 @@ class ShareGroups:
         return found
 
     async def _of_coordinator(self, name: str, request: Any) -> Any:
-        await self._bootstrap()
         where = FindCoordinatorRequest(key_type=0, coordinator_keys=[name], min_version=_FIND_VERSION)
-        (found,) = (await self._answer(self._send(where))).coordinators
+        (found,) = (await self._connection.ask(where, ANSWER_SECONDS)).coordinators
         _check(found)
-        return await self._answer(self._send(request, found.node_id))
-
-    async def _bootstrap(self) -> None:
-        if not self._manager.bootstrapped:
-            await self._answer(self._manager.bootstrap_async(_ANSWER_MS))
-
-    def _send(self, request: Any, node: int | None = None) -> Any:
-        return self._manager.send(request, node_id=node, request_timeout_ms=_ANSWER_MS)
-
-    async def _answer(self, sent: Any) -> Any:
-        return await self._manager.wait_for(sent, _ANSWER_MS)
-
-    async def _close(self) -> None:
-        self._manager.close()
+        return await self._connection.ask(request, ANSWER_SECONDS, node=found.node_id)
 
     def _translated(self, error: KafkaException, doing: str) -> PenstockError:
         return translate(error, doing=doing, brokers=self._cluster.brokers, settings=self._cluster.settings)
+
+
+def _list_request() -> Any:
+    return ListGroupsRequest(types_filter=[SHARE.lower()], min_version=_LIST_VERSION)
 
 
 def _failure(answer: Any) -> KafkaException:

@@ -1,4 +1,4 @@
 """Consumers, producers and transactions with the settings that the guarantees need.
 
-``kafka_python.py`` is the only module that imports kafka-python's private parts.
+Only ``kafka_python.py`` imports kafka-python, and only ``kafka_python_connection.py`` connects with it.
 """

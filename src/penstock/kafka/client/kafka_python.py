@@ -49,10 +49,9 @@ try:
         # kafka-python loads its protocol files with a deprecated function of importlib.
         warnings.simplefilter("ignore", DeprecationWarning)
         import kafka.errors
-        from kafka.admin import KafkaAdminClient
         from kafka.net.manager import KafkaConnectionManager
         from kafka.net.selector import NetworkSelector
-        from kafka.protocol.admin import ListGroupsRequest
+        from kafka.protocol.admin import DescribeLogDirsRequest, ListGroupsRequest
         from kafka.protocol.api_message import ApiMessage
         from kafka.protocol.consumer import (
             HeartbeatRequest,
@@ -92,12 +91,12 @@ __all__ = [
     "CoordinatorType",
     "DeleteShareGroupOffsetsRequest",
     "DeleteShareGroupOffsetsResponse",
+    "DescribeLogDirsRequest",
     "DescribeShareGroupOffsetsRequest",
     "DescribeShareGroupOffsetsResponse",
     "FindCoordinatorRequest",
     "HeartbeatRequest",
     "JoinGroupRequest",
-    "KafkaAdminClient",
     "KafkaConnectionManager",
     "LeaveGroupRequest",
     "ListGroupsRequest",

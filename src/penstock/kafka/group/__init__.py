@@ -1,4 +1,4 @@
 """Self-managed group membership, without the membership of the Kafka client; and consumers of share groups.
 
-Requests to the coordinator, the leader's assignment, and the byte formats that members write for each other.
+Requests to the coordinator, heartbeats, the leader's assignment, and the byte formats that members exchange.
 """

@@ -1,7 +1,6 @@
 """Requests to a group's coordinator, with kafka-python: librdkafka does not expose its group requests."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,25 +11,22 @@ from penstock.core.progress.commit_log import COMMIT_LOG
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports.rebalance import Coordinator
 from penstock.kafka.client.kafka_python import (
-    CoordinatorType,
     FindCoordinatorRequest,
     HeartbeatRequest,
     JoinGroupRequest,
-    KafkaConnectionManager,
     LeaveGroupRequest,
     MetadataRequest,
-    NetworkSelector,
     OffsetCommitRequest,
     SyncGroupRequest,
-    kafka_python_errors,
 )
+from penstock.kafka.client.kafka_python_connection import Connection
+from penstock.kafka.client.kafka_python_connection import Network as KafkaPythonNetwork
 from penstock.kafka.error_codes import COORDINATOR_MOVED, Code
 
 PROTOCOL_TYPE = "consumer"
 _ANSWER_SECONDS = 10.0
 # The coordinator answers a join when all other members have joined, which may take a whole rebalance timeout.
 _JOIN_GRACE_SECONDS = 5.0
-_CLOSE_SECONDS = 5.0
 # From version 10 on, OffsetCommit has topic ids in place of names.
 _COMMIT_VERSION = 9
 # librdkafka reads commit metadata up to this character; without it, librdkafka reads past the end.
@@ -72,29 +68,6 @@ class Joined:
         return self.leader == self.member_id
 
 
-class Network:
-    """The network thread and the settings that all connections of a member share."""
-
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        self.config = dict(config)
-        self.net = NetworkSelector(**config)
-        self.net.start()
-        self._connections: list[CoordinatorConnection] = []
-
-    def connect(self, group: str) -> "CoordinatorConnection":
-        connection = CoordinatorConnection(self, group)
-        self._connections.append(connection)
-        return connection
-
-    def close(self) -> None:
-        """Close all connections. Requests in progress fail with an error."""
-        for connection in self._connections:
-            with suppress(Exception):  # the network itself is closed below in any case
-                self.net.run(connection.close)
-        self.net.stop(timeout_ms=_CLOSE_SECONDS * 1000)
-        self.net.close()
-
-
 class CoordinatorConnection:
     """One connection to the coordinator.
 
@@ -102,11 +75,10 @@ class CoordinatorConnection:
     members, so a member has two connections.
     """
 
-    def __init__(self, network: Network, group: str) -> None:
-        self._net = network.net
+    def __init__(self, connection: Connection, group: str) -> None:
+        self._connection = connection
         self._group = group
-        self._manager = KafkaConnectionManager(network.net, **network.config)
-        self._node: str | None = None
+        self._node: Any = None  # the coordinator; None: find it before the next request
 
     # The group.
 
@@ -206,9 +178,13 @@ class CoordinatorConnection:
         on_answer: Callable[[dict[TopicPartition, int] | KafkaException], None],
     ) -> None:
         """``on_answer`` is called on the network's thread."""
-        future = self._manager.call_soon(self._answer, _commit_request(identity, commits), _ANSWER_SECONDS)
-        future.add_callback(lambda answer: on_answer(self._refused_partitions(answer)))
-        future.add_errback(lambda error: on_answer(to_confluent_error(error)))
+        self._connection.run_later(
+            self._answer,
+            _commit_request(identity, commits),
+            _ANSWER_SECONDS,
+            on_answer=lambda answer: on_answer(self._refused_partitions(answer)),
+            on_error=on_answer,
+        )
 
     # Topics.
 
@@ -218,7 +194,7 @@ class CoordinatorConnection:
         if asked == []:
             return {}
         request = MetadataRequest(topics=asked, allow_auto_topic_creation=False)
-        answer = self._run(self._send_to_any_broker, request, _ANSWER_SECONDS)
+        answer = self._run(self._connection.ask, request, _ANSWER_SECONDS)
         racks = {broker.node_id: broker.rack for broker in answer.brokers if broker.rack}
         return {each.name: _topic(each, racks) for each in answer.topics if not each.error_code}
 
@@ -228,41 +204,30 @@ class CoordinatorConnection:
         """Find the coordinator again before the next request."""
         self._node = None
 
-    async def close(self) -> None:
-        self._manager.close()
-
     def _ask(self, request: Any, seconds: float) -> Any:
         return self._run(self._answer, request, seconds)
 
     def _run(self, function: Callable[..., Any], *arguments: Any) -> Any:
         try:
-            return self._net.run(function, *arguments)
-        except (kafka_python_errors.KafkaError, RuntimeError) as error:
+            return self._connection.run(function, *arguments)
+        except KafkaException:
             self.forget()
-            raise to_confluent_error(error) from error
+            raise
 
     async def _answer(self, request: Any, seconds: float) -> Any:
         if self._node is None:
             await self._find(seconds)
-        asked = self._manager.send(request, node_id=self._node, request_timeout_ms=seconds * 1000)
         try:
-            return await self._manager.wait_for(asked, seconds * 1000)
-        except kafka_python_errors.KafkaError:
-            self._node = None
+            return await self._connection.ask(request, seconds, node=self._node)
+        except Exception:
+            self.forget()
             raise
-
-    async def _send_to_any_broker(self, request: Any, seconds: float) -> Any:
-        if not self._manager.bootstrapped:
-            await self._manager.wait_for(self._manager.bootstrap_async(seconds * 1000), seconds * 1000)
-        return await self._manager.wait_for(
-            self._manager.send(request, request_timeout_ms=seconds * 1000), seconds * 1000
-        )
 
     async def _find(self, seconds: float) -> Any:
         request = FindCoordinatorRequest(key=self._group, key_type=0, coordinator_keys=[self._group])
-        answer = await self._send_to_any_broker(request, seconds)
+        answer = await self._connection.ask(request, seconds)
         found = answer.coordinators[0] if answer.coordinators else answer
-        self._node = self._manager.cluster.add_coordinator(found, CoordinatorType.GROUP, self._group)
+        self._node = self._connection.coordinator_node(found, self._group)
         return found
 
     def _refused_partitions(self, answer: Any) -> dict[TopicPartition, int]:
@@ -281,6 +246,20 @@ class CoordinatorConnection:
             self.forget()
         if code:
             raise KafkaException(KafkaError(code))
+
+
+class Network:
+    """The connections of one member to its coordinator, on one network thread."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self._network = KafkaPythonNetwork(config)
+
+    def connect(self, group: str) -> CoordinatorConnection:
+        return CoordinatorConnection(self._network.connect(), group)
+
+    def close(self) -> None:
+        """Close all connections. Requests in progress fail with an error."""
+        self._network.close()
 
 
 def _topic(found: Any, racks: Mapping[int, str]) -> Topic:
@@ -308,15 +287,3 @@ def _commit_request(identity: Identity, commits: Mapping[TopicPartition, tuple[i
         topics=[kind(name=topic, partitions=partitions) for topic, partitions in by_topic.items()],
         max_version=_COMMIT_VERSION,
     )
-
-
-def to_confluent_error(error: BaseException) -> KafkaException:
-    """Convert an error of kafka-python to the error that confluent-kafka would raise."""
-    if isinstance(error, KafkaException):
-        return error
-    code = getattr(error, "errno", None)
-    if isinstance(error, kafka_python_errors.KafkaTimeoutError):
-        code = Code.LOCAL_TIMED_OUT
-    elif not isinstance(code, int) or code <= 0:
-        code = Code.LOCAL_TRANSPORT
-    return KafkaException(KafkaError(code, str(error) or type(error).__name__))

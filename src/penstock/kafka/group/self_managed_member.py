@@ -15,16 +15,14 @@ from queue import SimpleQueue
 from confluent_kafka import KafkaError, KafkaException
 
 from penstock.app import Handler
-from penstock.assign import Assignor, Topic
+from penstock.assign import Assignor
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports.rebalance import (
     HANDED_OVER,
     JOINED,
-    PARTITIONS_CHANGED,
     SILENT,
     STALLED,
     TIMED_OUT,
-    TOPICS_CHANGED,
     UNKNOWN,
     Coordinator,
     GroupSnapshot,
@@ -34,11 +32,12 @@ from penstock.core.reports.rebalance import (
     change_between,
 )
 from penstock.kafka.admin.cluster import Cluster
-from penstock.kafka.client.clients import CONSUMER_DEFAULTS, static_id
+from penstock.kafka.client.clients import static_id
 from penstock.kafka.client.kafka_python_settings import kafka_python_config
 from penstock.kafka.error_codes import NOT_A_MEMBER, Code
 from penstock.kafka.errors import is_final, kafka_error
 from penstock.kafka.group.coordinator import CoordinatorConnection, Identity, Joined, Network
+from penstock.kafka.group.heartbeats import RETRY_SECONDS, Heartbeats, RejoinError, SilenceError
 from penstock.kafka.group.leader import Leader, subscribed_topics
 from penstock.kafka.group.membership_events import (
     Committed,
@@ -48,12 +47,11 @@ from penstock.kafka.group.membership_events import (
     PartitionsLost,
     PartitionsRevoked,
 )
+from penstock.kafka.group.subscribed_topics import SubscribedTopics
 from penstock.kafka.group.subscription_format import PenstockData, read_assignment, write_subscription
 
 _DEFAULTS = {"session.timeout.ms": 45_000, "heartbeat.interval.ms": 3_000, "max.poll.interval.ms": 300_000}
 _NO_GENERATION = -1
-_RETRY_SECONDS = 0.2
-_MAX_HEARTBEAT_WAIT_SECONDS = 10.0
 _JOIN_THREAD_SECONDS = 5.0
 
 
@@ -71,11 +69,9 @@ class SelfManagedMember:
         self._handler = handler
         self._assignors: dict[str, Assignor] = {each.name: each for each in handler.assignors}
         self._cooperates = handler.cooperates
-        self._session, self._heartbeat_interval, self._poll_interval = (
+        self._session, heartbeat_interval, self._poll_interval = (
             handler.settings.get(name, default) / 1000 for name, default in _DEFAULTS.items()
         )
-        refresh = "topic.metadata.refresh.interval.ms"
-        self._topic_check_interval = handler.settings.get(refresh, CONSUMER_DEFAULTS[refresh]) / 1000
         self._brokers = brokers
         self._on_rebalance = on_rebalance
         self._network = Network(kafka_python_config(brokers, handler.named_settings))
@@ -88,15 +84,17 @@ class SelfManagedMember:
         # The partitions of the last assignment, and its generation.
         self._last_assignment: tuple[frozenset[TopicPartition], int] = (frozenset(), _NO_GENERATION)
         self._coordinator: Coordinator | None = None
-        self._topics: frozenset[str] = frozenset()
+        self._topics = SubscribedTopics(handler, self._connection)
         self._view: GroupSnapshot | None = None  # of the last rebalance, if this member was its leader
         self._round: OngoingRebalance | None = None
         self._next_reason: Reason | None = JOINED
-        self._next_heartbeat = self._last_answer = self._polled = time.monotonic()
-        self._next_topic_check = 0.0
+        self._polled = time.monotonic()
         self._reassigns = False
         self._wake = threading.Event()
         self._leaving = threading.Event()
+        self._heartbeats = Heartbeats(
+            self._connection, interval=heartbeat_interval, session=self._session, leaving=self._leaving
+        )
         self._left = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"{handler.name}-group", daemon=True)
 
@@ -136,7 +134,7 @@ class SelfManagedMember:
     def reassign(self) -> None:
         """Assign all partitions to the consumer again, if the coordinator still knows this member."""
         self._reassigns = True
-        self._next_heartbeat = 0.0
+        self._heartbeats.send_at_once()
         self._wake.set()
 
     def stop_rebalancing(self) -> None:
@@ -168,7 +166,7 @@ class SelfManagedMember:
     def _check_membership(self, codes: Iterable[int]) -> None:
         """If a commit was refused because the coordinator does not know this member, send a heartbeat at once."""
         if not NOT_A_MEMBER.isdisjoint(codes):
-            self._next_heartbeat = 0.0
+            self._heartbeats.send_at_once()
             self._wake.set()
 
     # The thread.
@@ -181,7 +179,7 @@ class SelfManagedMember:
                     self._stay_member()
                 except KafkaException as error:
                     self._handle_error(error)
-                except _SilenceError:
+                except SilenceError:
                     continue
                 except _LeavingError:
                     break
@@ -201,8 +199,8 @@ class SelfManagedMember:
         if inner is not None and is_final(inner):
             raise error
         self._coordinator = None
-        self._leaving.wait(_RETRY_SECONDS)
-        if self._owned and time.monotonic() - self._last_answer > self._session:
+        self._leaving.wait(RETRY_SECONDS)
+        if self._owned and self._heartbeats.is_silent:
             self._lose(SILENT, keep_id=True)
 
     # A rebalance.
@@ -214,14 +212,13 @@ class SelfManagedMember:
         if self._coordinator is None:
             self._coordinator = self._connection.find_coordinator()
             self._mark("coordinator found")
-        topics = self._subscription()
+        topics = self._topics.current()
         joined = self._join(topics, round_)
         self._mark("joined")
         assignments = self._assign_as_leader(joined, round_)
         data = self._connection.sync(self._identity, joined.strategy, assignments, seconds=self._poll_interval)
         self._mark("synced")
-        self._last_answer = time.monotonic()
-        self._next_heartbeat = self._last_answer + self._heartbeat_interval
+        self._heartbeats.answered()
         self._apply_assignment(read_assignment(data), round_)
         self._round = None
         self._on_rebalance(round_.finished(now=time.monotonic()))
@@ -250,7 +247,7 @@ class SelfManagedMember:
             self._identity = replace(self._identity, member_id=joined.member_id, generation=joined.generation)
             if joined.generation != _NO_GENERATION:
                 break
-        self._topics = topics
+        self._topics.joined(topics)
         round_.known.update(
             member_id=joined.member_id,
             generation=joined.generation,
@@ -299,7 +296,7 @@ class SelfManagedMember:
         if revoked:
             self._revoke(revoked, round_)
             self._next_reason = HANDED_OVER
-        self._next_topic_check = time.monotonic() + self._topic_check_interval
+        self._topics.check_later()
 
     def _revoke(self, tps: frozenset[TopicPartition], round_: OngoingRebalance) -> None:
         self._carry_out(PartitionsRevoked, tps)
@@ -322,7 +319,7 @@ class SelfManagedMember:
             self._wake.clear()
             if done.is_set():
                 return
-            with suppress(_RebalanceError):
+            with suppress(RejoinError):
                 self._heartbeat()
             self._wait_for_next()
         raise _LeavingError
@@ -349,52 +346,37 @@ class SelfManagedMember:
                 return
             try:
                 self._heartbeat()
-            except _RebalanceError:
+            except RejoinError:
                 return
             if self._reassigns:
                 self._reassigns = False
                 self._carry_out(PartitionsAssigned, self._owned)
             if time.monotonic() - self._polled > self._poll_interval:
                 self._leave_stalled()
-            elif time.monotonic() >= self._next_topic_check:
-                self._check_topics()
+            elif time.monotonic() >= self._topics.next_check:
+                self._next_reason = self._topics.check(self._view)
             self._wait_for_next()
 
     def _heartbeat_until_left(self) -> None:
         """Send heartbeats while the last records are finished and committed."""
-        with suppress(KafkaException, _SilenceError):
+        with suppress(KafkaException, SilenceError):
             while self._identity.generation != _NO_GENERATION and not self._left.is_set():
                 self._wake.clear()
-                with suppress(_RebalanceError):
+                with suppress(RejoinError):
                     self._heartbeat()
                 self._wait_for_next()
 
     def _wait_for_next(self) -> None:
         now = time.monotonic()
-        self._wake.wait(max(0.0, min(self._next_heartbeat, max(self._next_topic_check, now + _RETRY_SECONDS)) - now))
+        self._wake.wait(max(0.0, min(self._heartbeats.next, max(self._topics.next_check, now + RETRY_SECONDS)) - now))
 
     def _heartbeat(self) -> None:
         """Send a heartbeat if it is time. If the coordinator is silent for a whole session, lose all partitions."""
-        now = time.monotonic()
-        if now < self._next_heartbeat:
-            return
-        self._next_heartbeat = now + self._heartbeat_interval
         try:
-            self._connection.heartbeat(self._identity, seconds=min(self._session, _MAX_HEARTBEAT_WAIT_SECONDS))
-        except KafkaException as error:
-            code = error.args[0].code()
-            if code == Code.REBALANCE_IN_PROGRESS:
-                self._last_answer = now
-                raise _RebalanceError from error
-            if code in NOT_A_MEMBER or is_final(error.args[0]):
-                raise
-            self._next_heartbeat = now + min(self._heartbeat_interval, _RETRY_SECONDS)
-            if time.monotonic() - self._last_answer > self._session:
-                self._lose(SILENT, keep_id=True)
-                raise _SilenceError from error
-            self._leaving.wait(_RETRY_SECONDS)
-        else:
-            self._last_answer = now
+            self._heartbeats.send_if_due(self._identity)
+        except SilenceError:
+            self._lose(SILENT, keep_id=True)
+            raise
 
     def _leave_stalled(self) -> None:
         """Leave the group because the fetcher has not polled for max.poll.interval.ms, as other clients do."""
@@ -402,36 +384,8 @@ class SelfManagedMember:
             self._connection.leave(self._identity, STALLED)
         self._lose(STALLED, keep_id=False)
         while not self._leaving.is_set() and time.monotonic() - self._polled > self._poll_interval:
-            self._leaving.wait(_RETRY_SECONDS)
-
-    def _check_topics(self) -> None:
-        """Rejoin if the subscription has changed, or, as the leader, if a topic has other partitions."""
-        self._next_topic_check = time.monotonic() + self._topic_check_interval
-        with suppress(KafkaException):  # the next check asks again
-            if self._subscription() != self._topics:
-                self._next_reason = TOPICS_CHANGED
-            elif self._view is not None:
-                known = self._connection.topics(set().union(*self._view.topics.values()))
-                if _counts(known) != self._view.partitions:
-                    self._next_reason = PARTITIONS_CHANGED
-
-    def _subscription(self) -> frozenset[str]:
-        if self._handler.pattern is None:
-            return frozenset(self._handler.consumed_topics)
-        return frozenset(topic for topic in self._connection.topics(None) if self._handler.consumes(topic))
-
-
-class _RebalanceError(Exception):
-    """The coordinator wants all members to rejoin."""
-
-
-class _SilenceError(Exception):
-    """The coordinator did not answer for a session, so this member counts as removed from the group."""
+            self._leaving.wait(RETRY_SECONDS)
 
 
 class _LeavingError(Exception):
     """The member is about to leave, so the fetcher handles no more events."""
-
-
-def _counts(topics: Mapping[str, Topic]) -> dict[str, int]:
-    return {name: topic.partitions for name, topic in topics.items()}

@@ -24,7 +24,7 @@ class Fetching:
         self.dispatch.assign(PLACE, 0)
 
     def room(self, *, much: bool = False) -> int:
-        return self.dispatch.room(self.handed_over, much=much)
+        return self.dispatch.in_flight.room(self.handed_over, much=much)
 
     def fetch(self, size: int, most: int = 1_000_000) -> int:
         """One by one, as where the size of what comes next is not known."""
@@ -36,7 +36,7 @@ class Fetching:
             )
             self.handed_over.add(1, excesses.values())
             self.dispatch.deliver(PLACE, [record], excesses)
-            self.dispatch.received(sum(excesses.values()))
+            self.dispatch.in_flight.received(sum(excesses.values()))
             self.next, count = self.next + 1, count + 1
         return count
 
@@ -81,8 +81,8 @@ def test_values_on_their_way_to_the_dispatcher_count() -> None:
     fetching = Fetching(max_in_flight=10, max_bytes=1_000)
     fetching.handed_over.add(1, [5_000])
     assert fetching.room() == 0
-    fetching.dispatch.settled += 1  # it was dropped
-    fetching.dispatch.received(5_000)
+    fetching.dispatch.in_flight.settled += 1  # it was dropped
+    fetching.dispatch.in_flight.received(5_000)
     assert fetching.room() > 1
 
 
