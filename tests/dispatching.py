@@ -62,11 +62,14 @@ def keyed(tp: TopicPartition, *keys: bytes | None, first: int = 0) -> list[Recor
 
 
 def returned(
-    tp: TopicPartition, first: int, waits: Sequence[float], *, failures: int = 1, ours: bool = True
+    tp: TopicPartition, first: int, waits: Sequence[float], *, failures: int = 1, of_this_group: bool = True
 ) -> list[Returned]:
     """Records of a retry topic that have so many seconds to wait yet."""
     found = records(tp, first, len(waits))
-    return [Returned(each, RetryInfo(failures, wait, ours=ours)) for each, wait in zip(found, waits, strict=True)]
+    return [
+        Returned(each, RetryInfo(failures, wait, of_this_group=of_this_group))
+        for each, wait in zip(found, waits, strict=True)
+    ]
 
 
 def take(dispatch: Dispatch, now: float = 0.0, size: int = 100) -> list[LaneRun]:

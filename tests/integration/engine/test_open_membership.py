@@ -191,13 +191,13 @@ def test_the_history_of_a_group_is_put_together_from_what_its_members_tell(
     assert {tuple(each["votes"] or ()) for each in leader["members"]} == {("cooperative-sticky",), ()}
     found = leader["coordinator"]
     assert {found["partition"]} == commit_log_partitions(brokers)[group]
-    (mine,) = [one for one in leader["told"] if one["membership"] == "open"]
+    (mine,) = [one for one in leader["reports"] if one["membership"] == "self-managed"]
     assert [phase["name"] for phase in mine["phases"]] == ["joined", "assigned", "synced", "taken over", "given up"]
     moved = {tp for _, tp in mine["given_up"]}
     assert len(moved) == 2
-    native = [one for each in told for one in each["told"] if one["membership"] == "native"]
+    native = [one for each in told for one in each["reports"] if one["membership"] == "native"]
     assert {one["reason"] for one in native} >= {JOINED, LEFT}
-    assert JOINED in {one["reason"] for one in leader["told"]}, "both tell of the same generation"
+    assert JOINED in {one["reason"] for one in leader["reports"]}, "both tell of the same generation"
     names = {one["member"] for one in native}
     taken = [gap for each in told for gap in each["without_owner"] if gap["owner"] in names]
     assert {gap["partition"] for gap in taken} == moved

@@ -118,7 +118,7 @@ class DispatchMachine(RuleBasedStateMachine):
             self.due.append(self.now + 0.5 * (len(self.due) % 4 == 0))
         ours = {each.offset for each in batch if each.offset % 7 != 0}  # the others are another group's
         waits = {o: max(0.0, self.due[o] - self.now) if o in ours else 0.0 for o in (each.offset for each in batch)}
-        said = [Returned(each, RetryInfo(2, waits[each.offset], ours=each.offset in ours)) for each in batch]
+        said = [Returned(each, RetryInfo(2, waits[each.offset], of_this_group=each.offset in ours)) for each in batch]
         large = excesses(each.offset for each in batch)
         begun = {each.record.offset for each in self.dispatch.deliver_returned(tp, said, self.now, large)}
         self.fetch_at[tp] = batch[-1].offset + 1

@@ -115,7 +115,7 @@ def test_records_that_fall_due_one_after_the_other_are_fetched_some_at_a_time() 
 def test_records_of_other_groups_are_passed_over() -> None:
     dispatch = make_dispatch(retry_topics=[60.0])
     dispatch.assign(LATER, 0)
-    theirs = returned(LATER, 0, [0, 0], ours=False)
+    theirs = returned(LATER, 0, [0, 0], of_this_group=False)
     assert dispatch.deliver_returned(LATER, theirs, now=0.0) == []
     assert take(dispatch) == []
     assert dispatch.commits() == {LATER: (2, "")}

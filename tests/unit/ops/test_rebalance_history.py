@@ -11,7 +11,13 @@ PLACE = ("t", 0)
 
 
 def told(
-    member: str, began: float, *, group: str = "g", reason: str = UNKNOWN, membership: str = "open", **known: object
+    member: str,
+    began: float,
+    *,
+    group: str = "g",
+    reason: str = UNKNOWN,
+    membership: str = "self-managed",
+    **known: object,
 ) -> Rebalanced:
     rebalance = Rebalance(membership=membership, reason=reason, began=began, seconds=0.5, **known)  # type: ignore[arg-type]
     return Rebalanced(group=group, member=member, rebalance=rebalance)

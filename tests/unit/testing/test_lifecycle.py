@@ -163,7 +163,7 @@ def test_a_refused_commit_is_made_good_by_the_next() -> None:
     bench.advance("2s")
     assert bench.committed("orders") == {}
     assert len(bench.events_of(events.CommitFailed)) == 2
-    bench.mend()
+    bench.clear_faults()
     bench.advance("1s")
     assert bench.committed("orders") == {0: 1}
 
@@ -175,7 +175,7 @@ def test_a_crash_after_a_refused_last_commit_repeats_and_loses_nothing() -> None
     bench.refuse_commits()
     bench.run_until_idle()
     bench.stop()
-    bench.mend()
+    bench.clear_faults()
     bench.run_until_idle()
     assert seen == [1, 1]
 

@@ -230,7 +230,7 @@ class SelfManagedMember:
         """Start a report, or continue that of an attempt that failed."""
         reason, self._next_reason = self._next_reason or UNKNOWN, None
         if self._round is None:
-            self._round = OngoingRebalance("open", reason, now=time.monotonic(), moment=time.time())
+            self._round = OngoingRebalance("self-managed", reason, now=time.monotonic(), moment=time.time())
             self._round.known["votes"] = tuple(self._assignors)
         return self._round
 

@@ -98,8 +98,8 @@ def test_a_record_comes_back_as_its_next_attempt_when_it_is_due() -> None:
 
 
 def test_the_record_of_another_group_is_theirs() -> None:
-    assert not read_retry_info(waiting().headers, group="other", longest=60.0, now=NOW).ours
-    assert not read(changed("group", b"\xff")).ours
+    assert not read_retry_info(waiting().headers, group="other", longest=60.0, now=NOW).of_this_group
+    assert not read(changed("group", b"\xff")).of_this_group
 
 
 def test_clocks_may_be_a_little_apart() -> None:
@@ -110,20 +110,20 @@ def test_clocks_may_be_a_little_apart() -> None:
 @pytest.mark.parametrize("due", [b"", b"soon", b"-5", b"1e9", b"9" * 18, b"9" * 19, b"9" * 5_000, "١٢".encode(), None])
 def test_a_damaged_time_means_due_now_and_is_reported(due: bytes | None) -> None:
     said = read(changed("due", due))
-    assert (said.failures, said.wait, said.ours) == (1, 0.0, True)
+    assert (said.failures, said.wait, said.of_this_group) == (1, 0.0, True)
     assert "penstock-retry-due is not a possible time" in said.problem
 
 
 @pytest.mark.parametrize("attempt", [b"", b"two", b"0", b"-1", b"1000001", b"9" * 5_000, None])
 def test_a_damaged_attempt_means_the_first_and_is_reported(attempt: bytes | None) -> None:
     said = read(changed("attempt", attempt))
-    assert (said.failures, said.wait, said.ours) == (0, 30.0, True)
+    assert (said.failures, said.wait, said.of_this_group) == (0, 30.0, True)
     assert "penstock-retry-attempt is not the number" in said.problem
 
 
 def test_a_record_that_somebody_just_put_there_is_handled_at_once() -> None:
     said = read((("trace", b"1"),))
-    assert (said.failures, said.wait, said.ours) == (0, 0.0, True)
+    assert (said.failures, said.wait, said.of_this_group) == (0, 0.0, True)
     assert "attempt" in said.problem
     assert "due" in said.problem
 

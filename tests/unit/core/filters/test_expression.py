@@ -40,7 +40,7 @@ def test_what_is_no_expression_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["open('x')", "__import__('os')", "valu == 1", "[eval(x) for x in value]"])
 def test_unknown_names_are_refused_before_any_record(text: str) -> None:
-    with pytest.raises(ConfigError, match="knows no"):
+    with pytest.raises(ConfigError, match=r"has no (function|variable)"):
         Expression(text)
 
 

@@ -44,7 +44,7 @@ def test_who_says_that_it_left_did_not_time_out() -> None:
 
 
 def test_a_rebalance_carries_what_changed_as_data_and_as_text() -> None:
-    ongoing = OngoingRebalance("open", UNKNOWN, now=10.0, moment=1_000.0)
+    ongoing = OngoingRebalance("self-managed", UNKNOWN, now=10.0, moment=1_000.0)
     ongoing.explain(GroupChange(joined=("d",), resized=("t",)))
     finished = ongoing.finished(now=11.0)
     assert finished.reason == "joined: d; the number of partitions of t changed"
@@ -63,7 +63,7 @@ def test_a_partition_has_no_owner_from_the_last_word_of_one_to_the_first_of_the_
 
 
 def test_phases_follow_each_other_and_moments_are_by_the_calendar() -> None:
-    story = OngoingRebalance("open", UNKNOWN, now=10.0, moment=1_000.0)
+    story = OngoingRebalance("self-managed", UNKNOWN, now=10.0, moment=1_000.0)
     story.phase("joined", now=10.5)
     story.took([("t", 1), ("t", 0)], now=10.75)
     story.phase("taken over", now=10.75)
