@@ -14,13 +14,13 @@ from typing import Any, TypedDict
 
 from pydantic import BaseModel
 
-from messages import Order as OrderMessage
 from penstock import App, Avro, JsonSchema, Protobuf, Record
 from penstock.app import attempts
 from penstock.codecs import RECORDS, codec_of
 from penstock.core.failures.outcome import Done, Failed, Outcome
 from penstock.core.settings import Registry
 from penstock.serde import Format
+from protobuf_messages import Order as OrderMessage
 
 REGISTRY = Registry(url="mock://fuzzing")
 
@@ -178,7 +178,7 @@ def damaged(data: bytes, chance: random.Random) -> bytes:
                 data[:at]
                 + chance.choice([b"\xff" * 9, b"\x80" * 9 + b"\x01", b"\x00", b"\x7f", b"[" * 2000])
                 + data[at:],
-                bytes(each ^ (1 << chance.randrange(8)) if place == at else each for place, each in enumerate(data)),
+                bytes(each ^ (1 << chance.randrange(8)) if index == at else each for index, each in enumerate(data)),
             ]
         )
     return data

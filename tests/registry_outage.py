@@ -8,7 +8,7 @@ from time import monotonic
 
 import psutil
 
-from bed import wait_for
+from kafka_helpers import wait_for
 from penstock.devkit import Embedded, UpOptions
 
 # How long it is away at least, whatever a test waits for; `make outage` sets it.

@@ -41,9 +41,9 @@ class StandaloneCluster:
 
     def __enter__(self) -> Self:
         port = self.master.rpartition(":")[2]
-        place = ("--host", _HOST, "--port", port, "--webui-port", str(self._ui_port))
+        address = ("--host", _HOST, "--port", port, "--webui-port", str(self._ui_port))
         try:
-            self._master = self._launch("master", "org.apache.spark.deploy.master.Master", *place)
+            self._master = self._launch("master", "org.apache.spark.deploy.master.Master", *address)
             self._wait(lambda: self._state() is not None, "the master to answer")
             self._workers = [self._launch_worker(number) for number in range(1, self._count + 1)]
             self._wait(self._has_all_workers, "the workers to register")
@@ -90,8 +90,8 @@ class StandaloneCluster:
 
     def _launch_worker(self, number: int) -> "subprocess.Popen[bytes]":
         work = self._folder / f"worker-{number}"
-        place = ("--host", _HOST, "--webui-port", "0", "-c", "1", "-m", "1g", "-d", str(work))
-        return self._launch(f"worker-{number}", "org.apache.spark.deploy.worker.Worker", *place, self.master)
+        address = ("--host", _HOST, "--webui-port", "0", "-c", "1", "-m", "1g", "-d", str(work))
+        return self._launch(f"worker-{number}", "org.apache.spark.deploy.worker.Worker", *address, self.master)
 
     def _launch(self, name: str, role: str, *arguments: str) -> "subprocess.Popen[bytes]":
         folder = self._folder / name

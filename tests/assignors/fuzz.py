@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from random import Random
 
 from assignors.cases import Chain, Shape
-from assignors.judge import is_odd, is_sound, same, without_invalid_claims
+from assignors.compare import is_odd, is_sound, same, without_invalid_claims
+from assignors.group_json import Answer, answers, question
 from assignors.reference import ask, java_program
-from assignors.wire import Answer, answers, question
 from penstock.assign import Assignor, CooperativeSticky, Group, Range, RoundRobin, Sticky, faults
 
 KAFKAS: tuple[Assignor, ...] = (Range(), RoundRobin(), Sticky(), CooperativeSticky())

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from chaos.bout import Options, Outcome, bout, suited
+from chaos.chaos_run import Options, Outcome, run_chaos, suited
 from chaos.checker import report
 from penstock.devkit import Embedded, UpOptions
 
@@ -26,7 +26,9 @@ def main(
     seconds: Annotated[float, typer.Option(help="How long faults go on.")] = 60.0,
     records: Annotated[int, typer.Option(help="How many records flow meanwhile.")] = 100_000,
     seed: Annotated[int | None, typer.Option(help="Picks the faults; a new one each time by default.")] = None,
-    members: Annotated[str, typer.Option(help="Kinds of members, in turns: native, open, own, java.")] = "native",
+    members: Annotated[
+        str, typer.Option(help="Kinds of members, in turns: native, self-managed, own, java.")
+    ] = "native",
     strategy: Annotated[
         str, typer.Option(help="How partitions are assigned: by one that Java has, too.")
     ] = "cooperative-sticky",
@@ -73,7 +75,7 @@ def _show(brokers: str, folder: Path, options: Options) -> Outcome:
             else:
                 progress.update(task, description=text, completed=committed)
 
-        return bout(brokers, folder, options, tell)
+        return run_chaos(brokers, folder, options, tell)
 
 
 def _print(outcome: Outcome) -> None:

@@ -10,7 +10,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 
-from chaos.diary import a_key_runs_one_record_at_a_time, every_record_was_handled, what_is_finished_was_handled_there
+from chaos.handler_log import (
+    a_key_runs_one_record_at_a_time,
+    every_record_was_handled,
+    what_is_finished_was_handled_there,
+)
 from chaos.history import SETTLED, TELLING_SECONDS, Entry, Epoch, History, TopicPartition
 
 

@@ -18,13 +18,13 @@ _END_SECONDS = 240.0
 
 
 class Process:
-    """One `penstock run`, with an events file and a diary of its own, or a member in Java."""
+    """One `penstock run`, with its own events file and handler log, or a member in Java."""
 
     def __init__(self, name: str, folder: Path, environment: Mapping[str, str], kind: str, app: str) -> None:
         self.name = name
         self.kind = kind
         self.events_file = folder / f"{name}.events.jsonl"
-        self.diary_file = folder / f"{name}.diary"
+        self.handler_log_file = folder / f"{name}.handler_log"
         self.errors_file = folder / f"{name}.err"
         self.expects_death = False
         if kind == "java":
@@ -39,7 +39,7 @@ class Process:
                     **os.environ,
                     **environment,
                     "PYTHONPATH": path,
-                    "CHAOS_DIARY": str(self.diary_file),
+                    "CHAOS_HANDLER_LOG": str(self.handler_log_file),
                     "CHAOS_MEMBER": kind,
                 },
                 stdin=subprocess.DEVNULL,
@@ -49,9 +49,9 @@ class Process:
 
     @property
     def has_partitions(self) -> bool:
-        return bool(self.told("assigned"))
+        return bool(self.reported("assigned"))
 
-    def told(self, *kinds: str) -> list[Entry]:
+    def reported(self, *kinds: str) -> list[Entry]:
         """What it has told so far, of these kinds or of all."""
         if not self.events_file.exists():
             return []

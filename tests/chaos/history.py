@@ -92,7 +92,7 @@ class History:
         committed: What the group has committed in the end.
         faults: What was done to the processes.
         observed: What the broker said was committed, as asked from time to time during the run.
-        diaries: What the handlers of each process wrote themselves, whatever the engine says.
+        handler_logs: What the handlers of each process wrote themselves, whatever the engine says.
     """
 
     files: Mapping[str, Sequence[Entry]]
@@ -101,7 +101,7 @@ class History:
     committed: Mapping[TopicPartition, int]
     faults: Sequence[Fault] = ()
     observed: Sequence[tuple[float, Mapping[TopicPartition, int]]] = ()
-    diaries: Mapping[str, Sequence["Note"]] = field(default_factory=dict)
+    handler_logs: Mapping[str, Sequence["Note"]] = field(default_factory=dict)
 
     @cached_property
     def epochs(self) -> list[Epoch]:

@@ -9,8 +9,8 @@ from uuid import uuid4
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from bed import WAIT_SECONDS, MakeTopic, catch_up, committed, of_kind, read_records, running, wait_for
-from conformance.notes import Notes
+from conformance.handler_reports import Notes
+from kafka_helpers import WAIT_SECONDS, MakeTopic, catch_up, committed, of_kind, read_records, running, wait_for
 from penstock import App, Record
 from penstock.core.progress.reset_rules import Scenario, To
 from penstock.core.reports.events import Event, Stopped

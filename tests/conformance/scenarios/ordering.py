@@ -3,7 +3,7 @@
 import asyncio
 
 from conformance.drivers import Driver
-from conformance.notes import Notes
+from conformance.handler_reports import Notes
 from conformance.scenarios.declaring import scenario
 from penstock import App, Record, Retry
 from penstock.core.records.partitioner import partition_for

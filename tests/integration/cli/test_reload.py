@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bed import WAIT_SECONDS, MakeTopic, committed, produce, read_values, wait_for
+from kafka_helpers import WAIT_SECONDS, MakeTopic, committed, produce, read_values, wait_for
 from penstock.kafka import Cluster
 
 SHOP = """

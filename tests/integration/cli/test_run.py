@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bed import WAIT_SECONDS, MakeTopic, committed, lag, produce, read_values, wait_for
+from kafka_helpers import WAIT_SECONDS, MakeTopic, committed, lag, produce, read_values, wait_for
 from penstock.kafka import Cluster
 
 pytestmark = pytest.mark.long

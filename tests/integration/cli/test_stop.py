@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bed import WAIT_SECONDS, MakeTopic, lag, produce, wait_for
+from kafka_helpers import WAIT_SECONDS, MakeTopic, lag, produce, wait_for
 from penstock.kafka import Cluster
 
 # With a pause for each, more than any machine gets done between the commands.

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from bed import lag, produce
+from kafka_helpers import lag, produce
 from penstock.jvm.coordinates import kafka_connector
 from penstock.jvm.installed_spark import pyspark_jars
 from penstock.jvm.jars import resolve
 from penstock.kafka import Cluster
-from shipped import RECORDS, Shop
+from shipped_app import RECORDS, Shop
 from standalone import StandaloneCluster
 
 # Each of them starts a driver, and executors with Python workers of their own.

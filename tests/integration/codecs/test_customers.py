@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
-from bed import MakeTopic, catch_up, of_kind, produce, read_records, running, wait_for
+from kafka_helpers import MakeTopic, catch_up, of_kind, produce, read_records, running, wait_for
 from penstock import App, Avro, Record, Registry
 from penstock.codecs import codec_of
 from penstock.core.reports import events

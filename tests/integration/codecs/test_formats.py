@@ -19,11 +19,11 @@ from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSe
 from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
-from messages import Item, NewerOrder, Order
 from penstock import Avro, JsonSchema, Protobuf, Reference, Registry
 from penstock.codecs import codec_of
 from penstock.core.failures.outcome import DependencyUnavailable, Undecodable
 from penstock.serde import Format
+from protobuf_messages import Item, NewerOrder, Order
 
 STRATEGIES = {
     "topic": topic_subject_name_strategy,
@@ -108,13 +108,13 @@ def test_what_their_serializers_write_is_read_by_ours(
     assert codec_of(make(), registry=Registry(url=registry), field="value").decode(data, None) == value
 
 
-@pytest.mark.parametrize("place", ["value", "headers"])
+@pytest.mark.parametrize("schema_id", ["value", "headers"])
 @pytest.mark.parametrize("subject", STRATEGIES)
 @pytest.mark.parametrize(("make", "value"), FORMATS)
 def test_what_ours_write_is_read_by_their_deserializers(
-    registry: str, client: SchemaRegistryClient, topic: str, make: Any, value: Any, subject: str, place: str
+    registry: str, client: SchemaRegistryClient, topic: str, make: Any, value: Any, subject: str, schema_id: str
 ) -> None:
-    format_ = make(subject=subject, schema_id=place, register=True)
+    format_ = make(subject=subject, schema_id=schema_id, register=True)
     codec = codec_of(format_, registry=Registry(url=registry), field="key", topic=topic)
     data, headers = codec.encode(value)
     context = SerializationContext(topic, MessageField.KEY, list(headers))

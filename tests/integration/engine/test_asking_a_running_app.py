@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bed import WAIT_SECONDS, MakeTopic, Running, catch_up, committed, of_kind, produce, running, wait_for
+from kafka_helpers import WAIT_SECONDS, MakeTopic, Running, catch_up, committed, of_kind, produce, running, wait_for
 from penstock import App, Record
 from penstock import engine as local
 from penstock.core.reports import events

@@ -6,7 +6,18 @@ from typing import Any
 
 import pytest
 
-from bed import WAIT_SECONDS, MakeTopic, Running, catch_up, committed, of_kind, produce, read_values, running, wait_for
+from kafka_helpers import (
+    WAIT_SECONDS,
+    MakeTopic,
+    Running,
+    catch_up,
+    committed,
+    of_kind,
+    produce,
+    read_values,
+    running,
+    wait_for,
+)
 from penstock import App, Reject, Skip
 from penstock.assign import CooperativeSticky
 from penstock.core.reports import events
@@ -74,7 +85,7 @@ def slow_copy(group: str, source: str, out: str, *, assignor: str | None = None)
     return app
 
 
-@pytest.mark.parametrize("assignor", [None, "lag-balanced"], ids=["native", "open"])
+@pytest.mark.parametrize("assignor", [None, "lag-balanced"], ids=["native", "self-managed"])
 def test_a_transaction_that_fails_is_done_again_from_what_is_committed(
     brokers: str,
     cluster: Cluster,
@@ -100,7 +111,9 @@ def test_a_transaction_that_fails_is_done_again_from_what_is_committed(
         assert len(of_kind(member.events, events.Lost)) >= 2, "each failure lets everything go"
         assert not any(event.fatal for event in of_kind(member.events, events.Error))
         if assignor is not None:
-            assert len(of_kind(member.events, events.Rebalanced)) == 1, "and an open member disturbs nobody by it"
+            assert len(of_kind(member.events, events.Rebalanced)) == 1, (
+                "a self-managed member causes no rebalance by it"
+            )
     assert numbers(brokers, out) == list(range(600))
 
 

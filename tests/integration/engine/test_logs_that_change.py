@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from bed import WAIT_SECONDS, MakeTopic, catch_up, committed, of_kind, produce, running, wait_for
+from kafka_helpers import WAIT_SECONDS, MakeTopic, catch_up, committed, of_kind, produce, running, wait_for
 from penstock import App, Record
 from penstock.core.reports import events
 from penstock.kafka import Cluster

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bed import WAIT_SECONDS, MakeTopic, wait_for
+from kafka_helpers import WAIT_SECONDS, MakeTopic, wait_for
 from penstock.kafka import make_producer
 
 RECORDS = 300_000

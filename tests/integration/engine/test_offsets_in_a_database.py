@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from bed import MakeTopic, Running, catch_up, committed, of_kind, produce, read_values, running, wait_for
+from kafka_helpers import MakeTopic, Running, catch_up, committed, of_kind, produce, read_values, running, wait_for
 from penstock import App, Reject, Retry
 from penstock.core.reports import events
 from penstock.errors import ConfigError, StoreError

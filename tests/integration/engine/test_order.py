@@ -6,7 +6,7 @@ from collections import defaultdict
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from bed import WAIT_SECONDS, MakeTopic, Running, catch_up, committed, lag, of_kind, produce, wait_for
+from kafka_helpers import WAIT_SECONDS, MakeTopic, Running, catch_up, committed, lag, of_kind, produce, wait_for
 from penstock import App, Record, Retry
 from penstock.core.progress.offset_map import decode
 from penstock.core.reports import events

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from bed import WAIT_SECONDS, MakeTopic, catch_up, lag, of_kind, read_records
+from kafka_helpers import WAIT_SECONDS, MakeTopic, catch_up, lag, of_kind, read_records
 from penstock import App, Reject, Retry
 from penstock.core.reports import events
 from penstock.core.scheduling.lanes import Order

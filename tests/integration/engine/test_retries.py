@@ -11,7 +11,17 @@ from pathlib import Path
 from time import monotonic, time
 from typing import Any
 
-from bed import WAIT_SECONDS, MakeTopic, catch_up, committed, of_kind, produce, read_records, running, wait_for
+from kafka_helpers import (
+    WAIT_SECONDS,
+    MakeTopic,
+    catch_up,
+    committed,
+    of_kind,
+    produce,
+    read_records,
+    running,
+    wait_for,
+)
 from penstock import NO_RETRY, App, Record, Reject, Retry
 from penstock.core.reports import events
 from penstock.kafka import Cluster, make_producer

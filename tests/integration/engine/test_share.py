@@ -9,7 +9,17 @@ from pathlib import Path
 
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from bed import WAIT_SECONDS, MakeTopic, Running, of_kind, produce, read_records, read_values, running, wait_for
+from kafka_helpers import (
+    WAIT_SECONDS,
+    MakeTopic,
+    Running,
+    of_kind,
+    produce,
+    read_records,
+    read_values,
+    running,
+    wait_for,
+)
 from penstock import App, Reject, Retry, Skip
 from penstock.core.reports import events
 

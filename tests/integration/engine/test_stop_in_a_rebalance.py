@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from confluent_kafka import Consumer, ConsumerGroupState
 from confluent_kafka.admin import AdminClient
 
-from bed import MakeTopic, Running, catch_up, of_kind, produce, wait_for
+from kafka_helpers import MakeTopic, Running, catch_up, of_kind, produce, wait_for
 from penstock import App, Record
 from penstock.core.reports import events
 from penstock.kafka import make_consumer

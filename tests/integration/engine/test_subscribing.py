@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bed import QUICK, MakeTopic, catch_up, committed, of_kind, produce, running, wait_for
+from kafka_helpers import QUICK, MakeTopic, catch_up, committed, of_kind, produce, running, wait_for
 from penstock import App, Record
 from penstock.core.reports import events
 from penstock.errors import ConfigError, ServerError, TopicError

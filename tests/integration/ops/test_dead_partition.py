@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka.admin import NewTopic
 
-from bed import WAIT_SECONDS, produce, wait_for
-from ops_bed import Penstock, set_offsets
+from cli_helpers import Penstock, set_offsets
+from kafka_helpers import WAIT_SECONDS, produce, wait_for
 from penstock.devkit import Embedded, UpOptions
 from penstock.kafka import Cluster
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from bed import WAIT_SECONDS, MakeTopic, catch_up, read_records, read_values, wait_for
-from ops_bed import Penstock
+from cli_helpers import Penstock
+from kafka_helpers import WAIT_SECONDS, MakeTopic, catch_up, read_records, read_values, wait_for
 from penstock import App, Record, Reject
 from penstock.core.failures.dead_letter_headers import ReplayHeader
 from penstock.kafka import Cluster

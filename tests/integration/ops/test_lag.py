@@ -5,8 +5,8 @@ import time
 import pytest
 from confluent_kafka import Producer, TopicPartition
 
-from bed import WAIT_SECONDS, MakeTopic, produce, wait_for
-from ops_bed import Joined, Penstock, set_offsets
+from cli_helpers import Joined, Penstock, set_offsets
+from kafka_helpers import WAIT_SECONDS, MakeTopic, produce, wait_for
 from penstock.core.progress.offset_map import encode
 from penstock.kafka import Cluster
 from penstock.kafka.admin.consumer_groups import CommittedOffset, Groups

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from bed import WAIT_SECONDS, MakeTopic, read_records, running, wait_for
-from ops_bed import Penstock
+from cli_helpers import Penstock
+from kafka_helpers import WAIT_SECONDS, MakeTopic, read_records, running, wait_for
 from penstock import App
 from penstock.ops.metrics import METRICS
 from prometheus_text import problems_of, read_metrics

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from bed import produce, wait_for
-from guarded import LOOKER, NOBODY, PASSWORD, READER, guarded_broker, login
-from ops_bed import Penstock, Sharing, set_offsets
+from acl_broker import LOOKER, NOBODY, PASSWORD, READER, broker_with_acls, login
+from cli_helpers import Penstock, Sharing, set_offsets
+from kafka_helpers import produce, wait_for
 from penstock.kafka import Cluster
 from penstock.ops.groups_of_any_kind import all_groups
 
@@ -82,7 +82,7 @@ def handle(value: int) -> int:
 @pytest.fixture(scope="module")
 def listener(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Where logins are asked for, of a broker with a topic ``t``, a group ``g`` and a share group ``shared``."""
-    with guarded_broker(tmp_path_factory.mktemp("guarded")) as (everything, guarded):
+    with broker_with_acls(tmp_path_factory.mktemp("guarded")) as (everything, guarded):
         cluster = Cluster(everything)
         cluster.create_topics(["t", "out"], partitions=1)
         produce(everything, "t", range(5))

@@ -12,8 +12,8 @@ from xml.etree import ElementTree as ET
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from bed import WAIT_SECONDS, MakeTopic, produce, wait_for
-from ops_bed import Joined, Penstock, set_offsets
+from cli_helpers import Joined, Penstock, set_offsets
+from kafka_helpers import WAIT_SECONDS, MakeTopic, produce, wait_for
 from penstock.jvm.coordinates import kafka_tools
 from penstock.jvm.jars import resolve
 from penstock.jvm.java_runtime import find_java

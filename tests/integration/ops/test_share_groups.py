@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from bed import MakeTopic, Running, produce, wait_for
+from cli_helpers import Penstock, Sharing, same_lists
 from group_tool import GroupTool, GroupTools
-from ops_bed import Penstock, Sharing, same_lists
+from kafka_helpers import MakeTopic, Running, produce, wait_for
 from penstock import App
 
 PARTITIONS = 3

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from bed import WAIT_SECONDS, MakeTopic, produce, read_records, read_values, wait_for
-from ops_bed import Penstock
+from cli_helpers import Penstock
+from kafka_helpers import WAIT_SECONDS, MakeTopic, produce, read_records, read_values, wait_for
 from penstock.core.records.partitioner import partition_for
 from penstock.kafka import make_producer
 

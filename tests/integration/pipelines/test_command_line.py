@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from bed import WAIT_SECONDS, MakeTopic, produce
+from kafka_helpers import WAIT_SECONDS, MakeTopic, produce
 from tables import rows
 
 MODULE = """

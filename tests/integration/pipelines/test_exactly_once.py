@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame
 
-from bed import CatchUp, MakeTopic, committed, of_kind, produce, read_values
+from kafka_helpers import CatchUp, MakeTopic, committed, of_kind, produce, read_values
 from penstock import App
 from penstock.app.pipelines import Span
 from penstock.core.reports import events

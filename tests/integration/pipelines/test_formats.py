@@ -17,9 +17,8 @@ from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from pyspark.sql import DataFrame, SparkSession
 
-from bed import WAIT_SECONDS, CatchUp, MakeTopic, of_kind, produce, read_records
 from fuzzing import REGISTRY, inputs, targets
-from messages import Bill, Money, NewerBill, Refund
+from kafka_helpers import WAIT_SECONDS, CatchUp, MakeTopic, of_kind, produce, read_records
 from penstock import App, Avro, JsonSchema, Protobuf, Record, Registry, Source, Table
 from penstock.app.pipelines import Span
 from penstock.codecs import codec_of
@@ -29,6 +28,7 @@ from penstock.errors import HandlerError
 from penstock.kafka import make_producer
 from penstock.spark.pipelines.decoded_columns import REASON, decoded
 from penstock.spark.pipelines.writer_schemas import Schemas
+from protobuf_messages import Bill, Money, NewerBill, Refund
 from tables import rows
 
 # A text of 2^30 bytes, and an array of as many items, as the Avro of the fuzzing writes them.

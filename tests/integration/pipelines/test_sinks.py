@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from bed import CatchUp, MakeTopic, of_kind, produce, read_values
+from kafka_helpers import CatchUp, MakeTopic, of_kind, produce, read_values
 from penstock import App, Jdbc, Table, Topic
 from penstock.app import Sink
 from penstock.core.reports import events

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from bed import CatchUp, MakeTopic, committed, of_kind, produce, read_values
+from kafka_helpers import CatchUp, MakeTopic, committed, of_kind, produce, read_values
 from penstock import App, Source, Table
 from penstock.app import Sink
 from penstock.core.reports import events

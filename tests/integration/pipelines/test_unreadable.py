@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from bed import CatchUp, MakeTopic, committed, of_kind, produce, read_records
+from kafka_helpers import CatchUp, MakeTopic, committed, of_kind, produce, read_records
 from penstock import App
 from penstock.core.reports import events
 from penstock.kafka import Cluster, make_producer

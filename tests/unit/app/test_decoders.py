@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from messages import Note
 from penstock import App, Avro, JsonSchema, Protobuf, Record, Reject, Retry, Skip
 from penstock.app import RecordAdapter, attempts, attempts_async, batch_attempts, batch_attempts_async
 from penstock.codecs import RECORDS
 from penstock.core.failures.outcome import DONE, DependencyUnavailable, Done, Failed, Outcome, ProducerRecord, Skipped
 from penstock.errors import ConfigError
+from protobuf_messages import Note
 
 
 @dataclass

@@ -9,7 +9,7 @@ import pytest
 from chaos.checker import RULES, check, report
 from chaos.history import Entry, Fault, History, Note, read_events
 
-PLACE = ("orders", 0)
+TP = ("orders", 0)
 KEYS: dict[int, str | None] = {0: "a", 1: "b", 2: "a", 3: "b"}
 
 
@@ -25,7 +25,7 @@ class Teller:
         self.now = self.now + 0.1 if at is None else at
         key = KEYS.get(offset) if kind in {"dispatched", "finished"} else None
         entry = Entry(
-            kind=kind, ts=self.now, process=self.process, index=len(self.entries), member=self.process, tp=PLACE,
+            kind=kind, ts=self.now, process=self.process, index=len(self.entries), member=self.process, tp=TP,
             offset=offset, epoch=epoch, key=key, attempt=attempt,
         )  # fmt: skip
         self.entries.append(entry)
@@ -39,8 +39,8 @@ class Teller:
 
 def history(*tellers: Teller, committed: int = 4, **more: Any) -> History:
     files: Mapping[str, Sequence[Entry]] = {teller.process: teller.entries for teller in tellers}
-    produced = {(PLACE, offset): key for offset, key in KEYS.items()}
-    return History(files=files, produced=produced, ends={PLACE: 4}, committed={PLACE: committed}, **more)
+    produced = {(TP, offset): key for offset, key in KEYS.items()}
+    return History(files=files, produced=produced, ends={TP: 4}, committed={TP: committed}, **more)
 
 
 def broken(of: History) -> set[str]:
@@ -117,7 +117,7 @@ def test_a_commit_that_goes_back_is_told_wherever_it_is_seen() -> None:
     first = Teller("p1").tell("assigned").work(0, 1).tell("committed", 2).work(2).tell("lost")
     between = Teller("p2", at=20).tell("assigned", 1).work(2, 3).tell("revoked").tell("committed", 4)
     assert broken(history(first, between)) == {"commits never go back"}
-    observed = [(1.0, {PLACE: 3}), (2.0, {PLACE: 2})]
+    observed = [(1.0, {TP: 3}), (2.0, {TP: 2})]
     assert broken(history(good(), observed=observed)) == {"commits never go back"}
 
 
@@ -209,30 +209,30 @@ def test_two_owners_without_a_fault_are_told() -> None:
 def notes(*told: str) -> list[Note]:
     """``began 0`` and the like."""
     split = (line.split() for line in told)
-    return [Note("began" if kind == "began" else "ended", (PLACE, int(o)), KEYS[int(o)] or "") for kind, o in split]
+    return [Note("began" if kind == "began" else "ended", (TP, int(o)), KEYS[int(o)] or "") for kind, o in split]
 
 
 def test_the_diary_agrees_with_a_good_history() -> None:
-    diary = notes("began 0", "began 1", "ended 0", "began 2", "ended 1", "ended 2", "began 3", "ended 3")
-    assert check(history(good(), diaries={"p1": diary})) == []
+    handler_log = notes("began 0", "began 1", "ended 0", "began 2", "ended 1", "ended 2", "began 3", "ended 3")
+    assert check(history(good(), handler_logs={"p1": handler_log})) == []
 
 
 def test_a_record_that_no_handler_saw_the_end_of_is_told() -> None:
-    diary = notes("began 0", "began 1", "ended 0", "began 2", "ended 1", "ended 2", "began 3")
+    handler_log = notes("began 0", "began 1", "ended 0", "began 2", "ended 1", "ended 2", "began 3")
     expected = {"every record was handled", "what is finished was handled there"}
-    assert broken(history(good(), diaries={"p1": diary})) == expected
+    assert broken(history(good(), handler_logs={"p1": handler_log})) == expected
 
 
 def test_a_key_on_two_workers_at_once_is_told() -> None:
-    diary = notes("began 0", "began 2", "ended 0", "ended 2", "began 1", "ended 1", "began 3", "ended 3")
-    assert broken(history(good(), diaries={"p1": diary})) == {"a key runs one record at a time"}
+    handler_log = notes("began 0", "began 2", "ended 0", "ended 2", "began 1", "ended 1", "began 3", "ended 3")
+    assert broken(history(good(), handler_logs={"p1": handler_log})) == {"a key runs one record at a time"}
 
 
 def test_half_a_line_at_the_end_is_not_read() -> None:
     where = '"group":"g","member":"m","topic":"orders","partition":0,"epoch":null'
     whole = f'{{"event":"committed","ts":1.5,{where},"offset":7}}\n'
     (entry,) = read_events("p1", ['{"event":"started","ts":1}\n', whole, whole[:40]])
-    assert (entry.kind, entry.ts, entry.tp, entry.offset, entry.epoch) == ("committed", 1.5, PLACE, 7, -1)
+    assert (entry.kind, entry.ts, entry.tp, entry.offset, entry.epoch) == ("committed", 1.5, TP, 7, -1)
     assert (entry.member, entry.index) == ("m", 0)
 
 

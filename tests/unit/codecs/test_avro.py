@@ -94,13 +94,13 @@ def test_every_value_comes_back_as_it_was(value: dict[str, Any]) -> None:
 
 
 @given(VALUES, st.sampled_from(["value", "headers"]), st.sampled_from(["topic", "record", "topic-record"]))
-def test_every_value_comes_back_through_a_registry(value: dict[str, Any], place: Any, subject: Any) -> None:
+def test_every_value_comes_back_through_a_registry(value: dict[str, Any], schema_id: Any, subject: Any) -> None:
     registry = Registry(url="mock://round-trips")
     writing = codec_of(
-        Avro(EVERYTHING, register=True, schema_id=place, subject=subject), registry=registry, field="key", topic="t"
+        Avro(EVERYTHING, register=True, schema_id=schema_id, subject=subject), registry=registry, field="key", topic="t"
     )
     data, headers = writing.encode(value)
-    assert [name for name, _ in headers] == (["__key_schema_id"] if place == "headers" else [])
+    assert [name for name, _ in headers] == (["__key_schema_id"] if schema_id == "headers" else [])
     assert codec_of(Avro(), registry=registry, field="key").decode(data, headers) == value
 
 

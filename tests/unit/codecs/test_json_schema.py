@@ -54,9 +54,9 @@ JSON = st.recursive(
 
 
 @given(JSON, st.sampled_from(["value", "headers"]), st.sampled_from(["topic", "record", "topic-record"]))
-def test_every_value_comes_back_as_it_was(value: Any, place: Any, subject: Any) -> None:
+def test_every_value_comes_back_as_it_was(value: Any, schema_id: Any, subject: Any) -> None:
     registry = Registry(url="mock://json-round-trips")
-    format_ = JsonSchema({"title": "Anything"}, register=True, schema_id=place, subject=subject)
+    format_ = JsonSchema({"title": "Anything"}, register=True, schema_id=schema_id, subject=subject)
     data, headers = codec_of(format_, registry=registry, field="value", topic="t").encode(value)
     assert codec_of(JsonSchema(), registry=registry, field="value").decode(data, headers) == value
 

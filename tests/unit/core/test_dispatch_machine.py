@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from dispatching import FAILURE, OUTPUT, POISON, SLOW_FAILURE, make_dispatch, records
+from dispatch_helpers import FAILURE, OUTPUT, POISON, SLOW_FAILURE, make_dispatch, records
 from penstock import Record
 from penstock.core.failures.outcome import DONE, Outcome, Skipped
 from penstock.core.failures.retry_topic import RetryInfo
@@ -20,7 +20,7 @@ from penstock.core.scheduling.effects import Returned, Send
 from penstock.core.scheduling.lanes import LaneRun, Order
 
 RETRY_PLACE: TopicPartition = ("t.retry.1m", 0)
-PLACES: list[TopicPartition] = [("t", 0), ("t", 1), RETRY_PLACE]
+TPS: list[TopicPartition] = [("t", 0), ("t", 1), RETRY_PLACE]
 OUTCOMES: list[Outcome] = [DONE, OUTPUT, Skipped(), POISON, FAILURE, SLOW_FAILURE]
 
 
@@ -57,7 +57,7 @@ class DispatchMachine(RuleBasedStateMachine):
 
     # Ownership.
 
-    @rule(tp=st.sampled_from(PLACES))
+    @rule(tp=st.sampled_from(TPS))
     def assign(self, tp: TopicPartition) -> None:
         if tp not in self.fetch_at:
             offset, metadata = self.committed[tp]

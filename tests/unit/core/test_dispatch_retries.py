@@ -1,6 +1,6 @@
 """Retry topics and the breaker, in the dispatcher's rules."""
 
-from dispatching import BLOCKED, FAILURE, OUTPUT, POISON, SLOW_FAILURE, make_dispatch, records, returned, take
+from dispatch_helpers import BLOCKED, FAILURE, OUTPUT, POISON, SLOW_FAILURE, make_dispatch, records, returned, take
 from penstock import Breaker
 from penstock.core.failures.outcome import DONE, HELD, Done, Skipped
 from penstock.core.records.record import TopicPartition

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bed import wait_for
+from kafka_helpers import wait_for
 from maven_registry import MavenRegistry, maven_registry
 from penstock.errors import ConfigError, SetupError
 from penstock.jvm import download as downloading

@@ -27,9 +27,9 @@ from penstock.kafka.group.subscription_format import (
     write_subscription,
 )
 
-PENSTOCK_DATA = PenstockData(("dealt", "range"))
+PENSTOCK_DATA = PenstockData(("take-turns", "range"))
 NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
-PLACES = st.frozensets(st.tuples(NAMES, st.integers(0, 100)), max_size=8)
+TPS = st.frozensets(st.tuples(NAMES, st.integers(0, 100)), max_size=8)
 
 
 def info(name: str = "m", *, topics: str = "t", user_data: bytes | None = None, **options: object) -> GroupMemberInfo:
@@ -38,7 +38,7 @@ def info(name: str = "m", *, topics: str = "t", user_data: bytes | None = None, 
     return GroupMemberInfo(name, None, written)
 
 
-@given(NAMES, PLACES, st.integers(-1, 2**31 - 1), st.none() | NAMES, st.none() | st.binary(max_size=40))
+@given(NAMES, TPS, st.integers(-1, 2**31 - 1), st.none() | NAMES, st.none() | st.binary(max_size=40))
 def test_a_subscription_is_read_as_it_was_written(
     topic: str, owned: frozenset[tuple[str, int]], generation: int, rack: str | None, user_data: bytes | None
 ) -> None:
@@ -54,7 +54,7 @@ def test_a_subscription_is_read_as_it_was_written(
     assert (told.topics, told.is_self_managed) == ((topic,), True), "seen from outside of the group"
 
 
-@given(PLACES)
+@given(TPS)
 def test_an_assignment_is_read_as_it_was_written(tps: frozenset[tuple[str, int]]) -> None:
     assert read_assignment(write_assignment(tuple(tps))) == tps
 

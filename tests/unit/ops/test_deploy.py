@@ -101,9 +101,9 @@ def test_panels_have_a_title_a_place_of_their_own_and_the_chosen_data_source() -
     assert len({panel["id"] for panel in panels}) == len(panels)
     cells = [
         (x, y)
-        for place in (panel["gridPos"] for panel in panels)
-        for x in range(place["x"], place["x"] + place["w"])
-        for y in range(place["y"], place["y"] + place["h"])
+        for area in (panel["gridPos"] for panel in panels)
+        for x in range(area["x"], area["x"] + area["w"])
+        for y in range(area["y"], area["y"] + area["h"])
     ]
     assert len(cells) == len(set(cells)), "panels overlap"
     assert all(0 <= x < 24 for x, _ in cells)

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.errors import ConfigError, SetupError, StoreError
 from penstock.stores import SqlOffsets
-from store_rules import PLACE, RULES, SQL_RULES
+from store_rules import RULES, SQL_RULES, TP
 
 
 @pytest.fixture
@@ -24,9 +24,9 @@ def test_sqlite_keeps_the_rules(rule: Callable[[SqlOffsets], None], store: SqlOf
 
 
 def test_a_store_travels_without_its_connections(store: SqlOffsets) -> None:
-    token = store.claim("shop", [PLACE])[PLACE].token
+    token = store.claim("shop", [TP])[TP].token
     copy = pickle.loads(pickle.dumps(store))
-    assert copy.claim("shop", [PLACE])[PLACE].token == token + 1
+    assert copy.claim("shop", [TP])[TP].token == token + 1
     copy.close()
 
 

@@ -18,12 +18,16 @@ class Order:
     id: int
 
 
-@pytest.mark.parametrize("place", ["value", "headers"])
+@pytest.mark.parametrize("schema_id", ["value", "headers"])
 @pytest.mark.parametrize("is_async", [False, True])
-def test_outputs_are_shown_as_they_were_returned(place: Any, *, is_async: bool) -> None:
+def test_outputs_are_shown_as_they_were_returned(schema_id: Any, *, is_async: bool) -> None:
     app = App("shop", registry="mock://bench")
     given = codec_of(Avro(SCHEMA, register=True), registry=Registry(url="mock://bench"), field="value", topic="orders")
-    options: dict[str, Any] = {"value": Avro(), "to": "out", "to_value": Avro(SCHEMA, register=True, schema_id=place)}
+    options: dict[str, Any] = {
+        "value": Avro(),
+        "to": "out",
+        "to_value": Avro(SCHEMA, register=True, schema_id=schema_id),
+    }
 
     def handle(order: Order) -> Order:
         return Order(order.id + 1)
@@ -37,7 +41,7 @@ def test_outputs_are_shown_as_they_were_returned(place: Any, *, is_async: bool) 
     bench.run_until_idle()
     assert bench.outputs("out") == [Order(8)]
     (record,) = bench.records("out")
-    assert bool(record.headers) == (place == "headers")
+    assert bool(record.headers) == (schema_id == "headers")
     assert decoder_of(Avro(), registry="mock://bench")(record) == {"id": 8}
 
 

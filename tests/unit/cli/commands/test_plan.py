@@ -6,8 +6,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from hostile import Terminal
-from ops_bed import Penstock
+from cli_helpers import Penstock
+from hostile_text import Terminal
 from penstock.assign.plan_json import read_group
 from penstock.cli.console.plan_tables import shortened
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bed import wait_for
+from kafka_helpers import wait_for
 from penstock.cli.runtime.reload import sources
 
 RELOADER = """

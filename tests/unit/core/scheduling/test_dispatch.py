@@ -1,6 +1,6 @@
 """The dispatcher's rules, in named cases."""
 
-from dispatching import FAILURE, OUTPUT, POISON, keyed, make_dispatch, records, take
+from dispatch_helpers import FAILURE, OUTPUT, POISON, keyed, make_dispatch, records, take
 from penstock import Record
 from penstock.core.failures.outcome import DONE, Outcome
 from penstock.core.progress.offset_map import MAX_BYTES, decode
@@ -9,12 +9,12 @@ from penstock.core.scheduling.backpressure import FULL_SECONDS
 from penstock.core.scheduling.epoch_parts import BITMAP_SPAN, MAX_RANGES
 from penstock.core.scheduling.lanes import LaneRun
 
-PLACES: list[TopicPartition] = [("t", 0), ("t", 1)]
+TPS: list[TopicPartition] = [("t", 0), ("t", 1)]
 
 
 def test_a_retry_holds_its_own_lane_and_no_other() -> None:
     dispatch = make_dispatch(concurrency=8)
-    for tp in PLACES:
+    for tp in TPS:
         dispatch.assign(tp, 0)
         dispatch.deliver(tp, records(tp, 0, 2))
     failing, other = take(dispatch, 0.0)

@@ -4,10 +4,10 @@ from penstock.assign import Assignment, Group
 from penstock.core.records.record import TopicPartition
 
 
-class Dealt:
+class TakeTurns:
     """Partitions are dealt out in turns, to those who subscribe."""
 
-    name = "dealt"
+    name = "take-turns"
 
     def assign(self, group: Group) -> Assignment:
         shares: dict[str, list[TopicPartition]] = {member.id: [] for member in group.members}

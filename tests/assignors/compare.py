@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from assignors.wire import Answer
+from assignors.group_json import Answer
 from penstock.assign import Assignment, Group, Member
 from penstock.assign.sticky.user_data import read_sticky, write_sticky
 from penstock.core.records.record import TopicPartition

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import NewPartitions
 
-from bed import QUICK, WAIT_SECONDS, MakeTopic, Running, committed, of_kind, produce, running, wait_for
-from ops_bed import Penstock, commit_log_partitions
+from cli_helpers import Penstock, commit_log_partitions
+from kafka_helpers import QUICK, WAIT_SECONDS, MakeTopic, Running, committed, of_kind, produce, running, wait_for
 from penstock import App, Record
 from penstock.assign import Assignment, CooperativeSticky, Group
 from penstock.core.records.record import TopicPartition
@@ -175,7 +175,9 @@ def test_the_history_of_a_group_is_put_together_from_what_its_members_tell(
     penstock = Penstock(brokers, monkeypatch, capsys)
     with running(make_app(group, source, assignor=CooperativeSticky()), brokers) as first:
         wait_for(lambda: len(owned(first)) == 4, "all to be the first one's")
-        wait_for(lambda: penstock.json("plan", group)["plans"][0]["estimate"] is None, "a group of open members only")
+        wait_for(
+            lambda: penstock.json("plan", group)["plans"][0]["estimate"] is None, "a group of only self-managed members"
+        )
         with running(make_app(group, source), brokers) as second:
             wait_for(lambda: len(owned(first)) == len(owned(second)) == 2, "both to have their share")
             assert "librdkafka" in penstock.json("plan", group)["plans"][0]["estimate"]

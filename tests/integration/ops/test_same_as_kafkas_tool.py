@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer, TopicPartition
 
-from bed import WAIT_SECONDS, MakeTopic, wait_for
+from cli_helpers import Joined, Joining, Penstock, offsets_of, same_lists, set_offsets
 from group_tool import GroupTool, GroupTools
-from ops_bed import Joined, Joining, Penstock, offsets_of, same_lists, set_offsets
+from kafka_helpers import WAIT_SECONDS, MakeTopic, wait_for
 from penstock.kafka import Cluster
 from penstock.kafka.admin.consumer_groups import CommittedOffset
 

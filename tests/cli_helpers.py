@@ -10,8 +10,8 @@ import pytest
 from confluent_kafka import Consumer, ShareConsumer
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
-from bed import wait_for
 from group_tool import GroupTool
+from kafka_helpers import wait_for
 from penstock.cli.entry_point import main
 from penstock.core.progress.commit_log import COMMIT_LOG
 from penstock.core.records.record import TopicPartition

@@ -58,7 +58,7 @@ Tell = Callable[[str, int], None]
 """What happens now, and how many records have arrived."""
 
 
-class Bout:
+class ChaosOnceRun:
     """With ``kafka``, its broker is restarted; without, it is left alone."""
 
     def __init__(self, brokers: str, folder: Path, options: Options, tell: Tell, kafka: Embedded | None = None) -> None:

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bed import read_values
+from kafka_helpers import read_values
 
 RECORDS = 200
 

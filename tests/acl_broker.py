@@ -16,7 +16,7 @@ NOBODY, LOOKER, READER = "nobody", "looker", "reader"
 
 
 @contextmanager
-def guarded_broker(home: Path) -> Iterator[tuple[str, str]]:
+def broker_with_acls(home: Path) -> Iterator[tuple[str, str]]:
     """Gives two addresses of it: the one where everything is allowed, and the one for ``LOGIN``."""
     listeners = addresses("LOGIN")
     users = " ".join(f'user_{user}="{PASSWORD}"' for user in (NOBODY, LOOKER, READER))

@@ -11,8 +11,8 @@ from typing import Any
 from uuid import uuid4
 
 from chaos.checker import RULES, Violation, check
-from chaos.diary import read_diary
 from chaos.fleet import Fleet
+from chaos.handler_log import read_handler_log
 from chaos.history import SETTLED, History
 from chaos.traffic import Observer, Writer
 from penstock.kafka import Cluster
@@ -64,7 +64,7 @@ Tell = Callable[[str, int], None]
 """What happens now, and how many records are committed."""
 
 
-def bout(brokers: str, folder: Path, options: Options, tell: Tell) -> Outcome:
+def run_chaos(brokers: str, folder: Path, options: Options, tell: Tell) -> Outcome:
     cluster = Cluster(brokers)
     group, topic = f"chaos-{uuid4().hex[:8]}", f"chaos-{uuid4().hex[:8]}"
     cluster.create_topics([topic], partitions=_PARTITIONS)
@@ -83,7 +83,7 @@ def bout(brokers: str, folder: Path, options: Options, tell: Tell) -> Outcome:
             fleet.start()
         _wait(lambda: _has_started(fleet), _START_SECONDS, "members to start")
         with writer, observer:
-            _wait(lambda: all(each.told("finished") for each in fleet.awake), _START_SECONDS, "members to work")
+            _wait(lambda: all(each.reported("finished") for each in fleet.awake), _START_SECONDS, "members to work")
             _faults(fleet, options, lambda text: tell(text, observer.total))
             writer.finish()
             tell("catching up", observer.total)
@@ -158,12 +158,12 @@ def _catch_up(fleet: Fleet, observer: Observer, written: Callable[[], bool], tel
 
 
 def _history(fleet: Fleet, writer: Writer, observer: Observer) -> History:
-    files, diaries = {}, {}
+    files, handler_logs = {}, {}
     for process in fleet.processes:
-        files[process.name] = process.told()
-        if process.diary_file.exists():
-            with process.diary_file.open(errors="replace", newline="\n") as lines:
-                diaries[process.name] = read_diary(lines)
+        files[process.name] = process.reported()
+        if process.handler_log_file.exists():
+            with process.handler_log_file.open(errors="replace", newline="\n") as lines:
+                handler_logs[process.name] = read_handler_log(lines)
     return History(
         files=files,
         produced=writer.produced,
@@ -171,7 +171,7 @@ def _history(fleet: Fleet, writer: Writer, observer: Observer) -> History:
         committed=observer.committed(),
         faults=fleet.faults,
         observed=observer.seen,
-        diaries=diaries,
+        handler_logs=handler_logs,
     )
 
 
