@@ -2,9 +2,13 @@
 
 import importlib
 import sys
+import time
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,13 +16,15 @@ from penstock import App
 from penstock.assign import Assignment, CooperativeSticky, Group, Range, Topic
 from penstock.assign.sticky.user_data import read_cooperative, read_sticky, write_sticky
 from penstock.core.progress import group_metadata
+from penstock.core.reports.rebalance import SILENT, STALLED
 from penstock.errors import ConfigError
 from penstock.kafka.client.kafka_python import TESTED_VERSION, ConsumerProtocolSubscription, check_version
 from penstock.kafka.client.kafka_python_settings import kafka_python_config
-from penstock.kafka.group.coordinator import GroupMemberInfo, Joined
+from penstock.kafka.error_codes import Code
+from penstock.kafka.group.coordinator import GroupMemberInfo, Identity, Joined, commit_request
 from penstock.kafka.group.leader import Leader, subscribed_topics
 from penstock.kafka.group.membership_events import PartitionsLost
-from penstock.kafka.group.self_managed_member import SelfManagedMember
+from penstock.kafka.group.self_managed_member import SelfManagedMember, _SilenceError
 from penstock.kafka.group.subscription_format import (
     PenstockData,
     read_assignment,
@@ -171,24 +177,75 @@ def test_a_login_that_kafka_python_would_need_more_for_is_refused() -> None:
     assert caught.value.hint == "Use one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512."
 
 
-def test_nothing_is_committed_by_one_who_has_not_heard_of_the_last_loss() -> None:
+@pytest.fixture
+def member() -> Iterator[SelfManagedMember]:
+    """A member that owns a partition, with a session of 1 s; its thread is not started."""
     app = App("g")
 
-    @app.consume("t", assignor="topic-spread")
+    @app.consume("t", assignor="topic-spread", settings={"session.timeout.ms": 1_000, "heartbeat.interval.ms": 300})
     def handle(value: bytes) -> None: ...
 
     member = SelfManagedMember(app.handlers[0], number=0, brokers="127.0.0.1:1", on_rebalance=lambda _: None)
-    try:
-        member._owned = frozenset({("t", 0)})
-        member._lose("a test", keep_id=True)
-        lost = member.events.get_nowait()
-        assert lost == PartitionsLost((("t", 0),), 1)
-        with pytest.raises(KafkaException, match="UNKNOWN_MEMBER_ID"):
-            member.commit({("t", 0): (5, "")}, losses=0)
-        with pytest.raises(KafkaException, match="UNKNOWN_MEMBER_ID"):
-            member.commit_later({("t", 0): (5, "")}, losses=0)
-    finally:
-        member.leave()
+    member._owned = frozenset({("t", 0)})
+    yield member
+    member.leave()
+
+
+def test_a_caller_that_has_not_handled_the_last_loss_cannot_commit(member: SelfManagedMember) -> None:
+    member._lose("a test", keep_id=True)
+    lost = member.events.get_nowait()
+    assert lost == PartitionsLost((("t", 0),), 1)
+    with pytest.raises(KafkaException, match="UNKNOWN_MEMBER_ID"):
+        member.commit({("t", 0): (5, "")}, losses=0)
+    with pytest.raises(KafkaException, match="UNKNOWN_MEMBER_ID"):
+        member.commit_later({("t", 0): (5, "")}, losses=0)
+
+
+def _no_answer(*_: Any, **__: Any) -> None:
+    raise KafkaException(KafkaError(Code.LOCAL_TRANSPORT))
+
+
+def test_partitions_are_lost_when_the_coordinator_is_silent_for_a_session(member: SelfManagedMember) -> None:
+    member._connection = SimpleNamespace(heartbeat=_no_answer)  # type: ignore[assignment]
+    member._leaving.wait = lambda _seconds: False  # type: ignore[method-assign, assignment]
+    member._next_heartbeat, member._last_answer = 0.0, time.monotonic()
+    member._heartbeat()
+    assert member.events.empty(), "the session has not ended yet"
+    member._next_heartbeat, member._last_answer = 0.0, time.monotonic() - 1.1
+    with pytest.raises(_SilenceError):
+        member._heartbeat()
+    assert member.events.get_nowait() == PartitionsLost((("t", 0),), 1)
+    assert member._round is not None
+    assert member._round.reason == SILENT, "it rejoins for this reason"
+
+
+def test_a_member_that_is_not_polled_leaves_the_group(member: SelfManagedMember) -> None:
+    left: list[str] = []
+
+    def leave(_identity: Identity, reason: str) -> None:
+        left.append(reason)
+        member.tick()  # the fetcher polls again
+
+    unknown = KafkaException(KafkaError(Code.UNKNOWN_MEMBER_ID))
+
+    def heartbeat(*_: Any, **__: Any) -> None:
+        raise unknown
+
+    member._connection = SimpleNamespace(leave=leave, heartbeat=heartbeat)  # type: ignore[assignment]
+    member._next_reason, member._topics = None, frozenset({"t"})
+    member._next_heartbeat = time.monotonic() + 0.2  # before, this heartbeat was refused, and lost everything again
+    member._polled = time.monotonic() - 301
+    member._stay_member()
+    assert left == [STALLED]
+    assert member.events.get_nowait() == PartitionsLost((("t", 0),), 1)
+    assert member._round is not None
+    assert (member._round.reason, member._losses) == (STALLED, 1), "it rejoins at once, for this reason"
+
+
+def test_commit_metadata_ends_with_the_zero_that_librdkafka_reads_up_to() -> None:
+    request = commit_request(Identity("g", "m", 1, None), {("t", 0): (5, "pk1:map"), ("t", 1): (7, "")})
+    (topic,) = request.topics
+    assert [each.committed_metadata for each in topic.partitions] == ["pk1:map\0", ""]
 
 
 def test_without_kafka_python_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -356,7 +356,8 @@ class SelfManagedMember:
                 self._carry_out(PartitionsAssigned, self._owned)
             if time.monotonic() - self._polled > self._poll_interval:
                 self._leave_stalled()
-            elif time.monotonic() >= self._next_topic_check:
+                return  # to rejoin: a heartbeat would be refused now
+            if time.monotonic() >= self._next_topic_check:
                 self._check_topics()
             self._wait_for_next()
 
