@@ -48,7 +48,7 @@ def environment(tmp_path: Path) -> Path:
     return archive
 
 
-def test_an_app_in_a_folder_of_its_own_runs_on_executors_that_know_nothing_of_it(
+def test_an_app_in_a_separate_folder_runs_on_executors_that_do_not_have_it(
     shop: Shop, standalone: StandaloneCluster, cluster: Cluster, environment: Path
 ) -> None:
     produce(shop.brokers, shop.source, [-1])
@@ -67,7 +67,7 @@ def test_an_app_in_a_folder_of_its_own_runs_on_executors_that_know_nothing_of_it
     assert lag(cluster, shop.group, shop.source) == 0
 
 
-def test_executors_without_a_library_are_told_in_one_sentence_before_a_record_flows(
+def test_executors_without_a_library_are_reported_before_the_first_record(
     shop: Shop, standalone: StandaloneCluster, cluster: Cluster, bare_python: str
 ) -> None:
     done = shop.penstock(
@@ -82,7 +82,7 @@ def test_executors_without_a_library_are_told_in_one_sentence_before_a_record_fl
     assert lag(cluster, shop.group, shop.source) == RECORDS
 
 
-def test_a_cluster_without_room_is_told_after_the_wait_that_was_asked_for(
+def test_a_cluster_without_free_cores_is_reported_after_the_configured_wait(
     shop: Shop, standalone: StandaloneCluster
 ) -> None:
     done = shop.penstock(

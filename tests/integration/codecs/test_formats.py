@@ -99,7 +99,7 @@ FORMATS: list[tuple[Callable[..., Format], Any]] = [
 
 @pytest.mark.parametrize("subject", STRATEGIES)
 @pytest.mark.parametrize(("make", "value"), FORMATS)
-def test_what_their_serializers_write_is_read_by_ours(
+def test_penstock_reads_what_confluents_serializers_write(
     registry: str, client: SchemaRegistryClient, topic: str, make: Any, value: Any, subject: str
 ) -> None:
     context = SerializationContext(topic, MessageField.VALUE, [])
@@ -111,7 +111,7 @@ def test_what_their_serializers_write_is_read_by_ours(
 @pytest.mark.parametrize("schema_id", ["value", "headers"])
 @pytest.mark.parametrize("subject", STRATEGIES)
 @pytest.mark.parametrize(("make", "value"), FORMATS)
-def test_what_ours_write_is_read_by_their_deserializers(
+def test_confluents_deserializers_read_what_penstock_writes(
     registry: str, client: SchemaRegistryClient, topic: str, make: Any, value: Any, subject: str, schema_id: str
 ) -> None:
     format_ = make(subject=subject, schema_id=schema_id, register=True)
@@ -132,7 +132,7 @@ def test_a_reader_s_schema_takes_what_older_ones_wrote(registry: str, client: Sc
         narrower.decode(data, None)
 
 
-def test_what_ours_wrote_with_an_older_schema_is_taken_by_their_newer_readers(
+def test_confluents_newer_readers_read_what_penstock_wrote_with_an_older_schema(
     registry: str, client: SchemaRegistryClient, topic: str
 ) -> None:
     context, conf = SerializationContext(topic, MessageField.VALUE, []), Theirs(client, "topic").conf
@@ -180,7 +180,7 @@ def test_schemas_refer_to_others_both_ways(registry: str, client: SchemaRegistry
     assert writing.encode(value)[0] == data, "the same schema, found without being registered again"
 
 
-def test_a_schema_is_not_registered_unasked_and_is_found_once_somebody_has(
+def test_a_schema_is_registered_only_on_request_and_is_found_once_it_is_registered(
     registry: str, client: SchemaRegistryClient, topic: str
 ) -> None:
     codec = codec_of(Avro(CUSTOMER), registry=Registry(url=registry), field="value", topic=topic)

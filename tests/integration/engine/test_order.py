@@ -133,7 +133,7 @@ def test_foreign_metadata_is_reported_and_costs_nothing_but_repeats(
     assert "is ignored: it is not an offset map of Penstock" in reported[0].reason
 
 
-def test_a_key_that_holds_up_the_rest_is_told(
+def test_a_key_that_delays_the_others_is_reported(
     brokers: str, group: str, make_topic: MakeTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hot_key_detector, "_CHECK_SECONDS", 0.1)

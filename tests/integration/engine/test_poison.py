@@ -18,7 +18,7 @@ def is_poison(value: int) -> bool:
 
 
 @pytest.mark.parametrize("order", ["key", "none"])
-def test_2000_poison_records_of_10000_become_dead_letters_and_starve_nobody(
+def test_2000_poison_records_of_10000_become_dead_letters_and_the_others_are_handled(
     brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, order: Order
 ) -> None:
     source, dlq = make_topic(2), f"{group}.dlq"

@@ -113,7 +113,7 @@ def test_a_partition_that_was_paused_when_it_went_is_fetched_again_when_it_comes
         wait_for(lambda: len(seen) == 200, "what came back to be handled")
 
 
-def test_what_stays_goes_on_while_a_slow_record_of_what_moves_is_awaited(
+def test_retained_partitions_are_consumed_while_a_revoked_one_waits_for_a_slow_record(
     brokers: str, group: str, make_topic: MakeTopic
 ) -> None:
     source, gate, slow_one = make_topic(2), threading.Event(), threading.Event()

@@ -304,7 +304,7 @@ def test_a_breaker_stops_the_app_instead_of_dead_lettering_everything(
     assert "45 of the last 50 records" in fatal["reason"]
 
 
-def test_a_burst_of_poison_stops_nobody_who_did_not_ask(
+def test_a_burst_of_poison_stops_no_app_without_a_breaker(
     brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic
 ) -> None:
     source, dlq = make_topic(), f"{group}.dlq"

@@ -132,7 +132,7 @@ def set_lock(brokers: str, group: str, *, milliseconds: int) -> None:
         future.result(WAIT_SECONDS)
 
 
-def test_a_clean_stop_gives_back_what_is_not_done(brokers: str, group: str, make_topic: MakeTopic) -> None:
+def test_a_clean_stop_releases_unfinished_records(brokers: str, group: str, make_topic: MakeTopic) -> None:
     source, app, held = make_topic(), App(group), threading.Event()
 
     @app.consume(source, mode="share", order="none", dead_letter=f"{group}.dlq", concurrency=8, drain_timeout="300ms")

@@ -32,7 +32,7 @@ def fleet(
     fleet.close()
 
 
-def test_a_member_that_slept_past_its_session_starts_nothing_of_what_it_lost(fleet: Fleet) -> None:
+def test_a_member_that_slept_past_its_session_starts_no_record_of_lost_partitions(fleet: Fleet) -> None:
     sleeper = fleet.start()
     wait_for(lambda: len(sleeper.reported("finished")) > 50, "the first member to work")
     slept = time.time()

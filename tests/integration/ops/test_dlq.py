@@ -119,7 +119,7 @@ def test_a_replay_of_some_leaves_the_others_for_later_and_never_sends_one_twice(
     assert numbers == list(range(30))
 
 
-def test_a_replay_that_is_killed_goes_on_where_it_was_and_sends_each_once(
+def test_a_killed_replay_continues_where_it_stopped_and_sends_each_once(
     penstock: Penstock, brokers: str, make_topic: MakeTopic
 ) -> None:
     source, dlq = make_topic(2), make_topic(2)
@@ -187,7 +187,7 @@ def test_a_record_that_came_back_too_often_is_parked(
     assert dict(parked.headers)["penstock-dlq-error-message"] == b"never"
 
 
-def test_one_letter_goes_through_an_editor(
+def test_one_dead_letter_can_be_edited(
     penstock: Penstock, brokers: str, make_topic: MakeTopic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, dlq = make_topic(1), make_topic(1)

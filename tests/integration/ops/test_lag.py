@@ -56,7 +56,7 @@ def test_what_the_log_has_dropped_is_lost_and_not_lag(
     assert "retention deleted up to 4 records" in penstock("lag", group, ok=False).out
 
 
-def test_finished_records_above_the_commit_are_told_from_the_offset_map(
+def test_finished_records_above_the_commit_are_counted_from_the_offset_map(
     penstock: Penstock, brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic
 ) -> None:
     topic = make_topic(1)

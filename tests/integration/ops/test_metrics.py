@@ -171,7 +171,7 @@ def test_a_trace_goes_from_a_producer_through_handlers_to_their_outputs(
     assert carried(sent) == [ids(last)]
 
 
-def test_a_port_that_is_taken_and_one_that_is_none_are_told(
+def test_a_port_in_use_and_an_invalid_port_are_errors(
     penstock: Penstock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "shop_with_a_port.py").write_text(SHOP.format(group="g", source="t"))

@@ -115,7 +115,9 @@ def check_refused(penstock: Penstock, command: list[str], user: str, reason: str
 @pytest.mark.parametrize(
     ("command", "reason"), HIDDEN, ids=lambda value: " ".join(value) if isinstance(value, list) else ""
 )
-def test_who_may_see_nothing_is_told_so(penstock: Penstock, command: list[str], reason: str) -> None:
+def test_a_login_without_permissions_gets_an_error_that_says_so(
+    penstock: Penstock, command: list[str], reason: str
+) -> None:
     check_refused(penstock, command, NOBODY, reason)
 
 
@@ -131,7 +133,7 @@ def test_who_may_look_can(penstock: Penstock) -> None:
         penstock(*command, *login(LOOKER))
 
 
-def test_a_wrong_password_is_told_and_not_shown(penstock: Penstock) -> None:
+def test_a_wrong_password_is_an_error_that_does_not_show_it(penstock: Penstock) -> None:
     refused = penstock("lag", *login(NOBODY), "--set", "sasl.password=a wrong one", ok=False)
     assert refused.code == 3
     assert "a wrong one" not in refused.out + refused.err

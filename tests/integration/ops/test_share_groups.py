@@ -24,7 +24,7 @@ def tool(kafkas_tools: GroupTools) -> GroupTool:
     return kafkas_tools.shared
 
 
-def test_a_queue_of_ours_from_its_first_record_to_its_end(
+def test_a_share_group_of_penstock_from_its_first_record_to_its_last(
     penstock: Penstock,
     tool: GroupTool,
     brokers: str,
@@ -93,7 +93,7 @@ class Queue:
         self.handled.append(value)
 
 
-def test_where_a_queue_starts_is_set_as_by_kafkas_tool_and_undone(
+def test_the_start_of_a_share_group_is_set_as_by_kafkas_tool_and_restored(
     penstock: Penstock, tool: GroupTool, brokers: str, group: str, make_topic: MakeTopic
 ) -> None:
     topic = make_topic(PARTITIONS)

@@ -75,7 +75,7 @@ def test_a_window_is_written_once_when_its_watermark_has_passed_and_its_state_ou
         assert committed(cluster, group, source) == {0: offset}
 
 
-def test_a_pipeline_without_state_goes_on_where_another_tool_has_moved_its_group(
+def test_a_pipeline_without_state_continues_where_another_tool_moved_its_group(
     brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, catch_up: CatchUp
 ) -> None:
     source = make_topic()

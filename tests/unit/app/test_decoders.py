@@ -247,7 +247,7 @@ def shy_reading(codec: Shy, aside: Callable[..., Any]) -> RecordAdapter:
     return RecordAdapter(codec_of=make, run_blocking=aside)
 
 
-def test_while_the_registry_is_away_the_handler_is_not_called_and_no_attempt_is_counted() -> None:
+def test_while_the_registry_is_unavailable_the_handler_is_not_called_and_no_attempt_is_counted() -> None:
     calls: list[bytes] = []
     app = App("shop")
 

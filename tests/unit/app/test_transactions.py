@@ -81,7 +81,7 @@ def test_an_attempt_at_what_is_finished_is_done_and_writes_nothing(shop: Shop) -
     assert shop.rows() == [10]
 
 
-def test_an_attempt_of_one_who_lost_the_partition_waits_and_is_not_counted(shop: Shop) -> None:
+def test_an_attempt_after_the_claim_is_lost_waits_and_is_not_counted(shop: Shop) -> None:
     attempt = attempts(declared(sell), shop.adapter)
     shop.store.claim("shop", [TP])
     outcome = attempt(record(0, 10), 1)

@@ -110,7 +110,7 @@ def test_completion_can_be_shown_instead() -> None:
     assert "_penstock_completion()" in penstock("--show-completion", "bash")
 
 
-def test_the_version_is_told_without_a_command() -> None:
+def test_the_version_is_printed_without_a_command() -> None:
     done = subprocess.run([BIN / "penstock", "--version"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{__version__}\n", "")
 

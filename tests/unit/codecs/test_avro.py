@@ -149,7 +149,7 @@ def test_a_reader_s_schema_takes_what_older_and_newer_ones_wrote(
         (record(field("name", ["null", "int"])), "expected null or int, was written as string - at `$.name`"),
     ],
 )
-def test_a_reader_that_does_not_fit_is_told_with_place_and_type(reader: Any, reason: str) -> None:
+def test_a_readers_schema_that_does_not_fit_is_reported_with_field_and_type(reader: Any, reason: str) -> None:
     registry = make_registry()
     writing = codec_of(Avro(CUSTOMER, register=True), registry=registry, field="value", topic="t")
     data, _ = writing.encode({"id": 7, "name": "Ann"})
@@ -215,7 +215,7 @@ def test_a_number_without_an_end_costs_no_more_than_its_bytes() -> None:
     )
 
 
-def test_schemas_that_refer_to_themselves_are_told_from_those_that_only_repeat_a_name() -> None:
+def test_schemas_that_refer_to_themselves_are_distinguished_from_those_that_repeat_a_name() -> None:
     item = record(field("sku", "string"), name="Item")
     assert not is_recursive(parse_schema(record(field("a", item), field("b", "shop.Item"))))
     assert is_recursive(parse_schema(CHAIN))

@@ -105,7 +105,7 @@ def test_an_incomplete_batch_waits_for_more_and_a_full_one_does_not() -> None:
     assert sorted(record.offset for run in rest for record in run.records) == [2, 5]
 
 
-def test_what_fails_in_the_middle_of_a_batch_is_tried_again_before_its_lane_goes_on() -> None:
+def test_a_record_that_fails_in_the_middle_of_a_batch_is_retried_before_its_lane_continues() -> None:
     dispatch = make(order="partition", batch=3)
     epoch = dispatch.assign(TP, 0)
     dispatch.deliver(TP, records(0, 5))

@@ -96,7 +96,7 @@ def stuck_at(run: LaneRun, count: int) -> Work:
 
 
 @pytest.mark.parametrize("keys", [(b"a", b"b", b"a", b"b", b"c"), (b"x", b"b")])
-def test_a_stuck_record_keeps_its_key_and_the_others_go_on(keys: tuple[bytes, ...]) -> None:
+def test_a_stuck_record_blocks_its_key_and_no_other(keys: tuple[bytes, ...]) -> None:
     dispatch = make_dispatch(order="key", concurrency=10)
     epoch = dispatch.assign(TP, 0)
     dispatch.deliver(TP, keyed(TP, *keys))
@@ -121,7 +121,7 @@ def test_a_stuck_record_keeps_its_key_and_the_others_go_on(keys: tuple[bytes, ..
     ]
 
 
-def test_a_stuck_record_that_fails_in_the_end_is_tried_again_before_its_key_goes_on() -> None:
+def test_a_stuck_record_that_fails_is_retried_before_its_key_continues() -> None:
     dispatch = make_dispatch(order="key", concurrency=10)
     dispatch.assign(TP, 0)
     dispatch.deliver(TP, keyed(TP, b"a", b"b", b"a"))
@@ -150,7 +150,7 @@ def test_after_a_stuck_record_keys_have_their_own_lanes_for_a_while(monkeypatch:
         dispatch.report([(each, [DONE] * len(each.records), True) for each in runs], now=1.0)
 
 
-def test_what_stands_in_a_whole_partition_is_given_back_and_revoked_like_any_other() -> None:
+def test_a_whole_partition_lane_drops_and_revokes_records_like_any_other() -> None:
     dispatch = make_dispatch(order="key", max_in_flight=8, concurrency=10)
     epoch, _ = dispatch.assign(TP, 0), dispatch.assign(("t", 1), 0)
     dispatch.deliver(TP, records(TP, 0, 2))

@@ -69,7 +69,7 @@ def test_no_bytes_are_no_partitions() -> None:
     assert read_assignment(b"") == frozenset()
 
 
-def test_kafkas_assignors_find_their_own_data_in_front_of_ours() -> None:
+def test_kafkas_assignors_find_their_user_data_before_penstocks() -> None:
     owned = [("t", 1)]
     raw = ConsumerProtocolSubscription.decode(info(user_data=write_sticky(owned, 7)).metadata).user_data
     assert read_sticky(raw) == (owned, 7)
@@ -78,7 +78,7 @@ def test_kafkas_assignors_find_their_own_data_in_front_of_ours() -> None:
 
 
 @given(st.binary(max_size=60))
-def test_what_others_write_is_theirs(data: bytes) -> None:
+def test_user_data_of_other_clients_is_left_as_it_is(data: bytes) -> None:
     for tail in (b"", b"\x00penstock", b"\xff\xff\x00penstock"):
         written = ConsumerProtocolSubscription(
             topics=["t"], user_data=data + tail, owned_partitions=[], generation_id=-1, rack_id=None, version=3
@@ -123,7 +123,7 @@ def test_an_invalid_assignment_is_an_error(shares: dict[str, list[tuple[str, int
     assert "check_assignor" in caught.value.hint
 
 
-def test_what_moves_is_withheld_by_assignors_that_cooperate_and_by_no_others() -> None:
+def test_only_cooperative_assignors_withhold_partitions_that_move() -> None:
     seats = info("m", owned=(("t", 0), ("t", 1)), generation=3), info("n", topics="t u")
     swapped = Mistaken({"m": [("t", 1)], "n": [("t", 0), ("u", 0)]})
     topics = {"t": Topic(2), "u": Topic(1)}

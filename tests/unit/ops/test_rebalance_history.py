@@ -100,7 +100,7 @@ def test_a_rebalance_of_native_members_is_one_until_what_was_given_up_has_new_ow
     assert [(each.owner, each.seconds) for each in leaving.handovers] == [("a", 2.0)]
 
 
-def test_a_member_that_joins_and_takes_what_another_left_is_a_rebalance_of_its_own(tmp_path: Path) -> None:
+def test_a_member_that_joins_and_takes_over_partitions_is_a_separate_rebalance(tmp_path: Path) -> None:
     write(tmp_path, "1", native("a", 10.0, None, given_up=(TP,), reason=LEFT))
     write(tmp_path, "2", native("b", 12.0, 2, taken=(TP,), reason=JOINED))
     assert [each.reason for each in rounds(read_history(tmp_path, "g"))] == [LEFT, JOINED]

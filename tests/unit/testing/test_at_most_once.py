@@ -84,7 +84,7 @@ def test_a_batch_that_raises_is_not_attempted_record_by_record() -> None:
     assert len(bench.dead_letters("dlq")) == 3
 
 
-def test_without_dead_letters_a_failed_record_stops_the_app_and_is_passed_by() -> None:
+def test_without_dead_letters_a_failed_record_stops_the_app_and_is_not_redelivered() -> None:
     app = App("shop")
 
     @app.consume("orders", delivery=ONCE)

@@ -45,7 +45,7 @@ def test_outputs_are_shown_as_they_were_returned(schema_id: Any, *, is_async: bo
     assert decoder_of(Avro(), registry="mock://bench")(record) == {"id": 8}
 
 
-def test_while_a_registry_is_away_nothing_is_dead_lettered_and_nothing_is_committed() -> None:
+def test_while_a_registry_is_unavailable_nothing_is_dead_lettered_and_nothing_is_committed() -> None:
     app = App("shop", registry="http://127.0.0.1:1")
 
     @app.consume("orders", value=Avro(), dead_letter="dlq", retry=NO_RETRY)

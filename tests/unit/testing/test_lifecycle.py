@@ -93,7 +93,7 @@ def test_the_offset_map_survives_a_crash() -> None:
     assert seen == [0, 1, 2, 3, 0]
 
 
-def test_a_rebalance_drains_commits_and_begins_anew() -> None:
+def test_a_rebalance_drains_commits_and_starts_new_epochs() -> None:
     app, seen = counting_app()
     bench = Bench(app, partitions=2)
     for number in range(4):
@@ -221,7 +221,7 @@ def test_latest_means_from_the_start_of_the_app_on() -> None:
     assert seen == [1]
 
 
-def test_a_partition_in_backoff_does_not_keep_the_places_of_others() -> None:
+def test_a_partition_in_backoff_does_not_take_the_room_of_others() -> None:
     app, seen = App("shop"), []
 
     @app.consume("orders", max_in_flight=20, retry=Retry(attempts=2, first="1h", limit="1h"))

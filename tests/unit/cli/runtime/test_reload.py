@@ -76,7 +76,7 @@ def reloading(tmp_path: Path) -> Iterator[Reloading]:
         started.exit_code()
 
 
-def test_a_change_stops_the_run_cleanly_and_starts_it_anew(reloading: Reloading) -> None:
+def test_a_change_stops_the_run_cleanly_and_starts_it_again(reloading: Reloading) -> None:
     reloading.await_notes("started")
     reloading.change(SHOP.format(code=3))
     reloading.await_notes("started", "SIGTERM", "started")
@@ -114,7 +114,7 @@ def test_ctrl_c_ends_it_while_it_waits_for_a_change(reloading: Reloading) -> Non
     assert reloading.exit_code() == 137
 
 
-def test_a_run_that_was_stopped_by_somebody_else_is_not_started_again(reloading: Reloading) -> None:
+def test_a_run_that_was_stopped_from_outside_is_not_started_again(reloading: Reloading) -> None:
     reloading.await_notes("started")
     reloading.change("")
     assert reloading.exit_code() == 0

@@ -102,7 +102,7 @@ def test_the_reason_is_the_errors_name_or_what_else_is_said() -> None:
     assert DeadLetterInfo().reason == "unknown"
 
 
-def test_returns_are_counted_and_nonsense_is_none() -> None:
+def test_returns_are_counted_and_an_invalid_count_is_zero() -> None:
     assert replay_count([("penstock-replay-count", b"2")]) == 2
     assert replay_count([("penstock-replay-count", b"-2")]) == 0
     assert replay_count([("penstock-replay-count", b"x")]) == replay_count([]) == 0

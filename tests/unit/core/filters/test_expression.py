@@ -33,7 +33,7 @@ def test_what_it_raises_is_no_match_and_is_counted() -> None:
 
 
 @pytest.mark.parametrize("text", ["value[", "import os", "", "a" * 3 + " = 1"])
-def test_what_is_no_expression_is_refused(text: str) -> None:
+def test_text_that_is_not_an_expression_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="is not an expression"):
         Expression(text)
 

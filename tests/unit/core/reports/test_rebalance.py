@@ -22,7 +22,7 @@ def view(members: str, *, partitions: int = 4, topics: str = "t", pending: bool 
     return GroupSnapshot(frozenset(names), dict.fromkeys(names, frozenset(topics.split())), {"t": partitions}, pending)
 
 
-def test_a_leader_tells_by_what_changed_since_the_last_round() -> None:
+def test_a_leader_explains_a_rebalance_by_what_changed_since_the_last_one() -> None:
     assert why(view("a"), view("a b")) == "joined: b"
     assert why(view("a b c"), view("a")) == "left or timed out: b, c"
     assert why(view("a b"), view("a c")) == "joined: c; left or timed out: b"

@@ -22,14 +22,14 @@ def told(watch: HotKeyDetector, epochs: list[Epoch], seconds: range, *, has_idle
     return [each for each in looks if each is not None]
 
 
-def test_a_key_with_most_of_what_waits_is_told_once_and_not_at_once() -> None:
+def test_a_key_with_most_waiting_records_is_reported_once_after_a_while() -> None:
     here, there = epoch({b"hot": 300, b"cold": 50}), epoch({b"other": 100}, partition=1)
     watch = HotKeyDetector()
     assert told(watch, [here, there], range(10)) == []
     assert told(watch, [here, there], range(10, 60)) == [BlockingKey(here.lanes.by_key[b"hot"], 300, 450, 10.0)]
 
 
-def test_it_is_told_again_if_it_was_not_so_meanwhile() -> None:
+def test_a_key_is_reported_again_after_it_was_not_hot_for_a_while() -> None:
     hot, even = epoch({b"hot": 300}), epoch({b"hot": 300, b"too": 300})
     watch = HotKeyDetector()
     assert len(told(watch, [hot], range(15))) == 1

@@ -92,7 +92,7 @@ def test_a_poll_asks_for_no_more_than_fit_if_they_are_as_large_as_the_last_ones(
     assert bounds.room(0, 0, largest=900_000) <= DEFAULT_BYTES // 900_000
 
 
-def test_a_partition_with_large_values_gives_back_what_others_need() -> None:
+def test_a_partition_with_large_values_drops_records_that_others_need_room_for() -> None:
     fetching = Fetching(max_in_flight=1_000, max_bytes=8_000_000)
     dispatch = fetching.dispatch
     dispatch.assign(OTHER, 0)

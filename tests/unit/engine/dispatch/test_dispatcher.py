@@ -138,7 +138,7 @@ def test_a_gap_at_the_start_of_the_log_is_passed_without_a_new_epoch() -> None:
     assert len(bench.told(events.Assigned)) == 1
 
 
-def test_a_log_that_begins_anew_gets_a_new_epoch_when_its_old_records_are_through() -> None:
+def test_a_recreated_log_gets_a_new_epoch_when_its_old_records_are_finished() -> None:
     bench = Bench()
     bench.tell(Assigned({TP: (5, "")}), fetched(5, 6), OutOfRange(TP, 7, low=0, high=3, moved_to=0))
     assert bench.edges.asked == []
@@ -153,7 +153,7 @@ def test_a_log_that_begins_anew_gets_a_new_epoch_when_its_old_records_are_throug
     assert bench.edges.asked[1:] == [Commit({TP: (3, "")}, 1)]
 
 
-def test_a_partition_that_is_lost_before_its_log_begins_anew_is_forgotten() -> None:
+def test_a_partition_that_is_lost_before_its_recreated_log_begins_is_forgotten() -> None:
     bench = Bench()
     bench.tell(Assigned({TP: (5, "")}), fetched(5), OutOfRange(TP, 6, low=0, high=3, moved_to=0), Lost([TP]))
     bench.finish()
@@ -170,7 +170,7 @@ def test_what_is_passed_over_is_counted(offset: int, low: int, high: int, moved_
     assert OutOfRange(TP, offset, low, high, moved_to).skipped == skipped
 
 
-def test_an_answer_to_a_commit_of_what_is_not_owned_any_more_is_harmless() -> None:
+def test_an_answer_to_a_commit_of_a_partition_that_is_no_longer_owned_is_harmless() -> None:
     bench = Bench()
     bench.tell(Assigned({TP: (0, "")}), fetched(0, 1))
     bench.finish()
@@ -189,7 +189,7 @@ def test_an_answer_to_a_commit_of_what_is_not_owned_any_more_is_harmless() -> No
     assert bench.edges.asked[-1] == Commit({TP: (3, "")}, 2)
 
 
-def test_a_forced_start_knows_nothing_of_what_was_committed() -> None:
+def test_a_forced_start_ignores_the_committed_offset_map() -> None:
     bench = Bench()
     bench.tell(Assigned({TP: (10, "")}, {TP: 4}, frozenset({TP})), fetched(4, 5))
     (forced,) = bench.told(events.Forced)
@@ -234,13 +234,13 @@ def test_a_commit_after_each_record_that_was_refused_is_tried_again_soon() -> No
     assert bench.edges.asked[1:] == [Commit({TP: (1, "")}, 1)]
 
 
-def test_a_survey_tells_what_is_owned() -> None:
+def test_progress_has_the_owned_partitions() -> None:
     bench, answer = Bench(), SimpleQueue[Any]()
     bench.tell(Assigned({TP: (5, ""), ("orders", 1): None}), fetched(5, 6), GetProgress(answer))
     assert answer.get_nowait() == {TP: PartitionState(1, 7, 5, 2), ("orders", 1): PartitionState(2, None, None, 0)}
 
 
-def test_a_commit_past_the_end_does_not_count_as_caught_up_before_the_log_was_heard() -> None:
+def test_a_commit_past_the_end_does_not_count_as_caught_up_before_the_log_was_fetched() -> None:
     bench = Bench(until={TP: 5})
     bench.tell(Assigned({TP: (1_000, "")}))
     assert not bench.has_left()
