@@ -158,7 +158,7 @@ def cases() -> list[Case]:
     ]
 
 
-def ours(case: Case, count: int) -> float:
+def penstocks(case: Case, count: int) -> float:
     """The decoder as an attempt calls it, on records as Spark's tasks and the testing kit have them."""
     app = App("benchmark", registry=REGISTRY)
 
@@ -222,7 +222,7 @@ def main(
     results: dict[str, dict[str, Any]] = {}
     for case in cases():
         # In turns, so that what else the machine does meets all of them alike.
-        found = [(ours(case, count), by_hand(case, count), by_confluent(case, count)) for _ in range(rounds)]
+        found = [(penstocks(case, count), by_hand(case, count), by_confluent(case, count)) for _ in range(rounds)]
         theirs = [each[2] for each in found if each[2] is not None]
         results[case.name] = {
             "records_per_s": round(count / median(each[0] for each in found)),

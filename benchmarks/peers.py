@@ -64,11 +64,11 @@ def peers_python() -> str:
 def all_peers() -> list[Peer]:
     jars = resolve(Coordinates("Confluent's Parallel Consumer", (Artifact.parse(PARALLEL_CONSUMER),)))
     java = [str(find_java()), "-cp", ":".join(map(str, jars)), str(HERE / "ParallelConsumer.java")]
-    others, ours = peers_python(), [sys.executable, str(HERE / "with_penstock.py")]
+    others, penstocks = peers_python(), [sys.executable, str(HERE / "with_penstock.py")]
     return [
         Peer("bare poll() loop", [sys.executable, str(HERE / "bare_poll.py")], waiting=500),
-        Peer("penstock, order=key", ours, "key"),
-        Peer("penstock, order=none", ours, "none"),
+        Peer("penstock, order=key", penstocks, "key"),
+        Peer("penstock, order=none", penstocks, "none"),
         Peer("Parallel Consumer (Java), KEY", java, "KEY", 0.3),
         Peer("Parallel Consumer (Java), UNORDERED", java, "UNORDERED", 0.3),
         Peer("Quix Streams", [others, str(HERE / "quix.py")], share=0.3, waiting=500),

@@ -50,18 +50,18 @@ def fuzz(assignor: Assignor, *, count: int, seed: int, orders: int = 1, tell: Ca
 def _compare(assignor: Assignor, group: Group, java: Answer, tally: Tally, process: "subprocess.Popen[str]") -> None:
     tally.cases += 1
     tally.swayed += java.swayed
-    ours = assignor.assign(group)
-    wrong = faults(group, ours)
-    if same(ours, java):
+    penstocks = assignor.assign(group)
+    wrong = faults(group, penstocks)
+    if same(penstocks, java):
         tally.same += 1
-    elif is_odd(group) and same(ours, _ask_without_invalid_claims(assignor, group, process)):
+    elif is_odd(group) and same(penstocks, _ask_without_invalid_claims(assignor, group, process)):
         tally.same_but_for_claims += 1
-    elif is_odd(group) and not is_sound(group, java, ours):
+    elif is_odd(group) and not is_sound(group, java, penstocks):
         tally.unsound += 1
     else:
         wrong.append(f"Java answers {java.partitions}")
     if wrong:
-        tally.differing.append(f"{assignor.name} on {group} answers {dict(ours.partitions)}: {'; '.join(wrong)}")
+        tally.differing.append(f"{assignor.name} on {group} answers {dict(penstocks.partitions)}: {'; '.join(wrong)}")
 
 
 def _ask_without_invalid_claims(assignor: Assignor, group: Group, process: "subprocess.Popen[str]") -> Answer:

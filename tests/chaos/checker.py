@@ -111,18 +111,18 @@ def _back_within_an_epoch(history: History) -> Iterator[str]:
 
 def _back_between_processes(history: History) -> Iterator[str]:
     """A fact is told a moment after it came about, so one is before another only where no delay explains the order."""
-    told: defaultdict[TopicPartition, list[Entry]] = defaultdict(list)
+    reported: defaultdict[TopicPartition, list[Entry]] = defaultdict(list)
     for entry in history.by_time:
         if entry.kind not in {"committed", "assigned"} or entry.offset < 0:
             continue
         earliest = history.earliest(entry)
         # By time, so the first that is not surely before ends the search; commits are few.
-        before = [other for other in told[entry.tp] if other.ts < earliest]
+        before = [other for other in reported[entry.tp] if other.ts < earliest]
         highest = max(before, key=lambda other: other.offset, default=None)
         if highest is not None and highest.offset > entry.offset:
             yield f"{entry} after {highest}"
         if entry.kind == "committed":
-            told[entry.tp].append(entry)
+            reported[entry.tp].append(entry)
 
 
 # A key keeps its order.

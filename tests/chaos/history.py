@@ -131,8 +131,8 @@ class History:
         for fault in self.faults:
             if fault.kind == "freeze":
                 awake = (entry for entry in self.files.get(fault.process, ()) if entry.ts > fault.until)
-                told = takewhile(lambda entry: entry.kind == "dispatched", awake)
-                cut.update((entry.process, entry.index) for entry in told)
+                reported = takewhile(lambda entry: entry.kind == "dispatched", awake)
+                cut.update((entry.process, entry.index) for entry in reported)
         return cut
 
     @cached_property

@@ -42,13 +42,13 @@ def test_open_members_native_members_and_java_consumers_share_a_group_and_keep_i
     outcome = run_chaos(brokers, tmp_path, options, tell=lambda _text, _committed: None)
     assert not outcome.violations, f"seed {options.seed}\n{report(outcome.violations)}"
     assert outcome.figures["finished"] == 6_000
-    told = {process: {entry.kind for entry in entries} for process, entries in outcome.history.files.items()}
-    assert all("finished" in told[process] for process in ("p01", "p02", "p03")), "each kind has worked"
+    reported = {process: {entry.kind for entry in entries} for process, entries in outcome.history.files.items()}
+    assert all("finished" in reported[process] for process in ("p01", "p02", "p03")), "each kind has worked"
     assert _strategies(tmp_path) == {strategy}
 
 
 def _strategies(folder: Path) -> set[str]:
     """By which the members say that partitions were assigned."""
-    told = [line for path in folder.glob("*.events.jsonl") for line in path.read_text().splitlines()]
-    events = [json.loads(line) for line in told if '"rebalanced"' in line]
+    reported = [line for path in folder.glob("*.events.jsonl") for line in path.read_text().splitlines()]
+    events = [json.loads(line) for line in reported if '"rebalanced"' in line]
     return {event["rebalance"]["strategy"] for event in events if event.get("event") == "rebalanced"}

@@ -62,7 +62,9 @@ def test_an_app_in_a_separate_folder_runs_on_executors_that_do_not_have_it(
     assert (stopped["read"], stopped["written"], stopped["dead_lettered"]) == (RECORDS + 1, RECORDS, 1)
     outputs = shop.outputs()
     assert sorted(int(value) for value, *_ in outputs) == [2 * number for number in range(RECORDS)]
-    assert all(".zip/" in late and ".zip/" in ours for _, late, ours, _ in outputs), "it was imported from elsewhere"
+    assert all(".zip/" in late and ".zip/" in penstocks for _, late, penstocks, _ in outputs), (
+        "it was imported from elsewhere"
+    )
     assert all(python.endswith("/environment/bin/python") for *_, python in outputs)
     assert lag(cluster, shop.group, shop.source) == 0
 
@@ -82,7 +84,7 @@ def test_executors_without_a_library_are_reported_before_the_first_record(
     assert lag(cluster, shop.group, shop.source) == RECORDS
 
 
-def test_a_cluster_without_free_cores_is_reported_after_the_configured_wait(
+def test_a_cluster_without_enough_memory_is_reported_after_the_configured_wait(
     shop: Shop, standalone: StandaloneCluster
 ) -> None:
     done = shop.penstock(
@@ -122,5 +124,5 @@ def test_what_ship_writes_runs_under_spark_submit(
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads(done.stdout.strip().splitlines()[-1])["stopped"][0]["written"] == RECORDS
-    assert all("shop.zip/" in late and "shop.zip/" in ours for _, late, ours, _ in shop.outputs())
+    assert all("shop.zip/" in late and "shop.zip/" in penstocks for _, late, penstocks, _ in shop.outputs())
     assert lag(cluster, shop.group, shop.source) == 0

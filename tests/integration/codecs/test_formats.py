@@ -175,8 +175,8 @@ def test_schemas_refer_to_others_both_ways(registry: str, client: SchemaRegistry
     data = AvroSerializer(client, theirs, conf=conf)(value, context)
     assert data is not None
     assert codec_of(Avro(), registry=settings, field="value").decode(data, None) == value
-    ours = Avro(person, references=(Reference("shop.Address", f"{topic}-address", 1),))
-    writing = codec_of(ours, registry=settings, field="value", topic=topic)
+    penstocks = Avro(person, references=(Reference("shop.Address", f"{topic}-address", 1),))
+    writing = codec_of(penstocks, registry=settings, field="value", topic=topic)
     assert writing.encode(value)[0] == data, "the same schema, found without being registered again"
 
 

@@ -146,7 +146,7 @@ def test_a_key_that_delays_the_others_is_reported(
 
     produce_keys(brokers, source, [b"hot" if n % 2 else b"key-%d" % n for n in range(1_000)])
     member = Running(app, brokers)
-    wait_for(lambda: of_kind(member.events, events.HotKey), "it to be told")
+    wait_for(lambda: of_kind(member.events, events.HotKey), "the event")
     told.set()
     member.stop()
     hot, *_ = of_kind(member.events, events.HotKey)

@@ -279,11 +279,11 @@ def test_more_members_than_partitions_in_one_process_catch_up_together(
     source, seen = make_topic(PARTITIONS), Seen()
     app = make_app(group, source, seen, members=6, static_id="m", **options)
     fill(brokers, source, 300)
-    told = catch_up(app, brokers, per_record=True)
+    reported = catch_up(app, brokers, per_record=True)
     assert set(seen.values()) == {1}
     assert committed(cluster, group, source) == dict.fromkeys(range(PARTITIONS), 300)
-    assert [event.lag for event in of_kind(told, events.Started)] == [300 * PARTITIONS]
-    assert [event.read for event in of_kind(told, events.Stopped)] == [300 * PARTITIONS]
+    assert [event.lag for event in of_kind(reported, events.Started)] == [300 * PARTITIONS]
+    assert [event.read for event in of_kind(reported, events.Stopped)] == [300 * PARTITIONS]
 
 
 def test_a_broker_that_does_not_say_what_is_committed_in_time_is_asked_again(
@@ -295,7 +295,7 @@ def test_a_broker_that_does_not_say_what_is_committed_in_time_is_asked_again(
     monkeypatch.setattr(start_positions, "_ANSWER_SECONDS", 0.0)
     produce(brokers, source, range(10))
     with running(app, brokers) as member:
-        wait_for(lambda: of_kind(member.events, events.Error), "it to be told")
+        wait_for(lambda: of_kind(member.events, events.Error), "the event")
         monkeypatch.undo()
         wait_for(lambda: len(seen) == 10, "all records")
         assert not any(event.fatal for event in of_kind(member.events, events.Error))

@@ -102,8 +102,10 @@ def test_after_the_last_attempt_the_dead_letter_names_the_source_and_counts_ever
     original = next(record for record in read_records(brokers, source) if record.value == b"bad")
     headers = dict(letter.headers)
     assert (letter.key, letter.value) == (b"k", b"bad")
-    told = {name: headers[f"penstock-dlq-{name}"] for name in ("topic", "partition", "offset", "timestamp", "attempts")}
-    assert told == {
+    reported = {
+        name: headers[f"penstock-dlq-{name}"] for name in ("topic", "partition", "offset", "timestamp", "attempts")
+    }
+    assert reported == {
         "topic": source.encode(),
         "partition": b"2",
         "offset": b"2",
@@ -185,9 +187,9 @@ def test_damaged_headers_are_reported_and_the_record_is_handled_at_once(
         producer.flush(WAIT_SECONDS)
         wait_for(lambda: len(seen) == 2, "both")
     assert seen == [(b"hostile", 1, later), (b"bare", 1, later)]
-    told = " ".join(event.reason for event in of_kind(background.events, events.Error))
-    assert "penstock-retry-due is not a possible time" in told
-    assert "penstock-retry-attempt is not the number" in told
+    reported = " ".join(event.reason for event in of_kind(background.events, events.Error))
+    assert "penstock-retry-due is not a possible time" in reported
+    assert "penstock-retry-attempt is not the number" in reported
 
 
 def test_until_caught_up_leaves_what_is_not_due_for_a_later_run(

@@ -56,9 +56,9 @@ def test_what_is_produced_with_a_schema_is_shown_decoded(
     assert unregistered.code != 0
     assert f"does not have the schema under the subject {topic}-value" in " ".join(unregistered.err.split())
     penstock(*produce_it, "--register")
-    ours = codec_of(Avro(), registry=Registry(url=registry), field="value")
+    penstocks = codec_of(Avro(), registry=Registry(url=registry), field="value")
     first, second = read_records(brokers, topic)
-    assert ours.decode(first.value or b"", None)["id"] == 7
+    assert penstocks.decode(first.value or b"", None)["id"] == 7
     assert second.value is None
 
     monkeypatch.setenv("PENSTOCK_REGISTRY", registry)

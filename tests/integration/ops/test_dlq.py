@@ -177,9 +177,9 @@ def test_a_record_that_came_back_too_often_is_parked(
         catch_up(app, brokers)
         assert penstock.json("dlq", "replay", dlq, "--max-returns", "2", "--execute", "-y")["sent"] == 1
     catch_up(app, brokers)
-    told = penstock("dlq", "replay", dlq, "--max-returns", "2", "--execute", "-y").out
-    assert f"Parked 1 of 1 dead letter in {dlq}.parked." in told
-    assert "Replayed" not in told, "it did not go back"
+    reported = penstock("dlq", "replay", dlq, "--max-returns", "2", "--execute", "-y").out
+    assert f"Parked 1 of 1 dead letter in {dlq}.parked." in reported
+    assert "Replayed" not in reported, "it did not go back"
     plan = penstock.json("dlq", "replay", dlq, "--max-returns", "2", "--again")
     assert (len(plan["going"]), plan["parked"], plan["sent"]) == (1, 1, 0)
     assert len(read_values(brokers, source)) == 3

@@ -137,8 +137,8 @@ def test_a_wrong_password_is_an_error_that_does_not_show_it(penstock: Penstock) 
     refused = penstock("lag", *login(NOBODY), "--set", "sasl.password=a wrong one", ok=False)
     assert refused.code == 3
     assert "a wrong one" not in refused.out + refused.err
-    told = penstock.json("topics", "describe", "t", *login(NOBODY), ok=False)
-    assert "denied describing topic t" in told["error"]["problem"]
+    reported = penstock.json("topics", "describe", "t", *login(NOBODY), ok=False)
+    assert "denied describing topic t" in reported["error"]["problem"]
 
 
 @pytest.mark.parametrize(

@@ -216,14 +216,14 @@ def test_any_bytes_lead_to_columns_or_a_reason_and_end_no_process(spark: SparkSe
     )
     found = decoded(raw, source, schemas).select("offset", REASON)
     refused = {row["offset"] for row in rows(found) if REASON in row}
-    ours = set()
+    penstocks = set()
     for number, value in enumerate(values):
         try:
             codec.decode(value, None)
         except Undecodable:
-            ours.add(number)
+            penstocks.add(number)
     assert len(values) > len(refused) > 0
-    odd = [values[number].hex() for number in ours - refused]
+    odd = [values[number].hex() for number in penstocks - refused]
     assert len(odd) <= 0.01 * len(values), odd
 
 

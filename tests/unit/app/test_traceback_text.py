@@ -159,7 +159,7 @@ def test_two_messages_from_one_line_are_not_shown_as_the_first() -> None:
     assert second.endswith("ValueError: two")
 
 
-def test_the_same_line_in_two_functions_counts_as_two_errors() -> None:
+def test_an_error_raised_through_two_callers_names_each_of_them() -> None:
     def by_one_way() -> None:
         charge()
 

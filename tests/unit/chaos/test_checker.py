@@ -206,9 +206,9 @@ def test_two_owners_without_a_fault_are_a_violation() -> None:
     assert "repeats have a cause" in broken(history(first, second))
 
 
-def notes(*told: str) -> list[Note]:
+def notes(*reported: str) -> list[Note]:
     """``began 0`` and the like."""
-    split = (line.split() for line in told)
+    split = (line.split() for line in reported)
     return [Note("began" if kind == "began" else "ended", (TP, int(o)), KEYS[int(o)] or "") for kind, o in split]
 
 

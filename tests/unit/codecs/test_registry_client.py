@@ -156,25 +156,25 @@ def test_it_is_asked_again_when_it_has_rested_and_each_rest_is_longer(
     assert caught.value.seconds == 0.5
 
 
-def test_all_callers_get_the_answer_that_one_waits_for_from_a_silent_registry(
+def test_while_one_caller_waits_for_a_silent_registry_the_others_get_the_same_error(
     server: Server, make_desk: MakeDesk
 ) -> None:
     server.delay = 30.0
     client = make_desk(Registry(url=server.url, timeout=0.5))
-    told: list[str] = []
+    reported: list[str] = []
 
     def ask() -> None:
         with pytest.raises(DependencyUnavailable) as caught:
             client.schema(1)
-        told.append(str(caught.value))
+        reported.append(str(caught.value))
 
     threads = [threading.Thread(target=ask) for _ in range(20)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(told) == 20
-    assert all("cannot be asked: timed out" in each for each in told)
+    assert len(reported) == 20
+    assert all("cannot be asked: timed out" in each for each in reported)
 
 
 def test_a_registry_port_without_a_listener_is_unavailable(make_desk: MakeDesk) -> None:

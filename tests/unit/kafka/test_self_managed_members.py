@@ -55,9 +55,9 @@ def test_a_subscription_is_read_as_it_was_written(
     assert (member.topics, member.rack, frozenset(member.owned)) == ((topic,), rack, owned)
     assert (member.generation, member.static_id) == (None if generation < 0 else generation, "s")
     assert (member.user_data or b"", penstock_data) == (user_data or b"", PENSTOCK_DATA)
-    told = group_metadata.read_subscription(written)
-    assert told is not None
-    assert (told.topics, told.is_self_managed) == ((topic,), True), "seen from outside of the group"
+    reported = group_metadata.read_subscription(written)
+    assert reported is not None
+    assert (reported.topics, reported.is_self_managed) == ((topic,), True), "seen from outside of the group"
 
 
 @given(TPS)
@@ -100,8 +100,8 @@ class Mistaken:
         return Assignment(self._shares)
 
 
-def joined(*seats: GroupMemberInfo) -> Joined:
-    return Joined("m", 1, "m", "mistaken", seats, skip_assignment=False)
+def joined(*infos: GroupMemberInfo) -> Joined:
+    return Joined("m", 1, "m", "mistaken", infos, skip_assignment=False)
 
 
 # Nobody asks for lag here.
@@ -124,17 +124,17 @@ def test_an_invalid_assignment_is_an_error(shares: dict[str, list[tuple[str, int
 
 
 def test_only_cooperative_assignors_withhold_partitions_that_move() -> None:
-    seats = info("m", owned=(("t", 0), ("t", 1)), generation=3), info("n", topics="t u")
+    infos = info("m", owned=(("t", 0), ("t", 1)), generation=3), info("n", topics="t u")
     swapped = Mistaken({"m": [("t", 1)], "n": [("t", 0), ("u", 0)]})
     topics = {"t": Topic(2), "u": Topic(1)}
-    assert subscribed_topics(joined(*seats)) == {"t", "u"}
-    decision = LEADER.assign(joined(*seats), swapped, topics)
+    assert subscribed_topics(joined(*infos)) == {"t", "u"}
+    decision = LEADER.assign(joined(*infos), swapped, topics)
     assert read_assignment(decision.assignments["n"]) == {("u", 0)}
     assert decision.view.pending
     assert [(voter.votes, voter.owned, voter.assigned) for voter in decision.voters] == [
         (PENSTOCK_DATA.votes, 2, 1), (PENSTOCK_DATA.votes, 0, 1),
     ]  # fmt: skip
-    decision = LEADER.assign(joined(*seats), Range(), topics)
+    decision = LEADER.assign(joined(*infos), Range(), topics)
     assert read_assignment(decision.assignments["n"]) == {("t", 1), ("u", 0)}
 
 

@@ -6,14 +6,14 @@ from hypothesis import strategies as st
 from penstock.kafka.client.transactions import transactional_id
 
 _TOPICS = st.text("ab.-_", min_size=1, max_size=4)
-_PLACES = st.tuples(st.text(max_size=4), _TOPICS, st.integers(0, 12))
+_PARTITIONS = st.tuples(st.text(max_size=4), _TOPICS, st.integers(0, 12))
 
 
 def test_an_id_names_its_group_and_partition() -> None:
     assert transactional_id("shop", "orders", 3) == "shop:orders:3"
 
 
-@given(_PLACES, _PLACES)
+@given(_PARTITIONS, _PARTITIONS)
 def test_no_two_partitions_share_an_id(one: tuple[str, str, int], other: tuple[str, str, int]) -> None:
     assert (transactional_id(*one) == transactional_id(*other)) == (one == other)
 

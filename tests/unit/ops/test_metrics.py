@@ -62,8 +62,8 @@ def member_metrics(watches: Stopwatches, **changes: int) -> MemberMetrics:
 
 def test_the_page_lists_each_metric_with_its_kind_and_labels_and_no_other() -> None:
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \| ([^|]*) \|", DOCS.read_text(), re.MULTILINE)
-    told = {name: (kind, tuple(re.findall(r"\w+", labels))) for name, kind, labels in rows}
-    assert told == {name: (metric.kind, metric.labels) for name, metric in METRICS.items()}
+    reported = {name: (kind, tuple(re.findall(r"\w+", labels))) for name, kind, labels in rows}
+    assert reported == {name: (metric.kind, metric.labels) for name, metric in METRICS.items()}
     assert len(rows) == len(METRICS)
 
 
@@ -71,8 +71,8 @@ def test_every_metric_is_there_before_anything_has_happened() -> None:
     text = scrape(EventCounters())
     assert problems_of(text) == []
     types = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
-    ours = {name: kind for name, kind in types.items() if not name.startswith("process_")}
-    assert ours == {name: metric.kind for name, metric in METRICS.items()}
+    penstocks = {name: kind for name, kind in types.items() if not name.startswith("process_")}
+    assert penstocks == {name: metric.kind for name, metric in METRICS.items()}
 
 
 def test_counts_are_those_of_the_last_report() -> None:
@@ -121,7 +121,7 @@ def test_every_counter_is_0_before_its_first_event_so_that_increase_sees_that() 
     assert counters(scrape(event_counters))["penstock_retries_total", ("g", "t")] == 1
 
 
-def test_a_counter_with_labels_that_appear_later_starts_at_0() -> None:
+def test_counters_with_labels_that_are_known_later_start_at_0() -> None:
     started = EventCounters()
     started(events.Started(engine="spark", group="g", handler="ship", topics=("t",), lag=3))
     assert counters(scrape(started)).keys() > ZEROS

@@ -57,6 +57,6 @@ def test_while_a_registry_is_unavailable_nothing_is_dead_lettered_and_nothing_is
     bench.advance("1m")
     assert bench.dead_letters("dlq") == []
     assert bench.lag("orders") == 1
-    told = bench.events_of(events.Blocked)
-    assert 1 < len(told) < 120, "one stands for all that happened in about a second"
-    assert "the schema registry at http://127.0.0.1:1 cannot be asked" in told[0].reason
+    reported = bench.events_of(events.Blocked)
+    assert 1 < len(reported) < 120, "one stands for all that happened in about a second"
+    assert "the schema registry at http://127.0.0.1:1 cannot be asked" in reported[0].reason

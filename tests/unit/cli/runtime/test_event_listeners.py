@@ -191,7 +191,7 @@ def test_a_download_is_counted_in_megabytes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("offset", "moved_to", "skipped", "told"),
+    ("offset", "moved_to", "skipped", "reported"),
     [
         (
             500,
@@ -204,7 +204,7 @@ def test_a_download_is_counted_in_megabytes() -> None:
         (500, 1, 1, "1 offset is skipped."),
     ],
 )
-def test_the_reason_for_a_moved_offset_is_right(offset: int, moved_to: int, skipped: int, told: str) -> None:
+def test_the_reason_for_a_moved_offset_is_right(offset: int, moved_to: int, skipped: int, reported: str) -> None:
     moved = events.OffsetOutOfRange(
         group="g",
         member="m",
@@ -216,4 +216,4 @@ def test_the_reason_for_a_moved_offset_is_right(offset: int, moved_to: int, skip
         moved_to=moved_to,
         skipped=skipped,
     )
-    assert told in narrate(moved)
+    assert reported in narrate(moved)

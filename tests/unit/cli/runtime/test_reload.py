@@ -87,15 +87,17 @@ def test_a_change_stops_the_run_cleanly_and_starts_it_again(reloading: Reloading
 
 
 @pytest.mark.parametrize(
-    ("told", "heard"),
+    ("sent", "received"),
     [(signal.SIGINT, "SIGINT"), (signal.SIGTERM, "SIGTERM"), (signal.SIGHUP, "SIGTERM")],
     ids=["Ctrl+C", "SIGTERM", "a closed terminal"],
 )
-def test_the_run_hears_once_what_the_reloader_hears(reloading: Reloading, told: signal.Signals, heard: str) -> None:
+def test_the_run_receives_each_signal_of_the_reloader_once(
+    reloading: Reloading, sent: signal.Signals, received: str
+) -> None:
     reloading.await_notes("started")
-    reloading.tell(told)
+    reloading.tell(sent)
     assert reloading.exit_code() == 0
-    reloading.await_notes("started", heard)
+    reloading.await_notes("started", received)
 
 
 def test_a_run_that_fails_waits_for_a_change(reloading: Reloading) -> None:

@@ -89,7 +89,7 @@ def _ours() -> tuple[Header, ...]:
         (SHARE, DeadLetterInfo("share", "orders", 3, 42, None, "shipping", 5, "", "rejected")),
         (OWN, DeadLetterInfo()),
     ],
-    ids=["ours", "spring", "karafka", "share", "none"],
+    ids=["penstock", "spring", "karafka", "share", "none"],
 )
 def test_each_style_is_read_and_leaves_with_a_replay(headers: tuple[Header, ...], expected: DeadLetterInfo) -> None:
     assert read_dead_letter_info(headers) == expected

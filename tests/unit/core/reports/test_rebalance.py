@@ -67,15 +67,15 @@ def test_phases_follow_each_other_and_moments_are_by_the_calendar() -> None:
     story.phase("joined", now=10.5)
     story.took([("t", 1), ("t", 0)], now=10.75)
     story.phase("taken over", now=10.75)
-    told = story.finished(now=11.0)
-    assert [(phase.name, phase.seconds) for phase in told.phases] == [("joined", 0.5), ("taken over", 0.25)]
-    assert (told.began, told.taken_at, told.seconds) == (1_000.0, 1_000.75, 1.0)
-    assert told.taken == (("t", 0), ("t", 1))
+    reported = story.finished(now=11.0)
+    assert [(phase.name, phase.seconds) for phase in reported.phases] == [("joined", 0.5), ("taken over", 0.25)]
+    assert (reported.began, reported.taken_at, reported.seconds) == (1_000.0, 1_000.75, 1.0)
+    assert reported.taken == (("t", 0), ("t", 1))
 
 
 def test_a_coordinator_is_explained_by_the_groups_hash() -> None:
     known = Coordinator.of("orders", node=1, address="h:9", offsets_partitions=10)
-    told = "broker 1 (h:9) leads __consumer_offsets[1], as the group's hash 1008770331 modulo 10 is 1"
-    assert known.explained() == told
+    reported = "broker 1 (h:9) leads __consumer_offsets[1], as the group's hash 1008770331 modulo 10 is 1"
+    assert known.explained() == reported
     unknown = Coordinator.of("orders", node=1, address="h:9", offsets_partitions=None)
     assert unknown.explained() == "broker 1 (h:9)"

@@ -107,7 +107,7 @@ class Bench:
             self.tell(*(CommitAnswer(each.commits, {}) for each in self.edges.asked if isinstance(each, Commit)))
         return self.edges.has_left
 
-    def told(self, kind: type[events.Event]) -> list[Any]:
+    def reported(self, kind: type[events.Event]) -> list[Any]:
         return [event for event in self.events if isinstance(event, kind)]
 
 
@@ -129,13 +129,13 @@ def test_a_gap_at_the_start_of_the_log_is_passed_without_a_new_epoch() -> None:
     bench = Bench()
     bench.tell(Assigned({TP: (5, "")}), fetched(5, 6), OutOfRange(TP, 7, low=20, high=30, moved_to=20))
     assert bench.edges.asked == [Seek({TP: 20})]
-    (found,) = bench.told(events.OffsetOutOfRange)
+    (found,) = bench.reported(events.OffsetOutOfRange)
     assert (found.offset, found.moved_to, found.skipped) == (7, 20, 13)
     bench.finish()
     bench.now = 2.0
     bench.tell()
     assert bench.edges.asked[1:] == [Commit({TP: (20, "")}, 1)]
-    assert len(bench.told(events.Assigned)) == 1
+    assert len(bench.reported(events.Assigned)) == 1
 
 
 def test_a_recreated_log_gets_a_new_epoch_when_its_old_records_are_finished() -> None:
@@ -144,8 +144,8 @@ def test_a_recreated_log_gets_a_new_epoch_when_its_old_records_are_finished() ->
     assert bench.edges.asked == []
     bench.finish()
     assert bench.edges.asked == [Seek({TP: 0}, recreated=True)]
-    assert [event.offset for event in bench.told(events.Assigned)] == [5, 0]
-    assert [event.unfinished for event in bench.told(events.Revoked)] == [0]
+    assert [event.offset for event in bench.reported(events.Assigned)] == [5, 0]
+    assert [event.unfinished for event in bench.reported(events.Revoked)] == [0]
     bench.tell(fetched(0, 1, 2))
     bench.finish()
     bench.now = 2.0
@@ -181,7 +181,7 @@ def test_an_answer_to_a_commit_of_a_partition_that_is_no_longer_owned_is_harmles
     bench.tell(Revoking([TP], answer))
     assert answer.get_nowait() == {TP: (2, "")}
     bench.tell(CommitAnswer({TP: (2, "")}, {}), CommitAnswer({("gone", 9): (2, "")}, {("gone", 9): "not yours"}))
-    assert [event.offset for event in bench.told(events.Committed)] == [2]
+    assert [event.offset for event in bench.reported(events.Committed)] == [2]
     bench.tell(Assigned({TP: (2, "")}), fetched(2))
     bench.finish()
     bench.now = 4.0
@@ -189,10 +189,10 @@ def test_an_answer_to_a_commit_of_a_partition_that_is_no_longer_owned_is_harmles
     assert bench.edges.asked[-1] == Commit({TP: (3, "")}, 2)
 
 
-def test_a_forced_start_ignores_the_committed_offset_map() -> None:
+def test_a_forced_start_ignores_the_committed_offset() -> None:
     bench = Bench()
     bench.tell(Assigned({TP: (10, "")}, {TP: 4}, frozenset({TP})), fetched(4, 5))
-    (forced,) = bench.told(events.Forced)
+    (forced,) = bench.reported(events.Forced)
     assert (forced.offset, forced.committed) == (4, 10)
     bench.finish()
     bench.now = 2.0
