@@ -1,4 +1,4 @@
-"""A broker with a second listener, where clients log in and may do nothing but what they were allowed to."""
+"""A broker with a second listener, where clients log in and ACLs limit what they may do."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""`penstock` as an operator calls it, within this process, and groups to call it on."""
+"""Runs the `penstock` command in this process, and joins groups for it to show."""
 
 import json
 import logging

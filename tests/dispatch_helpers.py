@@ -1,4 +1,4 @@
-"""The dispatcher's rules as tests drive them: no threads, no clock, no Kafka."""
+"""Builds a ``Dispatch`` and its records for tests: no threads, no clock, no Kafka."""
 
 from collections.abc import Sequence
 

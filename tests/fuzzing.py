@@ -1,4 +1,4 @@
-"""Random and mutated bytes for every decoder: each leads to an outcome, whatever it is.
+"""Random and damaged bytes for every decoder: each must give a value or a reason.
 
 ``python -m fuzzing --count 100000`` does what the unit tests do with a few thousand.
 """

@@ -1,4 +1,4 @@
-"""What integration tests do to a real cluster."""
+"""Produces to, reads from and runs apps on a real cluster, for integration tests."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator

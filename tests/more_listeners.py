@@ -1,4 +1,4 @@
-"""An embedded broker with listeners besides its own: for clients that log in, or speak TLS."""
+"""An embedded broker with additional listeners, for clients that log in or use TLS."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Handlers that worker processes import by name, as a user's module would be."""
+"""Handlers for tests of worker processes, which import them by name as they import a user's module."""
 
 import os
 import signal

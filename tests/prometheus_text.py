@@ -1,4 +1,4 @@
-"""What ``promtool check metrics`` would say about a scraped text, and more: on top of the client's own parser."""
+"""Checks a scraped text as ``promtool check metrics`` does, and more."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""A real schema registry that goes away while apps run, and comes back."""
+"""A real schema registry that a test stops and starts while apps run."""
 
 import os
 import signal

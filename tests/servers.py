@@ -1,4 +1,4 @@
-"""Servers that many tests share: after each test, all of them have to run."""
+"""Servers that many tests share. After each test it checks that all of them still run."""
 
 import signal
 from contextlib import suppress

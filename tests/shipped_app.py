@@ -1,4 +1,4 @@
-"""An app whose code has to be shipped; what each task imported it from comes back in the outputs."""
+"""An app whose code must be shipped. Its outputs say where each task imported it from."""
 
 import os
 import subprocess

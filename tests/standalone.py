@@ -1,4 +1,4 @@
-"""A real Spark cluster on this machine: a master and workers as processes of their own, from the pip package.
+"""A real Spark cluster on this machine: a master and workers as processes, started from the pip package.
 
 They run in a folder of their own and without this process's environment, so that executors can import nothing but what
 their Python has installed and what was shipped to them.

@@ -1,4 +1,4 @@
-"""What every store of progress has to do; the tests of each call these."""
+"""Rules that every offset store must follow. The tests of each store call them."""
 
 import threading
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Certificates of one's own, and servers that ask for them: a broker, and TLS in front of a registry."""
+"""Certificates of a test CA, and servers that use them: a broker, and TLS in front of a schema registry."""
 
 import ssl
 import threading

@@ -1,4 +1,4 @@
-"""`make fuzz-assignors`: random groups to our assignors and to Kafka's own, which have to agree."""
+"""`make fuzz-assignors`: compares Penstock's assignors with Kafka's own on random groups."""
 
 import json
 import secrets

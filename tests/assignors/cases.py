@@ -1,4 +1,4 @@
-"""Random groups that live on: members come, go, sleep through generations and forget; topics and racks change."""
+"""Random groups over several generations: members join, leave, miss generations; topics and racks change."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace

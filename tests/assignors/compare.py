@@ -1,4 +1,4 @@
-"""Our answer against Java's."""
+"""Compares Penstock's assignment with Java's."""
 
 from dataclasses import replace
 

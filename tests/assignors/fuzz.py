@@ -1,4 +1,4 @@
-"""Random groups to our assignors and to Java's, and a comparison of the answers."""
+"""Gives random groups to Penstock's and to Java's assignors, and compares the assignments."""
 
 import subprocess
 from collections.abc import Callable, Iterator

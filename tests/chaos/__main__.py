@@ -1,4 +1,4 @@
-"""`make chaos`: a minute of kills, freezes, leaving and joining on a real Kafka, and a check of what was promised."""
+"""`make chaos`: kills, freezes, stops and starts members for a minute on a real Kafka, then checks every guarantee."""
 
 import json
 import secrets

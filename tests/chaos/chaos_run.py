@@ -1,4 +1,4 @@
-"""One chaos run: members of one group come, leave, are killed and frozen while records flow; then all is checked."""
+"""One chaos run: members of a group join, leave, are killed and frozen while records arrive; then it is checked."""
 
 import random
 import time

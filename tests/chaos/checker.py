@@ -1,4 +1,4 @@
-"""Whether a history keeps what DESIGN.md promises. Each rule is a function; ``check`` asks them all.
+"""Checks that a history keeps what DESIGN.md promises. Each rule is a function; ``check`` calls them all.
 
 The rules of order are for handlers that write nothing: an output or a dead letter lets its key go on before the broker
 has acknowledged it, so its record settles later than the next one starts.

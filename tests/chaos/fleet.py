@@ -1,4 +1,4 @@
-"""The processes of a chaos run, and what is done to them. Only what was started here is ever signalled, by its id."""
+"""Starts, kills and freezes the processes of a chaos run. It signals only processes that it started, by their ids."""
 
 import os
 import signal

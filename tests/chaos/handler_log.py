@@ -1,4 +1,4 @@
-"""The handlers' own handler_log: a witness that does not depend on what the engine reports of itself."""
+"""The log that handlers themselves write, so that checks do not depend only on the engine's events."""
 
 import os
 from collections.abc import Iterable, Iterator

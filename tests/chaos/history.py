@@ -1,4 +1,4 @@
-"""What is known of a run after it: the events of each process, what was done to them, and what the broker says."""
+"""The history of a run: the events of each process, the faults, and what the broker has committed."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence

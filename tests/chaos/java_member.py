@@ -1,4 +1,4 @@
-"""Kafka's own VerifiableConsumer as a member of a chaos run, and what it tells, in our words."""
+"""Kafka's VerifiableConsumer as a member of a chaos run; its output becomes events like Penstock's."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Records that flow during a chaos run, and an eye on what the group commits."""
+"""Writes records during a chaos run, and watches what the group commits."""
 
 import random
 import threading

@@ -1,4 +1,4 @@
-"""An assignor as a user would write it, for members that run it in a live group."""
+"""An assignor as a user would write it, for members in a live group."""
 
 from penstock.assign import Assignment, Group
 from penstock.core.records.record import TopicPartition

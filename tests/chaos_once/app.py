@@ -1,4 +1,4 @@
-"""The apps of the run: one output, or one row, for each record."""
+"""The apps of the run. Each writes one output, or one row, for each record."""
 
 import os
 import random

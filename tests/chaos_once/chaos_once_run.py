@@ -1,4 +1,4 @@
-"""One run: two instances copy records while they are killed and frozen, and the broker is restarted under them."""
+"""One run: two instances copy records while they are killed and frozen and the broker restarts."""
 
 import os
 import random

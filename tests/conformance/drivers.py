@@ -1,4 +1,4 @@
-"""The same few actions on every engine, so that one scenario can be played on all of them."""
+"""The same few actions on every engine, so that one scenario can run on all of them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The wheel, and what a reader uses of the environment that it is installed in."""
+"""The wheel, and the Python environment that it is installed in."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What a page asks its reader to do: files to save and commands to type, in their order.
+"""Reads from a page the files to save and the commands to type, in their order.
 
 - A block of ``console`` holds commands after ``$ ``; what follows one, up to the next, is what it prints.
 - A block whose first line is a comment with a file's name (``# shop.py``) is that file.

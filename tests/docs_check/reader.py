@@ -1,4 +1,4 @@
-"""Does what a page says, in an empty folder, one command after the other."""
+"""Carries out a page in an empty folder, one command after the other."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""The test bed: one real broker for the whole run, one Spark session, names of one's own."""
+"""Fixtures of the integration tests: one real broker for the whole run, one Spark session, and unique names."""
 
 import os
 import threading

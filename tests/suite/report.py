@@ -1,4 +1,4 @@
-"""What the run prints: a line per file as it goes, failures, a table, and one line at the end for machines."""
+"""Prints the run: a line per file, the failures, a table, and a last line for machines."""
 
 import sys
 from collections import Counter, defaultdict

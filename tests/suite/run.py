@@ -1,4 +1,4 @@
-"""One stage of the run: workers share its files; what failed runs once more, alone, when all of them are done."""
+"""One stage of the run: workers share its files. Failed tests run again, one at a time, when all files are done."""
 
 import shutil
 import tempfile

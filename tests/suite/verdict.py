@@ -1,4 +1,4 @@
-"""What the outcomes of all tests mean for the run."""
+"""Decides from the results of all tests whether the run passed."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field

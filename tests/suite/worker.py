@@ -1,4 +1,4 @@
-"""A worker: one pytest process, what it wrote down so far, and the end of everything that it started."""
+"""A worker: one pytest process, the results that it has written, and the end of all processes that it started."""
 
 import json
 import os

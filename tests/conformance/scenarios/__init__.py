@@ -1,4 +1,4 @@
-"""What must hold on every engine. A subject, a file; each scenario is played on all engines but those named below."""
+"""What holds on every engine. Each file has one subject; the exceptions of each engine are below."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""What runs in order, and what does not wait for it."""
+"""Which records run in order, and which do not wait for each other."""
 
 import asyncio
 

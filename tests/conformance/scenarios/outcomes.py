@@ -1,4 +1,4 @@
-"""What becomes of a record: outputs, dead letters, retries, what cannot be decoded."""
+"""The outcomes of a record: outputs, dead letters, retries, undecodable values."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""Members that are Penstock's own: assignors of all kinds in live groups, votes, fencing, and what is told of it."""
+"""Self-managed members: all kinds of assignors in live groups, votes, fencing, and the reported rebalances."""
 
 import threading
 from collections import Counter

@@ -1,4 +1,4 @@
-"""A cluster with a broker down: what it led is told to be dead, and all else is shown."""
+"""A cluster with a broker down: partitions without a leader are shown as dead, and everything else is shown."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Dead letters on a real broker: seen, and sent back, each once."""
+"""Dead letters on a real broker: listed, shown, and each replayed once."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Text of others cannot harm a terminal: every command, with hostile groups, clients, records and errors."""
+"""Foreign text cannot harm a terminal: every command, with hostile groups, clients, records and errors."""
 
 import json
 import re

@@ -207,7 +207,6 @@ def _no_answer(*_: Any, **__: Any) -> None:
 
 def test_partitions_are_lost_when_the_coordinator_is_silent_for_a_session(member: SelfManagedMember) -> None:
     member._connection = SimpleNamespace(heartbeat=_no_answer)  # type: ignore[assignment]
-    member._leaving.wait = lambda _seconds: False  # type: ignore[method-assign, assignment]
     member._next_heartbeat, member._last_answer = 0.0, time.monotonic()
     member._heartbeat()
     assert member.events.empty(), "the session has not ended yet"

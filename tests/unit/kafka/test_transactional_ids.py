@@ -1,4 +1,4 @@
-"""Names of transactions: the same for the same place, and nobody else's."""
+"""Transactional ids: always the same for one group and partition, and different for any other."""
 
 from hypothesis import given
 from hypothesis import strategies as st

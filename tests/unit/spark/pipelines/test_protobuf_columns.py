@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from google.protobuf.wrappers_pb2 import UInt32Value, UInt64Value
-from pyspark.sql.types import DataType, DecimalType, LongType
+from pyspark.sql.types import DataType, DecimalType, LongType, StructType
 
 from penstock.spark.pipelines import format_columns, protobuf_columns
 
@@ -20,6 +20,7 @@ from penstock.spark.pipelines import format_columns, protobuf_columns
 )
 def test_python_reads_large_unsigned_numbers_as_positive(message: Any, kind: DataType, number: Any) -> None:
     found, convert = protobuf_columns._of_message(message.DESCRIPTOR)
+    assert isinstance(found, StructType)
     assert (found["value"].dataType, convert(message)) == (kind, (number,))
 
 
