@@ -1,7 +1,7 @@
 """The decoders of attempts against their bare libraries in a loop: python benchmarks/decoding.py.
 
 Each round takes the same values through both, one after the other; medians over the rounds count, in time of the
-processor. Ours also finds the schema, knows tombstones and headers, and says what is wrong with what is wrong.
+processor. Penstock also finds the schema, handles tombstones and headers, and explains bad values.
 """
 
 import json
@@ -107,7 +107,7 @@ MESSAGE = type_pb2.Type(
 
 @dataclass
 class Case:
-    """A format: how a handler declares it, its bytes, and what one would call by hand."""
+    """A format: how a handler declares it, its bytes, and the call of the bare library."""
 
     name: str
     how: Any

@@ -11,7 +11,7 @@ from penstock.kafka import Cluster
 
 ALLOW = AclPermissionType.ALLOW
 PASSWORD = "known to all"
-# One who may do nothing, one who may look at topics and groups, and one who may also read them.
+# Logins without permissions, with DESCRIBE on topics and groups, and also with READ.
 NOBODY, LOOKER, READER = "nobody", "looker", "reader"
 
 

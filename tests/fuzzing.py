@@ -153,7 +153,7 @@ def attempt_of(target: Target) -> Callable[[bytes], Outcome]:
 
 
 def inputs(target: Target, count: int, chance: random.Random) -> Iterator[bytes]:
-    """One in ten at random; the others are good ones that were damaged, most of them behind what they begin with."""
+    """Every tenth is random. The others are damaged samples, most of them damaged after their prefix."""
     for _ in range(count):
         kind = chance.random()
         if kind < 0.1:
@@ -185,7 +185,7 @@ def damaged(data: bytes, chance: random.Random) -> bytes:
 
 
 def check(target: Target, count: int, seed: int) -> Counter[str]:
-    """How many of so many inputs led to what; raises where one led to something else."""
+    """Count the outcomes of this many inputs; raise if one is neither a value nor a reason."""
     attempt, chance = attempt_of(target), random.Random(seed)
     found: Counter[str] = Counter()
     for data in inputs(target, count, chance):

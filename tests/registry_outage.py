@@ -11,7 +11,7 @@ import psutil
 from kafka_helpers import wait_for
 from penstock.devkit import Embedded, UpOptions
 
-# How long it is away at least, whatever a test waits for; `make outage` sets it.
+# The least duration of an outage; `make outage` sets it.
 _SECONDS = float(os.environ.get("PENSTOCK_TEST_OUTAGE", "0"))
 
 

@@ -35,7 +35,7 @@ def double(value):
 
 
 class Shop:
-    """An app in a folder that is on nobody's path."""
+    """An app in a folder that is not on the Python path."""
 
     def __init__(self, folder: Path, brokers: str, group: str, source: str) -> None:
         self.folder, self.brokers, self.group, self.source = folder, brokers, group, source

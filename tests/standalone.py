@@ -85,7 +85,7 @@ class StandaloneCluster:
         self._master, self._workers = None, []
 
     def said(self) -> str:
-        """The end of each log, for whoever wants to know why it did not start."""
+        """The end of each log, to see why the cluster did not start."""
         return "\n".join(f"{log.name}: {log.read_text(errors='replace')[-1500:]}" for log in self._folder.glob("*.log"))
 
     def _launch_worker(self, number: int) -> "subprocess.Popen[bytes]":
@@ -128,7 +128,7 @@ class StandaloneCluster:
                 process.args for process in (self._master, *self._workers) if process and process.poll() is not None
             ]
             if ended or time.monotonic() > deadline:
-                raise TimeoutError(f"waited in vain for {what}; ended: {ended}\n{self.said()}")
+                raise TimeoutError(f"still waiting for {what}; ended: {ended}\n{self.said()}")
             time.sleep(_LOOK_SECONDS)
 
 

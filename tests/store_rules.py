@@ -24,7 +24,7 @@ def keeps_what_is_saved_for_each_group_and_partition(store: OffsetStore) -> None
     assert store.claim("bank", [TP])[TP].offset is None
 
 
-def takes_nothing_from_one_whose_partition_was_claimed_since(store: OffsetStore) -> None:
+def refuses_saves_after_another_claim(store: OffsetStore) -> None:
     zombie, other = (store.claim("shop", [TP, OTHER])[tp].token for tp in (TP, OTHER))
     owner = store.claim("shop", [TP])[TP].token
     assert owner > zombie
@@ -37,7 +37,7 @@ def takes_nothing_from_one_whose_partition_was_claimed_since(store: OffsetStore)
     assert (kept[TP].offset, kept[OTHER].offset) == (10, 7)
 
 
-def forgets_where_a_log_was_made_anew(store: OffsetStore) -> None:
+def forgets_the_progress_of_a_recreated_log(store: OffsetStore) -> None:
     token = store.claim("shop", [TP])[TP].token
     store.save("shop", {TP: Progress(token, 10, "note")})
     store.forget("shop", {TP: token})
@@ -47,8 +47,8 @@ def forgets_where_a_log_was_made_anew(store: OffsetStore) -> None:
 
 RULES = [
     keeps_what_is_saved_for_each_group_and_partition,
-    takes_nothing_from_one_whose_partition_was_claimed_since,
-    forgets_where_a_log_was_made_anew,
+    refuses_saves_after_another_claim,
+    forgets_the_progress_of_a_recreated_log,
 ]
 
 
@@ -59,7 +59,7 @@ def text(statement: str) -> Any:
 
 
 def write(store: SqlOffsets, token: int, offset: int, value: int, *, tp: tuple[str, int] = TP) -> None:
-    """What a handler does, and what Penstock adds to it."""
+    """Write a row as a handler does, and finish the offset as Penstock does."""
     with store.transaction("shop") as opened:
         opened.tx.execute(text("INSERT INTO sold VALUES (:value)"), {"value": value})
         opened.finish(tp, token, [offset])

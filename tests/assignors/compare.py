@@ -22,7 +22,7 @@ def is_odd(group: Group) -> bool:
 
 
 def without_invalid_claims(group: Group) -> Group:
-    """The same group, if nobody claimed what it cannot have.
+    """The same group without claims of partitions that the member cannot own.
 
     To Java such a claim is one while it moves partitions about, even where its answer is sound in the end.
     """

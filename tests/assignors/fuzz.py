@@ -34,7 +34,7 @@ def cases(random: Random, assignor: Assignor) -> Iterator[Group]:
 
 
 def fuzz(assignor: Assignor, *, count: int, seed: int, orders: int = 1, tell: Callable[[int], None]) -> Tally:
-    """Ask both about this many groups; ``orders`` is in how many other orders Java gets the members too."""
+    """Compare both on this many groups; ``orders`` is in how many other orders Java also gets the members."""
     tally = Tally()
     source = cases(Random(seed), assignor)
     with java_program("Assignors") as process:

@@ -30,9 +30,9 @@ _TICK_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """``members`` are the kinds of members, in turns; ``rules`` those that all of them hold to.
+    """``members`` are the kinds of members, in turns; ``rules`` are the rules that all of them keep.
 
-    ``strategy`` is how partitions are assigned, but by members that have an assignor of their own.
+    ``strategy`` is the assignor of members without their own.
     """
 
     records: int = 100_000
@@ -45,7 +45,7 @@ class Options:
 
 
 def suited(members: tuple[str, ...]) -> dict[str, Any]:
-    """What such members can be held to: one in Java repeats what it had not committed, and wakes up as a zombie."""
+    """The faults and rules for these members. A Java member repeats uncommitted records, and wakes up as a zombie."""
     if "java" not in members:
         return {"members": members}
     rules = list(RULES)
@@ -68,7 +68,7 @@ def run_chaos(brokers: str, folder: Path, options: Options, tell: Tell) -> Outco
     cluster = Cluster(brokers)
     group, topic = f"chaos-{uuid4().hex[:8]}", f"chaos-{uuid4().hex[:8]}"
     cluster.create_topics([topic], partitions=_PARTITIONS)
-    # A broker that has just started may take a moment to list what it has made.
+    # A broker that has just started may take a moment to list a new topic.
     _wait(lambda: topic in cluster.topics(), _START_SECONDS, "the topic to be known")
     writer = Writer(brokers, topic, records=options.records, seconds=options.seconds)
     observer = Observer(cluster, group, topic)
@@ -92,7 +92,7 @@ def run_chaos(brokers: str, folder: Path, options: Options, tell: Tell) -> Outco
         fleet.stop()
         tell("checking", observer.total)
         history = _history(fleet, writer, observer)
-        crashes = [Violation("no process ends by itself", text) for text in fleet.crashed()]
+        crashes = [Violation("no process ends unexpectedly", text) for text in fleet.crashed()]
     broken = [violation for violation in check(history) if violation.rule in options.rules]
     return Outcome(history, crashes + broken, _figures(history))
 
@@ -210,5 +210,5 @@ def _wait(condition: Callable[[], bool], seconds: float, what: str, *, or_go_on:
         if time.monotonic() > deadline:
             if or_go_on:  # the checker says what is missing
                 return
-            raise TimeoutError(f"waited {seconds:g} s in vain for {what}")
+            raise TimeoutError(f"still waiting after {seconds:g} s for {what}")
         time.sleep(_TICK_SECONDS)

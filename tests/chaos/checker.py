@@ -102,7 +102,7 @@ def _back_within_an_epoch(history: History) -> Iterator[str]:
     for epoch in history.epochs:
         end, last = epoch.end, epoch.assigned
         for entry in epoch.of("committed"):
-            # The last commit of an epoch is waited for, so its answer may be told before that of one sent earlier.
+            # The last commit of an epoch is waited for, so its answer may be reported before that of an earlier one.
             both_after_the_end = end is not None and end.index < min(last.index, entry.index)
             if entry.offset < last.offset and not both_after_the_end:
                 yield f"{entry} after {last}"
@@ -110,7 +110,7 @@ def _back_within_an_epoch(history: History) -> Iterator[str]:
 
 
 def _back_between_processes(history: History) -> Iterator[str]:
-    """A fact is told a moment after it came about, so one is before another only where no delay explains the order."""
+    """An event is reported shortly after it happened, so two events are in order only if no delay explains it."""
     reported: defaultdict[TopicPartition, list[Entry]] = defaultdict(list)
     for entry in history.by_time:
         if entry.kind not in {"committed", "assigned"} or entry.offset < 0:
@@ -162,11 +162,11 @@ def _on_dispatch(key: _Key, entry: Entry) -> Iterator[str]:
         yield f"{entry} came after @{key.settled} of its key was settled"
     if again is not None and entry.attempt < again:
         yield f"{entry} is attempt {entry.attempt} after attempt {again}"
-    if entry.index != key.last + 1:  # records of one key that travel together are told of in one go
+    if entry.index != key.last + 1:  # records of one key in one work are reported together
         ahead = [offset for offset in key.open if offset < entry.offset]
         if ahead:
             yield f"{entry} while @{min(ahead)} of its key was in progress"
-        key.open.clear()  # what was handed over and not begun came back, and will be told of again
+        key.open.clear()  # records that were not begun came back, and are reported again
     key.first = max(key.first, entry.offset)
     key.attempts[entry.offset] = entry.attempt
     key.open.add(entry.offset)

@@ -52,7 +52,7 @@ class Process:
         return bool(self.reported("assigned"))
 
     def reported(self, *kinds: str) -> list[Entry]:
-        """What it has told so far, of these kinds or of all."""
+        """The events so far, of these kinds or of all."""
         if not self.events_file.exists():
             return []
         with self.events_file.open(errors="replace", newline="\n") as lines:
@@ -125,13 +125,13 @@ class Fleet:
             return False
         process, since, _ = self._frozen
         self._frozen = None
-        # Noted before the signal, so that all it tells after it is told later.
+        # Note it before the signal, so that all later events have a later time.
         self.faults.append(Fault(kind="freeze", process=process.name, ts=since, until=time.time()))
         process.popen.send_signal(signal.SIGCONT)
         return True
 
     def crashed(self) -> list[str]:
-        """What ended by itself, or not as it should, with its last words."""
+        """The processes that ended unexpectedly or with an error, with the end of their output."""
         found = []
         for each in self.processes:
             killed = any(fault.kind == "kill" and fault.process == each.name for fault in self.faults)

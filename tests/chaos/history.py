@@ -63,7 +63,7 @@ class Fault:
 
 @dataclass(slots=True, eq=False)
 class Epoch:
-    """One ownership of one partition, as its member told it."""
+    """One ownership of one partition, as its member reported it."""
 
     process: str
     member: str
@@ -118,7 +118,7 @@ class History:
         return any(blow.ts <= before and (blow.kind == "kill" or blow.until >= since) for blow in blows)
 
     def earliest(self, entry: Entry) -> float:
-        """When the fact may have come about. A process that was frozen tells afterwards what was so before."""
+        """The earliest time of the event. A frozen process reports events from before the freeze after it."""
         for fault in self.blows:
             if fault.process == entry.process and fault.ts <= entry.ts <= fault.until + TELLING_SECONDS:
                 return fault.ts - TELLING_SECONDS
@@ -126,7 +126,7 @@ class History:
 
     @cached_property
     def cut_short(self) -> set[tuple[str, int]]:
-        """Dispatches that a freeze cut off from the decision behind them: the first things told after it."""
+        """Dispatches that were decided before a freeze and reported first after it."""
         cut: set[tuple[str, int]] = set()
         for fault in self.faults:
             if fault.kind == "freeze":

@@ -5,7 +5,7 @@ from penstock.core.records.record import TopicPartition
 
 
 class TakeTurns:
-    """Partitions are dealt out in turns, to those who subscribe."""
+    """Subscribed members take partitions in turns."""
 
     name = "take-turns"
 

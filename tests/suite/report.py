@@ -39,7 +39,7 @@ class Progress:
 
 
 def show_stage(path: str, verdict: Verdict) -> None:
-    """All that there is to say about one stage."""
+    """The report of one stage."""
     for result in verdict.failed:
         say(f"\n======== FAILED {result.test}\n{result.text}")
     for result in verdict.flaky:

@@ -88,9 +88,9 @@ class Worker:
             self._process.send_signal(signal.SIGINT)
 
     def end(self, *, grace: float = 0.0) -> list[str]:
-        """Wait for its end, and end by force what it has left running; returns what that was.
+        """Wait until it ends, and kill the processes that it left running; returns their names.
 
-        What a worker has told to stop, such as the JVM of Spark, may outlive it for the seconds of ``grace``.
+        Processes that the worker has asked to stop, such as Spark's JVM, may run for ``grace`` seconds longer.
         """
         try:
             self._process.wait(_STOP_SECONDS)

@@ -284,7 +284,7 @@ def test_an_invalid_port_and_a_port_in_use_are_refused() -> None:
     ("text", "problem"),
     [
         ("# HELP a_total x\n# TYPE a_total gauge\na_total 1\n", "is no counter"),
-        ("# HELP a x\n# TYPE a gauge\na 1\na 1\n", "told 2 times"),
+        ("# HELP a x\n# TYPE a gauge\na 1\na 1\n", "occurs 2 times"),
         ("# TYPE a gauge\na 1\n", "no HELP"),
         ("# HELP a_ms x\n# TYPE a_ms gauge\na_ms 1\n", "base unit"),
         ("# HELP aB x\n# TYPE aB gauge\naB 1\n", "snake case"),
