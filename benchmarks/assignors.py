@@ -73,7 +73,7 @@ def joined(members: int, topics: int, partitions: int, kind: str) -> Group:
     )
 
 
-def ours(assignor: Assignor, group: Group) -> tuple[float, float]:
+def penstocks(assignor: Assignor, group: Group) -> tuple[float, float]:
     fresh: list[float] = []
     leaving: list[float] = []
     end = time.perf_counter() + SECONDS
@@ -117,7 +117,7 @@ def main(
             continue
         group = joined(*case)
         for name in names.split(","):
-            measured: dict[str, Seconds | str] = {"penstock": ours(ASSIGNORS[name], group)}
+            measured: dict[str, Seconds | str] = {"penstock": penstocks(ASSIGNORS[name], group)}
             if name in KAFKAS:
                 measured |= {who: peer(command, name, case) for who, command in peers.items()}
             row = {"members": members, "partitions": topics * partitions, "kind": kind, "assignor": name}

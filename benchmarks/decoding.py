@@ -1,7 +1,7 @@
 """The decoders of attempts against their bare libraries in a loop: python benchmarks/decoding.py.
 
 Each round takes the same values through both, one after the other; medians over the rounds count, in time of the
-processor. Ours also finds the schema, knows tombstones and headers, and says what is wrong with what is wrong.
+processor. Penstock also finds the schema, handles tombstones and headers, and explains bad values.
 """
 
 import json
@@ -107,7 +107,7 @@ MESSAGE = type_pb2.Type(
 
 @dataclass
 class Case:
-    """A format: how a handler declares it, its bytes, and what one would call by hand."""
+    """A format: how a handler declares it, its bytes, and the call of the bare library."""
 
     name: str
     how: Any
@@ -158,7 +158,7 @@ def cases() -> list[Case]:
     ]
 
 
-def ours(case: Case, count: int) -> float:
+def penstocks(case: Case, count: int) -> float:
     """The decoder as an attempt calls it, on records as Spark's tasks and the testing kit have them."""
     app = App("benchmark", registry=REGISTRY)
 
@@ -222,7 +222,7 @@ def main(
     results: dict[str, dict[str, Any]] = {}
     for case in cases():
         # In turns, so that what else the machine does meets all of them alike.
-        found = [(ours(case, count), by_hand(case, count), by_confluent(case, count)) for _ in range(rounds)]
+        found = [(penstocks(case, count), by_hand(case, count), by_confluent(case, count)) for _ in range(rounds)]
         theirs = [each[2] for each in found if each[2] is not None]
         results[case.name] = {
             "records_per_s": round(count / median(each[0] for each in found)),

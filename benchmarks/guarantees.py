@@ -1,6 +1,6 @@
 """What the guarantees cost, in one run on one machine: python benchmarks/guarantees.py.
 
-Delivery: a handler that returns what it got, from one topic to another, with each delivery in turn. Transactions end
+Delivery: a handler that returns its value, from one topic to another, with each delivery in turn. Transactions end
 every 100 ms. Hot partition: a handler that waits 10 ms, on one partition, in key order, without order, and as a queue.
 """
 

@@ -1,6 +1,6 @@
 """From produce to the start of the handler, at a steady rate, in one run on one machine: python benchmarks/latency.py.
 
-A bare poll loop and a handler that returns what it got, once with each delivery, are processes of their own. They take
+A bare poll loop and a handler that returns its value, once with each delivery, are processes of their own. They take
 turns: in each round every program consumes a topic of its own, alone on the machine. With ``--together`` all of them
 consume the same records at the same time, and compete for the processor.
 """

@@ -156,12 +156,16 @@ def measure(brokers: str, records: int, rounds: int, calm: Calm) -> list[dict[st
 
 def throughput(brokers: str, topic: str, records: int, rounds: int, calm: Calm) -> list[dict[str, Any]]:
     """Each in turn, several times: this machine is not as fast in one minute as in the next, so a median counts."""
-    poll, consume, ours = "bare poll() loop", "bare consume(1000) loop", "bare consume(1000) loop, penstock's settings"
+    poll, consume, penstocks = (
+        "bare poll() loop",
+        "bare consume(1000) loop",
+        "bare consume(1000) loop, penstock's settings",
+    )
     programs: dict[str, Callable[[], float]] = {
         poll: lambda: bare_poll(brokers, topic, records, {}),
         consume: lambda: bare_consume(brokers, topic, records, {}),
         "bare poll() loop, penstock's client settings": lambda: bare_poll(brokers, topic, records, CONSUMER_DEFAULTS),
-        ours: lambda: bare_consume(brokers, topic, records, CONSUMER_DEFAULTS),
+        penstocks: lambda: bare_consume(brokers, topic, records, CONSUMER_DEFAULTS),
         "penstock, no-op, order=partition": lambda: penstock(brokers, topic, nothing, order="partition", concurrency=8),
         "penstock, no-op, order=key": lambda: penstock(brokers, topic, nothing, order="key", concurrency=8),
         "penstock, no-op, order=none": lambda: penstock(brokers, topic, nothing, order="none", concurrency=8),
@@ -175,7 +179,7 @@ def throughput(brokers: str, topic: str, records: int, rounds: int, calm: Calm) 
     ratios = {what: f"{typical[poll] / seconds:.2f} x poll" for what, seconds in typical.items()}
     batch = typical["penstock, no-op, batch=1000"]
     ratios["penstock, no-op, batch=1000"] = (
-        f"{typical[consume] / batch:.2f} x consume, {typical[ours] / batch:.2f} x with its settings"
+        f"{typical[consume] / batch:.2f} x consume, {typical[penstocks] / batch:.2f} x with its settings"
     )
     return [
         {"what": what, "seconds": typical[what], "all": seen[what], "records": records, "ratio": ratios[what]}

@@ -1,6 +1,6 @@
 """Penstock against its peers, each in a process of its own, on one broker in one run: python benchmarks/peers.py.
 
-Throughput: a handler that does nothing, on records of 100 bytes with 1,000 keys in 4 partitions; who is slow gets fewer
+Throughput: a handler that does nothing, on records of 100 bytes with 1,000 keys in 4 partitions; slow peers get fewer
 of them. Parallelism: a handler that waits for 10 ms, on one partition, 100 at once where that can be had. Seconds are
 from the first record that is handled to the last, and all take turns.
 """
@@ -31,7 +31,7 @@ PATIENCE_SECONDS = 600
 
 @dataclass(frozen=True)
 class Peer:
-    """``share`` of the records is what it gets; it waits for ``waiting`` of them, or, as it is serial, for fewer."""
+    """It gets ``share`` of the records, and waits for ``waiting`` of them (a serial peer for fewer)."""
 
     name: str
     command: list[str]
@@ -64,11 +64,11 @@ def peers_python() -> str:
 def all_peers() -> list[Peer]:
     jars = resolve(Coordinates("Confluent's Parallel Consumer", (Artifact.parse(PARALLEL_CONSUMER),)))
     java = [str(find_java()), "-cp", ":".join(map(str, jars)), str(HERE / "ParallelConsumer.java")]
-    others, ours = peers_python(), [sys.executable, str(HERE / "with_penstock.py")]
+    others, penstocks = peers_python(), [sys.executable, str(HERE / "with_penstock.py")]
     return [
         Peer("bare poll() loop", [sys.executable, str(HERE / "bare_poll.py")], waiting=500),
-        Peer("penstock, order=key", ours, "key"),
-        Peer("penstock, order=none", ours, "none"),
+        Peer("penstock, order=key", penstocks, "key"),
+        Peer("penstock, order=none", penstocks, "none"),
         Peer("Parallel Consumer (Java), KEY", java, "KEY", 0.3),
         Peer("Parallel Consumer (Java), UNORDERED", java, "UNORDERED", 0.3),
         Peer("Quix Streams", [others, str(HERE / "quix.py")], share=0.3, waiting=500),

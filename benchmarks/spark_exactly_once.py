@@ -1,6 +1,6 @@
 """Exactly-once against at-least-once on Spark, in one run on one machine: python benchmarks/spark_exactly_once.py.
 
-A handler that returns what it gets, from one topic to another, on records of 100 bytes with 1,000 keys. The two take
+A handler that returns its value, from one topic to another, on records of 100 bytes with 1,000 keys. The two take
 turns in one session, after a run of each that is not counted; a row is the median of its rounds.
 """
 

@@ -132,8 +132,8 @@ def main(
         print(json.dumps(results))
         return
     table = Table("", "plain Spark", "pipeline", "ratio", title=f"{records:,} records, medians of {rounds}")
-    for name, (theirs, ours) in results.items():
-        table.add_row(name, f"{records / theirs:,.0f}/s", f"{records / ours:,.0f}/s", f"{theirs / ours:.2f}")
+    for name, (theirs, penstocks) in results.items():
+        table.add_row(name, f"{records / theirs:,.0f}/s", f"{records / penstocks:,.0f}/s", f"{theirs / penstocks:.2f}")
     Console().print(table)
 
 
@@ -146,15 +146,15 @@ def measure(brokers: str, records: int, batch: int, rounds: int) -> dict[str, tu
     times: dict[str, tuple[list[float], list[float]]] = {"as they are": ([], []), "JSON": ([], [])}
     with spark_session("benchmark", master="local[2]") as session:
         for number in range(rounds + 1):
-            for name, (theirs, ours) in times.items():
+            for name, (theirs, penstocks) in times.items():
                 is_json = name == "JSON"
                 change = plain_json if is_json else lambda rows: rows.select("key", "value")
                 first = timed(lambda: plain(session, brokers, source, target, batch=batch, change=change))  # noqa: B023
                 second = timed(lambda: pipeline(session, brokers, source, target, batch=batch, as_json=is_json))  # noqa: B023
                 if number:  # the first round warms up
                     theirs.append(first)
-                    ours.append(second)
-    return {name: (median(theirs), median(ours)) for name, (theirs, ours) in times.items()}
+                    penstocks.append(second)
+    return {name: (median(theirs), median(penstocks)) for name, (theirs, penstocks) in times.items()}
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""What every test shares: nothing of it touches the user's own folders."""
+"""Fixtures of all tests. They keep tests away from the user's own folders."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Random and mutated bytes for every decoder: each leads to an outcome, whatever it is.
+"""Random and damaged bytes for every decoder: each must give a value or a reason.
 
 ``python -m fuzzing --count 100000`` does what the unit tests do with a few thousand.
 """
@@ -14,13 +14,13 @@ from typing import Any, TypedDict
 
 from pydantic import BaseModel
 
-from messages import Order as OrderMessage
 from penstock import App, Avro, JsonSchema, Protobuf, Record
 from penstock.app import attempts
 from penstock.codecs import RECORDS, codec_of
 from penstock.core.failures.outcome import Done, Failed, Outcome
 from penstock.core.settings import Registry
 from penstock.serde import Format
+from protobuf_messages import Order as OrderMessage
 
 REGISTRY = Registry(url="mock://fuzzing")
 
@@ -153,7 +153,7 @@ def attempt_of(target: Target) -> Callable[[bytes], Outcome]:
 
 
 def inputs(target: Target, count: int, chance: random.Random) -> Iterator[bytes]:
-    """One in ten at random; the others are good ones that were damaged, most of them behind what they begin with."""
+    """Every tenth is random. The others are damaged samples, most of them damaged after their prefix."""
     for _ in range(count):
         kind = chance.random()
         if kind < 0.1:
@@ -178,14 +178,14 @@ def damaged(data: bytes, chance: random.Random) -> bytes:
                 data[:at]
                 + chance.choice([b"\xff" * 9, b"\x80" * 9 + b"\x01", b"\x00", b"\x7f", b"[" * 2000])
                 + data[at:],
-                bytes(each ^ (1 << chance.randrange(8)) if place == at else each for place, each in enumerate(data)),
+                bytes(each ^ (1 << chance.randrange(8)) if index == at else each for index, each in enumerate(data)),
             ]
         )
     return data
 
 
 def check(target: Target, count: int, seed: int) -> Counter[str]:
-    """How many of so many inputs led to what; raises where one led to something else."""
+    """Count the outcomes of this many inputs; raise if one is neither a value nor a reason."""
     attempt, chance = attempt_of(target), random.Random(seed)
     found: Counter[str] = Counter()
     for data in inputs(target, count, chance):

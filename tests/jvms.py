@@ -1,4 +1,4 @@
-"""How the many short-lived JVMs of a test run start: most of their work would else go into code they never run twice.
+"""Java options that make the many short-lived JVMs of a test run start fast.
 
 The first compiler alone takes the tests of Spark's sinks from 108 to 60 seconds of processor time.
 """

@@ -1,4 +1,4 @@
-"""Kafka's own command line tools, for a second opinion, and ours beside them."""
+"""Kafka's command line tools, to compare their answers with Penstock's."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A Maven registry on loopback that holds what a test puts there, and misbehaves as a test says."""
+"""A Maven registry on the loopback with the files that a test adds, and with the faults that it switches on."""
 
 import hashlib
 import http.server

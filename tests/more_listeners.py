@@ -1,4 +1,4 @@
-"""An embedded broker with listeners besides its own: for clients that log in, or speak TLS."""
+"""An embedded broker with additional listeners, for clients that log in or use TLS."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -29,12 +29,12 @@ def broker_with(
 
     def settings(*arguments: Any, **named: Any) -> dict[str, object]:
         known = broker_settings(*arguments, **named)
-        places = ",".join(f"{name}://{address}" for name, address in listeners.items())
+        added = ",".join(f"{name}://{address}" for name, address in listeners.items())
         kinds = ",".join(f"{name}:{protocol}" for name, protocol in protocols.items())
         return {
             **known,
-            "listeners": f"{known['listeners']},{places}",
-            "advertised.listeners": f"{known['advertised.listeners']},{places}",
+            "listeners": f"{known['listeners']},{added}",
+            "advertised.listeners": f"{known['advertised.listeners']},{added}",
             "listener.security.protocol.map": f"{known['listener.security.protocol.map']},{kinds}",
             **more,
         }

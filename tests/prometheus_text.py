@@ -1,4 +1,4 @@
-"""What ``promtool check metrics`` would say about a scraped text, and more: on top of the client's own parser."""
+"""Checks a scraped text as ``promtool check metrics`` does, and more."""
 
 import re
 from collections import Counter
@@ -20,7 +20,7 @@ def read_metrics(text: str) -> dict[str, Metric]:
 def problems_of(text: str) -> list[str]:
     """In sentences; none where all is well."""
     families = list(text_string_to_metric_families(text))
-    found = [f"{name} is told {count} times" for name, count in Counter(f.name for f in families).items() if count > 1]
+    found = [f"{name} occurs {count} times" for name, count in Counter(f.name for f in families).items() if count > 1]
     for family in families:
         # The client's own metrics have names of their own making.
         if not family.name.startswith("process_"):
@@ -58,7 +58,7 @@ def _naming(family: Metric) -> list[str]:
 def _samples(family: Metric) -> list[str]:
     found = []
     seen = Counter((sample.name, tuple(sorted(sample.labels.items()))) for sample in family.samples)
-    found += [f"{name}{dict(labels)} is told {count} times" for (name, labels), count in seen.items() if count > 1]
+    found += [f"{name}{dict(labels)} occurs {count} times" for (name, labels), count in seen.items() if count > 1]
     for sample in family.samples:
         if "" in sample.labels.values():
             found.append(f"{sample.name}{sample.labels} has an empty label")

@@ -1,4 +1,4 @@
-"""A real schema registry that goes away while apps run, and comes back."""
+"""A real schema registry that a test stops and starts while apps run."""
 
 import os
 import signal
@@ -8,10 +8,10 @@ from time import monotonic
 
 import psutil
 
-from bed import wait_for
+from kafka_helpers import wait_for
 from penstock.devkit import Embedded, UpOptions
 
-# How long it is away at least, whatever a test waits for; `make outage` sets it.
+# The least duration of an outage; `make outage` sets it.
 _SECONDS = float(os.environ.get("PENSTOCK_TEST_OUTAGE", "0"))
 
 

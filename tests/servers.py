@@ -1,4 +1,4 @@
-"""Servers that many tests share: after each test, all of them have to run."""
+"""Servers that many tests share. After each test it checks that all of them still run."""
 
 import signal
 from contextlib import suppress
@@ -24,7 +24,7 @@ class SharedServers:
         self._processes.pop(kafka, None)
 
     def revive(self) -> list[str]:
-        """Start what is dead and wake what is frozen; returns what that was."""
+        """Restart dead servers and resume frozen ones; returns their names."""
         return [name for kafka in tuple(self._processes) for name in self._revive(kafka)]
 
     def _revive(self, kafka: Embedded) -> list[str]:

@@ -1,4 +1,4 @@
-"""Where tests find the spans of a trace: OpenTelemetry's own memory, as one process can have one provider only."""
+"""Collects the spans of a trace in memory. A process can have only one tracer provider, so tests share it."""
 
 from collections.abc import Callable
 from functools import cache

@@ -1,4 +1,4 @@
-"""A real Spark cluster on this machine: a master and workers as processes of their own, from the pip package.
+"""A real Spark cluster on this machine: a master and workers as processes, started from the pip package.
 
 They run in a folder of their own and without this process's environment, so that executors can import nothing but what
 their Python has installed and what was shipped to them.
@@ -41,9 +41,9 @@ class StandaloneCluster:
 
     def __enter__(self) -> Self:
         port = self.master.rpartition(":")[2]
-        place = ("--host", _HOST, "--port", port, "--webui-port", str(self._ui_port))
+        address = ("--host", _HOST, "--port", port, "--webui-port", str(self._ui_port))
         try:
-            self._master = self._launch("master", "org.apache.spark.deploy.master.Master", *place)
+            self._master = self._launch("master", "org.apache.spark.deploy.master.Master", *address)
             self._wait(lambda: self._state() is not None, "the master to answer")
             self._workers = [self._launch_worker(number) for number in range(1, self._count + 1)]
             self._wait(self._has_all_workers, "the workers to register")
@@ -85,13 +85,13 @@ class StandaloneCluster:
         self._master, self._workers = None, []
 
     def said(self) -> str:
-        """The end of each log, for whoever wants to know why it did not start."""
+        """The end of each log, to see why the cluster did not start."""
         return "\n".join(f"{log.name}: {log.read_text(errors='replace')[-1500:]}" for log in self._folder.glob("*.log"))
 
     def _launch_worker(self, number: int) -> "subprocess.Popen[bytes]":
         work = self._folder / f"worker-{number}"
-        place = ("--host", _HOST, "--webui-port", "0", "-c", "1", "-m", "1g", "-d", str(work))
-        return self._launch(f"worker-{number}", "org.apache.spark.deploy.worker.Worker", *place, self.master)
+        address = ("--host", _HOST, "--webui-port", "0", "-c", "1", "-m", "1g", "-d", str(work))
+        return self._launch(f"worker-{number}", "org.apache.spark.deploy.worker.Worker", *address, self.master)
 
     def _launch(self, name: str, role: str, *arguments: str) -> "subprocess.Popen[bytes]":
         folder = self._folder / name
@@ -128,7 +128,7 @@ class StandaloneCluster:
                 process.args for process in (self._master, *self._workers) if process and process.poll() is not None
             ]
             if ended or time.monotonic() > deadline:
-                raise TimeoutError(f"waited in vain for {what}; ended: {ended}\n{self.said()}")
+                raise TimeoutError(f"still waiting for {what}; ended: {ended}\n{self.said()}")
             time.sleep(_LOOK_SECONDS)
 
 

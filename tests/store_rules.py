@@ -1,4 +1,4 @@
-"""What every store of progress has to do; the tests of each call these."""
+"""Rules that every offset store must follow. The tests of each store call them."""
 
 import threading
 from collections.abc import Sequence
@@ -10,45 +10,45 @@ import pytest
 from penstock.core.failures.outcome import DependencyUnavailable
 from penstock.stores import AlreadyFinished, ClaimLost, Kept, OffsetStore, Progress, SqlOffsets
 
-PLACE = ("orders", 3)
+TP = ("orders", 3)
 OTHER = ("orders", 4)
 
 
 def keeps_what_is_saved_for_each_group_and_partition(store: OffsetStore) -> None:
     assert store.claim("shop", []) == {}
-    first = store.claim("shop", [PLACE, OTHER])
+    first = store.claim("shop", [TP, OTHER])
     assert {(kept.offset, kept.note, tuple(kept.finished)) for kept in first.values()} == {(None, "", ())}
-    assert not store.save("shop", {PLACE: Progress(first[PLACE].token, 42, "pk1:map")})
-    again = store.claim("shop", [PLACE, OTHER])
-    assert (again[PLACE].offset, again[PLACE].note, again[OTHER].offset) == (42, "pk1:map", None)
-    assert store.claim("bank", [PLACE])[PLACE].offset is None
+    assert not store.save("shop", {TP: Progress(first[TP].token, 42, "pk1:map")})
+    again = store.claim("shop", [TP, OTHER])
+    assert (again[TP].offset, again[TP].note, again[OTHER].offset) == (42, "pk1:map", None)
+    assert store.claim("bank", [TP])[TP].offset is None
 
 
-def takes_nothing_from_one_whose_partition_was_claimed_since(store: OffsetStore) -> None:
-    zombie, other = (store.claim("shop", [PLACE, OTHER])[tp].token for tp in (PLACE, OTHER))
-    owner = store.claim("shop", [PLACE])[PLACE].token
+def refuses_saves_after_another_claim(store: OffsetStore) -> None:
+    zombie, other = (store.claim("shop", [TP, OTHER])[tp].token for tp in (TP, OTHER))
+    owner = store.claim("shop", [TP])[TP].token
     assert owner > zombie
-    assert not store.save("shop", {PLACE: Progress(owner, 10, "")})
+    assert not store.save("shop", {TP: Progress(owner, 10, "")})
     other = store.claim("shop", [OTHER])[OTHER].token
-    refused = store.save("shop", {PLACE: Progress(zombie, 5, ""), OTHER: Progress(other, 7, "")})
-    assert list(refused) == [PLACE]
-    store.forget("shop", {PLACE: zombie})
-    kept = store.claim("shop", [PLACE, OTHER])
-    assert (kept[PLACE].offset, kept[OTHER].offset) == (10, 7)
+    refused = store.save("shop", {TP: Progress(zombie, 5, ""), OTHER: Progress(other, 7, "")})
+    assert list(refused) == [TP]
+    store.forget("shop", {TP: zombie})
+    kept = store.claim("shop", [TP, OTHER])
+    assert (kept[TP].offset, kept[OTHER].offset) == (10, 7)
 
 
-def forgets_where_a_log_was_made_anew(store: OffsetStore) -> None:
-    token = store.claim("shop", [PLACE])[PLACE].token
-    store.save("shop", {PLACE: Progress(token, 10, "note")})
-    store.forget("shop", {PLACE: token})
-    assert not store.save("shop", {PLACE: Progress(token, 2, "")}), "the claim still holds"
-    assert store.claim("shop", [PLACE])[PLACE].offset == 2
+def forgets_the_progress_of_a_recreated_log(store: OffsetStore) -> None:
+    token = store.claim("shop", [TP])[TP].token
+    store.save("shop", {TP: Progress(token, 10, "note")})
+    store.forget("shop", {TP: token})
+    assert not store.save("shop", {TP: Progress(token, 2, "")}), "the claim still holds"
+    assert store.claim("shop", [TP])[TP].offset == 2
 
 
 RULES = [
     keeps_what_is_saved_for_each_group_and_partition,
-    takes_nothing_from_one_whose_partition_was_claimed_since,
-    forgets_where_a_log_was_made_anew,
+    refuses_saves_after_another_claim,
+    forgets_the_progress_of_a_recreated_log,
 ]
 
 
@@ -58,8 +58,8 @@ def text(statement: str) -> Any:
     return made(statement)
 
 
-def write(store: SqlOffsets, token: int, offset: int, value: int, *, tp: tuple[str, int] = PLACE) -> None:
-    """What a handler does, and what Penstock adds to it."""
+def write(store: SqlOffsets, token: int, offset: int, value: int, *, tp: tuple[str, int] = TP) -> None:
+    """Write a row as a handler does, and finish the offset as Penstock does."""
     with store.transaction("shop") as opened:
         opened.tx.execute(text("INSERT INTO sold VALUES (:value)"), {"value": value})
         opened.finish(tp, token, [offset])
@@ -82,36 +82,36 @@ def ranges(kept: Kept) -> Sequence[tuple[int, int]]:
 
 def writes_and_progress_are_one(store: SqlOffsets) -> None:
     make_table(store)
-    token = store.claim("shop", [PLACE])[PLACE].token
+    token = store.claim("shop", [TP])[TP].token
     write(store, token, 5, 50)
     write(store, token, 7, 70)
     write(store, token, 6, 60)
     with suppress(ZeroDivisionError), store.transaction("shop") as opened:
         opened.tx.execute(text("INSERT INTO sold VALUES (80)"))
-        opened.finish(PLACE, token, [8])
+        opened.finish(TP, token, [8])
         raise ZeroDivisionError
     assert sold(store) == [50, 60, 70]
-    assert ranges(store.claim("shop", [PLACE])[PLACE]) == [(5, 8)], "out of order, and neighbours together"
+    assert ranges(store.claim("shop", [TP])[TP]) == [(5, 8)], "out of order, and neighbours together"
 
 
 def nothing_is_finished_twice(store: SqlOffsets) -> None:
     make_table(store)
-    token = store.claim("shop", [PLACE])[PLACE].token
+    token = store.claim("shop", [TP])[TP].token
     write(store, token, 5, 50)
     with pytest.raises(AlreadyFinished):
         write(store, token, 5, 51)
     # Below the commit point nothing is in the inbox any more, and still nothing gets in.
-    store.save("shop", {PLACE: Progress(token, 6, "")})
+    store.save("shop", {TP: Progress(token, 6, "")})
     with pytest.raises(AlreadyFinished):
         write(store, token, 5, 52)
-    assert ranges(store.claim("shop", [PLACE])[PLACE]) == [], "trimmed"
+    assert ranges(store.claim("shop", [TP])[TP]) == [], "trimmed"
     assert sold(store) == [50]
 
 
 def a_zombie_writes_nothing(store: SqlOffsets) -> None:
     make_table(store)
-    zombie = store.claim("shop", [PLACE])[PLACE].token
-    owner = store.claim("shop", [PLACE])[PLACE].token
+    zombie = store.claim("shop", [TP])[TP].token
+    owner = store.claim("shop", [TP])[TP].token
     with pytest.raises(ClaimLost):
         write(store, zombie, 5, 50)
     with pytest.raises(ClaimLost):
@@ -122,16 +122,16 @@ def a_zombie_writes_nothing(store: SqlOffsets) -> None:
 
 def forgetting_empties_the_inbox(store: SqlOffsets) -> None:
     make_table(store)
-    token = store.claim("shop", [PLACE])[PLACE].token
+    token = store.claim("shop", [TP])[TP].token
     write(store, token, 5, 50)
-    store.forget("shop", {PLACE: token})
+    store.forget("shop", {TP: token})
     write(store, token, 5, 51)
     assert sold(store) == [50, 51]
 
 
 def many_write_at_once(store: SqlOffsets) -> None:
     make_table(store)
-    token = store.claim("shop", [PLACE])[PLACE].token
+    token = store.claim("shop", [TP])[TP].token
     errors: list[BaseException] = []
 
     def work(first: int) -> None:
@@ -139,7 +139,7 @@ def many_write_at_once(store: SqlOffsets) -> None:
             for offset in range(first, 200, 8):
                 write(store, token, offset, offset)
                 if offset % 20 == 0:
-                    store.save("shop", {PLACE: Progress(token, 0, "")})
+                    store.save("shop", {TP: Progress(token, 0, "")})
         except BaseException as error:  # noqa: BLE001 - the test looks at it
             errors.append(error)
 
@@ -150,7 +150,7 @@ def many_write_at_once(store: SqlOffsets) -> None:
         thread.join()
     assert not errors
     assert sold(store) == list(range(200))
-    assert ranges(store.claim("shop", [PLACE])[PLACE]) == [(0, 200)]
+    assert ranges(store.claim("shop", [TP])[TP]) == [(0, 200)]
 
 
 def the_handlers_errors_are_its_own(store: SqlOffsets) -> None:

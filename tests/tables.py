@@ -1,4 +1,4 @@
-"""What pipelines wrote."""
+"""Reads what pipelines wrote to tables."""
 
 import json
 from typing import Any

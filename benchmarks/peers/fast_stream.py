@@ -1,6 +1,6 @@
 """FastStream on one topic: run by benchmarks/peers.py, with an interpreter that has faststream[confluent].
 
-With workers it commits what it gets before it is handled; the one setting of it that waits, too.
+With workers it commits records before they are handled, and only with workers can it wait for several records at once.
 """
 
 import asyncio

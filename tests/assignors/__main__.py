@@ -1,4 +1,4 @@
-"""`make fuzz-assignors`: random groups to our assignors and to Kafka's own, which have to agree."""
+"""`make fuzz-assignors`: compares Penstock's assignors with Kafka's own on random groups."""
 
 import json
 import secrets
@@ -19,7 +19,7 @@ def main(
     *,
     cases: Annotated[int, typer.Option(help="How many groups for each assignor.")] = 100_000,
     seed: Annotated[int | None, typer.Option(help="Picks the groups; a new one each time by default.")] = None,
-    orders: Annotated[int, typer.Option(help="In how many other orders Java is asked about each group.")] = 1,
+    orders: Annotated[int, typer.Option(help="In how many other member orders Java gets each group.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="The figures as JSON.")] = False,
 ) -> None:
     """Exits with 1 where any answer differs."""
@@ -53,7 +53,7 @@ def _print(tallies: dict[str, Tally]) -> None:
         "cases",
         "same",
         "same without invalid claims",
-        "Java unsound, ours sound",
+        "Java unsound, Penstock sound",
         "differing",
         "swayed by order",
     )

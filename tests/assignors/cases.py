@@ -1,4 +1,4 @@
-"""Random groups that live on: members come, go, sleep through generations and forget; topics and racks change."""
+"""Random groups over several generations: members join, leave, miss generations; topics and racks change."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -86,7 +86,7 @@ class Chain:
             change()
 
     def _remembering(self, member: Member, assignment: Assignment) -> Member:
-        """Most know what they were just given; some slept, and know what they had before; some know nothing."""
+        """Most members know their last assignment; some know an older one, some none."""
         if self._chance(0.05):
             return member
         if self._chance(0.03):
@@ -135,7 +135,7 @@ class Chain:
         self._topics[name] = Topic(topic.partitions + more.partitions, racks=racks)
 
     def _shrink(self) -> None:
-        """A topic made anew with fewer partitions, while members still name the old ones."""
+        """A topic recreated with fewer partitions, while members still name the old ones."""
         name = self._random.choice(list(self._names))
         if name in self._topics:
             self._topics[name] = Topic(self._topics[name].partitions // 2)

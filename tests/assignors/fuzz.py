@@ -1,4 +1,4 @@
-"""Random groups to our assignors and to Java's, and a comparison of the answers."""
+"""Gives random groups to Penstock's and to Java's assignors, and compares the assignments."""
 
 import subprocess
 from collections.abc import Callable, Iterator
@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from random import Random
 
 from assignors.cases import Chain, Shape
-from assignors.judge import is_odd, is_sound, same, without_invalid_claims
+from assignors.compare import is_odd, is_sound, same, without_invalid_claims
+from assignors.group_json import Answer, answers, question
 from assignors.reference import ask, java_program
-from assignors.wire import Answer, answers, question
 from penstock.assign import Assignor, CooperativeSticky, Group, Range, RoundRobin, Sticky, faults
 
 KAFKAS: tuple[Assignor, ...] = (Range(), RoundRobin(), Sticky(), CooperativeSticky())
@@ -34,7 +34,7 @@ def cases(random: Random, assignor: Assignor) -> Iterator[Group]:
 
 
 def fuzz(assignor: Assignor, *, count: int, seed: int, orders: int = 1, tell: Callable[[int], None]) -> Tally:
-    """Ask both about this many groups; ``orders`` is in how many other orders Java gets the members too."""
+    """Compare both on this many groups; ``orders`` is in how many other orders Java also gets the members."""
     tally = Tally()
     source = cases(Random(seed), assignor)
     with java_program("Assignors") as process:
@@ -50,18 +50,18 @@ def fuzz(assignor: Assignor, *, count: int, seed: int, orders: int = 1, tell: Ca
 def _compare(assignor: Assignor, group: Group, java: Answer, tally: Tally, process: "subprocess.Popen[str]") -> None:
     tally.cases += 1
     tally.swayed += java.swayed
-    ours = assignor.assign(group)
-    wrong = faults(group, ours)
-    if same(ours, java):
+    penstocks = assignor.assign(group)
+    wrong = faults(group, penstocks)
+    if same(penstocks, java):
         tally.same += 1
-    elif is_odd(group) and same(ours, _ask_without_invalid_claims(assignor, group, process)):
+    elif is_odd(group) and same(penstocks, _ask_without_invalid_claims(assignor, group, process)):
         tally.same_but_for_claims += 1
-    elif is_odd(group) and not is_sound(group, java, ours):
+    elif is_odd(group) and not is_sound(group, java, penstocks):
         tally.unsound += 1
     else:
         wrong.append(f"Java answers {java.partitions}")
     if wrong:
-        tally.differing.append(f"{assignor.name} on {group} answers {dict(ours.partitions)}: {'; '.join(wrong)}")
+        tally.differing.append(f"{assignor.name} on {group} answers {dict(penstocks.partitions)}: {'; '.join(wrong)}")
 
 
 def _ask_without_invalid_claims(assignor: Assignor, group: Group, process: "subprocess.Popen[str]") -> Answer:

@@ -1,4 +1,4 @@
-"""Kafka's own assignors, of the client that comes with the embedded Kafka, run as one Java program."""
+"""Kafka's own assignors from the client of the embedded Kafka, as one Java program."""
 
 import subprocess
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""`make chaos`: a minute of kills, freezes, leaving and joining on a real Kafka, and a check of what was promised."""
+"""`make chaos`: kills, freezes, stops and starts members for a minute on a real Kafka, then checks every guarantee."""
 
 import json
 import secrets
@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from chaos.bout import Options, Outcome, bout, suited
+from chaos.chaos_run import Options, Outcome, run_chaos, suited
 from chaos.checker import report
 from penstock.devkit import Embedded, UpOptions
 
@@ -23,16 +23,16 @@ err = Console(stderr=True)
 
 def main(
     *,
-    seconds: Annotated[float, typer.Option(help="How long faults go on.")] = 60.0,
-    records: Annotated[int, typer.Option(help="How many records flow meanwhile.")] = 100_000,
+    seconds: Annotated[float, typer.Option(help="For how long faults occur.")] = 60.0,
+    records: Annotated[int, typer.Option(help="How many records are written meanwhile.")] = 100_000,
     seed: Annotated[int | None, typer.Option(help="Picks the faults; a new one each time by default.")] = None,
-    members: Annotated[str, typer.Option(help="Kinds of members, in turns: native, open, own, java.")] = "native",
-    strategy: Annotated[
-        str, typer.Option(help="How partitions are assigned: by one that Java has, too.")
-    ] = "cooperative-sticky",
+    members: Annotated[
+        str, typer.Option(help="Kinds of members, in turns: native, self-managed, own, java.")
+    ] = "native",
+    strategy: Annotated[str, typer.Option(help="The assignor, one that Java has too.")] = "cooperative-sticky",
     as_json: Annotated[bool, typer.Option("--json", help="The figures and violations as JSON.")] = False,
 ) -> None:
-    """Three members of one group under random faults; exits with 1 where a promise was broken."""
+    """Runs three members of a group under random faults; exits with 1 if a guarantee was broken."""
     chosen = secrets.randbelow(1_000_000) if seed is None else seed
     kinds = suited(tuple(members.split(",")))
     options = Options(records=records, seconds=seconds, seed=chosen, strategy=strategy, **kinds)
@@ -46,14 +46,14 @@ def main(
     else:
         _print(outcome)
     if outcome.violations:
-        err.print(f"The events of every process are in {folder}; the same faults again: --seed {options.seed}")
+        err.print(f"The events of every process are in {folder}. To repeat these faults: --seed {options.seed}")
         raise typer.Exit(1)
     shutil.rmtree(folder)
 
 
 @contextmanager
 def _kafka(folder: Path) -> Iterator[str]:
-    """One of its own, so that a run disturbs nobody and starts with nothing."""
+    """A separate Kafka, so that a run starts with no data and disturbs nothing else."""
     embedded = Embedded(folder / "kafka")
     try:
         yield str(embedded.up(UpOptions(port=0)).bootstrap)
@@ -73,7 +73,7 @@ def _show(brokers: str, folder: Path, options: Options) -> Outcome:
             else:
                 progress.update(task, description=text, completed=committed)
 
-        return bout(brokers, folder, options, tell)
+        return run_chaos(brokers, folder, options, tell)
 
 
 def _print(outcome: Outcome) -> None:

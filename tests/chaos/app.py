@@ -1,17 +1,17 @@
-"""The app of the chaos run: a little work for each record, in the order of its keys, with a diary of what it did."""
+"""The app of the chaos run. It handles each record for a short time, in key order, and logs what it did."""
 
 import os
 import random
 import time
 
-from chaos.dealt import Dealt
-from chaos.diary import Diary
+from chaos.handler_log import HandlerLog
+from chaos.user_assignor import TakeTurns
 from penstock import App, Record
 from penstock.assign import ASSIGNORS, Assignor
 
 # Which kind of member this is: by the Kafka client, by Penstock, or with an assignor that a user wrote.
 _STRATEGY = os.environ.get("CHAOS_STRATEGY", "cooperative-sticky")
-_ASSIGNORS: dict[str, str | Assignor] = {"native": _STRATEGY, "open": ASSIGNORS[_STRATEGY], "own": Dealt()}
+_ASSIGNORS: dict[str, str | Assignor] = {"native": _STRATEGY, "self-managed": ASSIGNORS[_STRATEGY], "own": TakeTurns()}
 # How long a record takes at most.
 _SECONDS = float(os.environ.get("CHAOS_SECONDS", "0.002"))
 
@@ -20,7 +20,7 @@ app = App(
     # The shortest session that the broker allows: it must be over within a freeze.
     settings={"session.timeout.ms": 6_000, "heartbeat.interval.ms": 1_000},
 )
-diary = Diary(os.environ["CHAOS_DIARY"])
+handler_log = HandlerLog(os.environ["CHAOS_HANDLER_LOG"])
 
 
 @app.consume(
@@ -32,6 +32,6 @@ diary = Diary(os.environ["CHAOS_DIARY"])
 )
 def work(value: bytes, record: Record) -> None:
     where = record.topic, record.partition, record.offset, (record.key or b"").decode()
-    diary.write("began", *where)
+    handler_log.write("began", *where)
     time.sleep(random.random() * _SECONDS)
-    diary.write("ended", *where)
+    handler_log.write("ended", *where)

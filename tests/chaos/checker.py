@@ -1,4 +1,4 @@
-"""Whether a history keeps what DESIGN.md promises. Each rule is a function; ``check`` asks them all.
+"""Checks that a history keeps what DESIGN.md promises. Each rule is a function; ``check`` calls them all.
 
 The rules of order are for handlers that write nothing: an output or a dead letter lets its key go on before the broker
 has acknowledged it, so its record settles later than the next one starts.
@@ -10,7 +10,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 
-from chaos.diary import a_key_runs_one_record_at_a_time, every_record_was_handled, what_is_finished_was_handled_there
+from chaos.handler_log import (
+    a_key_runs_one_record_at_a_time,
+    every_record_was_handled,
+    what_is_finished_was_handled_there,
+)
 from chaos.history import SETTLED, TELLING_SECONDS, Entry, Epoch, History, TopicPartition
 
 
@@ -98,7 +102,7 @@ def _back_within_an_epoch(history: History) -> Iterator[str]:
     for epoch in history.epochs:
         end, last = epoch.end, epoch.assigned
         for entry in epoch.of("committed"):
-            # The last commit of an epoch is waited for, so its answer may be told before that of one sent earlier.
+            # The last commit of an epoch is waited for, so its answer may be reported before that of an earlier one.
             both_after_the_end = end is not None and end.index < min(last.index, entry.index)
             if entry.offset < last.offset and not both_after_the_end:
                 yield f"{entry} after {last}"
@@ -106,19 +110,19 @@ def _back_within_an_epoch(history: History) -> Iterator[str]:
 
 
 def _back_between_processes(history: History) -> Iterator[str]:
-    """A fact is told a moment after it came about, so one is before another only where no delay explains the order."""
-    told: defaultdict[TopicPartition, list[Entry]] = defaultdict(list)
+    """An event is reported shortly after it happened, so two events are in order only if no delay explains it."""
+    reported: defaultdict[TopicPartition, list[Entry]] = defaultdict(list)
     for entry in history.by_time:
         if entry.kind not in {"committed", "assigned"} or entry.offset < 0:
             continue
         earliest = history.earliest(entry)
         # By time, so the first that is not surely before ends the search; commits are few.
-        before = [other for other in told[entry.tp] if other.ts < earliest]
+        before = [other for other in reported[entry.tp] if other.ts < earliest]
         highest = max(before, key=lambda other: other.offset, default=None)
         if highest is not None and highest.offset > entry.offset:
             yield f"{entry} after {highest}"
         if entry.kind == "committed":
-            told[entry.tp].append(entry)
+            reported[entry.tp].append(entry)
 
 
 # A key keeps its order.
@@ -158,11 +162,11 @@ def _on_dispatch(key: _Key, entry: Entry) -> Iterator[str]:
         yield f"{entry} came after @{key.settled} of its key was settled"
     if again is not None and entry.attempt < again:
         yield f"{entry} is attempt {entry.attempt} after attempt {again}"
-    if entry.index != key.last + 1:  # records of one key that travel together are told of in one go
+    if entry.index != key.last + 1:  # records of one key in one work are reported together
         ahead = [offset for offset in key.open if offset < entry.offset]
         if ahead:
             yield f"{entry} while @{min(ahead)} of its key was in progress"
-        key.open.clear()  # what was handed over and not begun came back, and will be told of again
+        key.open.clear()  # records that were not begun came back, and are reported again
     key.first = max(key.first, entry.offset)
     key.attempts[entry.offset] = entry.attempt
     key.open.add(entry.offset)

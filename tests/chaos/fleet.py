@@ -1,4 +1,4 @@
-"""The processes of a chaos run, and what is done to them. Only what was started here is ever signalled, by its id."""
+"""Starts, kills and freezes the processes of a chaos run. It signals only processes that it started, by their ids."""
 
 import os
 import signal
@@ -18,13 +18,13 @@ _END_SECONDS = 240.0
 
 
 class Process:
-    """One `penstock run`, with an events file and a diary of its own, or a member in Java."""
+    """One `penstock run`, with its own events file and handler log, or a member in Java."""
 
     def __init__(self, name: str, folder: Path, environment: Mapping[str, str], kind: str, app: str) -> None:
         self.name = name
         self.kind = kind
         self.events_file = folder / f"{name}.events.jsonl"
-        self.diary_file = folder / f"{name}.diary"
+        self.handler_log_file = folder / f"{name}.handler_log"
         self.errors_file = folder / f"{name}.err"
         self.expects_death = False
         if kind == "java":
@@ -39,7 +39,7 @@ class Process:
                     **os.environ,
                     **environment,
                     "PYTHONPATH": path,
-                    "CHAOS_DIARY": str(self.diary_file),
+                    "CHAOS_HANDLER_LOG": str(self.handler_log_file),
                     "CHAOS_MEMBER": kind,
                 },
                 stdin=subprocess.DEVNULL,
@@ -49,10 +49,10 @@ class Process:
 
     @property
     def has_partitions(self) -> bool:
-        return bool(self.told("assigned"))
+        return bool(self.reported("assigned"))
 
-    def told(self, *kinds: str) -> list[Entry]:
-        """What it has told so far, of these kinds or of all."""
+    def reported(self, *kinds: str) -> list[Entry]:
+        """The events so far, of these kinds or of all."""
         if not self.events_file.exists():
             return []
         with self.events_file.open(errors="replace", newline="\n") as lines:
@@ -125,13 +125,13 @@ class Fleet:
             return False
         process, since, _ = self._frozen
         self._frozen = None
-        # Noted before the signal, so that all it tells after it is told later.
+        # Note it before the signal, so that all later events have a later time.
         self.faults.append(Fault(kind="freeze", process=process.name, ts=since, until=time.time()))
         process.popen.send_signal(signal.SIGCONT)
         return True
 
     def crashed(self) -> list[str]:
-        """What ended by itself, or not as it should, with its last words."""
+        """The processes that ended unexpectedly or with an error, with the end of their output."""
         found = []
         for each in self.processes:
             killed = any(fault.kind == "kill" and fault.process == each.name for fault in self.faults)

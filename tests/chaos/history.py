@@ -1,4 +1,4 @@
-"""What is known of a run after it: the events of each process, what was done to them, and what the broker says."""
+"""The history of a run: the events of each process, the faults, and what the broker has committed."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -63,7 +63,7 @@ class Fault:
 
 @dataclass(slots=True, eq=False)
 class Epoch:
-    """One ownership of one partition, as its member told it."""
+    """One ownership of one partition, as its member reported it."""
 
     process: str
     member: str
@@ -92,7 +92,7 @@ class History:
         committed: What the group has committed in the end.
         faults: What was done to the processes.
         observed: What the broker said was committed, as asked from time to time during the run.
-        diaries: What the handlers of each process wrote themselves, whatever the engine says.
+        handler_logs: What the handlers of each process wrote themselves, whatever the engine says.
     """
 
     files: Mapping[str, Sequence[Entry]]
@@ -101,7 +101,7 @@ class History:
     committed: Mapping[TopicPartition, int]
     faults: Sequence[Fault] = ()
     observed: Sequence[tuple[float, Mapping[TopicPartition, int]]] = ()
-    diaries: Mapping[str, Sequence["Note"]] = field(default_factory=dict)
+    handler_logs: Mapping[str, Sequence["Note"]] = field(default_factory=dict)
 
     @cached_property
     def epochs(self) -> list[Epoch]:
@@ -118,7 +118,7 @@ class History:
         return any(blow.ts <= before and (blow.kind == "kill" or blow.until >= since) for blow in blows)
 
     def earliest(self, entry: Entry) -> float:
-        """When the fact may have come about. A process that was frozen tells afterwards what was so before."""
+        """The earliest time of the event. A frozen process reports events from before the freeze after it."""
         for fault in self.blows:
             if fault.process == entry.process and fault.ts <= entry.ts <= fault.until + TELLING_SECONDS:
                 return fault.ts - TELLING_SECONDS
@@ -126,13 +126,13 @@ class History:
 
     @cached_property
     def cut_short(self) -> set[tuple[str, int]]:
-        """Dispatches that a freeze cut off from the decision behind them: the first things told after it."""
+        """Dispatches that were decided before a freeze and reported first after it."""
         cut: set[tuple[str, int]] = set()
         for fault in self.faults:
             if fault.kind == "freeze":
                 awake = (entry for entry in self.files.get(fault.process, ()) if entry.ts > fault.until)
-                told = takewhile(lambda entry: entry.kind == "dispatched", awake)
-                cut.update((entry.process, entry.index) for entry in told)
+                reported = takewhile(lambda entry: entry.kind == "dispatched", awake)
+                cut.update((entry.process, entry.index) for entry in reported)
         return cut
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Kafka's own VerifiableConsumer as a member of a chaos run, and what it tells, in our words."""
+"""Kafka's VerifiableConsumer as a member of a chaos run; its output becomes events like Penstock's."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def start_java_member(environment: Mapping[str, str], folder: Path, name: str, o
         "--command-config": str(config),
     }
     words = [word for pair in arguments.items() for word in pair]
-    with out.open("w") as told, (folder / f"{name}.err").open("w") as errors:
+    with out.open("w") as reported, (folder / f"{name}.err").open("w") as errors:
         return subprocess.Popen(
             [
                 find_java(),
@@ -50,7 +50,7 @@ def start_java_member(environment: Mapping[str, str], folder: Path, name: str, o
             cwd=folder,
             env={**os.environ, "CLASSPATH": os.pathsep.join(map(str, resolve(kafka_tools())))},
             stdin=subprocess.DEVNULL,
-            stdout=told,
+            stdout=reported,
             stderr=errors,
         )
 
@@ -69,19 +69,21 @@ def read_java_events(process: str, lines: Iterable[str]) -> list[Entry]:
     return entries
 
 
-def _entries(process: str, index: int, told: Mapping[str, Any], epochs: dict[tuple[str, int], int]) -> Iterator[Entry]:
+def _entries(
+    process: str, index: int, reported: Mapping[str, Any], epochs: dict[tuple[str, int], int]
+) -> Iterator[Entry]:
     kinds = {
         "partitions_assigned": ["assigned"],
         "partitions_revoked": ["revoked"],
         "record_data": ["dispatched", "finished"],
-    }.get(told["name"], [])
-    for each in told.get("partitions", [told]):
+    }.get(reported["name"], [])
+    for each in reported.get("partitions", [reported]):
         for kind in kinds:
             tp = each["topic"], each["partition"]
             epochs[tp] = epochs.get(tp, 0) + (kind == "assigned")
             yield Entry(
                 kind=kind,
-                ts=told["timestamp"] / 1000,
+                ts=reported["timestamp"] / 1000,
                 process=process,
                 index=index,
                 member=process,

@@ -1,4 +1,4 @@
-"""Records that flow during a chaos run, and an eye on what the group commits."""
+"""Writes records during a chaos run, and watches what the group commits."""
 
 import random
 import threading
@@ -18,7 +18,7 @@ _FLUSH_SECONDS = 240.0
 
 
 class Background:
-    """A thread for the time of a ``with`` block; it ends by itself when asked to."""
+    """A thread that runs during a ``with`` block."""
 
     def __init__(self) -> None:
         self._ending = threading.Event()
@@ -39,7 +39,7 @@ class Background:
 
 
 class Writer(Background):
-    """Writes so many records, spread evenly over so many seconds; the last of them only when it is told to finish."""
+    """Writes this many records evenly over this many seconds. It writes the last ones only after ``finish``."""
 
     def __init__(self, brokers: str, topic: str, *, records: int, seconds: float) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class Writer(Background):
         self._finish = threading.Event()
 
     def finish(self) -> None:
-        """The faults are over: what is written from now on has to be handled after them."""
+        """The faults are over; records written from now on are handled after them."""
         self._finish.set()
 
     def _run(self) -> None:
@@ -73,7 +73,7 @@ class Writer(Background):
             if self._ending.wait(_CHUNK_SECONDS):
                 break
         if self._producer.flush(_FLUSH_SECONDS):
-            raise TimeoutError("the broker did not acknowledge what was written")
+            raise TimeoutError("the broker did not acknowledge all records")
         self.done = True
 
     def _on_delivery(self, error: object, message: object) -> None:

@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from chaos_once.bout import Bout, Options, Outcome
+from chaos_once.chaos_once_run import ChaosOnceRun, Options, Outcome
 from penstock.devkit import Embedded, UpOptions
 
 err = Console(stderr=True)
@@ -22,7 +22,7 @@ err = Console(stderr=True)
 
 class Kind(StrEnum):
     native = "native"
-    open = "open"
+    self_managed = "self-managed"
 
 
 class SinkName(StrEnum):
@@ -86,7 +86,7 @@ def _run(options: Options) -> Outcome:
                 else:
                     progress.update(task, description=text, completed=arrived)
 
-            outcome = Bout(brokers, folder, options, tell, kafka).run()
+            outcome = ChaosOnceRun(brokers, folder, options, tell, kafka).run()
     finally:
         kafka.down()
         shutil.rmtree(folder / "kafka", ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The apps of the run: one output, or one row, for each record."""
+"""The apps of the run. Each writes one output, or one row, for each record."""
 
 import os
 import random
@@ -14,7 +14,7 @@ _SINK, _SOURCE = os.environ["CHAOS_SINK"], os.environ["CHAOS_SOURCE"]
 _OUT = os.environ.get("CHAOS_OUT")
 _CONCURRENCY = int(os.environ["CHAOS_CONCURRENCY"])
 # Which kind of member this is: by the Kafka client or by Penstock. The two share a group.
-_ASSIGNOR = {"native": None, "open": CooperativeSticky()}[os.environ["CHAOS_MEMBER"]]
+_ASSIGNOR = {"native": None, "self-managed": CooperativeSticky()}[os.environ["CHAOS_MEMBER"]]
 
 app = App(
     os.environ["CHAOS_GROUP"],

@@ -1,4 +1,4 @@
-"""Where the records of a run end up, and what is promised of them there."""
+"""The sinks of a run, and the check of what each of them guarantees."""
 
 from collections import Counter
 from types import TracebackType

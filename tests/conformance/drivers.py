@@ -1,4 +1,4 @@
-"""The same few actions on every engine, so that one scenario can be played on all of them."""
+"""The same few actions on every engine, so that one scenario can run on all of them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -9,8 +9,8 @@ from uuid import uuid4
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from bed import WAIT_SECONDS, MakeTopic, catch_up, committed, of_kind, read_records, running, wait_for
-from conformance.notes import Notes
+from conformance.handler_reports import Notes
+from kafka_helpers import WAIT_SECONDS, MakeTopic, catch_up, committed, of_kind, read_records, running, wait_for
 from penstock import App, Record
 from penstock.core.progress.reset_rules import Scenario, To
 from penstock.core.reports.events import Event, Stopped
@@ -28,7 +28,7 @@ class Stage(Protocol):
     def produce(self, topic: str, *values: Any, key: bytes | None = None, partition: int | None = None) -> None: ...
 
     def catch_up(self) -> list[Event]:
-        """Start, finish all that is there, stop cleanly; raises what stops the app. Returns what it reported."""
+        """Start, handle all records, stop cleanly; return the events, or raise the error that stopped the app."""
 
     def run_until(self, condition: Callable[[], bool]) -> None:
         """Start, wait for the condition, stop cleanly."""
@@ -43,9 +43,9 @@ class Stage(Protocol):
 
 
 class Driver(Protocol):
-    """An engine, and what it shows of itself.
+    """An engine under test.
 
-    Handlers may run in other processes. So what they do is seen in what they write, or in ``notes``.
+    Handlers may run in other processes, so scenarios look at their outputs or at ``notes``.
     """
 
     tells_of_records: bool  # whether it reports events of single records
@@ -143,7 +143,7 @@ class BrokerDriver(_NoteTaker):
         self._producer = None
 
     def producer(self) -> Producer:
-        """One for all; an older one may not have heard of partitions that were added."""
+        """One producer for all calls. An older one may not know partitions that were added."""
         self._producer = self._producer or make_producer(self.brokers, settings={})
         return self._producer
 

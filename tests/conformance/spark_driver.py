@@ -6,8 +6,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from bed import WAIT_SECONDS, MakeTopic, wait_for
 from conformance.drivers import BrokerDriver, BrokerStage, Stage
+from kafka_helpers import WAIT_SECONDS, MakeTopic, wait_for
 from penstock import App
 from penstock import spark as engine
 from penstock.core.reports.events import Event

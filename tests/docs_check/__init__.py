@@ -1,1 +1,1 @@
-"""Runs what README.md and docs/*.md print, as a reader would: see ``tests/integration/docs``."""
+"""Runs the commands of README.md and docs/*.md as a reader would; ``tests/integration/docs`` uses it."""

@@ -1,4 +1,4 @@
-"""The wheel, and what a reader uses of the environment that it is installed in."""
+"""The wheel, and the Python environment that it is installed in."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Environment(Protocol):
-    """A virtual environment that has nothing but the wheel and what it requires, or only pip."""
+    """A virtual environment with only the wheel and its requirements, or with only pip."""
 
     @property
     def scripts(self) -> Path:

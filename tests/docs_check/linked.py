@@ -1,4 +1,4 @@
-"""A quick imitation of a real environment: it takes a second and needs no network.
+"""An imitation of a real environment with linked libraries: it takes a second and needs no network.
 
 Libraries are linked from the environment that runs the tests. Its ``pip`` is a script that does the same, so
 ``pip install 'penstock[metrics]'`` on a page adds what that extra names. A library that no requirement names is not

@@ -1,6 +1,6 @@
-"""What a page asks its reader to do: files to save and commands to type, in their order.
+"""Reads from a page the files to save and the commands to type, in their order.
 
-- A block of ``console`` holds commands after ``$ ``; what follows one, up to the next, is what it prints.
+- A ``console`` block has commands after ``$ ``. The lines up to the next command are its output.
 - A block whose first line is a comment with a file's name (``# shop.py``) is that file.
 - ``<!-- not run: why -->`` right above a block of commands: it is printed for readers, and not run here.
 - ``<!-- file NAME`` … ``-->`` and ``<!-- before`` … ``-->`` are files and commands that the page takes for given.
@@ -21,7 +21,7 @@ _HIDDEN = re.compile(r"^<!-- (?:file (\S+)|before)$")
 
 @dataclass(frozen=True)
 class File:
-    """To be saved before what comes after it."""
+    """A file to save before the next command."""
 
     name: str
     text: str

@@ -1,4 +1,4 @@
-"""Does what a page says, in an empty folder, one command after the other."""
+"""Carries out a page in an empty folder, one command after the other."""
 
 import os
 import re
@@ -15,7 +15,7 @@ from docs_check.pages import Command, File, steps_of
 # For one command, on a machine that is very slow and very busy.
 _PATIENCE_SECONDS = 900.0
 _LOOK_SECONDS = 0.05
-# What a run that goes on until Ctrl+C prints once it consumes.
+# Printed by a run without an end when it starts to consume.
 _READY = re.compile(r"consuming .* as group ")
 _DURATION = re.compile(r"\b(?:\d+[hm] )?\d+(?:ms|s|m|h)\b")
 _ENDS = ("--until-caught-up", "--for", "--print-config", "--from", "--help", "&")

@@ -1,4 +1,4 @@
-"""The test bed: one real broker for the whole run, one Spark session, names of one's own."""
+"""Fixtures of the integration tests: one real broker for the whole run, one Spark session, and unique names."""
 
 import os
 import threading
@@ -9,8 +9,8 @@ from uuid import uuid4
 import pytest
 from pyspark.sql import SparkSession
 
-from bed import CatchUp, MakeTopic
 from jvms import QUICK_OPTIONS, SPARK_PACKAGES
+from kafka_helpers import CatchUp, MakeTopic
 from penstock import App
 from penstock import spark as engine
 from penstock.core.reports.events import Event
@@ -19,7 +19,7 @@ from penstock.kafka import Cluster
 from penstock.spark.session.spark_session import spark_session
 from postgres import Postgres
 from servers import SharedServers
-from tls_bed import SecureBroker, secure_broker
+from tls_servers import SecureBroker, secure_broker
 
 # For the drivers of this process and of every `penstock run` that a test starts.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_OPTIONS)

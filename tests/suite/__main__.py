@@ -25,7 +25,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, help="processes per stage (default: 2 for unit tests, else 4)")
     parser.add_argument("--beside", help="a command that runs beside the first stage, and has to succeed")
     options = parser.parse_args()
-    # Someone who started us in the background of a shell has made us, and all that we start, deaf to Ctrl+C.
+    # A shell that starts this process in the background lets it and its children ignore Ctrl+C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

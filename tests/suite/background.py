@@ -1,4 +1,4 @@
-"""A command that runs beside the tests, and is shown when it has ended."""
+"""A command that runs in parallel to the tests. Its output is printed when it has ended."""
 
 import os
 import shlex

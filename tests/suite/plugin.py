@@ -1,4 +1,4 @@
-"""The pytest plugin of a worker: it takes files from the shared queue and writes down what came of each test."""
+"""The pytest plugin of a worker: it takes files from the shared queue and records the result of each test."""
 
 import json
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""What the run prints: a line per file as it goes, failures, a table, and one line at the end for machines."""
+"""Prints the run: a line per file, the failures, a table, and a last line for machines."""
 
 import sys
 from collections import Counter, defaultdict
@@ -39,7 +39,7 @@ class Progress:
 
 
 def show_stage(path: str, verdict: Verdict) -> None:
-    """All that there is to say about one stage."""
+    """The report of one stage."""
     for result in verdict.failed:
         say(f"\n======== FAILED {result.test}\n{result.text}")
     for result in verdict.flaky:

@@ -1,4 +1,4 @@
-"""One stage of the run: workers share its files; what failed runs once more, alone, when all of them are done."""
+"""One stage of the run: workers share its files. Failed tests run again, one at a time, when all files are done."""
 
 import shutil
 import tempfile
@@ -27,7 +27,7 @@ class Stage:
     path: str
     workers: int
     second_chance: bool
-    # A worker that dies is replaced, but not for ever.
+    # How often dead workers are replaced.
     replacements: int = 4
 
 
@@ -106,7 +106,7 @@ class _Run:
         self.problems += [f"{name} could not be collected:\n{text}" for name, text in self.notes.broken.items()]
 
     def alone(self) -> dict[str, Result]:
-        """Returns what came of those that failed, each in a process of its own and with nothing beside it."""
+        """Run failed tests again, each alone in a new process; returns their results."""
         failed = [test for test in self.notes.collected if self._failed(test)]
         again: dict[str, Result] = {}
         for number, test in enumerate(failed[:_SECOND_CHANCES], start=1):
@@ -127,7 +127,7 @@ class _Run:
             while workers:
                 time.sleep(_LOOK_SECONDS)
                 for worker in tuple(workers):
-                    # Before its notes: what it wrote last must not be missed.
+                    # Check this before reading its results, so that the last ones are not missed.
                     code = worker.exit_code
                     self._read(worker)
                     if code is not None:
@@ -142,7 +142,7 @@ class _Run:
                 self._progress.saw(result, self.notes.collected)
 
     def _after(self, worker: Worker, code: int) -> list[Worker]:
-        """What follows the end of a worker: its servers are ended, and if it died, another takes its place."""
+        """End the servers of a worker that has ended. If it died, start another worker."""
         self._end([worker])
         if worker.name in self.notes.finished:
             failed = any(

@@ -1,4 +1,4 @@
-"""What the outcomes of all tests mean for the run."""
+"""Decides from the results of all tests whether the run passed."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -51,7 +51,7 @@ def judge(
     seconds: float = 0.0,
     workers: Mapping[str, float] | None = None,
 ) -> Verdict:
-    """``first`` is what came of each test beside the others, ``again`` of those that then ran alone."""
+    """``first`` has the results of the parallel run, ``again`` those of the tests that ran again, alone."""
     lost = [Result(test, "failed", "", text="This test did not run.") for test in collected if test not in first]
     failures = [result for result in (*first.values(), *lost) if result.outcome == "failed"]
     flaky = [each for each in failures if (second := again.get(each.test)) and second.outcome == "passed"]

@@ -1,4 +1,4 @@
-"""Start Kafka, the registry and Spark once, so that the tests find their jars, and archives of their classes.
+"""Starts Kafka, the registry and Spark once, so that tests find their jars and class archives.
 
 With an archive a JVM needs half of the processor time to start, and a run of all tests starts about 200 of them.
 """

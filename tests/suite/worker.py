@@ -1,4 +1,4 @@
-"""A worker: one pytest process, what it wrote down so far, and the end of everything that it started."""
+"""A worker: one pytest process, the results that it has written, and the end of all processes that it started."""
 
 import json
 import os
@@ -88,9 +88,9 @@ class Worker:
             self._process.send_signal(signal.SIGINT)
 
     def end(self, *, grace: float = 0.0) -> list[str]:
-        """Wait for its end, and end by force what it has left running; returns what that was.
+        """Wait until it ends, and kill the processes that it left running; returns their names.
 
-        What a worker has told to stop, such as the JVM of Spark, may outlive it for the seconds of ``grace``.
+        Processes that the worker has asked to stop, such as Spark's JVM, may run for ``grace`` seconds longer.
         """
         try:
             self._process.wait(_STOP_SECONDS)

@@ -54,7 +54,7 @@ assert "jgo" not in sys.modules
 
 
 def test_errors_survive_the_way_between_processes() -> None:
-    error = errors.HandlerError("it failed", hint="mend it")
+    error = errors.HandlerError("it failed", hint="fix it")
     copy = pickle.loads(pickle.dumps(error))
     assert type(copy) is errors.HandlerError
-    assert (copy.problem, copy.hint, str(copy)) == ("it failed", "mend it", "it failed mend it")
+    assert (copy.problem, copy.hint, str(copy)) == ("it failed", "fix it", "it failed fix it")

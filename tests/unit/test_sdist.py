@@ -47,7 +47,7 @@ def test_it_holds_all_that_the_makefile_and_the_texts_name(archive: dict[str, ta
 
 
 def test_it_holds_what_the_tools_read(archive: dict[str, tarfile.TarInfo]) -> None:
-    assert {"Makefile", "pyproject.toml", ".importlinter", ".gitignore", "tests/bed.py"} <= archive.keys()
+    assert {"Makefile", "pyproject.toml", ".importlinter", ".gitignore", "tests/kafka_helpers.py"} <= archive.keys()
 
 
 def test_its_scripts_can_be_executed(archive: dict[str, tarfile.TarInfo]) -> None:

@@ -165,7 +165,7 @@ def worker_error(handler_name: str, error: BaseException) -> HandlerError:
 def breaker_error(handler_name: str, record: Record, failure: Failed, circuit: Circuit) -> HandlerError:
     """The error that stops the app when its breaker opens: nearly all records became dead letters."""
     return HandlerError(
-        f"Handler {handler_name} sent {circuit} to the dead letters, so it stopped before doing so with {record}: "
+        f"Handler {handler_name} sent {circuit} to the dead letters, so it stopped before the next one, {record}: "
         f"{failure.error_type}: {bounded(failure.message, MAX_MESSAGE_BYTES)}.",
         hint="Neither it nor any later record of its partition was committed. Fix what these records have in common "
         "and start again, or change breaker=...",

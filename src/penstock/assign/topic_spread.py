@@ -22,33 +22,33 @@ class TopicSpread:
     def assign(self, group: Group) -> Assignment:
         members = in_member_order(group.members)
         readers = subscribers(members, assignable(group))
-        keeper: dict[TopicPartition, int] = {}
+        last_owner: dict[TopicPartition, int] = {}
         for index, member in enumerate(members):
             for tp in member.owned:
                 if tp[0] in member.topics:
-                    keeper.setdefault(tp, index)
+                    last_owner.setdefault(tp, index)
         ownership: list[list[TopicPartition]] = [[] for _ in members]
         for topic, indexes in readers.items():
             tps = [(topic, number) for number in range(group.topics[topic].partitions)]
-            _spread(tps, indexes, keeper, ownership)
-        by_id = {member.id: hand for member, hand in zip(members, ownership, strict=True)}
+            _spread(tps, indexes, last_owner, ownership)
+        by_id = {member.id: tps for member, tps in zip(members, ownership, strict=True)}
         return Assignment({member.id: by_id[member.id] for member in group.members})
 
 
 def _spread(
     tps: list[TopicPartition],
     indexes: Sequence[int],
-    keeper: dict[TopicPartition, int],
+    last_owner: dict[TopicPartition, int],
     ownership: list[list[TopicPartition]],
 ) -> None:
     kept: dict[int, list[TopicPartition]] = {index: [] for index in indexes}
     for tp in tps:
-        if tp in keeper:
-            kept[keeper[tp]].append(tp)
+        if tp in last_owner:
+            kept[last_owner[tp]].append(tp)
     least, extra = divmod(len(tps), len(indexes))
     by_need = sorted(indexes, key=lambda index: (len(ownership[index]), -len(kept[index]), index))
     quota = {index: least + (at < extra) for at, index in enumerate(by_need)}
     stays = {tp for index in indexes for tp in kept[index][: quota[index]]}
     room = iter([index for index in by_need for _ in range(quota[index] - len(kept[index]))])
     for tp in tps:
-        ownership[keeper[tp] if tp in stays else next(room)].append(tp)
+        ownership[last_owner[tp] if tp in stays else next(room)].append(tp)

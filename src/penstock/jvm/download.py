@@ -177,9 +177,9 @@ class _Worker:
                 return
 
     def _fetch(self, file: Entry | Unlocked) -> None:
-        place = self.target / file.path
-        self.stop.unless_set(lambda: place.parent.mkdir(parents=True, exist_ok=True))
-        part = place.with_name(f"{place.name}.part")
+        finished_file = self.target / file.path
+        self.stop.unless_set(lambda: finished_file.parent.mkdir(parents=True, exist_ok=True))
+        part = finished_file.with_name(f"{finished_file.name}.part")
         self.connection.persist(
             lambda: self._receive(file, part),
             title=self.title,
@@ -187,7 +187,7 @@ class _Worker:
             on_retry=lambda attempt, reason: self.reports.put(_TryingAgain(attempt, reason)),
             pause=self.stop.wait,
         )
-        self.stop.unless_set(lambda: part.rename(place))
+        self.stop.unless_set(lambda: part.rename(finished_file))
         self.reports.put(_Finished(file.path))
 
     def _receive(self, file: Entry | Unlocked, part: Path) -> None:

@@ -47,19 +47,19 @@ class Poms(PythonResolver):
         component = artifact.component
         self._choose_version(component)
         self._name_snapshot(component)
-        place = self._folder / component.path_prefix / artifact.cached_filename
-        if place.exists():
-            return place
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(self._content(artifact))
-        pom = POM(place)
+        pom_file = self._folder / component.path_prefix / artifact.cached_filename
+        if pom_file.exists():
+            return pom_file
+        pom_file.parent.mkdir(parents=True, exist_ok=True)
+        pom_file.write_bytes(self._content(artifact))
+        pom = POM(pom_file)
         if pom.element("distributionManagement/relocation") is not None:
-            place.unlink()  # otherwise jgo would use it the next time
+            pom_file.unlink()  # otherwise jgo would use it the next time
             _relocate(component, pom)
             return component.artifact(packaging=artifact.packaging).resolve()
         _name_properties(pom)
-        place.write_text(pom.dump(), "utf-8")
-        return place
+        pom_file.write_text(pom.dump(), "utf-8")
+        return pom_file
 
     def has(self, path: str) -> bool:
         """Return whether the registry has this file."""
@@ -102,9 +102,9 @@ class Poms(PythonResolver):
             return
         content = self._fetch(f"{component.path_prefix.as_posix()}/maven-metadata.xml")
         if content is not None:
-            place = self._folder / component.path_prefix / "maven-metadata-registry.xml"
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(content)
+            metadata_file = self._folder / component.path_prefix / "maven-metadata-registry.xml"
+            metadata_file.parent.mkdir(parents=True, exist_ok=True)
+            metadata_file.write_bytes(content)
 
     def _fetch(self, path: str) -> bytes | None:
         """Return the file, checked by its SHA-1, or None if the registry does not have it."""

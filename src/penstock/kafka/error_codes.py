@@ -141,7 +141,7 @@ AUTHORIZATION = frozenset(
 
 COORDINATOR_MOVED = frozenset({Code.NOT_COORDINATOR, Code.COORDINATOR_NOT_AVAILABLE})
 NO_COORDINATOR_YET = COORDINATOR_MOVED | {Code.COORDINATOR_LOAD_IN_PROGRESS}
-"""Mostly over within a second: a cluster that has just started, a coordinator that moves."""
+"""Usually over within a second: a cluster that has just started, a coordinator that moves."""
 
 COORDINATOR_UNREACHABLE = NO_COORDINATOR_YET | {Code.LOCAL_TRANSPORT}
 """The same, or the coordinator's broker has died."""

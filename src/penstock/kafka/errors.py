@@ -40,12 +40,12 @@ _UNSUPPORTED: _Row = (
 _COORDINATOR: _Row = (
     ServerError,
     "The group's coordinator does not answer while {doing}: {text}.",
-    "It is mostly back within seconds. If not, check that the brokers of __consumer_offsets are up.",
+    "It usually recovers within seconds. If not, check that the brokers of __consumer_offsets are up.",
 )
 _LEADER: _Row = (
     ServerError,
     "A partition has no leader that answers while {doing}: {text}.",
-    "It is mostly back within seconds. If not, check that enough brokers are up.",
+    "It usually recovers within seconds. If not, check that enough brokers are up.",
 )
 _NOT_A_MEMBER: _Row = (
     ServerError,

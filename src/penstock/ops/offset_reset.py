@@ -311,7 +311,7 @@ class Offsets:
             if each.exists and each.simple and name not in plan.checkpoints
         ]
         warnings += [
-            f"{name!r} is a share group: brokers do not tell which records above a start offset are finished, so they "
+            f"{name!r} is a share group: brokers do not say which records above a start offset are finished, so they "
             "are redelivered too."
             for name, each in described.items()
             if each.is_shared

@@ -184,7 +184,7 @@ class Bench:
     # Switch faults on and off.
 
     def fail_produce(self, topic: str, *, too_large: bool = False) -> None:
-        """Let every write to this topic fail until ``mend``, because the app is not authorized.
+        """Let every write to this topic fail until ``clear_faults``, because the app is not authorized.
 
         With ``too_large``, the broker refuses each record because of its size: then an output fails its own record.
         """
@@ -192,10 +192,10 @@ class Bench:
         self._faults.fail_produce(topic, too_large=too_large)
 
     def refuse_commits(self) -> None:
-        """Let the broker refuse every commit until ``mend``."""
+        """Let the broker refuse every commit until ``clear_faults``."""
         self._faults.refuse_commits()
 
-    def mend(self) -> None:
+    def clear_faults(self) -> None:
         """Switch all faults off."""
         self._faults.clear()
 

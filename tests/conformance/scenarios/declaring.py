@@ -1,4 +1,4 @@
-"""How a scenario is declared, and what all of them use."""
+"""How a scenario is declared, and helpers of all scenarios."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

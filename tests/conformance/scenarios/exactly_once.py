@@ -1,4 +1,4 @@
-"""Outputs under faults: whoever reads what is committed finds each once."""
+"""Exactly-once: under faults, a read-committed reader sees each output once."""
 
 import pytest
 

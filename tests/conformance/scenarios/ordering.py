@@ -1,9 +1,9 @@
-"""What runs in order, and what does not wait for it."""
+"""Which records run in order, and which do not wait for each other."""
 
 import asyncio
 
 from conformance.drivers import Driver
-from conformance.notes import Notes
+from conformance.handler_reports import Notes
 from conformance.scenarios.declaring import scenario
 from penstock import App, Record, Retry
 from penstock.core.records.partitioner import partition_for

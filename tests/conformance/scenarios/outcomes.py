@@ -1,12 +1,12 @@
-"""What becomes of a record: outputs, dead letters, retries, what cannot be decoded."""
+"""The outcomes of a record: outputs, dead letters, retries, undecodable values."""
 
 from collections import Counter
 
 import pytest
 
-from bed import of_kind
 from conformance.drivers import Driver, counts
 from conformance.scenarios.declaring import Order, header, scenario
+from kafka_helpers import of_kind
 from penstock import App, Record, Reject, Retry, Skip
 from penstock.core.reports import events
 from penstock.errors import HandlerError

@@ -1,4 +1,4 @@
-"""Offsets that are set anew while the app is down: it goes on from there, whatever it remembered."""
+"""Offsets that are reset while the app is stopped: it continues from the new offsets."""
 
 from conformance.drivers import Driver
 from conformance.scenarios.declaring import scenario

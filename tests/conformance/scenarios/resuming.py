@@ -1,4 +1,4 @@
-"""Where a restart goes on, and what it finds new."""
+"""Where an app continues after a restart, and which new topics and partitions it finds."""
 
 import asyncio
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.bout import Options, bout, suited
+from chaos.chaos_run import Options, run_chaos, suited
 from chaos.checker import report
 
 pytestmark = pytest.mark.long
@@ -16,7 +16,7 @@ SHORT = ("kill", "leave", "join")
 
 def test_every_promise_holds_while_members_come_leave_freeze_and_are_killed(brokers: str, tmp_path: Path) -> None:
     options = Options(records=30_000, seconds=30, seed=secrets.randbelow(1_000_000))
-    outcome = bout(brokers, tmp_path, options, tell=lambda _text, _committed: None)
+    outcome = run_chaos(brokers, tmp_path, options, tell=lambda _text, _committed: None)
     assert not outcome.violations, f"seed {options.seed}\n{report(outcome.violations)}"
     # A run without these would have shown nothing.
     assert outcome.figures["finished"] == 30_000
@@ -26,10 +26,10 @@ def test_every_promise_holds_while_members_come_leave_freeze_and_are_killed(brok
 
 def test_every_promise_holds_in_a_group_with_an_assignor_that_a_user_wrote(brokers: str, tmp_path: Path) -> None:
     options = Options(records=6_000, seconds=6, seed=secrets.randbelow(1_000_000), members=("own",), faults=SHORT)
-    outcome = bout(brokers, tmp_path, options, tell=lambda _text, _committed: None)
+    outcome = run_chaos(brokers, tmp_path, options, tell=lambda _text, _committed: None)
     assert not outcome.violations, f"seed {options.seed}\n{report(outcome.violations)}"
     assert outcome.figures["finished"] == 6_000
-    assert _strategies(tmp_path) == {"dealt"}
+    assert _strategies(tmp_path) == {"take-turns"}
 
 
 @pytest.mark.parametrize("strategy", ["cooperative-sticky", "sticky"])
@@ -37,18 +37,18 @@ def test_open_members_native_members_and_java_consumers_share_a_group_and_keep_i
     brokers: str, tmp_path: Path, strategy: str
 ) -> None:
     # The C client has no sticky assignor that is eager, so all but Java's members are open ones there.
-    members = suited(("java", "open", "native"))
+    members = suited(("java", "self-managed", "native"))
     options = Options(records=6_000, seconds=6, seed=secrets.randbelow(1_000_000), strategy=strategy, **members)
-    outcome = bout(brokers, tmp_path, options, tell=lambda _text, _committed: None)
+    outcome = run_chaos(brokers, tmp_path, options, tell=lambda _text, _committed: None)
     assert not outcome.violations, f"seed {options.seed}\n{report(outcome.violations)}"
     assert outcome.figures["finished"] == 6_000
-    told = {process: {entry.kind for entry in entries} for process, entries in outcome.history.files.items()}
-    assert all("finished" in told[process] for process in ("p01", "p02", "p03")), "each kind has worked"
+    reported = {process: {entry.kind for entry in entries} for process, entries in outcome.history.files.items()}
+    assert all("finished" in reported[process] for process in ("p01", "p02", "p03")), "each kind has worked"
     assert _strategies(tmp_path) == {strategy}
 
 
 def _strategies(folder: Path) -> set[str]:
     """By which the members say that partitions were assigned."""
-    told = [line for path in folder.glob("*.events.jsonl") for line in path.read_text().splitlines()]
-    events = [json.loads(line) for line in told if '"rebalanced"' in line]
+    reported = [line for path in folder.glob("*.events.jsonl") for line in path.read_text().splitlines()]
+    events = [json.loads(line) for line in reported if '"rebalanced"' in line]
     return {event["rebalance"]["strategy"] for event in events if event.get("event") == "rebalanced"}

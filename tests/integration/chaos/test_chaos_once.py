@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos_once.bout import Bout, Options
+from chaos_once.chaos_once_run import ChaosOnceRun, Options
 
 pytestmark = pytest.mark.long
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.long
 def test_every_promise_holds_while_instances_are_killed_and_frozen(brokers: str, tmp_path: Path, sink: str) -> None:
     options = Options(
         sink=sink,
-        members=("open", "native"),
+        members=("self-managed", "native"),
         records=4_000,
         faults=2,
         bounces=1,
@@ -23,6 +23,6 @@ def test_every_promise_holds_while_instances_are_killed_and_frozen(brokers: str,
         seconds=600,
         seed=secrets.randbelow(10**6),
     )
-    outcome = Bout(brokers, tmp_path, options, tell=lambda _text, _arrived: None).run()
+    outcome = ChaosOnceRun(brokers, tmp_path, options, tell=lambda _text, _arrived: None).run()
     assert not outcome.problems, f"seed {options.seed}"
     assert outcome.figures["kill"], "a run without it would have shown nothing"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bed import WAIT_SECONDS, MakeTopic, produce, read_values
+from kafka_helpers import WAIT_SECONDS, MakeTopic, produce, read_values
 
 SHOP = """
 from penstock import App

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bed import WAIT_SECONDS, MakeTopic, committed, produce, read_values, wait_for
+from kafka_helpers import WAIT_SECONDS, MakeTopic, committed, produce, read_values, wait_for
 from penstock.kafka import Cluster
 
 SHOP = """
@@ -38,7 +38,7 @@ def shop(tmp_path: Path, brokers: str) -> Iterator["subprocess.Popen[bytes]"]:
     process.wait(WAIT_SECONDS)
 
 
-def test_each_version_of_the_code_goes_on_where_the_last_one_stopped(
+def test_each_version_of_the_code_continues_where_the_last_one_stopped(
     brokers: str,
     group: str,
     cluster: Cluster,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bed import WAIT_SECONDS, MakeTopic, committed, lag, produce, read_values, wait_for
+from kafka_helpers import WAIT_SECONDS, MakeTopic, committed, lag, produce, read_values, wait_for
 from penstock.kafka import Cluster
 
 pytestmark = pytest.mark.long
@@ -282,7 +282,7 @@ def run(folder: Path, *arguments: str, env: dict[str, str] | None = None) -> tup
         (["run", "shop:app", "-b", "{brokers}"], 4, "does not exist at", "Create it with `penstock topics create"),
         (["run", "shop:app", "-b", "{brokers}", "--events", "no/such/folder"], 2, "cannot be written", "--events"),
         (["run", "set:app", "-b", "{brokers}"], 2, "'fetch.mni.bytes' is not known", "fetch.min.bytes"),
-        (["run", "own:app", "-b", "{brokers}"], 2, "'enable.auto.commit' is not yours to set", "commit_every"),
+        (["run", "own:app", "-b", "{brokers}"], 2, "'enable.auto.commit' is reserved for Penstock", "commit_every"),
         (["run"], 2, "Missing argument 'MODULE:APP'", "penstock run --help"),
         (["fly"], 2, "No such command 'fly'", "penstock --help"),
     ],

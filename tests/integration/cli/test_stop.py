@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bed import WAIT_SECONDS, MakeTopic, lag, produce, wait_for
+from kafka_helpers import WAIT_SECONDS, MakeTopic, lag, produce, wait_for
 from penstock.kafka import Cluster
 
 # With a pause for each, more than any machine gets done between the commands.
@@ -121,7 +121,7 @@ def test_what_does_not_run_is_an_error_that_says_what_does(shop: Shop, brokers: 
     assert shop.app in shop.stop()[1]
 
 
-def test_a_run_that_takes_longer_is_left_to_its_end_and_not_told_twice(shop: Shop, brokers: str) -> None:
+def test_a_run_that_takes_longer_to_stop_is_not_signalled_twice(shop: Shop, brokers: str) -> None:
     produce(brokers, shop.source, [1])
     process = shop.run(engine="local", gated=True)
     wait_for(lambda: shop.saw("dispatched"), "a record in progress")

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bed import MakeTopic, produce
-from shipped import RECORDS, Shop
+from kafka_helpers import MakeTopic, produce
+from shipped_app import RECORDS, Shop
 from standalone import StandaloneCluster
 from yarn import YarnCluster
 

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from bed import lag, produce
+from kafka_helpers import lag, produce
 from penstock.jvm.coordinates import kafka_connector
 from penstock.jvm.installed_spark import pyspark_jars
 from penstock.jvm.jars import resolve
 from penstock.kafka import Cluster
-from shipped import RECORDS, Shop
+from shipped_app import RECORDS, Shop
 from standalone import StandaloneCluster
 
 # Each of them starts a driver, and executors with Python workers of their own.
@@ -48,7 +48,7 @@ def environment(tmp_path: Path) -> Path:
     return archive
 
 
-def test_an_app_in_a_folder_of_its_own_runs_on_executors_that_know_nothing_of_it(
+def test_an_app_in_a_separate_folder_runs_on_executors_that_do_not_have_it(
     shop: Shop, standalone: StandaloneCluster, cluster: Cluster, environment: Path
 ) -> None:
     produce(shop.brokers, shop.source, [-1])
@@ -62,12 +62,14 @@ def test_an_app_in_a_folder_of_its_own_runs_on_executors_that_know_nothing_of_it
     assert (stopped["read"], stopped["written"], stopped["dead_lettered"]) == (RECORDS + 1, RECORDS, 1)
     outputs = shop.outputs()
     assert sorted(int(value) for value, *_ in outputs) == [2 * number for number in range(RECORDS)]
-    assert all(".zip/" in late and ".zip/" in ours for _, late, ours, _ in outputs), "it was imported from elsewhere"
+    assert all(".zip/" in late and ".zip/" in penstocks for _, late, penstocks, _ in outputs), (
+        "it was imported from elsewhere"
+    )
     assert all(python.endswith("/environment/bin/python") for *_, python in outputs)
     assert lag(cluster, shop.group, shop.source) == 0
 
 
-def test_executors_without_a_library_are_told_in_one_sentence_before_a_record_flows(
+def test_executors_without_a_library_are_reported_before_the_first_record(
     shop: Shop, standalone: StandaloneCluster, cluster: Cluster, bare_python: str
 ) -> None:
     done = shop.penstock(
@@ -82,7 +84,7 @@ def test_executors_without_a_library_are_told_in_one_sentence_before_a_record_fl
     assert lag(cluster, shop.group, shop.source) == RECORDS
 
 
-def test_a_cluster_without_room_is_told_after_the_wait_that_was_asked_for(
+def test_a_cluster_without_enough_memory_is_reported_after_the_configured_wait(
     shop: Shop, standalone: StandaloneCluster
 ) -> None:
     done = shop.penstock(
@@ -122,5 +124,5 @@ def test_what_ship_writes_runs_under_spark_submit(
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads(done.stdout.strip().splitlines()[-1])["stopped"][0]["written"] == RECORDS
-    assert all("shop.zip/" in late and "shop.zip/" in ours for _, late, ours, _ in shop.outputs())
+    assert all("shop.zip/" in late and "shop.zip/" in penstocks for _, late, penstocks, _ in shop.outputs())
     assert lag(cluster, shop.group, shop.source) == 0

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from bed import lag, produce
 from jvms import QUICK_OPTIONS
+from kafka_helpers import lag, produce
 from penstock.jvm.coordinates import kafka_connector
 from penstock.jvm.installed_spark import pyspark_jars
 from penstock.jvm.jars import resolve
 from penstock.kafka import Cluster
-from shipped import RECORDS, Shop
+from shipped_app import RECORDS, Shop
 from yarn import YarnCluster
 
 # Each of them starts a driver, and executors with Python workers of their own.
@@ -42,7 +42,9 @@ def test_executors_are_containers_and_get_the_app_shipped(shop: Shop, yarn: Yarn
     assert (stopped["read"], stopped["written"], stopped["dead_lettered"]) == (RECORDS + 1, RECORDS, 1)
     outputs = shop.outputs()
     assert sorted(int(value) for value, *_ in outputs) == [2 * number for number in range(RECORDS)]
-    assert all(".zip/" in late and ".zip/" in ours for _, late, ours, _ in outputs), "it was imported from elsewhere"
+    assert all(".zip/" in late and ".zip/" in penstocks for _, late, penstocks, _ in outputs), (
+        "it was imported from elsewhere"
+    )
     assert all("/container_" in late for _, late, *_ in outputs), "it was not handled in a container"
     assert lag(cluster, shop.group, shop.source) == 0
 

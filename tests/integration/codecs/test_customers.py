@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
-from bed import MakeTopic, catch_up, of_kind, produce, read_records, running, wait_for
+from kafka_helpers import MakeTopic, catch_up, of_kind, produce, read_records, running, wait_for
 from penstock import App, Avro, Record, Registry
 from penstock.codecs import codec_of
 from penstock.core.reports import events
@@ -116,7 +116,7 @@ class Schemas:
 
 @pytest.mark.parametrize("away", [killed, frozen])
 @pytest.mark.parametrize("is_async", [False, True])
-def test_a_registry_that_is_away_holds_up_only_what_needs_it_and_costs_no_record(
+def test_an_unavailable_registry_delays_only_records_that_need_it_and_loses_none(
     brokers: str, kafka: Embedded, registry: str, cluster: Cluster, group: str, make_topic: MakeTopic, away: Any,
     *, is_async: bool,
 ) -> None:  # fmt: skip

@@ -19,11 +19,11 @@ from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSe
 from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
-from messages import Item, NewerOrder, Order
 from penstock import Avro, JsonSchema, Protobuf, Reference, Registry
 from penstock.codecs import codec_of
 from penstock.core.failures.outcome import DependencyUnavailable, Undecodable
 from penstock.serde import Format
+from protobuf_messages import Item, NewerOrder, Order
 
 STRATEGIES = {
     "topic": topic_subject_name_strategy,
@@ -99,7 +99,7 @@ FORMATS: list[tuple[Callable[..., Format], Any]] = [
 
 @pytest.mark.parametrize("subject", STRATEGIES)
 @pytest.mark.parametrize(("make", "value"), FORMATS)
-def test_what_their_serializers_write_is_read_by_ours(
+def test_penstock_reads_what_confluents_serializers_write(
     registry: str, client: SchemaRegistryClient, topic: str, make: Any, value: Any, subject: str
 ) -> None:
     context = SerializationContext(topic, MessageField.VALUE, [])
@@ -108,13 +108,13 @@ def test_what_their_serializers_write_is_read_by_ours(
     assert codec_of(make(), registry=Registry(url=registry), field="value").decode(data, None) == value
 
 
-@pytest.mark.parametrize("place", ["value", "headers"])
+@pytest.mark.parametrize("schema_id", ["value", "headers"])
 @pytest.mark.parametrize("subject", STRATEGIES)
 @pytest.mark.parametrize(("make", "value"), FORMATS)
-def test_what_ours_write_is_read_by_their_deserializers(
-    registry: str, client: SchemaRegistryClient, topic: str, make: Any, value: Any, subject: str, place: str
+def test_confluents_deserializers_read_what_penstock_writes(
+    registry: str, client: SchemaRegistryClient, topic: str, make: Any, value: Any, subject: str, schema_id: str
 ) -> None:
-    format_ = make(subject=subject, schema_id=place, register=True)
+    format_ = make(subject=subject, schema_id=schema_id, register=True)
     codec = codec_of(format_, registry=Registry(url=registry), field="key", topic=topic)
     data, headers = codec.encode(value)
     context = SerializationContext(topic, MessageField.KEY, list(headers))
@@ -132,7 +132,7 @@ def test_a_reader_s_schema_takes_what_older_ones_wrote(registry: str, client: Sc
         narrower.decode(data, None)
 
 
-def test_what_ours_wrote_with_an_older_schema_is_taken_by_their_newer_readers(
+def test_confluents_newer_readers_read_what_penstock_wrote_with_an_older_schema(
     registry: str, client: SchemaRegistryClient, topic: str
 ) -> None:
     context, conf = SerializationContext(topic, MessageField.VALUE, []), Theirs(client, "topic").conf
@@ -175,12 +175,12 @@ def test_schemas_refer_to_others_both_ways(registry: str, client: SchemaRegistry
     data = AvroSerializer(client, theirs, conf=conf)(value, context)
     assert data is not None
     assert codec_of(Avro(), registry=settings, field="value").decode(data, None) == value
-    ours = Avro(person, references=(Reference("shop.Address", f"{topic}-address", 1),))
-    writing = codec_of(ours, registry=settings, field="value", topic=topic)
+    penstocks = Avro(person, references=(Reference("shop.Address", f"{topic}-address", 1),))
+    writing = codec_of(penstocks, registry=settings, field="value", topic=topic)
     assert writing.encode(value)[0] == data, "the same schema, found without being registered again"
 
 
-def test_a_schema_is_not_registered_unasked_and_is_found_once_somebody_has(
+def test_a_schema_is_registered_only_on_request_and_is_found_once_it_is_registered(
     registry: str, client: SchemaRegistryClient, topic: str
 ) -> None:
     codec = codec_of(Avro(CUSTOMER), registry=Registry(url=registry), field="value", topic=topic)

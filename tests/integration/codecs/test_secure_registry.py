@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from bed import MakeTopic, catch_up, of_kind, produce, read_values, running, wait_for
-from ops_bed import Penstock
+from cli_helpers import Penstock
+from kafka_helpers import MakeTopic, catch_up, of_kind, produce, read_values, running, wait_for
 from penstock import App, Avro, Registry
 from penstock.codecs import codec_of
 from penstock.core.reports import events
-from tls_bed import KEY_PASSWORD, Authority, tls_in_front_of
+from tls_servers import KEY_PASSWORD, Authority, tls_in_front_of
 
 PASSWORD = "known to ann"
 SCHEMA = {"type": "record", "name": "Customer", "fields": [{"name": "id", "type": "int"}]}

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from bed import WAIT_SECONDS, produce, read_values, wait_for
+from kafka_helpers import WAIT_SECONDS, produce, read_values, wait_for
 from penstock.devkit import ClusterStatus, Embedded, ServerState, UpOptions, ports, up_plan
 from penstock.devkit.cluster_layout import STATE_FILE
 from penstock.devkit.ports import HOST, is_free

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 
-from bed import WAIT_SECONDS, produce, read_values, wait_for
+from kafka_helpers import WAIT_SECONDS, produce, read_values, wait_for
 from penstock.devkit import ClusterStatus, Embedded, ServerState, UpOptions
 from penstock.kafka import Cluster
 

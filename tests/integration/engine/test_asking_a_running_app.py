@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bed import WAIT_SECONDS, MakeTopic, Running, catch_up, committed, of_kind, produce, running, wait_for
+from kafka_helpers import WAIT_SECONDS, MakeTopic, Running, catch_up, committed, of_kind, produce, running, wait_for
 from penstock import App, Record
 from penstock import engine as local
 from penstock.core.reports import events
@@ -59,7 +59,7 @@ def test_a_callback_that_raises_stops_the_app_and_loses_nothing(
     assert seen == [*range(10)]
 
 
-def test_progress_tells_how_far_each_owned_partition_is(
+def test_progress_has_the_position_of_each_owned_partition(
     brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic
 ) -> None:
     source, gate = make_topic(2), threading.Event()

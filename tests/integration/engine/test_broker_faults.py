@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from bed import WAIT_SECONDS, MakeTopic, Running, committed, of_kind, produce, running, wait_for
+from kafka_helpers import WAIT_SECONDS, MakeTopic, Running, committed, of_kind, produce, running, wait_for
 from penstock import App
 from penstock.core.reports import events
 from penstock.devkit import Embedded, UpOptions

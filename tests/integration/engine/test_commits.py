@@ -4,7 +4,7 @@ import threading
 from dataclasses import replace
 from time import monotonic
 
-from bed import QUICK, WAIT_SECONDS, MakeTopic, Running, catch_up, committed, of_kind, produce, wait_for
+from kafka_helpers import QUICK, WAIT_SECONDS, MakeTopic, Running, catch_up, committed, of_kind, produce, wait_for
 from penstock import App, Record
 from penstock.core.reports import events
 from penstock.kafka import Cluster

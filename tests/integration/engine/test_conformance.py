@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from bed import MakeTopic
 from conformance.drivers import LocalDriver, OpenDriver
 from conformance.scenarios import Scenario, scenarios_on
+from kafka_helpers import MakeTopic
 from penstock.kafka import Cluster
 
 
@@ -17,8 +17,8 @@ def test_on_a_real_broker(
     play(LocalDriver(brokers, cluster, make_topic, tmp_path))
 
 
-@pytest.mark.parametrize("play", scenarios_on("open"), ids=lambda play: play.__name__)
-def test_as_an_open_member(
+@pytest.mark.parametrize("play", scenarios_on("self-managed"), ids=lambda play: play.__name__)
+def test_as_a_self_managed_member(
     play: Scenario, brokers: str, cluster: Cluster, make_topic: MakeTopic, tmp_path: Path
 ) -> None:
     play(OpenDriver(brokers, cluster, make_topic, tmp_path))

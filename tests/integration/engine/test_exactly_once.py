@@ -6,7 +6,18 @@ from typing import Any
 
 import pytest
 
-from bed import WAIT_SECONDS, MakeTopic, Running, catch_up, committed, of_kind, produce, read_values, running, wait_for
+from kafka_helpers import (
+    WAIT_SECONDS,
+    MakeTopic,
+    Running,
+    catch_up,
+    committed,
+    of_kind,
+    produce,
+    read_values,
+    running,
+    wait_for,
+)
 from penstock import App, Reject, Skip
 from penstock.assign import CooperativeSticky
 from penstock.core.reports import events
@@ -74,7 +85,7 @@ def slow_copy(group: str, source: str, out: str, *, assignor: str | None = None)
     return app
 
 
-@pytest.mark.parametrize("assignor", [None, "lag-balanced"], ids=["native", "open"])
+@pytest.mark.parametrize("assignor", [None, "lag-balanced"], ids=["native", "self-managed"])
 def test_a_transaction_that_fails_is_done_again_from_what_is_committed(
     brokers: str,
     cluster: Cluster,
@@ -100,7 +111,9 @@ def test_a_transaction_that_fails_is_done_again_from_what_is_committed(
         assert len(of_kind(member.events, events.Lost)) >= 2, "each failure lets everything go"
         assert not any(event.fatal for event in of_kind(member.events, events.Error))
         if assignor is not None:
-            assert len(of_kind(member.events, events.Rebalanced)) == 1, "and an open member disturbs nobody by it"
+            assert len(of_kind(member.events, events.Rebalanced)) == 1, (
+                "a self-managed member causes no rebalance by it"
+            )
     assert numbers(brokers, out) == list(range(600))
 
 
@@ -278,8 +291,8 @@ def test_what_an_open_member_did_before_it_was_given_up_does_not_count(
                 held.remove("_heartbeat")
                 wait_for(lambda: len(of_kind(heir.events, events.Rebalanced)) == 2, "it to be a member again")
             held.remove("authorize")
-            told = (events.Committed, events.CommitFailed)
-            wait_for(lambda: any(of_kind(zombie.events, kind) for kind in told), "an answer to its commit")
+            reported = (events.Committed, events.CommitFailed)
+            wait_for(lambda: any(of_kind(zombie.events, kind) for kind in reported), "an answer to its commit")
             held.clear()
             wait_for(lambda: of_kind(zombie.events, events.Lost), "it to learn of its loss")
         assert not of_kind(zombie.events, events.Committed)

@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from bed import WAIT_SECONDS, MakeTopic, catch_up, committed, lag, produce, read_records, wait_for
+from kafka_helpers import WAIT_SECONDS, MakeTopic, catch_up, committed, lag, produce, read_records, wait_for
 from penstock import App, Record
 from penstock.core.scheduling.lanes import Order
 from penstock.kafka import Cluster

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from bed import WAIT_SECONDS, MakeTopic, catch_up, committed, lag, of_kind, produce, read_records, read_values
+from kafka_helpers import WAIT_SECONDS, MakeTopic, catch_up, committed, lag, of_kind, produce, read_records, read_values
 from penstock import App, Record, Reject, Retry
 from penstock.core.reports import events
 from penstock.errors import ServerError
@@ -19,7 +19,7 @@ def names(record: Record) -> list[str]:
     return [name for name, _ in record.headers]
 
 
-def test_a_letter_that_is_too_large_goes_with_fewer_headers_and_takes_no_other_along(
+def test_a_dead_letter_that_is_too_large_is_written_with_fewer_headers_and_affects_no_other(
     brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic
 ) -> None:
     source, dlq = make_topic(), make_topic(**{"max.message.bytes": "700"})
@@ -39,7 +39,7 @@ def test_a_letter_that_is_too_large_goes_with_fewer_headers_and_takes_no_other_a
     assert committed(cluster, group, source) == {0: 5}
 
 
-def test_a_letter_that_is_too_large_in_any_form_stops_the_app_with_the_commit_point_unmoved(
+def test_a_dead_letter_that_is_always_too_large_stops_the_app_and_the_commit_point_stays(
     brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic
 ) -> None:
     source, dlq = make_topic(), make_topic(**{"max.message.bytes": "700"})
@@ -57,7 +57,7 @@ def test_a_letter_that_is_too_large_in_any_form_stops_the_app_with_the_commit_po
     assert read_values(brokers, dlq) == []
 
 
-def test_what_the_broker_took_once_it_takes_as_a_dead_letter_too(
+def test_a_record_that_the_broker_accepted_is_also_accepted_as_a_dead_letter(
     brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic
 ) -> None:
     """The client's own default for the largest record is below the broker's."""

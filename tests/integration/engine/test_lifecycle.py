@@ -5,7 +5,19 @@ from collections import Counter
 
 import pytest
 
-from bed import QUICK, WAIT_SECONDS, MakeTopic, Running, catch_up, committed, lag, of_kind, produce, running, wait_for
+from kafka_helpers import (
+    QUICK,
+    WAIT_SECONDS,
+    MakeTopic,
+    Running,
+    catch_up,
+    committed,
+    lag,
+    of_kind,
+    produce,
+    running,
+    wait_for,
+)
 from penstock import App, Record, Retry
 from penstock.core.reports import events
 from penstock.errors import ServerError

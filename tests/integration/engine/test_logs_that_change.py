@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from bed import WAIT_SECONDS, MakeTopic, catch_up, committed, of_kind, produce, running, wait_for
+from kafka_helpers import WAIT_SECONDS, MakeTopic, catch_up, committed, of_kind, produce, running, wait_for
 from penstock import App, Record
 from penstock.core.reports import events
 from penstock.kafka import Cluster
@@ -103,7 +103,7 @@ def test_retention_in_the_middle_is_survived_and_reported(brokers: str, group: s
     assert not of_kind(member.events, events.Revoked)[1:]
 
 
-def test_a_topic_that_is_deleted_and_made_anew_is_consumed_from_its_new_start(
+def test_a_recreated_topic_is_consumed_from_its_new_start(
     brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic
 ) -> None:
     source = make_topic()
@@ -125,7 +125,7 @@ def test_a_topic_that_is_deleted_and_made_anew_is_consumed_from_its_new_start(
 
 
 @pytest.mark.parametrize("way", ["subscribed", "partitions"])
-def test_a_topic_that_is_made_anew_and_outgrows_the_old_one_at_once_is_not_mistaken_for_it(
+def test_a_recreated_topic_that_outgrows_the_old_one_at_once_is_not_mistaken_for_it(
     brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, way: str
 ) -> None:
     source = make_topic()

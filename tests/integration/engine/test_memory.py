@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bed import WAIT_SECONDS, MakeTopic, wait_for
+from kafka_helpers import WAIT_SECONDS, MakeTopic, wait_for
 from penstock.kafka import make_producer
 
 RECORDS = 300_000
@@ -53,19 +53,19 @@ def source(make_topic: MakeTopic) -> str:
 def test_a_backlog_stays_in_kafka_and_not_in_memory(
     brokers: str, source: str, tmp_path: Path, consumer: subprocess.Popen[bytes]
 ) -> None:
-    wait_for(lambda: told(tmp_path, "assigned") == 4, "an assignment")
+    wait_for(lambda: reported(tmp_path, "assigned") == 4, "an assignment")
     idle = megabytes(consumer.pid, "VmRSS")
     producer = make_producer(brokers, settings={"queue.buffering.max.messages": RECORDS})
     for number in range(RECORDS):
         producer.produce(source, value=VALUES[number % 10_000], key=b"key-%d" % (number % 1_000), partition=number % 4)
     assert producer.flush(WAIT_SECONDS) == 0
     # Long enough for a consumer that buffers to have read everything.
-    wait_for(lambda: told(tmp_path, "finished") > 5_000, "some work")
+    wait_for(lambda: reported(tmp_path, "finished") > 5_000, "some work")
     growth = megabytes(consumer.pid, "VmHWM") - idle
     assert growth < MOST_MB, f"{growth:.0f} MB more than idle"
 
 
-def told(folder: Path, kind: str) -> int:
+def reported(folder: Path, kind: str) -> int:
     path = folder / "events.jsonl"
     return path.read_text().count(f'"event":"{kind}"') if path.exists() else 0
 

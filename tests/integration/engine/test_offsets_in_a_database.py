@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from bed import MakeTopic, Running, catch_up, committed, of_kind, produce, read_values, running, wait_for
+from kafka_helpers import MakeTopic, Running, catch_up, committed, of_kind, produce, read_values, running, wait_for
 from penstock import App, Reject, Retry
 from penstock.core.reports import events
 from penstock.errors import ConfigError, StoreError
@@ -150,7 +150,7 @@ def test_partitions_move_and_a_log_is_read_again_where_that_is_asked_for(
     assert database.sold() == sorted([*range(1_200), *range(290, 300)])
 
 
-def test_a_database_that_goes_away_costs_time_and_no_attempts(
+def test_an_unavailable_database_costs_time_and_no_attempts(
     brokers: str, group: str, make_topic: MakeTopic, postgres: Postgres
 ) -> None:
     database, source, dlq, app = Database(postgres.database()), make_topic(), f"{group}.dlq", App(group)
@@ -218,9 +218,7 @@ def test_progress_can_be_kept_anywhere(
     assert len(read_values(brokers, out)) == 201
 
 
-def test_a_database_that_is_not_there_is_told_before_anything_starts(
-    brokers: str, group: str, make_topic: MakeTopic
-) -> None:
+def test_a_missing_database_is_reported_before_anything_starts(brokers: str, group: str, make_topic: MakeTopic) -> None:
     app, source = App(group), make_topic()
     url = "postgresql://me:secret@127.0.0.1:1/none"
     app.consume(source, offsets=url)(lambda value: None)

@@ -6,7 +6,7 @@ from collections import defaultdict
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from bed import WAIT_SECONDS, MakeTopic, Running, catch_up, committed, lag, of_kind, produce, wait_for
+from kafka_helpers import WAIT_SECONDS, MakeTopic, Running, catch_up, committed, lag, of_kind, produce, wait_for
 from penstock import App, Record, Retry
 from penstock.core.progress.offset_map import decode
 from penstock.core.reports import events
@@ -133,7 +133,7 @@ def test_foreign_metadata_is_reported_and_costs_nothing_but_repeats(
     assert "is ignored: it is not an offset map of Penstock" in reported[0].reason
 
 
-def test_a_key_that_holds_up_the_rest_is_told(
+def test_a_key_that_delays_the_others_is_reported(
     brokers: str, group: str, make_topic: MakeTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hot_key_detector, "_CHECK_SECONDS", 0.1)
@@ -146,7 +146,7 @@ def test_a_key_that_holds_up_the_rest_is_told(
 
     produce_keys(brokers, source, [b"hot" if n % 2 else b"key-%d" % n for n in range(1_000)])
     member = Running(app, brokers)
-    wait_for(lambda: of_kind(member.events, events.HotKey), "it to be told")
+    wait_for(lambda: of_kind(member.events, events.HotKey), "the event")
     told.set()
     member.stop()
     hot, *_ = of_kind(member.events, events.HotKey)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from bed import WAIT_SECONDS, MakeTopic, catch_up, committed, lag, of_kind, produce, read_records, read_values
+from kafka_helpers import WAIT_SECONDS, MakeTopic, catch_up, committed, lag, of_kind, produce, read_records, read_values
 from penstock import App, Record, Reject, Retry, Skip
 from penstock.core.reports import events
 from penstock.errors import HandlerError, ServerError, TopicError

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from bed import WAIT_SECONDS, MakeTopic, catch_up, lag, of_kind, read_records
+from kafka_helpers import WAIT_SECONDS, MakeTopic, catch_up, lag, of_kind, read_records
 from penstock import App, Reject, Retry
 from penstock.core.reports import events
 from penstock.core.scheduling.lanes import Order
@@ -18,7 +18,7 @@ def is_poison(value: int) -> bool:
 
 
 @pytest.mark.parametrize("order", ["key", "none"])
-def test_2000_poison_records_of_10000_become_dead_letters_and_starve_nobody(
+def test_2000_poison_records_of_10000_become_dead_letters_and_the_others_are_handled(
     brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, order: Order
 ) -> None:
     source, dlq = make_topic(2), f"{group}.dlq"

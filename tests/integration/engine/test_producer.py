@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bed import WAIT_SECONDS, MakeTopic, read_records
+from kafka_helpers import WAIT_SECONDS, MakeTopic, read_records
 from penstock import PenstockError, Producer
 from penstock.core.records.partitioner import partition_for
 

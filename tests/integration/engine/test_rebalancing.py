@@ -6,7 +6,19 @@ from typing import Any
 
 import pytest
 
-from bed import QUICK, WAIT_SECONDS, MakeTopic, Running, catch_up, committed, lag, of_kind, produce, running, wait_for
+from kafka_helpers import (
+    QUICK,
+    WAIT_SECONDS,
+    MakeTopic,
+    Running,
+    catch_up,
+    committed,
+    lag,
+    of_kind,
+    produce,
+    running,
+    wait_for,
+)
 from penstock import App, Record
 from penstock.assign import Assignor, CooperativeSticky
 from penstock.core.reports import events
@@ -71,7 +83,9 @@ def test_a_member_joins_and_leaves_and_each_record_is_handled_once(
     assert not of_kind([*first.events, *second.events], events.Error)
 
 
-@pytest.mark.parametrize("assignor", ["range", "cooperative-sticky", "sticky"], ids=["eager", "cooperative", "open"])
+@pytest.mark.parametrize(
+    "assignor", ["range", "cooperative-sticky", "sticky"], ids=["eager", "cooperative", "self-managed"]
+)
 def test_a_partition_that_was_paused_when_it_went_is_fetched_again_when_it_comes_back(
     brokers: str, group: str, make_topic: MakeTopic, assignor: str
 ) -> None:
@@ -99,7 +113,7 @@ def test_a_partition_that_was_paused_when_it_went_is_fetched_again_when_it_comes
         wait_for(lambda: len(seen) == 200, "what came back to be handled")
 
 
-def test_what_stays_goes_on_while_a_slow_record_of_what_moves_is_awaited(
+def test_retained_partitions_are_consumed_while_a_revoked_one_waits_for_a_slow_record(
     brokers: str, group: str, make_topic: MakeTopic
 ) -> None:
     source, gate, slow_one = make_topic(2), threading.Event(), threading.Event()
@@ -148,7 +162,7 @@ def test_what_stays_goes_on_while_a_slow_record_of_what_moves_is_awaited(
 @pytest.mark.parametrize(
     "options",
     [{"settings": QUICK}, {"assignor": CooperativeSticky(), "settings": QUICK}, {"protocol": "consumer"}],
-    ids=["native", "open", "consumer"],
+    ids=["native", "self-managed", "consumer"],
 )
 def test_what_is_written_while_a_revoke_drains_is_handled_at_once_where_it_stays(
     brokers: str, group: str, make_topic: MakeTopic, options: dict[str, Any]
@@ -200,7 +214,7 @@ def test_what_is_written_while_a_revoke_drains_is_handled_at_once_where_it_stays
     assert set(seen.values()) == {1}, "each record once"
 
 
-@pytest.mark.parametrize("assignor", [None, CooperativeSticky()], ids=["native", "open"])
+@pytest.mark.parametrize("assignor", [None, CooperativeSticky()], ids=["native", "self-managed"])
 def test_a_static_member_that_is_back_in_time_is_not_noticed_by_the_other(
     brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, assignor: Assignor | None
 ) -> None:
@@ -226,7 +240,7 @@ def test_a_static_member_that_is_back_in_time_is_not_noticed_by_the_other(
     assert lag(cluster, group, source) == 0
 
 
-@pytest.mark.parametrize("assignor", [None, "consistent-hash"], ids=["native", "open"])
+@pytest.mark.parametrize("assignor", [None, "consistent-hash"], ids=["native", "self-managed"])
 def test_a_static_id_that_is_taken_over_stops_the_app_with_a_reason(
     brokers: str, group: str, make_topic: MakeTopic, assignor: str | None
 ) -> None:
@@ -257,7 +271,7 @@ def test_with_the_new_protocol_a_static_id_that_is_still_taken_stops_the_app_wit
 @pytest.mark.parametrize(
     "options",
     [{"settings": QUICK}, {"protocol": "consumer"}, {"settings": QUICK, "assignor": "rack-near", "rack": "r1"}],
-    ids=["classic", "consumer", "open"],
+    ids=["classic", "consumer", "self-managed"],
 )
 def test_more_members_than_partitions_in_one_process_catch_up_together(
     brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, options: dict[str, Any]
@@ -265,11 +279,11 @@ def test_more_members_than_partitions_in_one_process_catch_up_together(
     source, seen = make_topic(PARTITIONS), Seen()
     app = make_app(group, source, seen, members=6, static_id="m", **options)
     fill(brokers, source, 300)
-    told = catch_up(app, brokers, per_record=True)
+    reported = catch_up(app, brokers, per_record=True)
     assert set(seen.values()) == {1}
     assert committed(cluster, group, source) == dict.fromkeys(range(PARTITIONS), 300)
-    assert [event.lag for event in of_kind(told, events.Started)] == [300 * PARTITIONS]
-    assert [event.read for event in of_kind(told, events.Stopped)] == [300 * PARTITIONS]
+    assert [event.lag for event in of_kind(reported, events.Started)] == [300 * PARTITIONS]
+    assert [event.read for event in of_kind(reported, events.Stopped)] == [300 * PARTITIONS]
 
 
 def test_a_broker_that_does_not_say_what_is_committed_in_time_is_asked_again(
@@ -281,7 +295,7 @@ def test_a_broker_that_does_not_say_what_is_committed_in_time_is_asked_again(
     monkeypatch.setattr(start_positions, "_ANSWER_SECONDS", 0.0)
     produce(brokers, source, range(10))
     with running(app, brokers) as member:
-        wait_for(lambda: of_kind(member.events, events.Error), "it to be told")
+        wait_for(lambda: of_kind(member.events, events.Error), "the event")
         monkeypatch.undo()
         wait_for(lambda: len(seen) == 10, "all records")
         assert not any(event.fatal for event in of_kind(member.events, events.Error))

@@ -9,7 +9,17 @@ from pathlib import Path
 
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from bed import WAIT_SECONDS, MakeTopic, Running, of_kind, produce, read_records, read_values, running, wait_for
+from kafka_helpers import (
+    WAIT_SECONDS,
+    MakeTopic,
+    Running,
+    of_kind,
+    produce,
+    read_records,
+    read_values,
+    running,
+    wait_for,
+)
 from penstock import App, Reject, Retry, Skip
 from penstock.core.reports import events
 
@@ -122,7 +132,7 @@ def set_lock(brokers: str, group: str, *, milliseconds: int) -> None:
         future.result(WAIT_SECONDS)
 
 
-def test_a_clean_stop_gives_back_what_is_not_done(brokers: str, group: str, make_topic: MakeTopic) -> None:
+def test_a_clean_stop_releases_unfinished_records(brokers: str, group: str, make_topic: MakeTopic) -> None:
     source, app, held = make_topic(), App(group), threading.Event()
 
     @app.consume(source, mode="share", order="none", dead_letter=f"{group}.dlq", concurrency=8, drain_timeout="300ms")

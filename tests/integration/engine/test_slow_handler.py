@@ -5,7 +5,7 @@ from time import sleep
 
 import pytest
 
-from bed import MakeTopic, committed, of_kind, produce, running, wait_for
+from kafka_helpers import MakeTopic, committed, of_kind, produce, running, wait_for
 from penstock import App
 from penstock.core.reports import events
 from penstock.engine.fetch import record_poller

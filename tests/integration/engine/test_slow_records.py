@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from bed import WAIT_SECONDS, MakeTopic, Running, catch_up, committed, lag, of_kind, wait_for
+from kafka_helpers import WAIT_SECONDS, MakeTopic, Running, catch_up, committed, lag, of_kind, wait_for
 from penstock import App, Record
 from penstock.core.reports import events
 from penstock.core.scheduling.lanes import Order

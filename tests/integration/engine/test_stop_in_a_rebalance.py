@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from confluent_kafka import Consumer, ConsumerGroupState
 from confluent_kafka.admin import AdminClient
 
-from bed import MakeTopic, Running, catch_up, of_kind, produce, wait_for
+from kafka_helpers import MakeTopic, Running, catch_up, of_kind, produce, wait_for
 from penstock import App, Record
 from penstock.core.reports import events
 from penstock.kafka import make_consumer
@@ -49,7 +49,7 @@ def bystander(brokers: str, group: str, topic: str) -> Iterator[Bystander]:
         made.consumer.close()
 
 
-def test_a_clean_stop_while_a_rebalance_waits_for_somebody_else_repeats_nothing(
+def test_a_clean_stop_while_a_rebalance_waits_for_another_member_repeats_nothing(
     brokers: str, group: str, make_topic: MakeTopic
 ) -> None:
     # Three for each of two, two for each of three: the rebalance will want one of the member's.

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bed import QUICK, MakeTopic, catch_up, committed, of_kind, produce, running, wait_for
+from kafka_helpers import QUICK, MakeTopic, catch_up, committed, of_kind, produce, running, wait_for
 from penstock import App, Record
 from penstock.core.reports import events
 from penstock.errors import ConfigError, ServerError, TopicError
@@ -77,11 +77,11 @@ def test_named_partitions_are_consumed_without_the_group_s_assignment_and_commit
         on_assigned=lambda tps: moments.append(("assigned", sorted(tps))),
         on_revoked=lambda tps: moments.append(("revoked", sorted(tps))),
     )
-    told = catch_up(app, brokers)
+    reported = catch_up(app, brokers)
     assert {(partition, offset) for _, partition, offset in seen} == {(p, n) for p in (0, 2) for n in range(10)}
     assert committed(cluster, group, source) == {0: 10, 2: 10}
     assert moments == [(what, [(source, 0), (source, 2)]) for what in ("assigned", "revoked")]
-    assert len(of_kind(told, events.Revoked)) == 2
+    assert len(of_kind(reported, events.Revoked)) == 2
     produce(brokers, source, range(3), partition=2)
     catch_up(app, brokers)
     assert len(seen) == 23
@@ -167,11 +167,11 @@ def test_from_goes_back_once_and_says_so(brokers: str, cluster: Cluster, group: 
     catch_up(make_app(group, source)[0], brokers)
     assert committed(cluster, group, source) == {0: 10, 1: 10}
     app, seen = make_app(group, source, from_={(source, 1): 4})
-    told = catch_up(app, brokers)
+    reported = catch_up(app, brokers)
     assert sorted(seen) == [(source, 1, offset) for offset in range(4, 10)]
-    (forced,) = of_kind(told, events.Forced)
+    (forced,) = of_kind(reported, events.Forced)
     assert (forced.partition, forced.offset, forced.committed) == (1, 4, 10)
-    assert of_kind(told, events.Started)[0].lag == 6
+    assert of_kind(reported, events.Started)[0].lag == 6
     assert committed(cluster, group, source) == {0: 10, 1: 10}
 
 

@@ -5,8 +5,19 @@ from pathlib import Path
 
 import pytest
 
-import computing
-from bed import MakeTopic, Running, catch_up, committed, lag, of_kind, produce, read_records, read_values, wait_for
+import process_handlers
+from kafka_helpers import (
+    MakeTopic,
+    Running,
+    catch_up,
+    committed,
+    lag,
+    of_kind,
+    produce,
+    read_records,
+    read_values,
+    wait_for,
+)
 from penstock import App, PenstockError, Record, Reject, Retry
 from penstock.core.reports import events
 from penstock.kafka import Cluster
@@ -16,7 +27,7 @@ def test_processes_compute_side_by_side_outside_of_this_one(brokers: str, group:
     source, out = make_topic(), make_topic()
     produce(brokers, source, range(40))
     app = App(group)
-    app.consume(source, to=out, workers="process", concurrency=2, order="none")(computing.name_process)
+    app.consume(source, to=out, workers="process", concurrency=2, order="none")(process_handlers.name_process)
     catch_up(app, brokers)
     lines = [(value or b"").decode().split() for value in read_values(brokers, out)]
     assert sorted(int(number) for number, _ in lines) == list(range(40))
@@ -33,7 +44,7 @@ def test_a_process_that_dies_is_a_failed_attempt_and_no_lost_record(
     app = App(group)
     app.consume(
         source, to=out, dead_letter=dlq, workers="process", concurrency=2, retry=Retry(attempts=2, first="10ms")
-    )(computing.die_on_poison)
+    )(process_handlers.die_on_poison)
     seen = catch_up(app, brokers)
     assert read_values(brokers, out) == [b"a 1", b"cold 2", b"b 1", b"c 1"]
     (letter,) = read_records(brokers, dlq)
@@ -53,7 +64,7 @@ def test_of_a_batch_that_takes_its_process_along_only_the_poison_fails(
     app = App(group)
     app.consume(
         source, dead_letter=dlq, workers="process", concurrency=1, batch=10, retry=Retry(attempts=1), linger="1s"
-    )(computing.die_in_a_batch)
+    )(process_handlers.die_in_a_batch)
     catch_up(app, brokers)
     assert read_values(brokers, dlq) == [b"poison"]
 
@@ -64,7 +75,7 @@ def test_a_stop_does_not_wait_for_a_process_beyond_its_drain_timeout_and_leaves_
     source, file = make_topic(), tmp_path / "pid"
     produce(brokers, source, [file])
     app = App(group)
-    app.consume(source, workers="process", concurrency=1, drain_timeout="200ms")(computing.write_pid_and_wait)
+    app.consume(source, workers="process", concurrency=1, drain_timeout="200ms")(process_handlers.write_pid_and_wait)
     engine = Running(app, brokers)
     pid = int(wait_for(lambda: file.exists() and file.read_text(), "the child to begin"))
     engine.stop()

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bed import WAIT_SECONDS, MakeTopic, wait_for
 from chaos.checker import a_zombie_starts_nothing
 from chaos.fleet import Fleet
 from chaos.history import Fault, History
+from kafka_helpers import WAIT_SECONDS, MakeTopic, wait_for
 from penstock.kafka import make_producer
 
 PARTITIONS = 4
@@ -32,20 +32,20 @@ def fleet(
     fleet.close()
 
 
-def test_a_member_that_slept_past_its_session_starts_nothing_of_what_it_lost(fleet: Fleet) -> None:
+def test_a_member_that_slept_past_its_session_starts_no_record_of_lost_partitions(fleet: Fleet) -> None:
     sleeper = fleet.start()
-    wait_for(lambda: len(sleeper.told("finished")) > 50, "the first member to work")
+    wait_for(lambda: len(sleeper.reported("finished")) > 50, "the first member to work")
     slept = time.time()
     sleeper.popen.send_signal(signal.SIGSTOP)
     heir = fleet.start()
-    wait_for(lambda: len(heir.told("assigned")) == PARTITIONS, "the second member to take over")
-    wait_for(lambda: heir.told("finished"), "the second member to work")
+    wait_for(lambda: len(heir.reported("assigned")) == PARTITIONS, "the second member to take over")
+    wait_for(lambda: heir.reported("finished"), "the second member to work")
     woke = time.time()
     sleeper.popen.send_signal(signal.SIGCONT)
-    wait_for(lambda: len(sleeper.told("lost")) == PARTITIONS, "the first member to learn of it")
+    wait_for(lambda: len(sleeper.reported("lost")) == PARTITIONS, "the first member to learn of it")
 
     history = History(
-        files={each.name: each.told() for each in (sleeper, heir)},
+        files={each.name: each.reported() for each in (sleeper, heir)},
         produced={},
         ends={},
         committed={},

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from cli_helpers import Penstock
 from group_tool import GroupTools, group_tools
-from ops_bed import Penstock
 
 
 @pytest.fixture(scope="package")

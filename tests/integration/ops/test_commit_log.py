@@ -2,8 +2,8 @@
 
 from uuid import uuid4
 
-from bed import MakeTopic
-from ops_bed import commit_log_partitions, set_offsets
+from cli_helpers import commit_log_partitions, set_offsets
+from kafka_helpers import MakeTopic
 from penstock.core.progress.commit_log import COMMIT_LOG
 from penstock.core.reports.rebalance import Coordinator
 from penstock.kafka import Cluster

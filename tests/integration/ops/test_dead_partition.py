@@ -1,4 +1,4 @@
-"""A cluster with a broker down: what it led is told to be dead, and all else is shown."""
+"""A cluster with a broker down: partitions without a leader are shown as dead, and everything else is shown."""
 
 import os
 import signal
@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka.admin import NewTopic
 
-from bed import WAIT_SECONDS, produce, wait_for
-from ops_bed import Penstock, set_offsets
+from cli_helpers import Penstock, set_offsets
+from kafka_helpers import WAIT_SECONDS, produce, wait_for
 from penstock.devkit import Embedded, UpOptions
 from penstock.kafka import Cluster
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from bed import MakeTopic, catch_up, produce, read_records
-from ops_bed import Penstock
+from cli_helpers import Penstock
+from kafka_helpers import MakeTopic, catch_up, produce, read_records
 from penstock import Avro, Registry
 from penstock.app import load_app
 from penstock.codecs import codec_of
@@ -56,9 +56,9 @@ def test_what_is_produced_with_a_schema_is_shown_decoded(
     assert unregistered.code != 0
     assert f"does not have the schema under the subject {topic}-value" in " ".join(unregistered.err.split())
     penstock(*produce_it, "--register")
-    ours = codec_of(Avro(), registry=Registry(url=registry), field="value")
+    penstocks = codec_of(Avro(), registry=Registry(url=registry), field="value")
     first, second = read_records(brokers, topic)
-    assert ours.decode(first.value or b"", None)["id"] == 7
+    assert penstocks.decode(first.value or b"", None)["id"] == 7
     assert second.value is None
 
     monkeypatch.setenv("PENSTOCK_REGISTRY", registry)
@@ -73,12 +73,22 @@ def test_what_is_produced_with_a_schema_is_shown_decoded(
     assert [each.value for each in read_records(brokers, copy)] == [first.value, None]
 
     penstock("produce", orders, "--generate", "2", "--value", '{"id": $n}', "--schema", str(order), "--register")
-    penstock("produce", bills, "--generate", "1", "--value", '{"number": 7}', "--schema", "messages:Bill", "--register")
+    penstock(
+        "produce",
+        bills,
+        "--generate",
+        "1",
+        "--value",
+        '{"number": 7}',
+        "--schema",
+        "protobuf_messages:Bill",
+        "--register",
+    )
     found = penstock("tail", orders, "--value-as", "json-schema", "--json").out.splitlines()
     assert [json.loads(line)["value"] for line in found] == [{"id": 0}, {"id": 1}]
     monkeypatch.delenv("PENSTOCK_REGISTRY")
     monkeypatch.setenv("PENSTOCK_HOME", str(kafka.home))  # where the embedded one is found
-    (line,) = penstock("tail", bills, "--value-as", "protobuf:messages:Bill", "--json").out.splitlines()
+    (line,) = penstock("tail", bills, "--value-as", "protobuf:protobuf_messages:Bill", "--json").out.splitlines()
     assert json.loads(line)["value"] == {"number": 7}
 
     refused = penstock("produce", orders, "--generate", "1", "--value", '{"id": "x"}', "--schema", str(order), ok=False)
@@ -119,8 +129,8 @@ def test_dead_letters_are_shown_as_the_handler_that_failed_decodes_them(
     [
         (("--value-as", "avro"), "Avro needs a schema registry, and none is set"),
         (("--value-as", "nothing"), "'nothing' is not a known format"),
-        (("--value-as", "protobuf:messages"), "does not name a Protobuf message"),
-        (("--value-as", "protobuf:messages:Nothing"), "has no message 'Nothing'"),
+        (("--value-as", "protobuf:protobuf_messages"), "does not name a Protobuf message"),
+        (("--value-as", "protobuf:protobuf_messages:Nothing"), "has no message 'Nothing'"),
         (("--value-as", "avro", "--registry", "http://127.0.0.1:1"), "cannot be asked"),
         (("--value-as", "avro", "--app", "shop"), "--app cannot be combined with --value-as"),
     ],

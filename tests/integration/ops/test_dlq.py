@@ -1,4 +1,4 @@
-"""Dead letters on a real broker: seen, and sent back, each once."""
+"""Dead letters on a real broker: listed, shown, and each replayed once."""
 
 import json
 import os
@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from bed import WAIT_SECONDS, MakeTopic, catch_up, read_records, read_values, wait_for
-from ops_bed import Penstock
+from cli_helpers import Penstock
+from kafka_helpers import WAIT_SECONDS, MakeTopic, catch_up, read_records, read_values, wait_for
 from penstock import App, Record, Reject
 from penstock.core.failures.dead_letter_headers import ReplayHeader
 from penstock.kafka import Cluster
@@ -119,7 +119,7 @@ def test_a_replay_of_some_leaves_the_others_for_later_and_never_sends_one_twice(
     assert numbers == list(range(30))
 
 
-def test_a_replay_that_is_killed_goes_on_where_it_was_and_sends_each_once(
+def test_a_killed_replay_continues_where_it_stopped_and_sends_each_once(
     penstock: Penstock, brokers: str, make_topic: MakeTopic
 ) -> None:
     source, dlq = make_topic(2), make_topic(2)
@@ -177,9 +177,9 @@ def test_a_record_that_came_back_too_often_is_parked(
         catch_up(app, brokers)
         assert penstock.json("dlq", "replay", dlq, "--max-returns", "2", "--execute", "-y")["sent"] == 1
     catch_up(app, brokers)
-    told = penstock("dlq", "replay", dlq, "--max-returns", "2", "--execute", "-y").out
-    assert f"Parked 1 of 1 letter in {dlq}.parked." in told
-    assert "Replayed" not in told, "it did not go back"
+    reported = penstock("dlq", "replay", dlq, "--max-returns", "2", "--execute", "-y").out
+    assert f"Parked 1 of 1 dead letter in {dlq}.parked." in reported
+    assert "Replayed" not in reported, "it did not go back"
     plan = penstock.json("dlq", "replay", dlq, "--max-returns", "2", "--again")
     assert (len(plan["going"]), plan["parked"], plan["sent"]) == (1, 1, 0)
     assert len(read_values(brokers, source)) == 3
@@ -187,7 +187,7 @@ def test_a_record_that_came_back_too_often_is_parked(
     assert dict(parked.headers)["penstock-dlq-error-message"] == b"never"
 
 
-def test_one_letter_goes_through_an_editor(
+def test_one_dead_letter_can_be_edited(
     penstock: Penstock, brokers: str, make_topic: MakeTopic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, dlq = make_topic(1), make_topic(1)

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from bed import MakeTopic
-from ops_bed import Penstock
+from cli_helpers import Penstock
+from kafka_helpers import MakeTopic
 
 COMMANDS = [
     ["groups", "ls"],

@@ -1,4 +1,4 @@
-"""Text of others cannot harm a terminal: every command, with hostile groups, clients, records and errors."""
+"""Foreign text cannot harm a terminal: every command, with hostile groups, clients, records and errors."""
 
 import json
 import re
@@ -12,8 +12,8 @@ import pytest
 import typer
 from confluent_kafka import Consumer, Producer
 
-from bed import wait_for
-from hostile import HOSTILE, SHOWN, SHOWN_IN_JSON, Terminal, assert_harmless
+from hostile_text import HOSTILE, SHOWN, SHOWN_IN_JSON, Terminal, assert_harmless
+from kafka_helpers import wait_for
 from penstock.cli.entry_point import command_line, main
 from penstock.core.reports.record_counts import Counts
 from penstock.demo.demo_report import DemoReport

@@ -5,8 +5,8 @@ import time
 import pytest
 from confluent_kafka import Producer, TopicPartition
 
-from bed import WAIT_SECONDS, MakeTopic, produce, wait_for
-from ops_bed import Joined, Penstock, set_offsets
+from cli_helpers import Joined, Penstock, set_offsets
+from kafka_helpers import WAIT_SECONDS, MakeTopic, produce, wait_for
 from penstock.core.progress.offset_map import encode
 from penstock.kafka import Cluster
 from penstock.kafka.admin.consumer_groups import CommittedOffset, Groups
@@ -56,7 +56,7 @@ def test_what_the_log_has_dropped_is_lost_and_not_lag(
     assert "retention deleted up to 4 records" in penstock("lag", group, ok=False).out
 
 
-def test_finished_records_above_the_commit_are_told_from_the_offset_map(
+def test_finished_records_above_the_commit_are_counted_from_the_offset_map(
     penstock: Penstock, brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic
 ) -> None:
     topic = make_topic(1)

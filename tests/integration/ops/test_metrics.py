@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from bed import WAIT_SECONDS, MakeTopic, read_records, running, wait_for
-from ops_bed import Penstock
+from cli_helpers import Penstock
+from kafka_helpers import WAIT_SECONDS, MakeTopic, read_records, running, wait_for
 from penstock import App
 from penstock.ops.metrics import METRICS
 from prometheus_text import problems_of, read_metrics
@@ -171,7 +171,7 @@ def test_a_trace_goes_from_a_producer_through_handlers_to_their_outputs(
     assert carried(sent) == [ids(last)]
 
 
-def test_a_port_that_is_taken_and_one_that_is_none_are_told(
+def test_a_port_in_use_and_an_invalid_port_are_errors(
     penstock: Penstock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "shop_with_a_port.py").write_text(SHOP.format(group="g", source="t"))

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bed import MakeTopic, produce
-from ops_bed import Joined, Penstock, offsets_of, set_offsets
+from cli_helpers import Joined, Penstock, offsets_of, set_offsets
+from kafka_helpers import MakeTopic, produce
 from penstock.core.progress.offset_map import encode
 from penstock.kafka import Cluster
 from penstock.kafka.admin.consumer_groups import CommittedOffset, Groups

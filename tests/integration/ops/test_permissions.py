@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from bed import produce, wait_for
-from guarded import LOOKER, NOBODY, PASSWORD, READER, guarded_broker, login
-from ops_bed import Penstock, Sharing, set_offsets
+from acl_broker import LOOKER, NOBODY, PASSWORD, READER, broker_with_acls, login
+from cli_helpers import Penstock, Sharing, set_offsets
+from kafka_helpers import produce, wait_for
 from penstock.kafka import Cluster
 from penstock.ops.groups_of_any_kind import all_groups
 
@@ -82,7 +82,7 @@ def handle(value: int) -> int:
 @pytest.fixture(scope="module")
 def listener(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Where logins are asked for, of a broker with a topic ``t``, a group ``g`` and a share group ``shared``."""
-    with guarded_broker(tmp_path_factory.mktemp("guarded")) as (everything, guarded):
+    with broker_with_acls(tmp_path_factory.mktemp("guarded")) as (everything, guarded):
         cluster = Cluster(everything)
         cluster.create_topics(["t", "out"], partitions=1)
         produce(everything, "t", range(5))
@@ -115,7 +115,9 @@ def check_refused(penstock: Penstock, command: list[str], user: str, reason: str
 @pytest.mark.parametrize(
     ("command", "reason"), HIDDEN, ids=lambda value: " ".join(value) if isinstance(value, list) else ""
 )
-def test_who_may_see_nothing_is_told_so(penstock: Penstock, command: list[str], reason: str) -> None:
+def test_a_login_without_permissions_gets_an_error_that_says_so(
+    penstock: Penstock, command: list[str], reason: str
+) -> None:
     check_refused(penstock, command, NOBODY, reason)
 
 
@@ -131,12 +133,12 @@ def test_who_may_look_can(penstock: Penstock) -> None:
         penstock(*command, *login(LOOKER))
 
 
-def test_a_wrong_password_is_told_and_not_shown(penstock: Penstock) -> None:
+def test_a_wrong_password_is_an_error_that_does_not_show_it(penstock: Penstock) -> None:
     refused = penstock("lag", *login(NOBODY), "--set", "sasl.password=a wrong one", ok=False)
     assert refused.code == 3
     assert "a wrong one" not in refused.out + refused.err
-    told = penstock.json("topics", "describe", "t", *login(NOBODY), ok=False)
-    assert "denied describing topic t" in told["error"]["problem"]
+    reported = penstock.json("topics", "describe", "t", *login(NOBODY), ok=False)
+    assert "denied describing topic t" in reported["error"]["problem"]
 
 
 @pytest.mark.parametrize(

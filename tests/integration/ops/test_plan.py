@@ -12,12 +12,12 @@ from xml.etree import ElementTree as ET
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from bed import WAIT_SECONDS, MakeTopic, produce, wait_for
-from ops_bed import Joined, Penstock, set_offsets
+from cli_helpers import Joined, Penstock, set_offsets
+from kafka_helpers import WAIT_SECONDS, MakeTopic, produce, wait_for
 from penstock.jvm.coordinates import kafka_tools
 from penstock.jvm.jars import resolve
 from penstock.jvm.java_runtime import find_java
-from penstock.kafka import Cluster
+from penstock.kafka import Cluster, make_consumer, make_producer
 from penstock.kafka.admin.consumer_groups import GroupDescription, Groups
 
 PARTITIONS = 4
@@ -214,4 +214,24 @@ def test_what_cannot_be_read_of_a_group_is_said(
         ((had,),) = (made["before"]["partitions"].values() for made in found["plans"])
         assert had == {topic: [0, 1, 2, 3]}
     finally:
+        member.close()
+
+
+def test_an_open_transaction_hides_no_members_that_joined_after_it_began(
+    penstock: Penstock, brokers: str, make_topic: MakeTopic, group: str
+) -> None:
+    """A reader with read_committed sees nothing of ``__consumer_offsets`` after the offsets of the transaction."""
+    topic = make_topic(PARTITIONS)
+    producer = make_producer(brokers, settings={}, transactional_id=f"{group}-open")
+    producer.init_transactions()
+    outsider = make_consumer(brokers, group, settings={})
+    producer.begin_transaction()
+    producer.send_offsets_to_transaction([TopicPartition(topic, 0, 0)], outsider.consumer_group_metadata())
+    outsider.close()
+    member = Joined(brokers, group, topic, **{"group.protocol": "consumer"})
+    try:
+        found = penstock.json("plan", group)
+        assert not [note for note in found["notes"] if "cannot be read" in note]
+    finally:
+        producer.abort_transaction()
         member.close()

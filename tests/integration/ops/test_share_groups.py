@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from bed import MakeTopic, Running, produce, wait_for
+from cli_helpers import Penstock, Sharing, same_lists
 from group_tool import GroupTool, GroupTools
-from ops_bed import Penstock, Sharing, same_lists
+from kafka_helpers import MakeTopic, Running, produce, wait_for
 from penstock import App
 
 PARTITIONS = 3
@@ -24,7 +24,7 @@ def tool(kafkas_tools: GroupTools) -> GroupTool:
     return kafkas_tools.shared
 
 
-def test_a_queue_of_ours_from_its_first_record_to_its_end(
+def test_a_share_group_of_penstock_from_its_first_record_to_its_last(
     penstock: Penstock,
     tool: GroupTool,
     brokers: str,
@@ -58,9 +58,9 @@ def test_a_queue_of_ours_from_its_first_record_to_its_end(
     assert _check_state(penstock, tool, group) == "Empty"
     stopped = penstock("lag", group, "--json", ok=False)
     assert stopped.code == 13  # records wait, and nobody is there
-    (told,) = stopped.json["groups"]
-    assert (told["type"], told["lag"], told["lost"], told["status"]) == ("Share", 3, 0, "STOP")
-    assert 0 <= told["lag_seconds"] < 60
+    (reported,) = stopped.json["groups"]
+    assert (reported["type"], reported["lag"], reported["lost"], reported["status"]) == ("Share", 3, 0, "STOP")
+    assert 0 <= reported["lag_seconds"] < 60
     assert group in penstock("lag", "-p", ok=False).out
     assert penstock.json("groups", "rm", group, "--yes") == {"deleted": [group], "failed": {}}
     assert group not in tool("--list").split()
@@ -93,7 +93,7 @@ class Queue:
         self.handled.append(value)
 
 
-def test_where_a_queue_starts_is_set_as_by_kafkas_tool_and_undone(
+def test_the_start_of_a_share_group_is_set_as_by_kafkas_tool_and_restored(
     penstock: Penstock, tool: GroupTool, brokers: str, group: str, make_topic: MakeTopic
 ) -> None:
     topic = make_topic(PARTITIONS)
@@ -140,7 +140,7 @@ def _lags(penstock: Penstock, group: str) -> list[int | None]:
     return [each["lag"] for each in answer.json["groups"][0]["partitions"]] if answer.code == 0 else []
 
 
-def _told(penstock: Penstock, *arguments: str) -> dict[str, Any]:
+def _reported(penstock: Penstock, *arguments: str) -> dict[str, Any]:
     (found,) = penstock.json(*arguments)["groups"]
     assert isinstance(found, dict)
     return found
@@ -164,20 +164,27 @@ def _check_offsets(penstock: Penstock, tool: GroupTool, group: str) -> list[str]
 
 def _check_state(penstock: Penstock, tool: GroupTool, group: str) -> str:
     (theirs,) = tool.rows("--describe", "--group", group, "--state", "--verbose")
-    ours = _told(penstock, "groups", "describe", group, "--state")
-    assert theirs["COORDINATOR"] == ours["coordinator"].replace(" ", "")
-    assert (theirs["STATE"], int(theirs["#MEMBERS"])) == (ours["state"], ours["members"])
-    assert (int(theirs["GROUP-EPOCH"]), int(theirs["ASSIGNMENT-EPOCH"])) == (ours["epoch"], ours["assignment_epoch"])
-    assert ours["type"] == "Share"
-    return str(ours["state"])
+    penstocks = _reported(penstock, "groups", "describe", group, "--state")
+    assert theirs["COORDINATOR"] == penstocks["coordinator"].replace(" ", "")
+    assert (theirs["STATE"], int(theirs["#MEMBERS"])) == (penstocks["state"], penstocks["members"])
+    assert (int(theirs["GROUP-EPOCH"]), int(theirs["ASSIGNMENT-EPOCH"])) == (
+        penstocks["epoch"],
+        penstocks["assignment_epoch"],
+    )
+    assert penstocks["type"] == "Share"
+    return str(penstocks["state"])
 
 
 def _check_members(penstock: Penstock, tool: GroupTool, group: str, topic: str) -> None:
     (theirs,) = tool.rows("--describe", "--group", group, "--members", "--verbose")
-    (ours,) = _told(penstock, "groups", "describe", group, "--members")["members"]
-    assert (theirs["CONSUMER-ID"], theirs["HOST"], theirs["CLIENT-ID"]) == (ours["id"], ours["host"], ours["client"])
-    assert ours["rack"] == "room-2"
-    assert ours["assignment"] == [[topic, number] for number in range(PARTITIONS)]
+    (penstocks,) = _reported(penstock, "groups", "describe", group, "--members")["members"]
+    assert (theirs["CONSUMER-ID"], theirs["HOST"], theirs["CLIENT-ID"]) == (
+        penstocks["id"],
+        penstocks["host"],
+        penstocks["client"],
+    )
+    assert penstocks["rack"] == "room-2"
+    assert penstocks["assignment"] == [[topic, number] for number in range(PARTITIONS)]
     assert theirs["ASSIGNMENT"] in penstock("groups", "describe", group, "--members").out
 
 
@@ -192,7 +199,7 @@ def _check_refusals(penstock: Penstock, tool: GroupTool, brokers: str, group: st
             return [each["state"] for each in found] == [state]
 
         wait_for(is_there, f"{empty} to be {state}")
-        assert _told(penstock, "groups", "describe", empty, "--state")["members"] == members
+        assert _reported(penstock, "groups", "describe", empty, "--state")["members"] == members
         left.close()
     refused = penstock("groups", "rm", empty, group, "--yes", ok=False)
     assert (refused.code, f"Group {group!r} is active" in refused.err) == (1, True), refused

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from bed import WAIT_SECONDS, MakeTopic, produce, read_records, read_values, wait_for
-from ops_bed import Penstock
+from cli_helpers import Penstock
+from kafka_helpers import WAIT_SECONDS, MakeTopic, produce, read_records, read_values, wait_for
 from penstock.core.records.partitioner import partition_for
 from penstock.kafka import make_producer
 
@@ -36,7 +36,7 @@ def test_topics_are_created_listed_and_described(penstock: Penstock, brokers: st
     assert len(penstock("topics", "describe", topic).out.splitlines()) == 4 + 6
 
 
-def test_hot_keys_are_told_with_their_share_their_partition_and_what_helps(
+def test_hot_keys_are_shown_with_their_share_their_partition_and_remedies(
     penstock: Penstock, brokers: str, make_topic: MakeTopic
 ) -> None:
     topic = make_topic(4)
@@ -81,7 +81,7 @@ def test_hot_keys_are_told_with_their_share_their_partition_and_what_helps(
     assert max(counts) / sum(counts) == pytest.approx(then, abs=0.01)
 
 
-def test_keys_that_are_not_where_the_partitioner_puts_them_are_told(
+def test_keys_outside_of_the_partitioners_partition_are_shown(
     penstock: Penstock, brokers: str, make_topic: MakeTopic
 ) -> None:
     topic = make_topic(2)

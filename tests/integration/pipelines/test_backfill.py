@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from bed import WAIT_SECONDS, CatchUp, MakeTopic, committed, of_kind, read_values
+from kafka_helpers import WAIT_SECONDS, CatchUp, MakeTopic, committed, of_kind, read_values
 from penstock import App, Table
 from penstock.app.pipelines import Span
 from penstock.core.reports import events

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from bed import WAIT_SECONDS, MakeTopic, produce
+from kafka_helpers import WAIT_SECONDS, MakeTopic, produce
 from tables import rows
 
 MODULE = """
@@ -20,7 +20,7 @@ def ids(records):
 """
 
 
-def test_a_range_on_the_command_line_is_read_once_and_told(
+def test_a_range_on_the_command_line_is_read_once_and_reported(
     brokers: str, group: str, make_topic: MakeTopic, spark: SparkSession, tmp_path: Path
 ) -> None:
     topic = make_topic()

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame
 
-from bed import CatchUp, MakeTopic, committed, of_kind, produce, read_values
+from kafka_helpers import CatchUp, MakeTopic, committed, of_kind, produce, read_values
 from penstock import App
 from penstock.app.pipelines import Span
 from penstock.core.reports import events
@@ -117,9 +117,9 @@ def test_it_continues_where_another_tool_has_moved_its_group_back(
     assert committed(cluster, group, source) == {0: 10, 1: 10}
     # Offsets 4 to 9 of partition 0 are the numbers 8 to 18; of these, 10 is unreadable.
     cluster.commit(group, {(source, 0): 4})
-    (told,) = [each.reason for each in of_kind(catch_up(app), events.Error)]
-    assert f"{source}[0] from 10 to 4" in told
-    assert "writes records that it reads again to its sinks again" in told
+    (reported,) = [each.reason for each in of_kind(catch_up(app), events.Error)]
+    assert f"{source}[0] from 10 to 4" in reported
+    assert "writes records that it reads again to its sinks again" in reported
     once = Counter(number for number in range(20) if number % 10 and number != 7)
     assert outputs(brokers, group) == once + Counter([8, 12, 14, 16, 18])
     assert len(read_values(brokers, f"{group}.dlq")) == 2 + 1

@@ -17,9 +17,8 @@ from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from pyspark.sql import DataFrame, SparkSession
 
-from bed import WAIT_SECONDS, CatchUp, MakeTopic, of_kind, produce, read_records
 from fuzzing import REGISTRY, inputs, targets
-from messages import Bill, Money, NewerBill, Refund
+from kafka_helpers import WAIT_SECONDS, CatchUp, MakeTopic, of_kind, produce, read_records
 from penstock import App, Avro, JsonSchema, Protobuf, Record, Registry, Source, Table
 from penstock.app.pipelines import Span
 from penstock.codecs import codec_of
@@ -29,6 +28,7 @@ from penstock.errors import HandlerError
 from penstock.kafka import make_producer
 from penstock.spark.pipelines.decoded_columns import REASON, decoded
 from penstock.spark.pipelines.writer_schemas import Schemas
+from protobuf_messages import Bill, Money, NewerBill, Refund
 from tables import rows
 
 # A text of 2^30 bytes, and an array of as many items, as the Avro of the fuzzing writes them.
@@ -216,14 +216,14 @@ def test_any_bytes_lead_to_columns_or_a_reason_and_end_no_process(spark: SparkSe
     )
     found = decoded(raw, source, schemas).select("offset", REASON)
     refused = {row["offset"] for row in rows(found) if REASON in row}
-    ours = set()
+    penstocks = set()
     for number, value in enumerate(values):
         try:
             codec.decode(value, None)
         except Undecodable:
-            ours.add(number)
+            penstocks.add(number)
     assert len(values) > len(refused) > 0
-    odd = [values[number].hex() for number in ours - refused]
+    odd = [values[number].hex() for number in penstocks - refused]
     assert len(odd) <= 0.01 * len(values), odd
 
 

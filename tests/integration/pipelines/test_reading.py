@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from bed import CatchUp, MakeTopic, committed, of_kind, produce, read_records
+from kafka_helpers import CatchUp, MakeTopic, committed, of_kind, produce, read_records
 from penstock import App, Table
 from penstock.core.reports import events
 from penstock.errors import HandlerError

@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from bed import CatchUp, MakeTopic, of_kind, produce, read_values
+from kafka_helpers import CatchUp, MakeTopic, of_kind, produce, read_values
 from penstock import App, Jdbc, Table, Topic
 from penstock.app import Sink
 from penstock.core.reports import events
@@ -149,7 +149,7 @@ def test_an_upsert_leaves_the_last_row_of_each_key(
     assert len(case.read()) == 3
 
 
-def test_without_an_order_column_the_record_s_own_place_says_what_is_last_and_where_that_is_gone_too_it_is_an_error(
+def test_without_an_order_column_the_offset_decides_which_row_is_last_and_without_both_it_is_an_error(
     brokers: str, group: str, make_topic: MakeTopic, catch_up: CatchUp, spark: SparkSession, tmp_path: Path
 ) -> None:
     source = make_topic()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from bed import WAIT_SECONDS, CatchUp, MakeTopic, committed, of_kind, produce, wait_for
+from kafka_helpers import WAIT_SECONDS, CatchUp, MakeTopic, committed, of_kind, produce, wait_for
 from penstock import App, Table
 from penstock import spark as engine
 from penstock.core.reports import events

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from bed import CatchUp, MakeTopic, committed, of_kind, produce, read_values
+from kafka_helpers import CatchUp, MakeTopic, committed, of_kind, produce, read_values
 from penstock import App, Source, Table
 from penstock.app import Sink
 from penstock.core.reports import events
@@ -75,7 +75,7 @@ def test_a_window_is_written_once_when_its_watermark_has_passed_and_its_state_ou
         assert committed(cluster, group, source) == {0: offset}
 
 
-def test_a_pipeline_without_state_goes_on_where_another_tool_has_moved_its_group(
+def test_a_pipeline_without_state_continues_where_another_tool_moved_its_group(
     brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, catch_up: CatchUp
 ) -> None:
     source = make_topic()
@@ -87,21 +87,21 @@ def test_a_pipeline_without_state_goes_on_where_another_tool_has_moved_its_group
 
     def run() -> tuple[list[bytes | None], list[str]]:
         """What it writes, and what it says about it."""
-        told = [each.reason for each in of_kind(catch_up(app), events.Error)]
+        reported = [each.reason for each in of_kind(catch_up(app), events.Error)]
         written = read_values(brokers, f"{group}.out")
         known, seen[:] = len(seen), written
-        return written[known:], told
+        return written[known:], reported
 
     seen: list[bytes | None] = []
     produce(brokers, source, [order(number, 0) for number in range(4)])
     assert run() == ([b'{"id":0}', b'{"id":1}', b'{"id":2}', b'{"id":3}'], [])
     cluster.commit(group, {(source, 0): 2})
-    written, (told,) = run()
+    written, (reported,) = run()
     assert written == [b'{"id":2}', b'{"id":3}']
-    assert f"{source}[0] from 4 to 2" in told
+    assert f"{source}[0] from 4 to 2" in reported
     produce(brokers, source, [order(number, 0) for number in range(4, 7)])
     cluster.commit(group, {(source, 0): 6})
-    written, (told,) = run()
+    written, (reported,) = run()
     assert written == [b'{"id":6}']
     assert run() == ([], [])
     assert committed(cluster, group, source) == {0: 7}

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from bed import CatchUp, MakeTopic, committed, of_kind, produce, read_records
+from kafka_helpers import CatchUp, MakeTopic, committed, of_kind, produce, read_records
 from penstock import App
 from penstock.core.reports import events
 from penstock.kafka import Cluster, make_producer
@@ -127,7 +127,7 @@ def test_topics_with_transactions_cost_no_other_job_either(
     assert dead_offsets(brokers, group) == [(0, 1), (0, 2)]
 
 
-def test_more_than_the_driver_fetches_by_itself_are_read_by_spark(
+def test_spark_reads_unreadable_records_that_are_too_many_for_the_driver(
     brokers: str, group: str, make_topic: MakeTopic, catch_up: CatchUp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("penstock.spark.pipelines.read_sources.MAX_POSITIONS", 2)

@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bed import CatchUp, MakeTopic, committed, of_kind, produce, read_records, wait_for
-from conformance.notes import Notes
+from conformance.handler_reports import Notes
+from kafka_helpers import CatchUp, MakeTopic, committed, of_kind, produce, read_records, wait_for
 from penstock import NO_RETRY, App
 from penstock.core.reports import events
 from penstock.errors import HandlerError

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from bed import MakeTopic
 from conformance.scenarios import Scenario, scenarios_on
 from conformance.spark_driver import SparkDriver
+from kafka_helpers import MakeTopic
 from penstock.kafka import Cluster
 
 

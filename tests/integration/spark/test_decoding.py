@@ -4,7 +4,7 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
-from bed import CatchUp, MakeTopic, produce, read_records
+from kafka_helpers import CatchUp, MakeTopic, produce, read_records
 from penstock import App, Avro, Record, Registry
 from penstock.codecs import codec_of
 

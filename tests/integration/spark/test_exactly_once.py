@@ -16,7 +16,7 @@ import msgspec
 import pytest
 from confluent_kafka import Producer
 
-from bed import WAIT_SECONDS, CatchUp, MakeTopic, committed, lag, of_kind, produce, read_values, wait_for
+from kafka_helpers import WAIT_SECONDS, CatchUp, MakeTopic, committed, lag, of_kind, produce, read_values, wait_for
 from penstock import App, Reject
 from penstock.core.reports import events
 from penstock.errors import HandlerError

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from bed import WAIT_SECONDS, CatchUp, MakeTopic, committed, lag, of_kind, produce, read_records, read_values
+from kafka_helpers import WAIT_SECONDS, CatchUp, MakeTopic, committed, lag, of_kind, produce, read_records, read_values
 from penstock import NO_RETRY, App, Record, Reject, Retry, Skip
 from penstock.core.reports import events
 from penstock.errors import ConfigError, HandlerError

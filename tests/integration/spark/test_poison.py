@@ -1,6 +1,6 @@
 """One bad record among many good ones, in a batch of many Arrow blocks."""
 
-from bed import WAIT_SECONDS, CatchUp, MakeTopic, lag, of_kind, read_records
+from kafka_helpers import WAIT_SECONDS, CatchUp, MakeTopic, lag, of_kind, read_records
 from penstock import App
 from penstock.core.reports import events
 from penstock.kafka import Cluster, make_producer

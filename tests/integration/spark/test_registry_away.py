@@ -8,7 +8,7 @@ from typing import Any
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from pyspark.sql import DataFrame, SparkSession
 
-from bed import WAIT_SECONDS, MakeTopic, of_kind, produce, read_records, wait_for
+from kafka_helpers import WAIT_SECONDS, MakeTopic, of_kind, produce, read_records, wait_for
 from penstock import App, Avro
 from penstock import spark as engine
 from penstock.codecs import codec_of

@@ -10,8 +10,8 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
-from bed import WAIT_SECONDS, CatchUp, MakeTopic, committed, of_kind, produce, read_values, running, wait_for
-from bed import catch_up as catch_up_locally
+from kafka_helpers import WAIT_SECONDS, CatchUp, MakeTopic, committed, of_kind, produce, read_values, running, wait_for
+from kafka_helpers import catch_up as catch_up_locally
 from penstock import App
 from penstock import spark as engine
 from penstock.core.progress.offset_map import decode

@@ -14,7 +14,7 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from bed import WAIT_SECONDS, CatchUp, MakeTopic, committed, of_kind, produce, read_values, wait_for
+from kafka_helpers import WAIT_SECONDS, CatchUp, MakeTopic, committed, of_kind, produce, read_values, wait_for
 from penstock import App
 from penstock import spark as engine
 from penstock.core.reports import events

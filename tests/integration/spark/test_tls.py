@@ -4,11 +4,11 @@ import threading
 
 from pyspark.sql import SparkSession
 
-from bed import produce, read_values
+from kafka_helpers import produce, read_values
 from penstock import App
 from penstock import spark as engine
 from penstock.kafka import Cluster
-from tls_bed import SecureBroker
+from tls_servers import SecureBroker
 
 
 def test_records_go_in_and_out_with_certificates(secure: SecureBroker, spark: SparkSession, group: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from bed import WAIT_SECONDS, MakeTopic, committed, read_records, read_values, wait_for
+from kafka_helpers import WAIT_SECONDS, MakeTopic, committed, read_records, read_values, wait_for
 from penstock import App, Record, Reject
 from penstock.app import Handler
 from penstock.core.reports.record_counts import Counts

@@ -3,7 +3,7 @@
 from confluent_kafka import Producer
 from prometheus_client import generate_latest
 
-from bed import WAIT_SECONDS, CatchUp, MakeTopic, read_records
+from kafka_helpers import WAIT_SECONDS, CatchUp, MakeTopic, read_records
 from penstock import App
 from penstock.kafka import Cluster
 from penstock.ops.metrics import EventCounters, LagPoller

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from bed import wait_for
+from kafka_helpers import wait_for
 
 TESTS = Path(__file__).parents[2]
 ONCE = """

@@ -6,12 +6,12 @@ from uuid import uuid4
 
 import pytest
 
-from bed import catch_up, produce, read_values
-from ops_bed import Penstock
+from cli_helpers import Penstock
+from kafka_helpers import catch_up, produce, read_values
 from penstock import App
 from penstock.errors import ServerError
 from penstock.kafka import Cluster
-from tls_bed import KEY_PASSWORD, LOGIN_PASSWORD, Authority, SecureBroker
+from tls_servers import KEY_PASSWORD, LOGIN_PASSWORD, Authority, SecureBroker
 
 WAYS = ("tls", "certificate", "login")
 APP = """

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from messages import Note
 from penstock import App, Avro, JsonSchema, Protobuf, Record, Reject, Retry, Skip
 from penstock.app import RecordAdapter, attempts, attempts_async, batch_attempts, batch_attempts_async
 from penstock.codecs import RECORDS
 from penstock.core.failures.outcome import DONE, DependencyUnavailable, Done, Failed, Outcome, ProducerRecord, Skipped
 from penstock.errors import ConfigError
+from protobuf_messages import Note
 
 
 @dataclass
@@ -247,7 +247,7 @@ def shy_reading(codec: Shy, aside: Callable[..., Any]) -> RecordAdapter:
     return RecordAdapter(codec_of=make, run_blocking=aside)
 
 
-def test_while_the_registry_is_away_the_handler_is_not_called_and_no_attempt_is_counted() -> None:
+def test_while_the_registry_is_unavailable_the_handler_is_not_called_and_no_attempt_is_counted() -> None:
     calls: list[bytes] = []
     app = App("shop")
 

@@ -177,7 +177,7 @@ def test_only_what_the_guarantees_do_not_stand_on_can_be_set() -> None:
     assert config["topic.metadata.refresh.interval.ms"] == 500
     assert (config["auto.offset.reset"], config["enable.auto.commit"]) == ("error", False)
     for name in ("group.instance.id", "partition.assignment.strategy", "group.protocol", "group.remote.assignor"):
-        with pytest.raises(ConfigError, match="not yours to set"):
+        with pytest.raises(ConfigError, match="reserved for Penstock"):
             consumer_config("b:1", "g", settings={name: "x"}, member={}, reset="error")
 
 

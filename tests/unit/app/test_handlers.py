@@ -185,7 +185,7 @@ def test_two_handlers_cannot_share_a_topic_in_one_group() -> None:
         app.consume("b", "c")(nothing)
 
 
-def test_a_retry_topic_is_nobody_else_s_source() -> None:
+def test_a_retry_topic_cannot_be_the_source_of_another_handler() -> None:
     app = App("shop")
     app.consume("a", retry_topics=["1m", "10m"])(nothing)
     assert app.handlers[0].consumed_topics == ("a", "a.retry.1m", "a.retry.10m")
@@ -250,7 +250,7 @@ def test_a_record_that_cannot_be_decoded_is_a_failed_record() -> None:
     assert outcome == Failed("Undecodable", "Input data was truncated", final=True)
 
 
-def test_what_has_nowhere_to_go_or_cannot_be_encoded_fails_for_good() -> None:
+def test_an_output_without_a_topic_or_an_encoding_fails_for_good() -> None:
     for outcome in (attempt(lambda _: 5), attempt(lambda _: object(), to="out")):
         assert isinstance(outcome, Failed)
         assert outcome.final

@@ -17,7 +17,7 @@ def declare(**options: Any) -> App:
 
 
 @pytest.mark.parametrize("order", ["key", "none"])
-def test_a_task_that_computes_has_one_record_at_a_time_unless_told_otherwise(order: Any) -> None:
+def test_a_task_that_computes_has_one_record_at_a_time_by_default(order: Any) -> None:
     assert declare(scale="cpu", order=order).handlers[0].concurrency == 1
     assert declare(scale="cpu", order=order, concurrency=4).handlers[0].concurrency == 4
 

@@ -153,13 +153,13 @@ def test_an_error_that_is_its_own_cause_is_shown_once() -> None:
     assert described(error)[1].count("ValueError: no such order") == 1
 
 
-def test_one_place_with_two_messages_is_not_shown_with_the_first_for_both() -> None:
+def test_two_messages_from_one_line_are_not_shown_as_the_first() -> None:
     first, second = (described(caught(partial(charge, 0, text)))[1] for text in ("one", "two"))
     assert first.endswith("ValueError: one")
     assert second.endswith("ValueError: two")
 
 
-def test_one_line_that_raises_in_two_functions_is_two_places() -> None:
+def test_an_error_raised_through_two_callers_names_each_of_them() -> None:
     def by_one_way() -> None:
         charge()
 

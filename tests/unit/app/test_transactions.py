@@ -14,7 +14,7 @@ from penstock.engine.fetch.store_session import StoreSession
 from penstock.errors import ConfigError
 from penstock.stores import SqlOffsets
 
-PLACE = ("orders", 0)
+TP = ("orders", 0)
 WRITE = sa.text("INSERT INTO sold VALUES (:id)")
 
 
@@ -33,14 +33,14 @@ class Shop:
             return sorted(opened.tx.execute(sa.text("SELECT id FROM sold")).scalars())
 
     def finished(self) -> list[tuple[int, int]]:
-        return list(self.store_session.claim([PLACE])[PLACE].finished)
+        return list(self.store_session.claim([TP])[TP].finished)
 
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Iterator[Shop]:
     store = SqlOffsets(f"sqlite:///{tmp_path}/shop.db")
     store_session = StoreSession(store, "shop", store.close)
-    store_session.claim([PLACE])
+    store_session.claim([TP])
     with store.transaction("shop") as opened:
         opened.tx.execute(sa.text("CREATE TABLE sold (id INTEGER)"))
     yield Shop(store, store_session)
@@ -54,7 +54,7 @@ def declared(function: Any, **options: Any) -> Handler:
 
 
 def record(offset: int, value: int) -> Record:
-    return Record(*PLACE, offset, None, b"%d" % value)
+    return Record(*TP, offset, None, b"%d" % value)
 
 
 def sell(value: int, tx: sa.Connection) -> None:
@@ -81,13 +81,13 @@ def test_an_attempt_at_what_is_finished_is_done_and_writes_nothing(shop: Shop) -
     assert shop.rows() == [10]
 
 
-def test_an_attempt_of_one_who_lost_the_partition_waits_and_is_not_counted(shop: Shop) -> None:
+def test_an_attempt_after_the_claim_is_lost_waits_and_is_not_counted(shop: Shop) -> None:
     attempt = attempts(declared(sell), shop.adapter)
-    shop.store.claim("shop", [PLACE])
+    shop.store.claim("shop", [TP])
     outcome = attempt(record(0, 10), 1)
     assert isinstance(outcome, Failed)
     assert outcome.wait is not None
-    shop.store_session.gone([PLACE])
+    shop.store_session.gone([TP])
     assert isinstance(attempt(record(0, 10), 1), Failed)
     assert shop.rows() == []
 

@@ -110,7 +110,7 @@ def test_no_exchange_of_two_partitions_would_bring_rack_near_nearer(group: Group
 
 @given(groups())
 @quickly
-def test_with_nearness_first_only_what_nobody_is_near_to_is_far(group: Group) -> None:
+def test_with_racks_first_only_partitions_without_a_member_in_their_rack_are_far(group: Group) -> None:
     for _, tp in far(group, RackNear(first="near").assign(group)):
         readers = [member for member in group.members if tp[0] in member.topics]
         assert not any(is_near(reader, _racks(group, tp)) for reader in readers)

@@ -52,7 +52,7 @@ def test_without_a_bound_shares_are_about_even_all_the_same() -> None:
 
 @given(groups(alike=True))
 @settings(max_examples=50)
-def test_nobody_gets_more_than_the_bound(group: Group) -> None:
+def test_no_member_gets_more_than_the_bound(group: Group) -> None:
     total = len(group.topic_partitions())
     weights = sum(member.weight for member in group.members)
     answer = ConsistentHash(bound=1.25).assign(group).partitions

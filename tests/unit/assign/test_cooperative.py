@@ -25,7 +25,7 @@ def groups(draw: st.DrawFn) -> tuple[Group, Assignment]:
 
 
 @given(groups())
-def test_nobody_gets_what_another_still_has_and_everybody_gets_it_in_the_end(case: tuple[Group, Assignment]) -> None:
+def test_no_partition_has_two_owners_and_each_has_one_in_the_end(case: tuple[Group, Assignment]) -> None:
     group, wanted = case
     answer = withhold(group, wanted)
     for member in group.members:

@@ -56,13 +56,13 @@ def test_round_robin_moves_more_than_sticky(group: Group) -> None:
     assert len(plan(group, RoundRobin()).moves) > len(plan(group, CooperativeSticky()).moves)
 
 
-def test_the_spread_of_lag_and_of_rate_is_told(group: Group) -> None:
+def test_a_plan_has_the_spread_of_lag_and_of_rate(group: Group) -> None:
     assert plan(group, Range()).before.lag == Spread(10, 20, 15.0, 5.0)
     busy = Group(group.members, {"orders": Topic(6, rate=(6.0, 0, 0, 0, 0, 2.0))})
     assert plan(busy, Range()).before.rate == Spread(2.0, 6.0, 4.0, 2.0)
 
 
-def test_a_pause_costs_what_comes_in_until_all_have_heard_of_it(group: Group) -> None:
+def test_a_pause_costs_the_records_that_arrive_until_all_members_have_rejoined(group: Group) -> None:
     busy = Group(group.members, {"orders": Topic(6, rate=(1, 1, 10, 1, 1, 100))})
     made = plan(busy, CooperativeSticky(), changed=with_members(busy, "+1"), heartbeat=5.0)
     moved = {move.tp[1] for move in made.moves}

@@ -68,7 +68,7 @@ def test_several_plans_stand_below_each_other() -> None:
     assert len(set(tops)) == len(ASSIGNORS)
 
 
-def test_what_nobody_could_look_at_is_refused() -> None:
+def test_a_plan_that_is_too_large_to_look_at_is_refused() -> None:
     members = [Member(id=f"m-{number}", topics=("t",)) for number in range(200)]
     group = Group.of(members, {"t": 1_000})
     with pytest.raises(ConfigError, match="200,000 cells"):

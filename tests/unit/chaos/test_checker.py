@@ -9,7 +9,7 @@ import pytest
 from chaos.checker import RULES, check, report
 from chaos.history import Entry, Fault, History, Note, read_events
 
-PLACE = ("orders", 0)
+TP = ("orders", 0)
 KEYS: dict[int, str | None] = {0: "a", 1: "b", 2: "a", 3: "b"}
 
 
@@ -25,7 +25,7 @@ class Teller:
         self.now = self.now + 0.1 if at is None else at
         key = KEYS.get(offset) if kind in {"dispatched", "finished"} else None
         entry = Entry(
-            kind=kind, ts=self.now, process=self.process, index=len(self.entries), member=self.process, tp=PLACE,
+            kind=kind, ts=self.now, process=self.process, index=len(self.entries), member=self.process, tp=TP,
             offset=offset, epoch=epoch, key=key, attempt=attempt,
         )  # fmt: skip
         self.entries.append(entry)
@@ -39,8 +39,8 @@ class Teller:
 
 def history(*tellers: Teller, committed: int = 4, **more: Any) -> History:
     files: Mapping[str, Sequence[Entry]] = {teller.process: teller.entries for teller in tellers}
-    produced = {(PLACE, offset): key for offset, key in KEYS.items()}
-    return History(files=files, produced=produced, ends={PLACE: 4}, committed={PLACE: committed}, **more)
+    produced = {(TP, offset): key for offset, key in KEYS.items()}
+    return History(files=files, produced=produced, ends={TP: 4}, committed={TP: committed}, **more)
 
 
 def broken(of: History) -> set[str]:
@@ -89,7 +89,7 @@ def test_a_refused_last_commit_is_named_as_the_likely_cause_of_repeats() -> None
     assert "a commit after its epoch's end was refused" in report(check(history(first, second)))
 
 
-def test_a_record_that_nobody_finished_is_lost() -> None:
+def test_a_record_that_no_member_finished_is_lost() -> None:
     teller = Teller("p1").tell("assigned").work(0, 1, 2).tell("revoked").tell("committed", 4)
     found = check(history(teller))
     assert {violation.rule for violation in found} == {"nothing is lost", "commits pass nothing unfinished"}
@@ -102,33 +102,33 @@ def test_skipped_and_dead_lettered_records_are_not_lost() -> None:
     assert check(history(teller.tell("revoked").tell("committed", 4))) == []
 
 
-def test_a_group_that_stops_short_of_the_end_is_told() -> None:
+def test_a_group_that_stops_before_the_end_is_a_violation() -> None:
     assert broken(history(good(), committed=3)) == {"the group reaches the end"}
 
 
-def test_a_commit_that_passes_an_unfinished_record_is_told() -> None:
+def test_a_commit_past_an_unfinished_record_is_a_violation() -> None:
     teller = Teller("p1").tell("assigned").work(0).tell("committed", 2).work(1, 2, 3).tell("revoked")
     assert broken(history(teller.tell("committed", 4))) == {"commits pass nothing unfinished"}
 
 
-def test_a_commit_that_goes_back_is_told_wherever_it_is_seen() -> None:
+def test_a_commit_that_goes_backwards_is_a_violation_wherever_it_is_seen() -> None:
     within = Teller("p1").tell("assigned").work(0, 1).tell("committed", 2).tell("committed", 1).work(2, 3)
     assert broken(history(within.tell("revoked").tell("committed", 4))) == {"commits never go back"}
     first = Teller("p1").tell("assigned").work(0, 1).tell("committed", 2).work(2).tell("lost")
     between = Teller("p2", at=20).tell("assigned", 1).work(2, 3).tell("revoked").tell("committed", 4)
     assert broken(history(first, between)) == {"commits never go back"}
-    observed = [(1.0, {PLACE: 3}), (2.0, {PLACE: 2})]
+    observed = [(1.0, {TP: 3}), (2.0, {TP: 2})]
     assert broken(history(good(), observed=observed)) == {"commits never go back"}
 
 
-def test_a_commit_that_a_frozen_process_tells_of_late_did_not_go_back() -> None:
+def test_a_commit_that_a_frozen_process_reports_late_is_no_violation() -> None:
     first = Teller("p1").tell("assigned").work(0).tell("committed", 1, at=12.0).tell("lost")
     second = Teller("p2", at=8).tell("assigned", 1).work(1, 2, 3).tell("committed", 4, at=9.5).tell("revoked")
     assert check(history(first, second, faults=[freeze("p1", 1.0, 11.9)])) == []
     assert broken(history(first, second)) == {"commits never go back"}
 
 
-def test_the_answer_to_a_commit_that_the_last_one_overtook_is_told_late() -> None:
+def test_the_answer_to_a_commit_that_a_later_one_overtook_is_no_violation() -> None:
     teller = Teller("p1").tell("assigned").work(0, 1, 2, 3).tell("revoked").tell("committed", 4).tell("committed", 2)
     assert check(history(teller)) == []
 
@@ -137,11 +137,11 @@ def order_broken(teller: Teller) -> list[str]:
     return [violation.text for violation in check(history(teller)) if violation.rule == "keys keep their order"]
 
 
-def test_a_key_out_of_order_is_told() -> None:
+def test_a_key_out_of_order_is_a_violation() -> None:
     assert order_broken(Teller("p1").tell("assigned").work(2, 0, 1, 3))
 
 
-def test_two_records_of_a_key_in_progress_at_once_are_told() -> None:
+def test_two_records_of_a_key_in_progress_at_once_are_a_violation() -> None:
     teller = Teller("p1").tell("assigned").tell("dispatched", 0).tell("dispatched", 1).tell("dispatched", 2)
     assert "while @0 of its key was in progress" in order_broken(teller)[0]
 
@@ -152,33 +152,33 @@ def test_records_of_a_key_may_travel_together_and_come_back() -> None:
     assert not order_broken(teller.tell("finished", 0).tell("finished", 2))
 
 
-def test_a_key_that_goes_on_while_its_record_waits_for_a_retry_is_told() -> None:
+def test_a_key_that_continues_while_its_record_waits_for_a_retry_is_a_violation() -> None:
     teller = Teller("p1").tell("assigned").tell("dispatched", 0).tell("retried", 0)
     assert "while @0 of its key was in progress" in order_broken(teller.tell("dispatched", 2))[0]
 
 
-def test_a_record_dispatched_after_a_later_one_of_its_key_was_finished_is_told() -> None:
+def test_a_record_dispatched_after_a_later_one_of_its_key_was_finished_is_a_violation() -> None:
     teller = Teller("p1").tell("assigned").tell("dispatched", 0).tell("dispatched", 2).tell("finished", 2)
     assert "after @2 of its key was settled" in order_broken(teller.tell("dispatched", 0, attempt=2))[0]
 
 
-def test_attempts_that_count_backwards_are_told() -> None:
+def test_attempts_that_count_backwards_are_a_violation() -> None:
     teller = Teller("p1").tell("assigned").tell("dispatched", 0, attempt=2).tell("dispatched", 1)
     assert "attempt 1 after attempt 2" in order_broken(teller.tell("dispatched", 0, attempt=1))[0]
 
 
 @pytest.mark.parametrize("end", ["revoked", "lost"])
-def test_a_dispatch_after_the_end_of_its_epoch_is_told(end: str) -> None:
+def test_a_dispatch_after_the_end_of_its_epoch_is_a_violation(end: str) -> None:
     teller = Teller("p1").tell("assigned").work(0, 1, 2).tell(end).tell("dispatched", 3)
     assert "an epoch that is over starts nothing" in broken(history(teller))
 
 
-def test_a_dispatch_in_an_epoch_before_the_current_one_is_told() -> None:
+def test_a_dispatch_in_an_earlier_epoch_is_a_violation() -> None:
     teller = Teller("p1").tell("assigned").work(0, 1).tell("revoked").tell("committed", 2).tell("assigned", 2, epoch=2)
     assert "an epoch that is over starts nothing" in broken(history(teller.work(2, 3, epoch=1)))
 
 
-def test_a_dispatch_after_somebody_else_took_over_is_told() -> None:
+def test_a_dispatch_after_another_member_took_over_is_a_violation() -> None:
     zombie = Teller("p1").tell("assigned").work(0).tell("finished", 1, at=12.0).tell("dispatched", 3).tell("lost")
     heir = Teller("p2", at=8).tell("assigned", 0).work(0, 1, 2, 3).tell("revoked").tell("committed", 4)
     frozen = freeze("p1", 1.0, 11.9)
@@ -195,44 +195,44 @@ def test_a_dispatch_that_a_freeze_cut_off_from_its_decision_is_not_a_zombie_s() 
     assert check(history(stunned, heir, faults=[freeze("p1", 1.0, 11.9)])) == []
 
 
-def test_a_record_finished_twice_in_one_epoch_is_told() -> None:
+def test_a_record_finished_twice_in_one_epoch_is_a_violation() -> None:
     teller = Teller("p1").tell("assigned").work(0, 1, 2, 3).tell("finished", 3).tell("revoked").tell("committed", 4)
     assert broken(history(teller)) == {"a record is finished once in an epoch"}
 
 
-def test_two_owners_without_a_fault_are_told() -> None:
+def test_two_owners_without_a_fault_are_a_violation() -> None:
     first = Teller("p1").tell("assigned").work(0, 1, 2, 3).tell("committed", 4)
     second = Teller("p2", at=5).tell("assigned", 0).work(3)
     assert "repeats have a cause" in broken(history(first, second))
 
 
-def notes(*told: str) -> list[Note]:
+def notes(*reported: str) -> list[Note]:
     """``began 0`` and the like."""
-    split = (line.split() for line in told)
-    return [Note("began" if kind == "began" else "ended", (PLACE, int(o)), KEYS[int(o)] or "") for kind, o in split]
+    split = (line.split() for line in reported)
+    return [Note("began" if kind == "began" else "ended", (TP, int(o)), KEYS[int(o)] or "") for kind, o in split]
 
 
 def test_the_diary_agrees_with_a_good_history() -> None:
-    diary = notes("began 0", "began 1", "ended 0", "began 2", "ended 1", "ended 2", "began 3", "ended 3")
-    assert check(history(good(), diaries={"p1": diary})) == []
+    handler_log = notes("began 0", "began 1", "ended 0", "began 2", "ended 1", "ended 2", "began 3", "ended 3")
+    assert check(history(good(), handler_logs={"p1": handler_log})) == []
 
 
-def test_a_record_that_no_handler_saw_the_end_of_is_told() -> None:
-    diary = notes("began 0", "began 1", "ended 0", "began 2", "ended 1", "ended 2", "began 3")
+def test_a_record_that_no_handler_finished_is_a_violation() -> None:
+    handler_log = notes("began 0", "began 1", "ended 0", "began 2", "ended 1", "ended 2", "began 3")
     expected = {"every record was handled", "what is finished was handled there"}
-    assert broken(history(good(), diaries={"p1": diary})) == expected
+    assert broken(history(good(), handler_logs={"p1": handler_log})) == expected
 
 
-def test_a_key_on_two_workers_at_once_is_told() -> None:
-    diary = notes("began 0", "began 2", "ended 0", "ended 2", "began 1", "ended 1", "began 3", "ended 3")
-    assert broken(history(good(), diaries={"p1": diary})) == {"a key runs one record at a time"}
+def test_a_key_on_two_workers_at_once_is_a_violation() -> None:
+    handler_log = notes("began 0", "began 2", "ended 0", "ended 2", "began 1", "ended 1", "began 3", "ended 3")
+    assert broken(history(good(), handler_logs={"p1": handler_log})) == {"a key runs one record at a time"}
 
 
 def test_half_a_line_at_the_end_is_not_read() -> None:
     where = '"group":"g","member":"m","topic":"orders","partition":0,"epoch":null'
     whole = f'{{"event":"committed","ts":1.5,{where},"offset":7}}\n'
     (entry,) = read_events("p1", ['{"event":"started","ts":1}\n', whole, whole[:40]])
-    assert (entry.kind, entry.ts, entry.tp, entry.offset, entry.epoch) == ("committed", 1.5, PLACE, 7, -1)
+    assert (entry.kind, entry.ts, entry.tp, entry.offset, entry.epoch) == ("committed", 1.5, TP, 7, -1)
     assert (entry.member, entry.index) == ("m", 0)
 
 

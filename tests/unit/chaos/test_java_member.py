@@ -12,11 +12,11 @@ a line of something else
 
 
 def test_assignments_are_epochs_and_a_record_is_handled_as_it_comes() -> None:
-    told = read_java_events("p", LINES.splitlines(keepends=True))
-    assert [(entry.kind, entry.ts, entry.tp, entry.offset, entry.epoch, entry.key) for entry in told] == [
+    reported = read_java_events("p", LINES.splitlines(keepends=True))
+    assert [(entry.kind, entry.ts, entry.tp, entry.offset, entry.epoch, entry.key) for entry in reported] == [
         ("assigned", 2.0, ("t", 0), -1, 1, None),
         ("dispatched", 3.0, ("t", 0), 7, 1, "k"),
         ("finished", 3.0, ("t", 0), 7, 1, "k"),
         ("revoked", 4.0, ("t", 0), -1, 1, None),
     ]
-    assert [entry.index for entry in told] == [0, 1, 2, 3]
+    assert [entry.index for entry in reported] == [0, 1, 2, 3]

@@ -102,15 +102,15 @@ def test_bash_completes_commands_and_options_once_it_is_installed(tmp_path: Path
 def test_zsh_gets_a_function_and_for_it_commands_with_what_they_do(tmp_path: Path) -> None:
     assert "zsh completion installed" in penstock("--install-completion", "zsh", HOME=str(tmp_path))
     assert "#compdef penstock" in (tmp_path / ".zfunc" / "_penstock").read_text()
-    told = penstock(_PENSTOCK_COMPLETE="complete_zsh", _TYPER_COMPLETE_ARGS="penstock groups ")
-    assert '"describe"' in told
+    reported = penstock(_PENSTOCK_COMPLETE="complete_zsh", _TYPER_COMPLETE_ARGS="penstock groups ")
+    assert '"describe"' in reported
 
 
 def test_completion_can_be_shown_instead() -> None:
     assert "_penstock_completion()" in penstock("--show-completion", "bash")
 
 
-def test_the_version_is_told_without_a_command() -> None:
+def test_the_version_is_printed_without_a_command() -> None:
     done = subprocess.run([BIN / "penstock", "--version"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{__version__}\n", "")
 

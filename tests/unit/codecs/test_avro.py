@@ -94,13 +94,13 @@ def test_every_value_comes_back_as_it_was(value: dict[str, Any]) -> None:
 
 
 @given(VALUES, st.sampled_from(["value", "headers"]), st.sampled_from(["topic", "record", "topic-record"]))
-def test_every_value_comes_back_through_a_registry(value: dict[str, Any], place: Any, subject: Any) -> None:
+def test_every_value_comes_back_through_a_registry(value: dict[str, Any], schema_id: Any, subject: Any) -> None:
     registry = Registry(url="mock://round-trips")
     writing = codec_of(
-        Avro(EVERYTHING, register=True, schema_id=place, subject=subject), registry=registry, field="key", topic="t"
+        Avro(EVERYTHING, register=True, schema_id=schema_id, subject=subject), registry=registry, field="key", topic="t"
     )
     data, headers = writing.encode(value)
-    assert [name for name, _ in headers] == (["__key_schema_id"] if place == "headers" else [])
+    assert [name for name, _ in headers] == (["__key_schema_id"] if schema_id == "headers" else [])
     assert codec_of(Avro(), registry=registry, field="key").decode(data, headers) == value
 
 
@@ -149,7 +149,7 @@ def test_a_reader_s_schema_takes_what_older_and_newer_ones_wrote(
         (record(field("name", ["null", "int"])), "expected null or int, was written as string - at `$.name`"),
     ],
 )
-def test_a_reader_that_does_not_fit_is_told_with_place_and_type(reader: Any, reason: str) -> None:
+def test_a_readers_schema_that_does_not_fit_is_reported_with_field_and_type(reader: Any, reason: str) -> None:
     registry = make_registry()
     writing = codec_of(Avro(CUSTOMER, register=True), registry=registry, field="value", topic="t")
     data, _ = writing.encode({"id": 7, "name": "Ann"})
@@ -215,7 +215,7 @@ def test_a_number_without_an_end_costs_no_more_than_its_bytes() -> None:
     )
 
 
-def test_schemas_that_refer_to_themselves_are_told_from_those_that_only_repeat_a_name() -> None:
+def test_schemas_that_refer_to_themselves_are_distinguished_from_those_that_repeat_a_name() -> None:
     item = record(field("sku", "string"), name="Item")
     assert not is_recursive(parse_schema(record(field("a", item), field("b", "shop.Item"))))
     assert is_recursive(parse_schema(CHAIN))

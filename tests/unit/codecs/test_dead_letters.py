@@ -7,10 +7,10 @@ import pytest
 from pydantic import BaseModel
 
 from fuzzing import CHAIN
-from messages import Item, Order
 from penstock import App, Avro, JsonSchema, Protobuf, Registry
 from penstock.codecs import codec_of
 from penstock.testing import Bench
+from protobuf_messages import Item, Order
 
 URL = "mock://wrong-values"
 SCHEMA = {

@@ -54,9 +54,9 @@ JSON = st.recursive(
 
 
 @given(JSON, st.sampled_from(["value", "headers"]), st.sampled_from(["topic", "record", "topic-record"]))
-def test_every_value_comes_back_as_it_was(value: Any, place: Any, subject: Any) -> None:
+def test_every_value_comes_back_as_it_was(value: Any, schema_id: Any, subject: Any) -> None:
     registry = Registry(url="mock://json-round-trips")
-    format_ = JsonSchema({"title": "Anything"}, register=True, schema_id=place, subject=subject)
+    format_ = JsonSchema({"title": "Anything"}, register=True, schema_id=schema_id, subject=subject)
     data, headers = codec_of(format_, registry=registry, field="value", topic="t").encode(value)
     assert codec_of(JsonSchema(), registry=registry, field="value").decode(data, headers) == value
 
@@ -79,7 +79,7 @@ def test_what_does_not_fit_says_where_and_why(data: bytes, reason: str) -> None:
     assert why(bare(ORDER), data).startswith(reason)
 
 
-def test_five_megabytes_of_faults_are_told_by_the_first() -> None:
+def test_five_megabytes_of_errors_are_reported_by_the_first() -> None:
     data = b'{"id":1,"items":[' + b"0," * 2_500_000 + b"0]}"
     assert why(bare(ORDER), data) == "0 is not of type 'object' - at `$.items[0]`"
 
@@ -124,7 +124,7 @@ def test_a_schema_refers_to_others_of_the_registry_and_to_nothing_else() -> None
     assert "127.0.0.1:1" in why(elsewhere, b"{}")
 
 
-def test_a_schema_that_is_none_is_refused_before_a_record_flows() -> None:
+def test_an_invalid_schema_is_refused_before_the_first_record() -> None:
     with pytest.raises(ConfigError, match=r"'objec' is not valid .* at \$.type"):
         bare({"type": "objec"})
 

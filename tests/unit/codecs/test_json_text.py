@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from messages import Bill, Money
 from penstock import Avro, JsonSchema, Protobuf, Registry
 from penstock.codecs import codec_of
 from penstock.codecs.json_text import json_encoder, to_json
 from penstock.codecs.schema_codec import WriterSchema
 from penstock.core.failures.outcome import Undecodable
+from protobuf_messages import Bill, Money
 
 URL = Registry(url="mock://forms")
 

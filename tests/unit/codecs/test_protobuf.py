@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuzzing import damaged
-from messages import Item, NewerOrder, Note, Order
 from penstock import Protobuf, Record, Registry
 from penstock.codecs import codec_of, decoder_of
 from penstock.codecs.proto_file import find_indexes, name_at, read_messages
 from penstock.core.failures.outcome import Undecodable
 from penstock.errors import ConfigError
+from protobuf_messages import Item, NewerOrder, Note, Order
 
 
 def bare(message: Any) -> Any:
@@ -43,9 +43,9 @@ ORDERS = st.builds(
 
 
 @given(ORDERS, st.sampled_from(["value", "headers"]), st.sampled_from(["topic", "record", "topic-record"]))
-def test_every_message_comes_back_as_it_was(order: Any, place: Any, subject: Any) -> None:
+def test_every_message_comes_back_as_it_was(order: Any, schema_id: Any, subject: Any) -> None:
     registry = Registry(url="mock://protobuf-round-trips")
-    format_ = Protobuf(Order, register=True, schema_id=place, subject=subject)
+    format_ = Protobuf(Order, register=True, schema_id=schema_id, subject=subject)
     data, headers = codec_of(format_, registry=registry, field="value", topic="t").encode(order)
     assert codec_of(Protobuf(Order), registry=registry, field="value").decode(data, headers) == order
 
@@ -161,13 +161,13 @@ def test_what_is_no_message_class_is_refused() -> None:
 def test_the_quick_way_to_a_message_gives_what_the_usual_one_does() -> None:
     """Records with a known schema id are read in one call; it must not take any other record for one."""
     settings = make_registry()
-    places: tuple[Any, ...] = ("value", "headers")
+    schema_ids: tuple[Any, ...] = ("value", "headers")
     written = [
         codec_of(
-            Protobuf(type(value), register=True, schema_id=place), registry=settings, field="value", topic="t"
+            Protobuf(type(value), register=True, schema_id=schema_id), registry=settings, field="value", topic="t"
         ).encode(value)
         for value in (Order(id=7, customer="Ann"), NewerOrder(vip=True), Note(text="x"))
-        for place in places
+        for schema_id in schema_ids
     ]
     # The header counts, whatever the value begins with.
     written.append((written[0][0], written[1][1]))

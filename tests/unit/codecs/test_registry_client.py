@@ -156,26 +156,28 @@ def test_it_is_asked_again_when_it_has_rested_and_each_rest_is_longer(
     assert caught.value.seconds == 0.5
 
 
-def test_while_one_waits_for_a_silent_registry_the_others_are_told_with_it(server: Server, make_desk: MakeDesk) -> None:
+def test_while_one_caller_waits_for_a_silent_registry_the_others_get_the_same_error(
+    server: Server, make_desk: MakeDesk
+) -> None:
     server.delay = 30.0
     client = make_desk(Registry(url=server.url, timeout=0.5))
-    told: list[str] = []
+    reported: list[str] = []
 
     def ask() -> None:
         with pytest.raises(DependencyUnavailable) as caught:
             client.schema(1)
-        told.append(str(caught.value))
+        reported.append(str(caught.value))
 
     threads = [threading.Thread(target=ask) for _ in range(20)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(told) == 20
-    assert all("cannot be asked: timed out" in each for each in told)
+    assert len(reported) == 20
+    assert all("cannot be asked: timed out" in each for each in reported)
 
 
-def test_a_port_where_nobody_listens_is_away(make_desk: MakeDesk) -> None:
+def test_a_registry_port_without_a_listener_is_unavailable(make_desk: MakeDesk) -> None:
     client = make_desk(Registry(url="http://127.0.0.1:1"))
     with pytest.raises(DependencyUnavailable, match=r"cannot be asked: .*refused"):
         client.schema(1)
@@ -212,7 +214,7 @@ def test_writing_waits_until_the_schema_is_registered_and_does_not_register_it(s
     assert server.asked == ["/subjects/out-value?normalize=False&deleted=False"]
 
 
-def test_a_schema_that_the_registry_refuses_is_told(server: Server) -> None:
+def test_a_schema_that_the_registry_refuses_is_reported(server: Server) -> None:
     codec = codec_of(Avro(SCHEMA, register=True), registry=Registry(url=server.url), field="value", topic="out")
     server.answer = (409, {"error_code": 409, "message": "Schema being registered is incompatible"})
     with pytest.raises(

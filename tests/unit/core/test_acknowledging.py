@@ -8,7 +8,7 @@ from penstock.core.scheduling.dispatch import Dispatch
 from penstock.core.scheduling.in_flight import DEFAULT_BYTES, InFlight
 from penstock.core.scheduling.lanes import Order
 
-PLACE = ("t", 0)
+TP = ("t", 0)
 
 
 def make(*, order: Order = "key", batch: int | None = None, linger: float = 0.0) -> Dispatch:
@@ -24,62 +24,62 @@ def make(*, order: Order = "key", batch: int | None = None, linger: float = 0.0)
 
 
 def records(first: int, count: int) -> list[Record]:
-    return [Record(*PLACE, offset, b"key-%d" % (offset % 3), b"") for offset in range(first, first + count)]
+    return [Record(*TP, offset, b"key-%d" % (offset % 3), b"") for offset in range(first, first + count)]
 
 
 def test_what_is_held_is_unfinished_until_it_is_acknowledged() -> None:
     dispatch = make(order="partition")
-    epoch = dispatch.assign(PLACE, 0)
+    epoch = dispatch.assign(TP, 0)
     batch = records(0, 3)
-    dispatch.deliver(PLACE, batch)
+    dispatch.deliver(TP, batch)
     ((run,),) = dispatch.take(0.0, 10)
     dispatch.report([(run, [HELD, HELD, HELD], True)], now=0.0)
     assert dispatch.commits() == {}
     assert not epoch.drained
-    ((_, finished),) = dispatch.ack(PLACE, 1, batch[1]).finished
+    ((_, finished),) = dispatch.ack(TP, 1, batch[1]).finished
     assert finished == [batch[1]]
     assert epoch.tracker.commit_point == 0
-    dispatch.ack(PLACE, 0, batch[0])
+    dispatch.ack(TP, 0, batch[0])
     assert epoch.tracker.commit_point == 2
-    assert not dispatch.ack(PLACE, 0, batch[0]).finished, "twice is fine"
+    assert not dispatch.ack(TP, 0, batch[0]).finished, "twice is fine"
     assert not epoch.pending.acked_early
-    ((_, finished),) = dispatch.ack_below(PLACE, 3).finished
+    ((_, finished),) = dispatch.ack_below(TP, 3).finished
     assert finished == [batch[2]]
-    assert dispatch.commits() == {PLACE: (3, "")}
+    assert dispatch.commits() == {TP: (3, "")}
     assert epoch.drained
 
 
 def test_an_acknowledgement_that_comes_before_the_outcome_counts() -> None:
     dispatch = make(order="partition")
-    dispatch.assign(PLACE, 0)
+    dispatch.assign(TP, 0)
     batch = records(0, 1)
-    dispatch.deliver(PLACE, batch)
+    dispatch.deliver(TP, batch)
     ((run,),) = dispatch.take(0.0, 10)
-    assert not dispatch.ack(PLACE, 0, batch[0]).finished
+    assert not dispatch.ack(TP, 0, batch[0]).finished
     ((_, finished),) = dispatch.report([(run, [HELD], True)], now=0.0).finished
     assert finished == batch
-    assert dispatch.commits() == {PLACE: (1, "")}
+    assert dispatch.commits() == {TP: (1, "")}
 
 
 def test_an_acknowledgement_of_an_earlier_epoch_s_record_does_not_count() -> None:
     dispatch = make(order="partition")
-    dispatch.assign(PLACE, 0)
+    dispatch.assign(TP, 0)
     old = records(0, 1)
-    dispatch.deliver(PLACE, old)
+    dispatch.deliver(TP, old)
     ((run,),) = dispatch.take(0.0, 10)
     dispatch.report([(run, [HELD], True)], now=0.0)
-    dispatch.close([PLACE])
-    assert not dispatch.ack(PLACE, 0, old[0]).finished
-    assert not dispatch.ack_below(PLACE, 9).finished
+    dispatch.close([TP])
+    assert not dispatch.ack(TP, 0, old[0]).finished
+    assert not dispatch.ack_below(TP, 9).finished
     dispatch.release()
-    dispatch.assign(PLACE, 0)
-    dispatch.deliver(PLACE, records(0, 1))
+    dispatch.assign(TP, 0)
+    dispatch.deliver(TP, records(0, 1))
     ((again,),) = dispatch.take(0.0, 10)
-    dispatch.ack(PLACE, 0, old[0])
+    dispatch.ack(TP, 0, old[0])
     dispatch.report([(again, [HELD], True)], now=0.0)
     assert dispatch.commits() == {}, "it was another delivery that was acknowledged"
-    dispatch.ack(PLACE, 0, again.records[0])
-    assert dispatch.commits() == {PLACE: (1, "")}
+    dispatch.ack(TP, 0, again.records[0])
+    assert dispatch.commits() == {TP: (1, "")}
 
 
 def test_a_record_is_acknowledged_only_where_that_was_asked_for() -> None:
@@ -92,12 +92,12 @@ def test_a_record_is_acknowledged_only_where_that_was_asked_for() -> None:
 
 def test_an_incomplete_batch_waits_for_more_and_a_full_one_does_not() -> None:
     dispatch = make(batch=4, linger=1.0)
-    dispatch.assign(PLACE, 0)
-    dispatch.deliver(PLACE, records(0, 3))
+    dispatch.assign(TP, 0)
+    dispatch.deliver(TP, records(0, 3))
     assert dispatch.take(0.0, 1) == []
     assert dispatch.next_due() == 1.0
     assert dispatch.take(0.9, 1) == []
-    dispatch.deliver(PLACE, records(3, 3))
+    dispatch.deliver(TP, records(3, 3))
     (full,) = dispatch.take(0.9, 1)
     assert sorted(record.offset for run in full for record in run.records) == [0, 1, 3, 4], "of two keys"
     assert dispatch.next_due() == 1.9, "the rest waits its own time"
@@ -105,10 +105,10 @@ def test_an_incomplete_batch_waits_for_more_and_a_full_one_does_not() -> None:
     assert sorted(record.offset for run in rest for record in run.records) == [2, 5]
 
 
-def test_what_fails_in_the_middle_of_a_batch_is_tried_again_before_its_lane_goes_on() -> None:
+def test_a_record_that_fails_in_the_middle_of_a_batch_is_retried_before_its_lane_continues() -> None:
     dispatch = make(order="partition", batch=3)
-    epoch = dispatch.assign(PLACE, 0)
-    dispatch.deliver(PLACE, records(0, 5))
+    epoch = dispatch.assign(TP, 0)
+    dispatch.deliver(TP, records(0, 5))
     ((run,),) = dispatch.take(0.0, 1)
     away = Failed("OSError", "away", retry=Retry(attempts=2, first="1s", jitter=0))
     dispatch.report([(run, [away, DONE, away], True)], now=0.0)

@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from dispatching import FAILURE, OUTPUT, POISON, SLOW_FAILURE, make_dispatch, records
+from dispatch_helpers import FAILURE, OUTPUT, POISON, SLOW_FAILURE, make_dispatch, records
 from penstock import Record
 from penstock.core.failures.outcome import DONE, Outcome, Skipped
 from penstock.core.failures.retry_topic import RetryInfo
@@ -20,7 +20,7 @@ from penstock.core.scheduling.effects import Returned, Send
 from penstock.core.scheduling.lanes import LaneRun, Order
 
 RETRY_PLACE: TopicPartition = ("t.retry.1m", 0)
-PLACES: list[TopicPartition] = [("t", 0), ("t", 1), RETRY_PLACE]
+TPS: list[TopicPartition] = [("t", 0), ("t", 1), RETRY_PLACE]
 OUTCOMES: list[Outcome] = [DONE, OUTPUT, Skipped(), POISON, FAILURE, SLOW_FAILURE]
 
 
@@ -57,7 +57,7 @@ class DispatchMachine(RuleBasedStateMachine):
 
     # Ownership.
 
-    @rule(tp=st.sampled_from(PLACES))
+    @rule(tp=st.sampled_from(TPS))
     def assign(self, tp: TopicPartition) -> None:
         if tp not in self.fetch_at:
             offset, metadata = self.committed[tp]
@@ -116,17 +116,17 @@ class DispatchMachine(RuleBasedStateMachine):
         tp = RETRY_PLACE
         while len(self.due) <= batch[-1].offset:  # every few of them fall due later than what was written before
             self.due.append(self.now + 0.5 * (len(self.due) % 4 == 0))
-        ours = {each.offset for each in batch if each.offset % 7 != 0}  # the others are another group's
-        waits = {o: max(0.0, self.due[o] - self.now) if o in ours else 0.0 for o in (each.offset for each in batch)}
-        said = [Returned(each, RetryInfo(2, waits[each.offset], ours=each.offset in ours)) for each in batch]
+        own = {each.offset for each in batch if each.offset % 7 != 0}  # the others are another group's
+        waits = {o: max(0.0, self.due[o] - self.now) if o in own else 0.0 for o in (each.offset for each in batch)}
+        said = [Returned(each, RetryInfo(2, waits[each.offset], of_this_group=each.offset in own)) for each in batch]
         large = excesses(each.offset for each in batch)
         begun = {each.record.offset for each in self.dispatch.deliver_returned(tp, said, self.now, large)}
         self.fetch_at[tp] = batch[-1].offset + 1
         end = min((offset for offset, wait in waits.items() if wait > 0), default=self.fetch_at[tp])
         due = {offset for offset in waits if offset < end} if listening else set()
-        assert begun == due & ours, "what is due begins, and nothing behind the first that is not"
+        assert begun == due & own, "what is due begins, and nothing behind the first that is not"
         self.unfinished[tp].update(begun - self.finished[tp])
-        self.finished[tp].update(due - ours)
+        self.finished[tp].update(due - own)
 
     @rule(seconds=st.sampled_from([0.0, 0.3, 1.0, 4.0]))
     def time_passes(self, seconds: float) -> None:

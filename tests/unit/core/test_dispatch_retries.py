@@ -1,6 +1,6 @@
 """Retry topics and the breaker, in the dispatcher's rules."""
 
-from dispatching import BLOCKED, FAILURE, OUTPUT, POISON, SLOW_FAILURE, make_dispatch, records, returned, take
+from dispatch_helpers import BLOCKED, FAILURE, OUTPUT, POISON, SLOW_FAILURE, make_dispatch, records, returned, take
 from penstock import Breaker
 from penstock.core.failures.outcome import DONE, HELD, Done, Skipped
 from penstock.core.records.record import TopicPartition
@@ -10,7 +10,7 @@ SOURCE: TopicPartition = ("t", 0)
 LATER: TopicPartition = ("t.retry.1m", 0)
 
 
-def test_a_record_that_leaves_for_a_retry_topic_holds_nobody_up_and_counts_once_the_broker_has_it() -> None:
+def test_a_record_sent_to_a_retry_topic_blocks_no_other_and_is_finished_once_the_broker_has_it() -> None:
     dispatch = make_dispatch(retry_topics=[60.0])
     epoch = dispatch.assign(SOURCE, 0)
     dispatch.deliver(SOURCE, records(SOURCE, 0, 3))
@@ -70,7 +70,7 @@ def test_what_the_retry_topic_refuses_is_dead_lettered() -> None:
     assert (letter.outgoing.topic, letter.delay) == ("dlq", None)
 
 
-def test_a_retry_topic_rests_until_its_next_record_is_due_and_takes_no_places_meanwhile() -> None:
+def test_a_retry_topic_is_paused_until_its_next_record_is_due_and_has_nothing_in_flight() -> None:
     dispatch = make_dispatch(retry_topics=[60.0])
     epoch = dispatch.assign(LATER, 0)
     begun = dispatch.deliver_returned(LATER, returned(LATER, 0, [0, 0, 20, 21], failures=4), now=100.0)
@@ -83,7 +83,7 @@ def test_a_retry_topic_rests_until_its_next_record_is_due_and_takes_no_places_me
     assert epoch.failures == {}
 
 
-def test_it_is_paused_and_sent_back_once_and_goes_on_when_the_time_has_come() -> None:
+def test_a_retry_topic_is_paused_and_sought_back_once_and_resumes_when_its_record_is_due() -> None:
     dispatch = make_dispatch(retry_topics=[60.0])
     epoch = dispatch.assign(LATER, None)
     dispatch.deliver_returned(LATER, returned(LATER, 5, [20.0, 20.5]), now=100.0)
@@ -112,10 +112,10 @@ def test_records_that_fall_due_one_after_the_other_are_fetched_some_at_a_time() 
     assert dispatch.balance(NAP_SECONDS) == ([], [epoch])
 
 
-def test_records_of_other_groups_are_passed_over() -> None:
+def test_records_of_other_groups_are_skipped() -> None:
     dispatch = make_dispatch(retry_topics=[60.0])
     dispatch.assign(LATER, 0)
-    theirs = returned(LATER, 0, [0, 0], ours=False)
+    theirs = returned(LATER, 0, [0, 0], of_this_group=False)
     assert dispatch.deliver_returned(LATER, theirs, now=0.0) == []
     assert take(dispatch) == []
     assert dispatch.commits() == {LATER: (2, "")}
@@ -123,7 +123,7 @@ def test_records_of_other_groups_are_passed_over() -> None:
     assert dispatch.deliver_returned(LATER, [], now=0.0) == []
 
 
-def test_what_failed_here_and_was_given_back_does_not_begin_again_at_its_header_s_attempt() -> None:
+def test_a_dropped_record_keeps_the_attempts_that_failed_here_instead_of_its_headers_count() -> None:
     dispatch = make_dispatch(order="key", retry_topics=[60.0], max_in_flight=4, concurrency=8)
     epoch = dispatch.assign(LATER, 0)
     dispatch.assign(SOURCE, 0)
@@ -139,7 +139,7 @@ def test_what_failed_here_and_was_given_back_does_not_begin_again_at_its_header_
     assert [epoch.attempt_at(offset) for offset in range(4)] == [2, 3, 3, 2]
 
 
-def test_a_resting_retry_topic_gives_back_places_like_any_other() -> None:
+def test_a_paused_retry_topic_drops_records_like_any_other_topic() -> None:
     dispatch = make_dispatch(retry_topics=[60.0], max_in_flight=8, concurrency=8)
     epoch, other = dispatch.assign(LATER, 0), dispatch.assign(SOURCE, 0)
     dispatch.deliver_returned(LATER, returned(LATER, 0, [0] * 7 + [50]), now=0.0)
@@ -182,7 +182,7 @@ def test_caught_up_does_not_wait_for_what_is_not_due_but_for_what_was() -> None:
     assert dispatch.caught_up({LATER: 2})
 
 
-def test_records_of_a_retry_topic_that_is_not_ours_any_more_are_dropped() -> None:
+def test_records_of_a_retry_topic_that_was_revoked_are_dropped() -> None:
     dispatch = make_dispatch(retry_topics=[60.0])
     assert dispatch.deliver_returned(LATER, returned(LATER, 0, [0, 5]), now=0.0) == []
     assert dispatch.settled == 2

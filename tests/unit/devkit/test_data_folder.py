@@ -39,7 +39,7 @@ def test_wiping_deletes_only_what_was_made(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
-def test_wiping_a_folder_of_somebody_else_does_nothing(tmp_path: Path) -> None:
+def test_wiping_a_folder_that_penstock_did_not_make_does_nothing(tmp_path: Path) -> None:
     (tmp_path / "node-1").mkdir()
     assert not wipe(tmp_path)
     assert (tmp_path / "node-1").exists()

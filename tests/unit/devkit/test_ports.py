@@ -12,7 +12,7 @@ def taken() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
-def test_a_port_that_somebody_listens_on_is_not_free(taken: int) -> None:
+def test_a_port_with_a_listener_is_not_free(taken: int) -> None:
     assert not is_free(taken)
 
 

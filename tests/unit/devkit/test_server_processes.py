@@ -50,7 +50,7 @@ def test_a_server_is_found_by_its_marks(home: Path) -> None:
     assert (found.role, found.process.pid, found.layout) == ("broker-1", started.pid, LAYOUT)
 
 
-def test_servers_of_another_home_are_not_ours(home: Path, tmp_path: Path) -> None:
+def test_servers_of_another_home_are_not_found(home: Path, tmp_path: Path) -> None:
     start(home, "broker-1")
     assert find_servers(tmp_path / "other") == []
 
@@ -62,7 +62,7 @@ def test_a_dead_server_is_not_found_even_as_our_own_zombie(home: Path) -> None:
     assert find_servers(home) == []
 
 
-def test_what_is_left_of_a_crash_or_a_reboot_is_dead_whoever_has_the_ids_now(home: Path) -> None:
+def test_servers_from_before_a_crash_or_reboot_are_dead_even_if_their_process_ids_are_in_use(home: Path) -> None:
     save_layout(home, LAYOUT)
     stranger = subprocess.Popen([sys.executable, "-c", POLITE], stdout=subprocess.DEVNULL)
     with stranger:
@@ -102,7 +102,7 @@ def test_ending_uses_force_on_those_that_ignore_it(home: Path) -> None:
     assert not any(psutil.pid_exists(pid) for pid in pids)
 
 
-def test_each_start_has_a_log_of_its_own(home: Path) -> None:
+def test_each_start_has_its_own_log(home: Path) -> None:
     log_file(home, "broker-1").write_text("an earlier run")
     start(home, "broker-1")
     assert not log_file(home, "broker-1").exists()

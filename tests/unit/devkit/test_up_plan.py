@@ -54,7 +54,7 @@ def test_brokers_take_following_ports_and_all_ports_differ(base_port: int) -> No
     assert len({port for node in nodes for port in (node.port, node.controller_port)}) == 6
 
 
-def test_a_taken_default_port_is_replaced_and_said(base_port: int) -> None:
+def test_a_default_port_in_use_is_replaced_with_a_note(base_port: int) -> None:
     with socket.create_server((HOST, base_port)):
         made = plan()
     assert made.layout.nodes[0].port != base_port

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bed import wait_for
+from kafka_helpers import wait_for
 from maven_registry import MavenRegistry, maven_registry
 from penstock.errors import ConfigError, SetupError
 from penstock.jvm import download as downloading
@@ -48,7 +48,7 @@ def fetch(registry: MavenRegistry, target: Path, progress: ProgressCallback = si
     return {path.relative_to(target).as_posix(): path.read_bytes() for path in target.rglob("*") if path.is_file()}
 
 
-def test_every_file_arrives_in_its_place_and_is_asked_for_once(registry: MavenRegistry, tmp_path: Path) -> None:
+def test_every_file_is_stored_under_its_path_and_requested_once(registry: MavenRegistry, tmp_path: Path) -> None:
     heard = Heard()
     assert fetch(registry, tmp_path, heard) == registry.files
     assert sorted(registry.asked) == [(LIBRARY, None), (JAR, None)]
@@ -74,7 +74,7 @@ def test_no_file_is_created_after_an_interrupt(registry: MavenRegistry, tmp_path
     assert sorted(tmp_path.rglob("*")) == there
 
 
-def test_a_download_that_breaks_off_goes_on_where_it_stopped(registry: MavenRegistry, tmp_path: Path) -> None:
+def test_an_interrupted_download_resumes_where_it_stopped(registry: MavenRegistry, tmp_path: Path) -> None:
     registry.faults[JAR] = [0.5]
     heard = Heard()
     assert fetch(registry, tmp_path, heard) == registry.files

@@ -62,7 +62,7 @@ def test_neither_java_nor_pyspark_is_needed(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("content", [b"", b"to", b"TOOL"])
-def test_a_damaged_jar_is_fetched_anew_with_a_line_that_says_so(registry: MavenRegistry, content: bytes) -> None:
+def test_a_damaged_jar_is_fetched_again_with_a_message(registry: MavenRegistry, content: bytes) -> None:
     jar = resolve(TOOL)[1]
     jar.write_bytes(content)
     heard = Heard()

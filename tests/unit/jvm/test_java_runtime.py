@@ -51,7 +51,7 @@ def test_no_java_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert "Install Java 17" in caught.value.hint
 
 
-def test_an_old_java_is_named_with_its_version_and_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_java_is_named_with_its_version_and_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     java = fake_java(tmp_path, "echo 'openjdk version \"1.8.0_392\"' >&2")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(SetupError, match=f"{java} is Java 8"):

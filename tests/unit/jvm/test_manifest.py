@@ -40,6 +40,6 @@ def test_a_missing_file_is_found(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b'{"files": 3}', b"\xff\xfe"])
-def test_a_damaged_manifest_is_none(folder: Path, content: bytes) -> None:
+def test_a_damaged_manifest_counts_as_missing(folder: Path, content: bytes) -> None:
     (folder / MANIFEST_NAME).write_bytes(content)
     assert read_manifest(folder) is None

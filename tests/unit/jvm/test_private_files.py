@@ -18,7 +18,7 @@ def test_a_full_disk_is_one_sentence() -> None:
     assert "--data" in caught.value.hint
 
 
-def test_a_read_only_place_is_one_sentence() -> None:
+def test_a_read_only_folder_is_an_error_in_one_sentence() -> None:
     with (
         pytest.raises(SetupError, match="Cannot write to /data/x: read-only file system"),
         disk_problems_explained(Path("/data"), setting="--data"),
@@ -43,7 +43,7 @@ def test_the_lock_is_free_again_after_the_block(tmp_path: Path) -> None:
             pass
 
 
-def test_who_waits_too_long_for_the_lock_is_told(tmp_path: Path) -> None:
+def test_waiting_too_long_for_the_lock_is_an_error(tmp_path: Path) -> None:
     waited: list[bool] = []
     with (tmp_path / "lock").open("ab") as other:
         fcntl.flock(other, fcntl.LOCK_EX)

@@ -3,6 +3,7 @@
 import ctypes
 import re
 from pathlib import Path
+from typing import Any
 
 import confluent_kafka
 import pytest
@@ -11,7 +12,8 @@ from penstock.core.settings.names import SETTINGS, Numbers
 from penstock.core.settings.reserved import RESERVED
 from penstock.core.settings.settings_check import WRITABLE
 from penstock.errors import ConfigError
-from penstock.kafka import make_consumer, make_producer
+from penstock.kafka import Cluster, make_consumer, make_producer
+from penstock.kafka.client.clients import consumer_config
 from penstock.kafka.client.settings_by_client import admin_settings, consumer_settings, producer_settings
 
 # A line of what the library prints about itself: name, side, range, and somewhere the type.
@@ -80,3 +82,20 @@ def test_what_only_the_client_can_refuse_is_translated() -> None:
     with pytest.raises(ConfigError, match="retries"):
         make_producer("localhost:1", settings={"retries": 0})
     assert "retries" in WRITABLE
+
+
+def test_a_client_with_a_full_buffer_looks_for_room_after_ten_milliseconds() -> None:
+    config = consumer_config("localhost:1", "g", settings={}, member={}, reset="error")
+    assert config["fetch.queue.backoff.ms"] == 10
+    own = consumer_config("localhost:1", "g", settings={"fetch.queue.backoff.ms": 50}, member={}, reset="error")
+    assert own["fetch.queue.backoff.ms"] == 50
+
+
+def test_the_admin_client_of_a_cluster_has_no_callback_for_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody polls it, so errors for a callback would pile up in its queue."""
+    configs: list[dict[str, Any]] = []
+    monkeypatch.setattr("penstock.kafka.admin.cluster.require_listener", lambda _brokers: None)
+    monkeypatch.setattr("penstock.kafka.admin.cluster.AdminClient", lambda config, **_: configs.append(config))
+    Cluster("localhost:1", {"client.id": "shop"})
+    assert [config["client.id"] for config in configs] == ["shop"]
+    assert not [name for config in configs for name in config if name.endswith("_cb")]

@@ -59,7 +59,7 @@ def test_one_that_stays_without_brokers_is_an_error(monkeypatch: pytest.MonkeyPa
         kafka.create_topics(["orders"], partitions=3)
 
 
-def test_what_does_not_pass_is_an_error_at_once_and_one_that_is_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_final_refusal_is_an_error_at_once_and_an_existing_topic_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     kafka = cluster_that_says(monkeypatch, THERE_ALREADY, None, None, NOT_ALLOWED)
     assert kafka.create_topics(["old", "new"], partitions=1) == ["new"]
     with pytest.raises(ServerError):

@@ -134,12 +134,12 @@ print("sent")
 """
 
 
-@pytest.mark.parametrize(("count", "told"), [(20, "20 records were not written"), (1, "1 record was not written")])
-def test_what_an_open_producer_cannot_write_before_the_exit_is_reported_with_code_1(count: int, told: str) -> None:
+@pytest.mark.parametrize(("count", "reported"), [(20, "20 records were not written"), (1, "1 record was not written")])
+def test_what_an_open_producer_cannot_write_before_the_exit_is_reported_with_code_1(count: int, reported: str) -> None:
     script = LEFT_OPEN.format(brokers=NOWHERE, count=count)
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=300)
     assert ended.returncode == 1
-    assert told in ended.stderr
+    assert reported in ended.stderr
     assert "producer.close()" in ended.stderr
     assert ended.stdout.splitlines()[:2] == ["sent", "cleaned up"]
 

@@ -1,4 +1,4 @@
-"""Names of transactions: the same for the same place, and nobody else's."""
+"""Transactional ids: always the same for one group and partition, and different for any other."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -6,19 +6,19 @@ from hypothesis import strategies as st
 from penstock.kafka.client.transactions import transactional_id
 
 _TOPICS = st.text("ab.-_", min_size=1, max_size=4)
-_PLACES = st.tuples(st.text(max_size=4), _TOPICS, st.integers(0, 12))
+_PARTITIONS = st.tuples(st.text(max_size=4), _TOPICS, st.integers(0, 12))
 
 
-def test_it_tells_what_it_is_for() -> None:
+def test_an_id_names_its_group_and_partition() -> None:
     assert transactional_id("shop", "orders", 3) == "shop:orders:3"
 
 
-@given(_PLACES, _PLACES)
-def test_no_two_places_share_one(one: tuple[str, str, int], other: tuple[str, str, int]) -> None:
+@given(_PARTITIONS, _PARTITIONS)
+def test_no_two_partitions_share_an_id(one: tuple[str, str, int], other: tuple[str, str, int]) -> None:
     assert (transactional_id(*one) == transactional_id(*other)) == (one == other)
 
 
-def test_groups_and_topics_that_run_together_are_told_apart() -> None:
+def test_a_group_and_topic_that_join_to_the_same_text_have_different_ids() -> None:
     assert transactional_id("a-b", "c", 0) != transactional_id("a", "b-c", 0)
     assert transactional_id("a:b", "c", 0) != transactional_id("a", "b:c", 0)[:-2]
 
@@ -31,5 +31,5 @@ def test_it_is_short_and_plain_whatever_the_group(group: str) -> None:
     assert name.isprintable()
 
 
-def test_long_groups_with_the_same_beginning_are_told_apart() -> None:
+def test_long_groups_with_the_same_beginning_have_different_ids() -> None:
     assert transactional_id("x" * 300, "orders", 0) != transactional_id("x" * 301, "orders", 0)

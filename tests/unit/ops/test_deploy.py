@@ -81,7 +81,7 @@ def test_every_metric_and_label_that_they_ask_for_exists() -> None:
         ('max(penstock_lanes{group=~"$group"}) > 3', set(), set()),
     ],
 )
-def test_the_check_finds_strangers(expression: str, metrics: set[str], labels: set[str]) -> None:
+def test_the_check_finds_unknown_metrics(expression: str, metrics: set[str], labels: set[str]) -> None:
     assert strangers(expression) == (metrics, labels)
 
 
@@ -96,14 +96,14 @@ def test_the_dashboard_shows_every_metric_that_is_not_only_for_alerts() -> None:
     assert {name for name in METRICS if name not in shown} == for_others
 
 
-def test_panels_have_a_title_a_place_of_their_own_and_the_chosen_data_source() -> None:
+def test_panels_have_a_title_their_own_area_and_the_chosen_data_source() -> None:
     panels = dashboard()["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)
     cells = [
         (x, y)
-        for place in (panel["gridPos"] for panel in panels)
-        for x in range(place["x"], place["x"] + place["w"])
-        for y in range(place["y"], place["y"] + place["h"])
+        for area in (panel["gridPos"] for panel in panels)
+        for x in range(area["x"], area["x"] + area["w"])
+        for y in range(area["y"], area["y"] + area["h"])
     ]
     assert len(cells) == len(set(cells)), "panels overlap"
     assert all(0 <= x < 24 for x, _ in cells)

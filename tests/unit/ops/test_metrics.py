@@ -62,8 +62,8 @@ def member_metrics(watches: Stopwatches, **changes: int) -> MemberMetrics:
 
 def test_the_page_lists_each_metric_with_its_kind_and_labels_and_no_other() -> None:
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \| ([^|]*) \|", DOCS.read_text(), re.MULTILINE)
-    told = {name: (kind, tuple(re.findall(r"\w+", labels))) for name, kind, labels in rows}
-    assert told == {name: (metric.kind, metric.labels) for name, metric in METRICS.items()}
+    reported = {name: (kind, tuple(re.findall(r"\w+", labels))) for name, kind, labels in rows}
+    assert reported == {name: (metric.kind, metric.labels) for name, metric in METRICS.items()}
     assert len(rows) == len(METRICS)
 
 
@@ -71,8 +71,8 @@ def test_every_metric_is_there_before_anything_has_happened() -> None:
     text = scrape(EventCounters())
     assert problems_of(text) == []
     types = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
-    ours = {name: kind for name, kind in types.items() if not name.startswith("process_")}
-    assert ours == {name: metric.kind for name, metric in METRICS.items()}
+    penstocks = {name: kind for name, kind in types.items() if not name.startswith("process_")}
+    assert penstocks == {name: metric.kind for name, metric in METRICS.items()}
 
 
 def test_counts_are_those_of_the_last_report() -> None:
@@ -121,7 +121,7 @@ def test_every_counter_is_0_before_its_first_event_so_that_increase_sees_that() 
     assert counters(scrape(event_counters))["penstock_retries_total", ("g", "t")] == 1
 
 
-def test_counters_of_what_is_known_only_later_are_0_from_then_on() -> None:
+def test_counters_with_labels_that_are_known_later_start_at_0() -> None:
     started = EventCounters()
     started(events.Started(engine="spark", group="g", handler="ship", topics=("t",), lag=3))
     assert counters(scrape(started)).keys() > ZEROS
@@ -171,7 +171,7 @@ def test_batches_of_spark_are_counted_and_its_partitions_are_known_by_their_lag(
     assert value_of(text, "penstock_restarts_total", group="g", handler="ship") == 1
 
 
-def test_the_members_of_a_handler_are_told_as_one() -> None:
+def test_the_members_of_a_handler_are_reported_as_one() -> None:
     now = 0.0
     watches = Stopwatches(lambda: now)
     watches.worked(10, 0.02)
@@ -198,7 +198,7 @@ def test_the_members_of_a_handler_are_told_as_one() -> None:
     assert value_of(text, "penstock_rebalance_seconds_sum", group="g", handler="ship") == pytest.approx(1.3)
 
 
-def test_lag_is_told_by_partition_and_summed_up() -> None:
+def test_lag_is_reported_by_partition_and_in_total() -> None:
     event_counters, watch = EventCounters(), LagPoller(no_cluster, dict)
     for topic, partition in (("t", 0), ("t", 1), ("u", 0)):
         event_counters(events.Lagging(group="g", topic=topic, partition=partition, offset=0, lag=0))
@@ -266,7 +266,7 @@ def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyP
         pass
 
 
-def test_a_port_that_is_none_or_taken_is_refused() -> None:
+def test_an_invalid_port_and_a_port_in_use_are_refused() -> None:
     with (
         pytest.raises(ConfigError, match="--metrics 'x' is not a port"),
         serve_metrics("x", EventCounters(), HealthBoard(), make_cluster=no_cluster),
@@ -284,7 +284,7 @@ def test_a_port_that_is_none_or_taken_is_refused() -> None:
     ("text", "problem"),
     [
         ("# HELP a_total x\n# TYPE a_total gauge\na_total 1\n", "is no counter"),
-        ("# HELP a x\n# TYPE a gauge\na 1\na 1\n", "told 2 times"),
+        ("# HELP a x\n# TYPE a gauge\na 1\na 1\n", "occurs 2 times"),
         ("# TYPE a gauge\na 1\n", "no HELP"),
         ("# HELP a_ms x\n# TYPE a_ms gauge\na_ms 1\n", "base unit"),
         ("# HELP aB x\n# TYPE aB gauge\naB 1\n", "snake case"),

@@ -7,11 +7,17 @@ from penstock.core.reports.rebalance import JOINED, LEFT, UNKNOWN, GroupChange, 
 from penstock.ops.rebalance_history import HistoryFile, read_history, rounds
 from penstock.paths import REBALANCES_SUFFIX
 
-PLACE = ("t", 0)
+TP = ("t", 0)
 
 
 def told(
-    member: str, began: float, *, group: str = "g", reason: str = UNKNOWN, membership: str = "open", **known: object
+    member: str,
+    began: float,
+    *,
+    group: str = "g",
+    reason: str = UNKNOWN,
+    membership: str = "self-managed",
+    **known: object,
 ) -> Rebalanced:
     rebalance = Rebalance(membership=membership, reason=reason, began=began, seconds=0.5, **known)  # type: ignore[arg-type]
     return Rebalanced(group=group, member=member, rebalance=rebalance)
@@ -46,19 +52,19 @@ def test_members_tell_of_one_round_together_and_the_leader_knows_most(tmp_path: 
     write(
         tmp_path,
         "1",
-        told("a", 10.0, generation=1, leader="A", members=(voter,), taken=(PLACE,), taken_at=10.4, reason=JOINED),
-        told("a", 20.0, generation=2, leader="A", members=(voter,), given_up=(PLACE,), given_up_at=20.5,
+        told("a", 10.0, generation=1, leader="A", members=(voter,), taken=(TP,), taken_at=10.4, reason=JOINED),
+        told("a", 20.0, generation=2, leader="A", members=(voter,), given_up=(TP,), given_up_at=20.5,
              reason="left or timed out: C", change=GroupChange(gone=("C",))),
         told("a", 90.0, generation=1, leader="Z"),
     )  # fmt: skip
-    write(tmp_path, "2", told("b", 19.9, generation=2, leader="A", taken=(PLACE,), taken_at=21.0))
+    write(tmp_path, "2", told("b", 19.9, generation=2, leader="A", taken=(TP,), taken_at=21.0))
     write(tmp_path, "3", told("c", 19.0, member_id="C", reason=LEFT))
     first, leaving, second, anew = rounds(read_history(tmp_path, "g"))
     assert [each.member for each in first.reported] == ["a"]
     assert [each.member for each in leaving.reported] == ["c"]
     assert [each.member for each in second.reported] == ["b", "a"]
     assert (second.first.member, second.reason, second.began) == ("a", "left: C", 19.9)
-    assert [(each.tp, each.owner, each.seconds) for each in second.handovers] == [(PLACE, "b", 0.5)]
+    assert [(each.tp, each.owner, each.seconds) for each in second.handovers] == [(TP, "b", 0.5)]
     assert [each.seconds for each in first.handovers] == [None], "who had it before is not known"
     assert anew.began == 90.0, "a group that was made anew has the same generations"
 
@@ -70,21 +76,21 @@ def native(member: str, began: float, generation: int | None, **known: object) -
 
 def test_a_rebalance_of_native_members_is_one_until_what_was_given_up_has_new_owners(tmp_path: Path) -> None:
     # As two members with cooperative-sticky tell it: the second one joins, gets its share, and leaves.
-    both = (PLACE, ("t", 1))
+    both = (TP, ("t", 1))
     write(
         tmp_path,
         "1",
         native("a", 10.0, 1, taken=both, reason=JOINED),
-        native("a", 20.1, 2, given_up=(PLACE,), given_up_at=20.1),
+        native("a", 20.1, 2, given_up=(TP,), given_up_at=20.1),
         native("a", 23.2, 3),
-        native("a", 42.0, 4, taken=(PLACE,)),
+        native("a", 42.0, 4, taken=(TP,)),
     )
     write(
         tmp_path,
         "2",
         native("b", 20.0, 2, reason=JOINED),
-        native("b", 23.1, 3, taken=(PLACE,)),
-        native("b", 40.0, None, given_up=(PLACE,), reason=LEFT),
+        native("b", 23.1, 3, taken=(TP,)),
+        native("b", 40.0, None, given_up=(TP,), reason=LEFT),
     )
     first, joining, leaving = rounds(read_history(tmp_path, "g"))
     assert (first.reason, first.generations) == (JOINED, (1,))
@@ -94,12 +100,12 @@ def test_a_rebalance_of_native_members_is_one_until_what_was_given_up_has_new_ow
     assert [(each.owner, each.seconds) for each in leaving.handovers] == [("a", 2.0)]
 
 
-def test_a_member_that_joins_and_takes_what_another_left_is_a_rebalance_of_its_own(tmp_path: Path) -> None:
-    write(tmp_path, "1", native("a", 10.0, None, given_up=(PLACE,), reason=LEFT))
-    write(tmp_path, "2", native("b", 12.0, 2, taken=(PLACE,), reason=JOINED))
+def test_a_member_that_joins_and_takes_over_partitions_is_a_separate_rebalance(tmp_path: Path) -> None:
+    write(tmp_path, "1", native("a", 10.0, None, given_up=(TP,), reason=LEFT))
+    write(tmp_path, "2", native("b", 12.0, 2, taken=(TP,), reason=JOINED))
     assert [each.reason for each in rounds(read_history(tmp_path, "g"))] == [LEFT, JOINED]
 
 
 def test_the_same_generation_an_hour_later_is_that_of_a_group_that_was_created_again(tmp_path: Path) -> None:
-    write(tmp_path, "1", native("a", 10.0, 1, taken=(PLACE,)), native("a", 3_610.0, 1, taken=(PLACE,)))
+    write(tmp_path, "1", native("a", 10.0, 1, taken=(TP,)), native("a", 3_610.0, 1, taken=(TP,)))
     assert [each.began for each in rounds(read_history(tmp_path, "g"))] == [10.0, 3_610.0]

@@ -1,4 +1,4 @@
-"""What a replay remembers of a dead-letter topic."""
+"""What a replay remembers about a dead-letter topic."""
 
 import random
 

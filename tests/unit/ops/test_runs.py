@@ -86,7 +86,7 @@ def test_what_was_killed_or_ended_long_ago_is_forgotten_by_the_next_run() -> Non
         assert {path.stem for path in runs_folder().iterdir()} == {str(os.getpid())}
 
 
-def test_a_place_that_cannot_be_written_is_only_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_written_is_only_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path / "file"))
     said: list[str] = []

@@ -20,7 +20,7 @@ def test_the_lag_of_a_share_group_is_the_one_that_brokers_count() -> None:
 @pytest.mark.parametrize(
     ("lag", "members", "status"), [(6, (), Status.STOP), (6, (MEMBER,), Status.OK), (0, (), Status.OK)]
 )
-def test_records_that_wait_while_nobody_is_there_are_a_stop(
+def test_records_that_wait_in_a_group_without_members_are_a_stop(
     lag: int, members: tuple[GroupMember, ...], status: Status
 ) -> None:
     group = GroupDescription("queue", SHARE, "Stable" if members else "Empty", "simple", "", members)

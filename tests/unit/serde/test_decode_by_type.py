@@ -112,7 +112,7 @@ def test_five_megabytes_are_read_or_refused_with_a_short_reason(
     assert 0 < len(reason) < 200
 
 
-def test_a_model_tells_a_few_of_its_faults_and_counts_the_others() -> None:
+def test_a_model_lists_a_few_of_its_errors_and_counts_the_others() -> None:
     faults = [f'"t{n}"' if n % 2 else "5" for n in range(100)]
     with pytest.raises(Undecodable) as caught:
         decoder_for(Model)(f'{{"id":1,"tags":[{",".join(faults)}]}}'.encode())

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from messages import Order
 from penstock import Avro, JsonSchema, Protobuf, Reference, Registry
 from penstock.errors import ConfigError
+from protobuf_messages import Order
 
 SCHEMA = {"type": "record", "name": "Customer", "fields": []}
 

@@ -29,7 +29,7 @@ def test_a_file_of_something_else_is_not_overwritten(tmp_path: Path) -> None:
     assert path.read_text() == "mine"
 
 
-def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="file/progress"):
         FileOffsets(tmp_path / "file" / "progress").claim("shop", [])

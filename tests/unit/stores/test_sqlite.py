@@ -1,14 +1,18 @@
 """Progress in SQLite, and in the same transaction as what handlers write."""
 
 import pickle
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Engine, event
 
 from penstock.errors import ConfigError, SetupError, StoreError
 from penstock.stores import SqlOffsets
-from store_rules import PLACE, RULES, SQL_RULES
+from store_rules import RULES, SQL_RULES, TP
 
 
 @pytest.fixture
@@ -24,9 +28,9 @@ def test_sqlite_keeps_the_rules(rule: Callable[[SqlOffsets], None], store: SqlOf
 
 
 def test_a_store_travels_without_its_connections(store: SqlOffsets) -> None:
-    token = store.claim("shop", [PLACE])[PLACE].token
+    token = store.claim("shop", [TP])[TP].token
     copy = pickle.loads(pickle.dumps(store))
-    assert copy.claim("shop", [PLACE])[PLACE].token == token + 1
+    assert copy.claim("shop", [TP])[TP].token == token + 1
     copy.close()
 
 
@@ -39,3 +43,32 @@ def test_what_is_wrong_with_a_url_is_said_without_its_password() -> None:
         SqlOffsets("sqlite:////nowhere/at/all.db").claim("shop", [])
     assert "secret" not in str(caught.value)
     assert "secret" not in repr(SqlOffsets("postgresql://user:secret@host/db"))
+
+
+def _trace(statements: list[str], connection: sqlite3.Connection, _record: object) -> None:
+    connection.set_trace_callback(statements.append)
+
+
+def test_a_file_that_another_process_writes_to_is_tried_again_every_millisecond(
+    store: SqlOffsets, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    statements: list[str] = []
+    trace = partial(_trace, statements)
+    event.listen(Engine, "connect", trace)
+    store.claim("shop", [TP])
+    event.remove(Engine, "connect", trace)
+    waits: list[float] = []
+    with closing(sqlite3.connect(tmp_path / "shop.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+
+        def sleep(seconds: float) -> None:
+            waits.append(seconds)
+            if len(waits) == 3:
+                other.execute("COMMIT")
+
+        monkeypatch.setattr("penstock.stores.sql_store.time.sleep", sleep)
+        statements.clear()
+        assert store.claim("shop", [TP])[TP].token == 2
+    before = statements[statements.index("BEGIN IMMEDIATE") - 1]
+    assert before == "PRAGMA busy_timeout = 0", "SQLite itself does not wait"
+    assert waits == [0.001] * 3, "SQLite itself would wait up to 100 ms between two attempts"

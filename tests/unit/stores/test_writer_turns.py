@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from bed import wait_for
+from kafka_helpers import wait_for
 from penstock.stores import ClaimLost, SqlOffsets
 from penstock.stores.sql_store import _TURNS
 from penstock.stores.writer_turns import NoTurnError, Turns
-from store_rules import PLACE
+from store_rules import TP
 
 SECONDS = 120.0
 
@@ -63,21 +63,21 @@ def test_who_has_waited_long_enough_leaves_the_line() -> None:
 def test_a_claim_in_sqlite_waits_for_one_transaction_of_a_handler_however_many_wait(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/shop.db"
     handlers, fetcher = SqlOffsets(url), SqlOffsets(url)  # several members of a process have a store each
-    token = handlers.claim("shop", [PLACE])[PLACE].token
+    token = handlers.claim("shop", [TP])[TP].token
     line, lost, claimed = Line(_TURNS[url]), [], []
 
     def handle(offset: int) -> None:
         try:
             with handlers.transaction("shop") as opened:
-                opened.finish(PLACE, token, [offset])
+                opened.finish(TP, token, [offset])
         except ClaimLost:
             lost.append(offset)
 
     with handlers.transaction("shop") as opened:
         for offset in range(5):
             line.ask(partial(handle, offset))
-        line.ask(lambda: claimed.append(fetcher.claim("shop", [PLACE])[PLACE]))
-        opened.finish(PLACE, token, [8])
+        line.ask(lambda: claimed.append(fetcher.claim("shop", [TP])[TP]))
+        opened.finish(TP, token, [8])
     line.join()
     assert [kept.finished for kept in claimed] == [[(8, 9)]], "of those that waited, none was before the claim"
     assert sorted(lost) == list(range(5))

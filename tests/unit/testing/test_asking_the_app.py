@@ -56,7 +56,7 @@ def test_a_handler_commits_by_hand_on_its_own_app() -> None:
         app.commit({("orders", 1): 1})
 
 
-def test_a_handler_that_commits_by_itself_refuses_commits_by_hand() -> None:
+def test_a_handler_that_commits_automatically_refuses_manual_commits() -> None:
     app = App("shop")
     app.consume("orders")(lambda _: None)
     bench = Bench(app)

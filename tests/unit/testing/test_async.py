@@ -32,7 +32,7 @@ def test_a_handler_that_sleeps_wakes_when_the_clock_gets_there() -> None:
     assert done == [1, 60, 3600]
 
 
-def test_a_handler_is_in_progress_until_the_test_lets_it_go_on() -> None:
+def test_a_handler_is_in_progress_until_the_test_lets_it_continue() -> None:
     app, gate = App("shop"), asyncio.Event()
     running: list[int] = []
 
@@ -112,7 +112,7 @@ def test_real_threads_and_sockets_are_awaited() -> None:
     assert answers == ["IN A THREAD", "over the wire"]
 
 
-def test_what_a_handler_leaves_behind_goes_on_in_the_bench_s_time() -> None:
+def test_a_task_that_a_handler_started_continues_in_the_time_of_the_bench() -> None:
     app, tasks = App("shop"), []
 
     @app.consume("orders", commit="manual")

@@ -28,7 +28,7 @@ def test_a_record_is_handled_only_after_its_commit_is_accepted() -> None:
     bench.refuse_commits()
     bench.run_until_idle()
     assert seen == []
-    bench.mend()
+    bench.clear_faults()
     bench.advance("1s")
     assert [value for value, _ in seen] == [0, 1, 2]
     assert all(committed > value for value, committed in seen)
@@ -84,7 +84,7 @@ def test_a_batch_that_raises_is_not_attempted_record_by_record() -> None:
     assert len(bench.dead_letters("dlq")) == 3
 
 
-def test_without_dead_letters_a_failed_record_stops_the_app_and_is_passed_by() -> None:
+def test_without_dead_letters_a_failed_record_stops_the_app_and_is_not_redelivered() -> None:
     app = App("shop")
 
     @app.consume("orders", delivery=ONCE)
@@ -110,12 +110,12 @@ def test_options_that_handle_a_record_again_are_refused(options: dict[str, objec
     app.consume("orders", delivery=ONCE, retry=NO_RETRY)(lambda value: None)
 
 
-PLAIN = ["run", "advance", "crash", "stop", "rebalance", "lose", "refuse", "mend"]
+PLAIN = ["run", "advance", "crash", "stop", "rebalance", "lose", "refuse", "clear"]
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("produce"), st.integers(1, 20)),
         st.tuples(
-            st.sampled_from(["run", "advance", "crash", "stop", "rebalance", "lose", "refuse", "mend"]), st.just(0)
+            st.sampled_from(["run", "advance", "crash", "stop", "rebalance", "lose", "refuse", "clear"]), st.just(0)
         ),
         st.tuples(st.just("die at"), st.integers(0, 60)),
     ),
@@ -141,11 +141,11 @@ def test_nothing_is_handled_twice_and_without_a_crash_nothing_is_lost(steps: lis
         "stop": bench.stop,
         "rebalance": bench.rebalance,
         "refuse": bench.refuse_commits,
-        "mend": bench.mend,
+        "clear": bench.clear_faults,
         "crash": bench.crash,
         "lose": lambda: bench.rebalance(lose=[("orders", 0)]),
     }
-    for step, number in [*steps, ("mend", 0), ("advance", 0)]:
+    for step, number in [*steps, ("clear", 0), ("advance", 0)]:
         if step == "produce":
             for value in range(produced, produced + number):
                 bench.produce("orders", value, key=str(value % 5))

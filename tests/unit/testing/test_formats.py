@@ -18,12 +18,16 @@ class Order:
     id: int
 
 
-@pytest.mark.parametrize("place", ["value", "headers"])
+@pytest.mark.parametrize("schema_id", ["value", "headers"])
 @pytest.mark.parametrize("is_async", [False, True])
-def test_outputs_are_shown_as_they_were_returned(place: Any, *, is_async: bool) -> None:
+def test_outputs_are_shown_as_they_were_returned(schema_id: Any, *, is_async: bool) -> None:
     app = App("shop", registry="mock://bench")
     given = codec_of(Avro(SCHEMA, register=True), registry=Registry(url="mock://bench"), field="value", topic="orders")
-    options: dict[str, Any] = {"value": Avro(), "to": "out", "to_value": Avro(SCHEMA, register=True, schema_id=place)}
+    options: dict[str, Any] = {
+        "value": Avro(),
+        "to": "out",
+        "to_value": Avro(SCHEMA, register=True, schema_id=schema_id),
+    }
 
     def handle(order: Order) -> Order:
         return Order(order.id + 1)
@@ -37,11 +41,11 @@ def test_outputs_are_shown_as_they_were_returned(place: Any, *, is_async: bool) 
     bench.run_until_idle()
     assert bench.outputs("out") == [Order(8)]
     (record,) = bench.records("out")
-    assert bool(record.headers) == (place == "headers")
+    assert bool(record.headers) == (schema_id == "headers")
     assert decoder_of(Avro(), registry="mock://bench")(record) == {"id": 8}
 
 
-def test_while_a_registry_is_away_nothing_is_dead_lettered_and_nothing_is_committed() -> None:
+def test_while_a_registry_is_unavailable_nothing_is_dead_lettered_and_nothing_is_committed() -> None:
     app = App("shop", registry="http://127.0.0.1:1")
 
     @app.consume("orders", value=Avro(), dead_letter="dlq", retry=NO_RETRY)
@@ -53,6 +57,6 @@ def test_while_a_registry_is_away_nothing_is_dead_lettered_and_nothing_is_commit
     bench.advance("1m")
     assert bench.dead_letters("dlq") == []
     assert bench.lag("orders") == 1
-    told = bench.events_of(events.Blocked)
-    assert 1 < len(told) < 120, "one stands for all that happened in about a second"
-    assert "the schema registry at http://127.0.0.1:1 cannot be asked" in told[0].reason
+    reported = bench.events_of(events.Blocked)
+    assert 1 < len(reported) < 120, "one stands for all that happened in about a second"
+    assert "the schema registry at http://127.0.0.1:1 cannot be asked" in reported[0].reason

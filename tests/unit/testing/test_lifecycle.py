@@ -93,7 +93,7 @@ def test_the_offset_map_survives_a_crash() -> None:
     assert seen == [0, 1, 2, 3, 0]
 
 
-def test_a_rebalance_drains_commits_and_begins_anew() -> None:
+def test_a_rebalance_drains_commits_and_starts_new_epochs() -> None:
     app, seen = counting_app()
     bench = Bench(app, partitions=2)
     for number in range(4):
@@ -163,7 +163,7 @@ def test_a_refused_commit_is_made_good_by_the_next() -> None:
     bench.advance("2s")
     assert bench.committed("orders") == {}
     assert len(bench.events_of(events.CommitFailed)) == 2
-    bench.mend()
+    bench.clear_faults()
     bench.advance("1s")
     assert bench.committed("orders") == {0: 1}
 
@@ -175,7 +175,7 @@ def test_a_crash_after_a_refused_last_commit_repeats_and_loses_nothing() -> None
     bench.refuse_commits()
     bench.run_until_idle()
     bench.stop()
-    bench.mend()
+    bench.clear_faults()
     bench.run_until_idle()
     assert seen == [1, 1]
 
@@ -221,7 +221,7 @@ def test_latest_means_from_the_start_of_the_app_on() -> None:
     assert seen == [1]
 
 
-def test_a_partition_in_backoff_does_not_keep_the_places_of_others() -> None:
+def test_a_partition_in_backoff_does_not_take_the_room_of_others() -> None:
     app, seen = App("shop"), []
 
     @app.consume("orders", max_in_flight=20, retry=Retry(attempts=2, first="1h", limit="1h"))

@@ -253,7 +253,7 @@ def test_a_dead_letter_that_cannot_be_written_stops_the_app_and_moves_no_commit_
     with pytest.raises(ServerError, match=r"result of orders\[0\]@1 to topic orders\.dlq"):
         bench.run_until_idle()
     assert bench.committed("orders") == {0: 1}
-    bench.mend()
+    bench.clear_faults()
     bench.run_until_idle()
     bench.stop()
     assert bench.committed("orders") == {0: 3}

@@ -10,7 +10,7 @@ from penstock.errors import ConfigError
 from penstock.testing import Bench
 
 
-def test_a_record_waits_in_a_retry_topic_for_its_time_and_holds_up_nobody() -> None:
+def test_a_record_waits_in_a_retry_topic_until_it_is_due_and_blocks_no_other() -> None:
     app, seen = App("shop"), list[tuple[int, int, str]]()
 
     @app.consume("orders", retry=Retry(attempts=3, first="1m"), retry_topics=["1m"])

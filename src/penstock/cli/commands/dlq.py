@@ -252,10 +252,10 @@ def replay(
 
 
 def _question(plan: ReplayPlan) -> str:
-    going, parked = plan.going.total(), counted(plan.parked, "letter")
+    going, parked = plan.going.total(), counted(plan.parked, "dead letter")
     if not going:
         return f"Park {parked} that came back too often?"
-    return f"Replay {counted(going, 'letter')}" + (f", and park {parked}?" if plan.parked else "?")
+    return f"Replay {counted(going, 'dead letter')}" + (f", and park {parked}?" if plan.parked else "?")
 
 
 def _choice(

@@ -125,7 +125,7 @@ def _gaps(handovers: Sequence[Handover]) -> str:
     known = [(each.seconds, each.tp) for each in handovers if each.seconds is not None]
     longest = [f"{topic}[{number}] {_seconds(seconds)}" for seconds, (topic, number) in sorted(known, reverse=True)]
     parts = longest[:_SEVERAL]
-    parts += [f"{len(longest) - _SEVERAL} more for less"] * (len(longest) > _SEVERAL)
+    parts += [f"{len(longest) - _SEVERAL} more, each shorter"] * (len(longest) > _SEVERAL)
     return ", ".join(parts)
 
 
@@ -144,7 +144,7 @@ def _as_json(each: GroupRound) -> dict[str, Any]:
         "coordinator": None if its.coordinator is None else asdict(its.coordinator),
         "leader": its.leader,
         "members": None if its.members is None else [asdict(voter) for voter in its.members],
-        "told": [{"member": reported.member, **asdict(reported.rebalance)} for reported in each.reported],
+        "reports": [{"member": reported.member, **asdict(reported.rebalance)} for reported in each.reported],
         "without_owner": [
             {"topic": one.tp[0], "partition": one.tp[1], "owner": one.owner, "seconds": one.seconds}
             for one in each.handovers

@@ -15,9 +15,9 @@ def show_plan(topic: str, plan: ReplayPlan) -> None:
     if rows:
         print_table(("TO", "REASON", "LETTERS"), rows, right=("LETTERS",))
     left = {
-        "they were replayed before": at_most(plan.replayed_before, "letter"),
-        "the options did not select them": counted(plan.not_selected, "letter"),
-        "their source topic is unknown or does not exist (use --to)": counted(plan.no_source, "letter"),
+        "they were replayed before": at_most(plan.replayed_before, "dead letter"),
+        "the options did not select them": counted(plan.not_selected, "dead letter"),
+        "their source topic is unknown or does not exist (use --to)": counted(plan.no_source, "dead letter"),
     }
     for why, count in left.items():
         if not count.startswith("0 "):
@@ -29,9 +29,9 @@ def show_plan(topic: str, plan: ReplayPlan) -> None:
 def show_sent(topic: str, plan: ReplayPlan, sent: Sent) -> None:
     going = plan.going.total()
     if going or not plan.parked:
-        out.print(f"Replayed {sent.replayed:,} of {counted(going, 'letter')}.")
+        out.print(f"Replayed {sent.replayed:,} of {counted(going, 'dead letter')}.")
     if plan.parked:
-        out.print(f"Parked {sent.parked:,} of {counted(plan.parked, 'letter')} in {topic}{PARKED}.")
+        out.print(f"Parked {sent.parked:,} of {counted(plan.parked, 'dead letter')} in {topic}{PARKED}.")
 
 
 def plan_json(plan: ReplayPlan, *, sent: Sent, executed: bool) -> dict[str, Any]:

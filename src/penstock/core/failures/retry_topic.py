@@ -86,12 +86,12 @@ def retry_record(
 class RetryInfo:
     """What the headers of a record in a retry topic say: how many attempts failed, and how many seconds it must wait.
 
-    ``ours`` is False if the record belongs to another group. ``problem`` says which headers are damaged.
+    ``of_this_group`` is False if another group wrote the record. ``problem`` says which headers are damaged.
     """
 
     failures: int
     wait: float
-    ours: bool = True
+    of_this_group: bool = True
     problem: str = ""
 
 
@@ -105,7 +105,7 @@ def read_retry_info(headers: Sequence[Header], *, group: str, longest: float, no
     found = dict(headers)
     owner = found.get(RetryHeader.GROUP)
     if owner is not None and owner != bounded(group, MAX_NAME_BYTES).encode():
-        return RetryInfo(0, 0.0, ours=False)
+        return RetryInfo(0, 0.0, of_this_group=False)
     problems = []
     attempt = number(found.get(RetryHeader.ATTEMPT), most=_MAX_ATTEMPT)
     if not attempt:

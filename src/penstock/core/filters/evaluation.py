@@ -262,7 +262,7 @@ def _scalar(value: Any) -> Any:
 
 def _plain(value: Any) -> Any:
     if type(value) not in _VALUES:
-        raise TypeError(f"{_kind(value)} cannot be looked at")
+        raise TypeError(f"{_kind(value)} cannot be used in an expression")
     return value
 
 

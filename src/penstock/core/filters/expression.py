@@ -72,7 +72,7 @@ def checked(text: str, *, option: str) -> ast.expr:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise ConfigError(
             f"{option} is not an expression: {getattr(error, 'msg', None) or type(error).__name__}.",
-            hint='Write Python, such as value["amount"] > 100; there are ' + ", ".join(NAMES) + ".",
+            hint='Write Python, such as value["amount"] > 100. The variables are ' + ", ".join(NAMES) + ".",
         ) from None
     _Check(option).look_at(tree, frozenset(NAMES), depth=0)
     return tree
@@ -114,17 +114,15 @@ class _Check:
         match node.func:
             case ast.Name(id=name):
                 if name not in FUNCTIONS:
-                    raise ConfigError(
-                        f"{self._option} knows no {name!r} to call.", hint=f"There are {', '.join(FUNCTIONS)}."
-                    )
+                    raise ConfigError(f"{self._option} has no function {name!r}.", hint=f"Use {', '.join(FUNCTIONS)}.")
                 allowed = KEYWORDS.get(name, frozenset())
             case ast.Attribute(value=of, attr=name):
                 if name not in METHODS:
-                    self._refuse(f".{name}()", hint=f"There are {', '.join(METHODS)}.")
+                    self._refuse(f".{name}()", hint=f"The methods are {', '.join(METHODS)}.")
                 self.look_at(of, names, depth=depth + 1)
                 allowed = frozenset()
             case _:
-                self._refuse("a call of what is not a name")
+                self._refuse("a call of anything but a function or a method by its name")
         if any(isinstance(each, ast.Starred) for each in node.args) or any(
             each.arg not in allowed for each in node.keywords
         ):
@@ -156,11 +154,10 @@ class _Check:
 
     def _require_name(self, name: str, names: frozenset[str]) -> None:
         if name not in names:
-            raise ConfigError(f"{self._option} knows no {name!r}.", hint=f"There are {', '.join(NAMES)}.")
+            raise ConfigError(f"{self._option} has no variable {name!r}.", hint=f"Use {', '.join(NAMES)}.")
 
     def _refuse(self, what: str, hint: str = "") -> None:
         raise ConfigError(
             f"{self._option} cannot use {what}.",
-            hint=hint
-            or "There are comparisons, and, or, not, in, + - * / // %, [...], for ... in, and some functions.",
+            hint=hint or "Use comparisons, and, or, not, in, + - * / // %, [...], for ... in, and some functions.",
         )

@@ -182,22 +182,22 @@ class Dispatch:
             self.in_flight.settled += len(records)
             return []
         due = list(takewhile(lambda each: each.said.wait <= 0, records))
-        ours = [each for each in due if each.said.ours]
-        for each in ours:
+        own = [each for each in due if each.said.of_this_group]
+        for each in own:
             offset = self._offset_of(each.record)
             # The record may have failed here since it was written, and been dropped by back-pressure after that.
             epoch.failures[offset] = max(each.said.failures, epoch.failures.get(offset, 0))
-        self.in_flight.settled += len(records) - len(ours)
+        self.in_flight.settled += len(records) - len(own)
         if excesses:
-            kept = {self._offset_of(each.record) for each in ours}
+            kept = {self._offset_of(each.record) for each in own}
             excesses = {offset: excess for offset, excess in excesses.items() if offset in kept}
-        self.deliver(tp, [each.record for each in ours], excesses)
+        self.deliver(tp, [each.record for each in own], excesses)
         if len(due) < len(records):
             waits = records[len(due)]
             self._backpressure.sleep(epoch, self._offset_of(waits.record), now=now, wait=waits.said.wait)
         elif due:
             epoch.tracker.reach(self._offset_of(due[-1].record) + 1)
-        return ours
+        return own
 
     def _open_epoch(self, tp: TopicPartition) -> Epoch | None:
         """The epoch that accepts fetched records of this partition; None if they must be dropped."""

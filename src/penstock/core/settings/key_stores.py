@@ -29,24 +29,24 @@ def translate_store(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def _trust(place: Any, kind: str) -> dict[str, Any]:
+def _trust(path: Any, kind: str) -> dict[str, Any]:
     if kind == "PEM":
-        return {"ssl.ca.location": place}
+        return {"ssl.ca.location": path}
     raise ConfigError(
         f"The setting 'ssl.truststore.location' names a {kind} store, which this client does not read.",
         hint=_PKCS12_TRUST_HINT if kind == "PKCS12" else JKS_HINT,
     )
 
 
-def _keys(place: Any, kind: str) -> dict[str, Any]:
+def _keys(path: Any, kind: str) -> dict[str, Any]:
     if kind == "JKS":
         raise ConfigError(
             "The setting 'ssl.keystore.location' names a JKS store, which this client does not read.",
             hint=_JKS_KEYS_HINT,
         )
     if kind == "PEM":  # both in one file
-        return {"ssl.certificate.location": place, "ssl.key.location": place}
-    return {"ssl.keystore.location": place}
+        return {"ssl.certificate.location": path, "ssl.key.location": path}
+    return {"ssl.keystore.location": path}
 
 
 def _type(settings: Mapping[str, Any], store: str, *, default: str) -> str:
@@ -57,7 +57,7 @@ def _type(settings: Mapping[str, Any], store: str, *, default: str) -> str:
                 f"The setting '{store}.type' is {named!r}, which is not a type of store.", hint="Use PEM or PKCS12."
             )
         return str(named).upper()
-    place = str(settings[f"{store}.location"]).lower()
-    if place.endswith(_PEM_ENDINGS):
+    path = str(settings[f"{store}.location"]).lower()
+    if path.endswith(_PEM_ENDINGS):
         return "PEM"
-    return "PKCS12" if place.endswith(_PKCS12_ENDINGS) else default
+    return "PKCS12" if path.endswith(_PKCS12_ENDINGS) else default

@@ -58,7 +58,7 @@ def require_known(name: str) -> None:
     if name in WRITABLE:
         return
     if name in RESERVED:
-        raise ConfigError(f"The setting {name!r} is not yours to set.", hint=RESERVED[name])
+        raise ConfigError(f"The setting {name!r} is reserved for Penstock.", hint=RESERVED[name])
     if name in java_names.ABSENT:
         raise ConfigError(f"The setting {name!r} does not exist in this client.", hint=java_names.ABSENT[name])
     nearest = get_close_matches(str(name), _ANY, n=1, cutoff=0.7)

@@ -64,7 +64,7 @@ class RebalanceRecorder:
 
     def _new_round(self) -> OngoingRebalance:
         reason, self._reason = self._reason, UNKNOWN
-        membership = "open" if self._handler.is_self_managed else "native"
+        membership = "self-managed" if self._handler.is_self_managed else "native"
         return OngoingRebalance(membership, reason, now=time.monotonic(), moment=time.time())
 
     def gave_up(self, tps: Iterable[TopicPartition]) -> None:

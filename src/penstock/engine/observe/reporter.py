@@ -40,8 +40,8 @@ class Reporter:
         self._adapter = adapter
         self._per_record = per_record
         self._counts = Counts()
-        self._told = 0
-        self._told_blocked = False
+        self._reported_read = 0
+        self._reported_blocked = False
 
     def started(self, lag: int, topics: tuple[str, ...]) -> None:
         name = self._handler.name
@@ -135,8 +135,8 @@ class Reporter:
 
     def _blocked(self, effects: Effects) -> None:
         """Emit one event for all lanes: if a dependency is unavailable, every lane is blocked by it."""
-        if effects.blocked and not self._told_blocked:
-            self._told_blocked = True
+        if effects.blocked and not self._reported_blocked:
+            self._reported_blocked = True
             tried, failure, delay = effects.blocked[0]
             self._emit(events.Blocked(**self._who, **_tried(tried), reason=failure.message, seconds=round(delay, 3)))
 
@@ -181,9 +181,9 @@ class Reporter:
         )
 
     def progressed(self) -> None:
-        self._told_blocked = False
-        if self._counts.read != self._told:
-            self._told = self._counts.read
+        self._reported_blocked = False
+        if self._counts.read != self._reported_read:
+            self._reported_read = self._counts.read
             self._emit(events.Progressed(group=self._group, handler=self._handler.name, **asdict(self._counts)))
 
     # Commits and back-pressure.

@@ -94,9 +94,9 @@ def _context(settings: Mapping[str, Any]) -> ssl.SSLContext:
     if settings.get("enable.ssl.certificate.verification") is False:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-    place, text = settings.get("ssl.ca.location"), settings.get("ssl.ca.pem")
-    if place or text:
-        context.load_verify_locations(place, cadata=text)
+    ca_file, text = settings.get("ssl.ca.location"), settings.get("ssl.ca.pem")
+    if ca_file or text:
+        context.load_verify_locations(ca_file, cadata=text)
     else:
         context.load_default_certs()
     if certificate := settings.get("ssl.certificate.location"):

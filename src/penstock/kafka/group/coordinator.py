@@ -169,7 +169,7 @@ class CoordinatorConnection:
         self, identity: Identity, commits: Mapping[TopicPartition, tuple[int, str]]
     ) -> dict[TopicPartition, int]:
         """Return the error code of each partition whose commit the coordinator refused."""
-        return self._refused_partitions(self._ask(_commit_request(identity, commits), _ANSWER_SECONDS))
+        return self._refused_partitions(self._ask(commit_request(identity, commits), _ANSWER_SECONDS))
 
     def commit_later(
         self,
@@ -180,7 +180,7 @@ class CoordinatorConnection:
         """``on_answer`` is called on the network's thread."""
         self._connection.run_later(
             self._answer,
-            _commit_request(identity, commits),
+            commit_request(identity, commits),
             _ANSWER_SECONDS,
             on_answer=lambda answer: on_answer(self._refused_partitions(answer)),
             on_error=on_answer,
@@ -268,7 +268,7 @@ def _topic(found: Any, racks: Mapping[int, str]) -> Topic:
     return Topic(len(tps), racks=tuple(known) if racks else ())
 
 
-def _commit_request(identity: Identity, commits: Mapping[TopicPartition, tuple[int, str]]) -> Any:
+def commit_request(identity: Identity, commits: Mapping[TopicPartition, tuple[int, str]]) -> Any:
     kind = OffsetCommitRequest.OffsetCommitRequestTopic
     by_topic: dict[str, list[Any]] = {}
     for (topic, partition), (offset, metadata) in commits.items():

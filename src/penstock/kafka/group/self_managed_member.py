@@ -227,7 +227,7 @@ class SelfManagedMember:
         """Start a report, or continue that of an attempt that failed."""
         reason, self._next_reason = self._next_reason or UNKNOWN, None
         if self._round is None:
-            self._round = OngoingRebalance("open", reason, now=time.monotonic(), moment=time.time())
+            self._round = OngoingRebalance("self-managed", reason, now=time.monotonic(), moment=time.time())
             self._round.known["votes"] = tuple(self._assignors)
         return self._round
 
@@ -353,7 +353,8 @@ class SelfManagedMember:
                 self._carry_out(PartitionsAssigned, self._owned)
             if time.monotonic() - self._polled > self._poll_interval:
                 self._leave_stalled()
-            elif time.monotonic() >= self._topics.next_check:
+                return  # to rejoin: a heartbeat would be refused now
+            if time.monotonic() >= self._topics.next_check:
                 self._next_reason = self._topics.check(self._view)
             self._wait_for_next()
 

@@ -195,7 +195,7 @@ def test_the_registry_comes_whole_or_in_parts_and_reaches_every_handler(folder: 
         ("[handlers.ship]\nretry.jitter = 5", "line 2: Retry.jitter=5.0 is not a fraction", "from 0 to 1"),
         ("[settings]\nsesion.timeout.ms = 5", "line 2: The setting 'sesion.timeout.ms' is not known", "'session."),
         ("[settings]\n'session.timeout.ms' = -5", "line 2: The setting session.timeout.ms=-5 is out", "from 1"),
-        ("[settings]\n'group.id' = 'x'", "line 2: The setting 'group.id' is not yours to set", "group="),
+        ("[settings]\n'group.id' = 'x'", "line 2: The setting 'group.id' is reserved for Penstock", "group="),
         (
             "[handlers.ship]\ngroup = 'counting'",
             "penstock.toml line 2: Handlers ship and count both consume 'orders'",
@@ -261,7 +261,7 @@ def test_a_variable_with_two_meanings_is_refused() -> None:
         ("handlers.shp.to=5", "there is no handler 'shp'", "'ship'"),
         ("ship.concurrency.x=5", "concurrency has no option 'x'", "one value"),
         ("settings.sasl.pasword=hunter2", "'sasl.pasword' is not known", "'sasl.password'"),
-        ("ship.settings.acks=1", "'acks' is not yours to set", "replicas"),
+        ("ship.settings.acks=1", "'acks' is reserved for Penstock", "replicas"),
     ],
 )
 def test_a_wrong_flag_is_one_clear_error(folder: Path, flag: str, problem: str, hint: str) -> None:

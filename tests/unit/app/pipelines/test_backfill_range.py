@@ -10,7 +10,7 @@ from penstock.errors import ConfigError
 
 
 @pytest.mark.parametrize(
-    ("text", "place"),
+    ("text", "position"),
     [
         ("earliest", "earliest"),
         ("latest", "latest"),
@@ -20,8 +20,8 @@ from penstock.errors import ConfigError
         ("orders:0=100, eu.orders:12=7", {("orders", 0): 100, ("eu.orders", 12): 7}),
     ],
 )
-def test_a_place_is_a_moment_an_end_of_the_log_or_offsets(text: str, place: Any) -> None:
-    assert read_log_position(text, name="--from") == place
+def test_a_position_is_a_time_an_end_of_the_log_or_offsets(text: str, position: Any) -> None:
+    assert read_log_position(text, name="--from") == position
 
 
 @pytest.mark.parametrize(

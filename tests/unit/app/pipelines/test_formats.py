@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from messages import Bill, Order
 from penstock import App, Avro, Console, JsonSchema, Protobuf, Source, Table
 from penstock.app.pipelines.json_schema_columns import json_shape
 from penstock.codecs import prepare_formats
 from penstock.errors import ConfigError
+from protobuf_messages import Bill, Order
 
 AVRO = {"type": "record", "name": "Customer", "fields": [{"name": "id", "type": "int"}]}
 TAKEN = {"type": "record", "name": "Customer", "fields": [{"name": "_offset", "type": "int"}]}

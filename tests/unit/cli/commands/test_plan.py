@@ -6,8 +6,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from hostile import Terminal
-from ops_bed import Penstock
+from cli_helpers import Penstock
+from hostile_text import Terminal
 from penstock.assign.plan_json import read_group
 from penstock.cli.console.plan_tables import shortened
 
@@ -70,7 +70,7 @@ def test_it_draws_a_picture_and_keeps_the_group(penstock: Penstock, file: Path, 
 
 
 @pytest.mark.parametrize("flag", ["--save", "--svg"])
-def test_a_file_is_replaced_only_if_somebody_agrees(
+def test_a_file_is_replaced_only_after_confirmation(
     flag: str, penstock: Penstock, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = tmp_path / "kept"
@@ -96,7 +96,7 @@ def test_topics_to_come_may_have_any_number_of_partitions(penstock: Penstock, fi
     assert sum(len(had["returns"]) for had in made["after"]["partitions"].values()) == 6
 
 
-def test_lag_balanced_looks_at_what_it_is_told_to(penstock: Penstock, file: Path) -> None:
+def test_lag_balanced_balances_what_the_option_names(penstock: Penstock, file: Path) -> None:
     def moved(by: str) -> int:
         shown = penstock("plan", str(file), "--assignor", "lag-balanced", "--by", by, "--json")
         return len(json.loads(shown.out)["plans"][0]["moves"])

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 import penstock.cli
-from hostile import HOSTILE, SHOWN, Terminal, assert_harmless
+from hostile_text import HOSTILE, SHOWN, Terminal, assert_harmless
 from penstock.cli.console.progress_bars import Steps
 from penstock.cli.console.screen import Screen, block, print_file, print_json, print_line
 from penstock.cli.console.tables import Styled, print_table

@@ -97,7 +97,7 @@ def test_the_events_file_has_every_event_at_once(tmp_path: Path) -> None:
     file.close()
 
 
-def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+def test_an_events_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be written: No such file or directory"):
         EventsFile(tmp_path / "missing" / "events.jsonl")
 
@@ -121,7 +121,7 @@ def test_the_meter_counts_both_engines_and_several_handlers() -> None:
     assert task.description == "batch 7, 5,000 behind"
 
 
-def test_what_was_skipped_and_what_starts_again_is_told() -> None:
+def test_skipped_offsets_and_restarts_are_printed() -> None:
     text = io.StringIO()
     narrator = TerminalListener(Screen(file=text, width=200))
     narrator(events.OffsetOutOfRange(
@@ -191,7 +191,7 @@ def test_a_download_is_counted_in_megabytes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("offset", "moved_to", "skipped", "told"),
+    ("offset", "moved_to", "skipped", "reported"),
     [
         (
             500,
@@ -204,7 +204,7 @@ def test_a_download_is_counted_in_megabytes() -> None:
         (500, 1, 1, "1 offset is skipped."),
     ],
 )
-def test_why_an_offset_moved_is_told_truly(offset: int, moved_to: int, skipped: int, told: str) -> None:
+def test_the_reason_for_a_moved_offset_is_right(offset: int, moved_to: int, skipped: int, reported: str) -> None:
     moved = events.OffsetOutOfRange(
         group="g",
         member="m",
@@ -216,4 +216,4 @@ def test_why_an_offset_moved_is_told_truly(offset: int, moved_to: int, skipped: 
         moved_to=moved_to,
         skipped=skipped,
     )
-    assert told in narrate(moved)
+    assert reported in narrate(moved)

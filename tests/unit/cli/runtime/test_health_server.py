@@ -58,9 +58,9 @@ def port(board: HealthBoard) -> Iterator[int]:
 def test_a_probe_gets_a_status_and_a_report(board: HealthBoard, port: int) -> None:
     board.add(lambda: FINE)
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=10) as answer:
-        told = json.load(answer)
-    assert told["status"] == "ok"
-    assert told["members"][0]["longest"] == [{"topic": "orders", "partition": 2, "offset": 17, "seconds": 500.0}]
+        reported = json.load(answer)
+    assert reported["status"] == "ok"
+    assert reported["members"][0]["longest"] == [{"topic": "orders", "partition": 2, "offset": 17, "seconds": 500.0}]
     board.add(lambda: replace(FINE, polled_seconds_ago=99.0))
     with pytest.raises(urllib.error.HTTPError, match="503"):
         urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=10)

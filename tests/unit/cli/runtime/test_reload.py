@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bed import wait_for
+from kafka_helpers import wait_for
 from penstock.cli.runtime.reload import sources
 
 RELOADER = """
@@ -76,7 +76,7 @@ def reloading(tmp_path: Path) -> Iterator[Reloading]:
         started.exit_code()
 
 
-def test_a_change_stops_the_run_cleanly_and_starts_it_anew(reloading: Reloading) -> None:
+def test_a_change_stops_the_run_cleanly_and_starts_it_again(reloading: Reloading) -> None:
     reloading.await_notes("started")
     reloading.change(SHOP.format(code=3))
     reloading.await_notes("started", "SIGTERM", "started")
@@ -87,15 +87,17 @@ def test_a_change_stops_the_run_cleanly_and_starts_it_anew(reloading: Reloading)
 
 
 @pytest.mark.parametrize(
-    ("told", "heard"),
+    ("sent", "received"),
     [(signal.SIGINT, "SIGINT"), (signal.SIGTERM, "SIGTERM"), (signal.SIGHUP, "SIGTERM")],
     ids=["Ctrl+C", "SIGTERM", "a closed terminal"],
 )
-def test_the_run_hears_once_what_the_reloader_hears(reloading: Reloading, told: signal.Signals, heard: str) -> None:
+def test_the_run_receives_each_signal_of_the_reloader_once(
+    reloading: Reloading, sent: signal.Signals, received: str
+) -> None:
     reloading.await_notes("started")
-    reloading.tell(told)
+    reloading.tell(sent)
     assert reloading.exit_code() == 0
-    reloading.await_notes("started", heard)
+    reloading.await_notes("started", received)
 
 
 def test_a_run_that_fails_waits_for_a_change(reloading: Reloading) -> None:
@@ -114,7 +116,7 @@ def test_ctrl_c_ends_it_while_it_waits_for_a_change(reloading: Reloading) -> Non
     assert reloading.exit_code() == 137
 
 
-def test_a_run_that_was_stopped_by_somebody_else_is_not_started_again(reloading: Reloading) -> None:
+def test_a_run_that_was_stopped_from_outside_is_not_started_again(reloading: Reloading) -> None:
     reloading.await_notes("started")
     reloading.change("")
     assert reloading.exit_code() == 0

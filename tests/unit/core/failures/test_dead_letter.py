@@ -64,7 +64,7 @@ def test_a_bounded_text_is_a_whole_text_of_at_most_that_many_bytes(text: str, li
     assert short == text.encode(errors="replace").decode() or short.endswith("…")
 
 
-def test_a_long_message_does_not_grow_the_letter_past_its_bound() -> None:
+def test_a_long_message_does_not_grow_the_dead_letter_past_its_bound() -> None:
     headers = dict(letter_of(RECORD, message="é" * 100_000).headers)
     assert len(headers["penstock-dlq-error-message"] or b"") <= MAX_MESSAGE_BYTES
 

@@ -89,7 +89,7 @@ def _ours() -> tuple[Header, ...]:
         (SHARE, DeadLetterInfo("share", "orders", 3, 42, None, "shipping", 5, "", "rejected")),
         (OWN, DeadLetterInfo()),
     ],
-    ids=["ours", "spring", "karafka", "share", "none"],
+    ids=["penstock", "spring", "karafka", "share", "none"],
 )
 def test_each_style_is_read_and_leaves_with_a_replay(headers: tuple[Header, ...], expected: DeadLetterInfo) -> None:
     assert read_dead_letter_info(headers) == expected
@@ -102,7 +102,7 @@ def test_the_reason_is_the_errors_name_or_what_else_is_said() -> None:
     assert DeadLetterInfo().reason == "unknown"
 
 
-def test_returns_are_counted_and_nonsense_is_none() -> None:
+def test_returns_are_counted_and_an_invalid_count_is_zero() -> None:
     assert replay_count([("penstock-replay-count", b"2")]) == 2
     assert replay_count([("penstock-replay-count", b"-2")]) == 0
     assert replay_count([("penstock-replay-count", b"x")]) == replay_count([]) == 0

@@ -14,7 +14,7 @@ def test_waits_double_up_to_a_minute_and_the_tenth_failure_is_the_last() -> None
     assert [restarts.failed(MIDDLE) for _ in range(10)] == [1, 2, 4, 8, 16, 32, 60, 60, 60, None]
 
 
-def test_progress_begins_the_count_anew() -> None:
+def test_progress_resets_the_count() -> None:
     restarts = Restarts(Retry(attempts=3))
     assert [restarts.failed(MIDDLE), restarts.failed(MIDDLE)] == [1, 2]
     restarts.progressed()

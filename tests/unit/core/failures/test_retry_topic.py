@@ -56,7 +56,7 @@ def test_key_value_and_headers_are_untouched_and_the_notes_follow() -> None:
     )
 
 
-def test_a_second_wait_replaces_the_notes_and_keeps_the_place_where_the_record_was_first() -> None:
+def test_a_second_wait_replaces_the_retry_headers_and_keeps_the_records_source() -> None:
     first = waiting()
     second = waiting(back(first), attempt=3)
     assert len(second.headers) == len(first.headers)
@@ -65,7 +65,7 @@ def test_a_second_wait_replaces_the_notes_and_keeps_the_place_where_the_record_w
     assert headers["penstock-retry-attempt"] == b"3"
 
 
-def test_a_dead_letter_names_the_place_where_the_record_was_first_and_keeps_no_notes() -> None:
+def test_a_dead_letter_names_the_records_source_and_keeps_no_retry_headers() -> None:
     letter = dead_letter(back(waiting()), FAILURE, topic="orders.dlq", group="shop", attempts=5, now=NOW)
     headers = dict(letter.headers)
     assert not [name for name in headers if name.startswith("penstock-retry-")]
@@ -97,9 +97,9 @@ def test_a_record_comes_back_as_its_next_attempt_when_it_is_due() -> None:
     assert read(headers, now=NOW + 1_000) == RetryInfo(3, 0.0)
 
 
-def test_the_record_of_another_group_is_theirs() -> None:
-    assert not read_retry_info(waiting().headers, group="other", longest=60.0, now=NOW).ours
-    assert not read(changed("group", b"\xff")).ours
+def test_a_record_of_another_group_is_not_of_this_group() -> None:
+    assert not read_retry_info(waiting().headers, group="other", longest=60.0, now=NOW).of_this_group
+    assert not read(changed("group", b"\xff")).of_this_group
 
 
 def test_clocks_may_be_a_little_apart() -> None:
@@ -110,20 +110,20 @@ def test_clocks_may_be_a_little_apart() -> None:
 @pytest.mark.parametrize("due", [b"", b"soon", b"-5", b"1e9", b"9" * 18, b"9" * 19, b"9" * 5_000, "١٢".encode(), None])
 def test_a_damaged_time_means_due_now_and_is_reported(due: bytes | None) -> None:
     said = read(changed("due", due))
-    assert (said.failures, said.wait, said.ours) == (1, 0.0, True)
+    assert (said.failures, said.wait, said.of_this_group) == (1, 0.0, True)
     assert "penstock-retry-due is not a possible time" in said.problem
 
 
 @pytest.mark.parametrize("attempt", [b"", b"two", b"0", b"-1", b"1000001", b"9" * 5_000, None])
 def test_a_damaged_attempt_means_the_first_and_is_reported(attempt: bytes | None) -> None:
     said = read(changed("attempt", attempt))
-    assert (said.failures, said.wait, said.ours) == (0, 30.0, True)
+    assert (said.failures, said.wait, said.of_this_group) == (0, 30.0, True)
     assert "penstock-retry-attempt is not the number" in said.problem
 
 
-def test_a_record_that_somebody_just_put_there_is_handled_at_once() -> None:
+def test_a_record_without_retry_headers_is_handled_at_once() -> None:
     said = read((("trace", b"1"),))
-    assert (said.failures, said.wait, said.ours) == (0, 0.0, True)
+    assert (said.failures, said.wait, said.of_this_group) == (0, 0.0, True)
     assert "attempt" in said.problem
     assert "due" in said.problem
 

@@ -33,14 +33,14 @@ def test_what_it_raises_is_no_match_and_is_counted() -> None:
 
 
 @pytest.mark.parametrize("text", ["value[", "import os", "", "a" * 3 + " = 1"])
-def test_what_is_no_expression_is_refused(text: str) -> None:
+def test_text_that_is_not_an_expression_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="is not an expression"):
         Expression(text)
 
 
 @pytest.mark.parametrize("text", ["open('x')", "__import__('os')", "valu == 1", "[eval(x) for x in value]"])
 def test_unknown_names_are_refused_before_any_record(text: str) -> None:
-    with pytest.raises(ConfigError, match="knows no"):
+    with pytest.raises(ConfigError, match=r"has no (function|variable)"):
         Expression(text)
 
 

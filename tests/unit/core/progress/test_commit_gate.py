@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from dispatching import take
+from dispatch_helpers import take
 from penstock import Record
 from penstock.core.failures.outcome import DONE
 from penstock.core.progress.offset_map import decode, encode
@@ -10,7 +10,7 @@ from penstock.core.scheduling.dispatch import Dispatch
 from penstock.core.scheduling.in_flight import DEFAULT_BYTES, InFlight
 from penstock.core.scheduling.lanes import Order
 
-PLACE = ("t", 0)
+TP = ("t", 0)
 
 
 def make(*, order: Order = "none", max_in_flight: int = 100) -> Dispatch:
@@ -25,7 +25,7 @@ def make(*, order: Order = "none", max_in_flight: int = 100) -> Dispatch:
 
 
 def deliver(dispatch: Dispatch, offsets: Sequence[int]) -> None:
-    dispatch.deliver(PLACE, [Record(*PLACE, offset, None, b"") for offset in offsets])
+    dispatch.deliver(TP, [Record(*TP, offset, None, b"") for offset in offsets])
 
 
 def accept(dispatch: Dispatch) -> None:
@@ -46,16 +46,16 @@ def taken(dispatch: Dispatch) -> list[int]:
 
 def test_nothing_runs_before_its_commit_is_accepted() -> None:
     dispatch = make()
-    dispatch.assign(PLACE, 0)
+    dispatch.assign(TP, 0)
     deliver(dispatch, [0, 1])
     assert (take(dispatch), dispatch.waits_for_commit) == ([], True)
     commits = dispatch.commits()
-    assert commits == {PLACE: (2, "")}
+    assert commits == {TP: (2, "")}
     dispatch.committing(commits)
     deliver(dispatch, [2])
-    dispatch.committed(PLACE, commits[PLACE])
+    dispatch.committed(TP, commits[TP])
     assert taken(dispatch) == [0, 1]
-    dispatch.refused(PLACE)
+    dispatch.refused(TP)
     assert taken(dispatch) == []
     accept(dispatch)
     assert taken(dispatch) == [2]
@@ -64,11 +64,11 @@ def test_nothing_runs_before_its_commit_is_accepted() -> None:
 
 def test_a_stop_handles_what_is_committed_and_drops_the_rest_uncommitted() -> None:
     dispatch = make()
-    epoch = dispatch.assign(PLACE, 0)
+    epoch = dispatch.assign(TP, 0)
     deliver(dispatch, [0, 1])
     accept(dispatch)
     deliver(dispatch, [2, 3])
-    dispatch.stop_dispatching([PLACE])
+    dispatch.stop_dispatching([TP])
     deliver(dispatch, [4])
     assert dispatch.commits() == {}, "a commit now would pass by what is dropped"
     assert not epoch.drained
@@ -79,34 +79,34 @@ def test_a_stop_handles_what_is_committed_and_drops_the_rest_uncommitted() -> No
 def test_a_commit_that_is_under_way_at_a_stop_decides_about_its_records() -> None:
     for is_accepted in (True, False):
         dispatch = make()
-        epoch = dispatch.assign(PLACE, 0)
+        epoch = dispatch.assign(TP, 0)
         deliver(dispatch, [0, 1])
         commits = dispatch.commits()
         dispatch.committing(commits)
         deliver(dispatch, [2])
-        dispatch.stop_dispatching([PLACE])
+        dispatch.stop_dispatching([TP])
         assert not epoch.drained
         if is_accepted:
-            dispatch.committed(PLACE, commits[PLACE])
+            dispatch.committed(TP, commits[TP])
         else:
-            dispatch.refused(PLACE)
+            dispatch.refused(TP)
         assert taken(dispatch) == ([0, 1] if is_accepted else [])
         assert epoch.drained
 
 
 def test_a_close_ends_it_whatever_is_left() -> None:
     dispatch = make()
-    dispatch.assign(PLACE, 0)
+    dispatch.assign(TP, 0)
     deliver(dispatch, [0, 1])
     accept(dispatch)
-    dispatch.close([PLACE])
+    dispatch.close([TP])
     assert take(dispatch) == []
     assert dispatch.settled == 2
 
 
 def test_back_pressure_gives_nothing_back_that_is_committed() -> None:
     dispatch = make(max_in_flight=10)
-    dispatch.assign(PLACE, 0)
+    dispatch.assign(TP, 0)
     dispatch.assign(("t", 1), 0)
     deliver(dispatch, range(10))
     accept(dispatch)
@@ -118,7 +118,7 @@ def test_back_pressure_gives_nothing_back_that_is_committed() -> None:
 
 def test_what_an_earlier_run_finished_out_of_order_is_neither_repeated_nor_forgotten() -> None:
     dispatch = make()
-    dispatch.assign(PLACE, 0, encode(0, [(1, 3), (8, 9)]) or "", [(1, 3), (8, 9)])
+    dispatch.assign(TP, 0, encode(0, [(1, 3), (8, 9)]) or "", [(1, 3), (8, 9)])
     deliver(dispatch, [0, 1, 2, 3])
     ((offset, text),) = dispatch.commits().values()
     assert (offset, decode(offset, text)) == (4, [(8, 9)])

@@ -59,7 +59,7 @@ def test_keys_of_the_log_say_whom_a_record_is_about() -> None:
     assert read_key(struct.pack(">h", 1) + names) is None
 
 
-def test_forms_to_come_are_told_as_nothing() -> None:
+def test_unknown_versions_are_read_as_none() -> None:
     assert read_member(b"\0\x01" + MEMBER[2:]) is None
     assert read_matches(b"\0\x01\x01") is None
 
@@ -73,7 +73,7 @@ def test_whatever_others_wrote_is_no_error(data: bytes) -> None:
 
 
 @given(st.integers(0, len(WHOLE[3])))
-def test_what_is_cut_short_is_told_as_nothing(length: int) -> None:
+def test_truncated_bytes_are_read_as_none(length: int) -> None:
     whole = struct.pack(">h", 3) + WHOLE[3]
     found = read_subscription(whole[:length])
     assert found is None

@@ -89,8 +89,8 @@ def test_a_damaged_map_is_refused_or_means_the_same(given_map: tuple[int, list[R
     text = encode(point, ranges)
     if not text:
         return
-    place = data.draw(st.integers(0, len(text) - 1))
-    changed = text[:place] + data.draw(st.sampled_from("~!aZ09")) + text[place + 1 :]
+    at = data.draw(st.integers(0, len(text) - 1))
+    changed = text[:at] + data.draw(st.sampled_from("~!aZ09")) + text[at + 1 :]
     with suppress(UnreadableMapError):
         # The last characters of base 85 have more than one spelling.
         assert decode(point, changed) == ranges

@@ -30,7 +30,7 @@ def test_each_scenario_leads_where_kafkas_tool_goes(scenario: Scenario, committe
     assert target(scenario, LOG, committed, tp="orders-0").offset == expected
 
 
-def test_a_time_leads_to_the_first_record_from_then_on_and_to_the_end_where_there_is_none() -> None:
+def test_a_time_resets_to_the_first_record_from_then_on_or_to_the_end() -> None:
     assert target(Scenario(To.TIME, 1), LogBounds(10, 100, at_time=42), 50, tp="orders-0").offset == 42
     assert target(Scenario(To.TIME, 1), LOG, 50, tp="orders-0").offset == 100
 
@@ -62,5 +62,5 @@ def test_effects_are_what_a_model_counts(old: int, new: int, above: set[int]) ->
     assert effect(old, new, LOG, ranges) == expected
 
 
-def test_without_a_commit_nobody_knows_what_is_repeated() -> None:
+def test_without_a_commit_the_number_of_repeated_records_is_unknown() -> None:
     assert effect(None, 50, LOG) == Effect(0, 0)

@@ -58,7 +58,7 @@ def test_many_warm_keys_in_one_partition_are_helped_by_lanes_of_their_own_and_by
     assert fullest_if(found, partitions=12) < found.fullest
 
 
-def test_keys_that_other_partitioners_placed_are_not_predicted() -> None:
+def test_keys_of_other_partitioners_are_not_predicted() -> None:
     whole = survey(EVEN)
     moved = tuple(KeyCount(each.key, each.least, each.most, (0, 1)) for each in whole.keys)
     found = KeySurvey("orders", (30_000, 0, 0, 0, 0, 0), moved)

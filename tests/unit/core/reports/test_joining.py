@@ -22,7 +22,7 @@ def test_past_the_session_only_a_living_member_can_be_waited_for() -> None:
 
 
 @pytest.mark.parametrize(("state", "others"), [("Stable", 1), ("PreparingRebalance", 0), ("Empty", 0), ("Dead", 3)])
-def test_where_nobody_is_waited_for_nothing_is_said(state: str, others: int) -> None:
+def test_without_other_members_to_wait_for_nothing_is_reported(state: str, others: int) -> None:
     assert why_joining_takes("shop", state, others=others, waited=5, session=45) is None
 
 

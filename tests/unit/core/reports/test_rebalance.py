@@ -22,7 +22,7 @@ def view(members: str, *, partitions: int = 4, topics: str = "t", pending: bool 
     return GroupSnapshot(frozenset(names), dict.fromkeys(names, frozenset(topics.split())), {"t": partitions}, pending)
 
 
-def test_a_leader_tells_by_what_changed_since_the_last_round() -> None:
+def test_a_leader_explains_a_rebalance_by_what_changed_since_the_last_one() -> None:
     assert why(view("a"), view("a b")) == "joined: b"
     assert why(view("a b c"), view("a")) == "left or timed out: b, c"
     assert why(view("a b"), view("a c")) == "joined: c; left or timed out: b"
@@ -44,7 +44,7 @@ def test_who_says_that_it_left_did_not_time_out() -> None:
 
 
 def test_a_rebalance_carries_what_changed_as_data_and_as_text() -> None:
-    ongoing = OngoingRebalance("open", UNKNOWN, now=10.0, moment=1_000.0)
+    ongoing = OngoingRebalance("self-managed", UNKNOWN, now=10.0, moment=1_000.0)
     ongoing.explain(GroupChange(joined=("d",), resized=("t",)))
     finished = ongoing.finished(now=11.0)
     assert finished.reason == "joined: d; the number of partitions of t changed"
@@ -63,19 +63,19 @@ def test_a_partition_has_no_owner_from_the_last_word_of_one_to_the_first_of_the_
 
 
 def test_phases_follow_each_other_and_moments_are_by_the_calendar() -> None:
-    story = OngoingRebalance("open", UNKNOWN, now=10.0, moment=1_000.0)
+    story = OngoingRebalance("self-managed", UNKNOWN, now=10.0, moment=1_000.0)
     story.phase("joined", now=10.5)
     story.took([("t", 1), ("t", 0)], now=10.75)
     story.phase("taken over", now=10.75)
-    told = story.finished(now=11.0)
-    assert [(phase.name, phase.seconds) for phase in told.phases] == [("joined", 0.5), ("taken over", 0.25)]
-    assert (told.began, told.taken_at, told.seconds) == (1_000.0, 1_000.75, 1.0)
-    assert told.taken == (("t", 0), ("t", 1))
+    reported = story.finished(now=11.0)
+    assert [(phase.name, phase.seconds) for phase in reported.phases] == [("joined", 0.5), ("taken over", 0.25)]
+    assert (reported.began, reported.taken_at, reported.seconds) == (1_000.0, 1_000.75, 1.0)
+    assert reported.taken == (("t", 0), ("t", 1))
 
 
 def test_a_coordinator_is_explained_by_the_groups_hash() -> None:
     known = Coordinator.of("orders", node=1, address="h:9", offsets_partitions=10)
-    told = "broker 1 (h:9) leads __consumer_offsets[1], as the group's hash 1008770331 modulo 10 is 1"
-    assert known.explained() == told
+    reported = "broker 1 (h:9) leads __consumer_offsets[1], as the group's hash 1008770331 modulo 10 is 1"
+    assert known.explained() == reported
     unknown = Coordinator.of("orders", node=1, address="h:9", offsets_partitions=None)
     assert unknown.explained() == "broker 1 (h:9)"

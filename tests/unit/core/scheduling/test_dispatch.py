@@ -1,6 +1,6 @@
 """The dispatcher's rules, in named cases."""
 
-from dispatching import FAILURE, OUTPUT, POISON, keyed, make_dispatch, records, take
+from dispatch_helpers import FAILURE, OUTPUT, POISON, keyed, make_dispatch, records, take
 from penstock import Record
 from penstock.core.failures.outcome import DONE, Outcome
 from penstock.core.progress.offset_map import MAX_BYTES, decode
@@ -9,12 +9,12 @@ from penstock.core.scheduling.backpressure import FULL_SECONDS
 from penstock.core.scheduling.epoch_parts import BITMAP_SPAN, MAX_RANGES
 from penstock.core.scheduling.lanes import LaneRun
 
-PLACES: list[TopicPartition] = [("t", 0), ("t", 1)]
+TPS: list[TopicPartition] = [("t", 0), ("t", 1)]
 
 
 def test_a_retry_holds_its_own_lane_and_no_other() -> None:
     dispatch = make_dispatch(concurrency=8)
-    for tp in PLACES:
+    for tp in TPS:
         dispatch.assign(tp, 0)
         dispatch.deliver(tp, records(tp, 0, 2))
     failing, other = take(dispatch, 0.0)
@@ -87,7 +87,7 @@ def test_late_results_of_a_closed_epoch_do_not_touch_the_next_one() -> None:
     assert [record.offset for record in again.records] == [0, 1]
 
 
-def test_a_stuck_partition_gives_back_what_the_others_need() -> None:
+def test_a_stuck_partition_drops_records_that_others_need_room_for() -> None:
     dispatch = make_dispatch(max_in_flight=40, concurrency=8)
     stuck, free = dispatch.assign(("t", 0), 0), dispatch.assign(("t", 1), 0)
     dispatch.deliver(("t", 0), records(("t", 0), 0, 40))
@@ -163,7 +163,7 @@ def test_null_keys_have_no_order_unless_asked() -> None:
         assert [[r.offset for run in bundle for r in run.records] for bundle in bundles] == expected
 
 
-def test_without_order_a_retry_waits_alone_and_the_rest_goes_on() -> None:
+def test_without_order_a_retry_waits_alone_and_the_other_records_continue() -> None:
     dispatch = make_dispatch(order="none", concurrency=10)
     dispatch.assign(("t", 0), 0)
     dispatch.deliver(("t", 0), records(("t", 0), 0, 4))

@@ -2,12 +2,12 @@
 
 import pytest
 
-from dispatching import make_dispatch
+from dispatch_helpers import make_dispatch
 from penstock import Record
 from penstock.core.failures.outcome import DONE
 from penstock.core.scheduling.in_flight import DEFAULT_BYTES, HandedOver, InFlight, client_bytes
 
-PLACE, OTHER = ("orders", 0), ("orders", 1)
+TP, OTHER = ("orders", 0), ("orders", 1)
 
 
 class Fetching:
@@ -21,7 +21,7 @@ class Fetching:
         self.handed_over = HandedOver()
         self.next = 0
         self.bytes = 0
-        self.dispatch.assign(PLACE, 0)
+        self.dispatch.assign(TP, 0)
 
     def room(self, *, much: bool = False) -> int:
         return self.dispatch.in_flight.room(self.handed_over, much=much)
@@ -30,12 +30,12 @@ class Fetching:
         """One by one, as where the size of what comes next is not known."""
         count = 0
         while count < most and self.room() > 1:
-            record = Record(*PLACE, self.next, None, bytes(size))
+            record = Record(*TP, self.next, None, bytes(size))
             excesses = self.bounds.excesses(
                 [record], offset_of=lambda each: each.offset, size_of=lambda each: len(each.value)
             )
             self.handed_over.add(1, excesses.values())
-            self.dispatch.deliver(PLACE, [record], excesses)
+            self.dispatch.deliver(TP, [record], excesses)
             self.dispatch.in_flight.received(sum(excesses.values()))
             self.next, count = self.next + 1, count + 1
         return count
@@ -92,7 +92,7 @@ def test_a_poll_asks_for_no_more_than_fit_if_they_are_as_large_as_the_last_ones(
     assert bounds.room(0, 0, largest=900_000) <= DEFAULT_BYTES // 900_000
 
 
-def test_a_partition_with_large_values_gives_back_what_others_need() -> None:
+def test_a_partition_with_large_values_drops_records_that_others_need_room_for() -> None:
     fetching = Fetching(max_in_flight=1_000, max_bytes=8_000_000)
     dispatch = fetching.dispatch
     dispatch.assign(OTHER, 0)
@@ -100,7 +100,7 @@ def test_a_partition_with_large_values_gives_back_what_others_need() -> None:
     before = dispatch.epochs[0].large_values.excess
     assert not any(dispatch.balance(0.0))
     [pause], _ = dispatch.balance(10.0)
-    assert pause.epoch.tp == PLACE
+    assert pause.epoch.tp == TP
     assert pause.rewind_to is not None
     assert dispatch.epochs[0].large_values.excess <= fetching.bounds.max_bytes / 2 < before
     assert fetching.room() > 1

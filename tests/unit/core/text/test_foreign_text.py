@@ -56,7 +56,7 @@ def test_a_block_keeps_its_lines_and_their_indentation() -> None:
     assert printable_block(traceback) == 'Traceback:\n  File "a.py"\n    at b\\x1b[2J\n\n    raise X\\u202e'
 
 
-def test_a_block_with_an_indent_has_no_line_that_looks_like_one_of_ours() -> None:
+def test_an_indented_block_has_no_line_that_looks_like_penstocks() -> None:
     shown = printable_block("KeyError: 'a'\nerror: forged\x0berror: forged\u2028error: forged", indent="  | ")
     assert shown.split("\n") == ["  | KeyError: 'a'", "  | error: forged\\x0berror: forged\\u2028error: forged"]
 

@@ -22,7 +22,7 @@ def test_a_time_without_an_offset_is_utc(text: str) -> None:
     ("text", "seconds"),
     [("P1DT2H", 93600), ("PT90S", 90), ("PT1.5S", 1.5), ("P2D", 172800), ("26h", 93600), ("5m", 300)],
 )
-def test_spans_are_javas_or_ours(text: str, seconds: float) -> None:
+def test_durations_are_in_javas_or_penstocks_format(text: str, seconds: float) -> None:
     assert span(text, name="--by-duration") == seconds
 
 

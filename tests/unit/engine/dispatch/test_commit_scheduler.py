@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dispatching import make_dispatch, records, take
+from dispatch_helpers import make_dispatch, records, take
 from penstock import App
 from penstock.app import RECORDS, Handler
 from penstock.core.failures.outcome import DONE

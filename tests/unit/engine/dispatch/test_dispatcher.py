@@ -32,7 +32,7 @@ from penstock.engine.dispatch.thread_messages import (
 from penstock.engine.membership.catch_up import CatchUp
 from penstock.engine.observe.reporter import Reporter
 
-PLACE = ("orders", 0)
+TP = ("orders", 0)
 
 
 class Edges:
@@ -107,7 +107,7 @@ class Bench:
             self.tell(*(CommitAnswer(each.commits, {}) for each in self.edges.asked if isinstance(each, Commit)))
         return self.edges.has_left
 
-    def told(self, kind: type[events.Event]) -> list[Any]:
+    def reported(self, kind: type[events.Event]) -> list[Any]:
         return [event for event in self.events if isinstance(event, kind)]
 
 
@@ -121,44 +121,44 @@ def _handler(commit: CommitMode) -> Handler:
 
 
 def fetched(*offsets: int, end: int | None = None) -> Fetched:
-    records = {PLACE: [Record(*PLACE, offset, None, b"") for offset in offsets]} if offsets else {}
-    return Fetched(records, {} if end is None else {PLACE: end})
+    records = {TP: [Record(*TP, offset, None, b"") for offset in offsets]} if offsets else {}
+    return Fetched(records, {} if end is None else {TP: end})
 
 
 def test_a_gap_at_the_start_of_the_log_is_passed_without_a_new_epoch() -> None:
     bench = Bench()
-    bench.tell(Assigned({PLACE: (5, "")}), fetched(5, 6), OutOfRange(PLACE, 7, low=20, high=30, moved_to=20))
-    assert bench.edges.asked == [Seek({PLACE: 20})]
-    (found,) = bench.told(events.OffsetOutOfRange)
+    bench.tell(Assigned({TP: (5, "")}), fetched(5, 6), OutOfRange(TP, 7, low=20, high=30, moved_to=20))
+    assert bench.edges.asked == [Seek({TP: 20})]
+    (found,) = bench.reported(events.OffsetOutOfRange)
     assert (found.offset, found.moved_to, found.skipped) == (7, 20, 13)
     bench.finish()
     bench.now = 2.0
     bench.tell()
-    assert bench.edges.asked[1:] == [Commit({PLACE: (20, "")}, 1)]
-    assert len(bench.told(events.Assigned)) == 1
+    assert bench.edges.asked[1:] == [Commit({TP: (20, "")}, 1)]
+    assert len(bench.reported(events.Assigned)) == 1
 
 
-def test_a_log_that_begins_anew_gets_a_new_epoch_when_its_old_records_are_through() -> None:
+def test_a_recreated_log_gets_a_new_epoch_when_its_old_records_are_finished() -> None:
     bench = Bench()
-    bench.tell(Assigned({PLACE: (5, "")}), fetched(5, 6), OutOfRange(PLACE, 7, low=0, high=3, moved_to=0))
+    bench.tell(Assigned({TP: (5, "")}), fetched(5, 6), OutOfRange(TP, 7, low=0, high=3, moved_to=0))
     assert bench.edges.asked == []
     bench.finish()
-    assert bench.edges.asked == [Seek({PLACE: 0}, recreated=True)]
-    assert [event.offset for event in bench.told(events.Assigned)] == [5, 0]
-    assert [event.unfinished for event in bench.told(events.Revoked)] == [0]
+    assert bench.edges.asked == [Seek({TP: 0}, recreated=True)]
+    assert [event.offset for event in bench.reported(events.Assigned)] == [5, 0]
+    assert [event.unfinished for event in bench.reported(events.Revoked)] == [0]
     bench.tell(fetched(0, 1, 2))
     bench.finish()
     bench.now = 2.0
     bench.tell()
-    assert bench.edges.asked[1:] == [Commit({PLACE: (3, "")}, 1)]
+    assert bench.edges.asked[1:] == [Commit({TP: (3, "")}, 1)]
 
 
-def test_a_partition_that_is_lost_before_its_log_begins_anew_is_forgotten() -> None:
+def test_a_partition_that_is_lost_before_its_recreated_log_begins_is_forgotten() -> None:
     bench = Bench()
-    bench.tell(Assigned({PLACE: (5, "")}), fetched(5), OutOfRange(PLACE, 6, low=0, high=3, moved_to=0), Lost([PLACE]))
+    bench.tell(Assigned({TP: (5, "")}), fetched(5), OutOfRange(TP, 6, low=0, high=3, moved_to=0), Lost([TP]))
     bench.finish()
     assert bench.edges.asked == []
-    bench.tell(OutOfRange(PLACE, 6, low=0, high=3, moved_to=0))
+    bench.tell(OutOfRange(TP, 6, low=0, high=3, moved_to=0))
     assert bench.edges.asked == []
 
 
@@ -167,84 +167,84 @@ def test_a_partition_that_is_lost_before_its_log_begins_anew_is_forgotten() -> N
     [(10, 60, 100, 60, 50), (10, 60, 100, 100, 90), (1_000, 0, 5, 0, 0), (1_000, 2, 5, 5, 3)],
 )
 def test_what_is_passed_over_is_counted(offset: int, low: int, high: int, moved_to: int, skipped: int) -> None:
-    assert OutOfRange(PLACE, offset, low, high, moved_to).skipped == skipped
+    assert OutOfRange(TP, offset, low, high, moved_to).skipped == skipped
 
 
-def test_an_answer_to_a_commit_of_what_is_not_owned_any_more_is_harmless() -> None:
+def test_an_answer_to_a_commit_of_a_partition_that_is_no_longer_owned_is_harmless() -> None:
     bench = Bench()
-    bench.tell(Assigned({PLACE: (0, "")}), fetched(0, 1))
+    bench.tell(Assigned({TP: (0, "")}), fetched(0, 1))
     bench.finish()
     bench.now = 2.0
     bench.tell()
-    assert bench.edges.asked == [Commit({PLACE: (2, "")}, 1)]
+    assert bench.edges.asked == [Commit({TP: (2, "")}, 1)]
     answer: SimpleQueue[Any] = SimpleQueue()
-    bench.tell(Revoking([PLACE], answer))
-    assert answer.get_nowait() == {PLACE: (2, "")}
-    bench.tell(CommitAnswer({PLACE: (2, "")}, {}), CommitAnswer({("gone", 9): (2, "")}, {("gone", 9): "not yours"}))
-    assert [event.offset for event in bench.told(events.Committed)] == [2]
-    bench.tell(Assigned({PLACE: (2, "")}), fetched(2))
+    bench.tell(Revoking([TP], answer))
+    assert answer.get_nowait() == {TP: (2, "")}
+    bench.tell(CommitAnswer({TP: (2, "")}, {}), CommitAnswer({("gone", 9): (2, "")}, {("gone", 9): "not yours"}))
+    assert [event.offset for event in bench.reported(events.Committed)] == [2]
+    bench.tell(Assigned({TP: (2, "")}), fetched(2))
     bench.finish()
     bench.now = 4.0
     bench.tell()
-    assert bench.edges.asked[-1] == Commit({PLACE: (3, "")}, 2)
+    assert bench.edges.asked[-1] == Commit({TP: (3, "")}, 2)
 
 
-def test_a_forced_start_knows_nothing_of_what_was_committed() -> None:
+def test_a_forced_start_ignores_the_committed_offset() -> None:
     bench = Bench()
-    bench.tell(Assigned({PLACE: (10, "")}, {PLACE: 4}, frozenset({PLACE})), fetched(4, 5))
-    (forced,) = bench.told(events.Forced)
+    bench.tell(Assigned({TP: (10, "")}, {TP: 4}, frozenset({TP})), fetched(4, 5))
+    (forced,) = bench.reported(events.Forced)
     assert (forced.offset, forced.committed) == (4, 10)
     bench.finish()
     bench.now = 2.0
     bench.tell()
-    assert bench.edges.asked == [Commit({PLACE: (6, "")}, 1)]
+    assert bench.edges.asked == [Commit({TP: (6, "")}, 1)]
 
 
 def test_a_commit_by_hand_follows_one_that_is_under_way() -> None:
     bench = Bench()
-    bench.tell(Assigned({PLACE: (0, "")}), fetched(0))
+    bench.tell(Assigned({TP: (0, "")}), fetched(0))
     bench.finish()
-    bench.tell(AckedBelow({PLACE: 1}), fetched(1))
+    bench.tell(AckedBelow({TP: 1}), fetched(1))
     bench.finish()
-    bench.tell(AckedBelow({PLACE: 2}))
-    assert bench.edges.asked == [Commit({PLACE: (1, "")}, 1)]
-    bench.tell(CommitAnswer({PLACE: (1, "")}, {}))
-    assert bench.edges.asked[1:] == [Commit({PLACE: (2, "")}, 1)]
+    bench.tell(AckedBelow({TP: 2}))
+    assert bench.edges.asked == [Commit({TP: (1, "")}, 1)]
+    bench.tell(CommitAnswer({TP: (1, "")}, {}))
+    assert bench.edges.asked[1:] == [Commit({TP: (2, "")}, 1)]
 
 
 def test_a_commit_by_hand_counts_what_its_handler_s_worker_has_not_reported_yet() -> None:
     bench = Bench()
-    bench.tell(Assigned({PLACE: (0, "")}), fetched(0, 1))
+    bench.tell(Assigned({TP: (0, "")}), fetched(0, 1))
     (work,) = bench.edges.works
     run = next(work.runs())
     run.outcomes.append(DONE)  # of the first record; the handler of the second asks for a commit
-    bench.tell(AckedBelow({PLACE: 1}))
-    assert bench.edges.asked == [Commit({PLACE: (1, "")}, 1)]
+    bench.tell(AckedBelow({TP: 1}))
+    assert bench.edges.asked == [Commit({TP: (1, "")}, 1)]
 
 
 def test_a_commit_after_each_record_that_was_refused_is_tried_again_soon() -> None:
     bench = Bench(commit="record")
-    bench.tell(Assigned({PLACE: (0, "")}), fetched(0))
+    bench.tell(Assigned({TP: (0, "")}), fetched(0))
     bench.finish()
-    assert bench.edges.asked == [Commit({PLACE: (1, "")}, 1)]
-    bench.tell(CommitAnswer({PLACE: (1, "")}, {PLACE: "a rebalance is in progress"}))
+    assert bench.edges.asked == [Commit({TP: (1, "")}, 1)]
+    bench.tell(CommitAnswer({TP: (1, "")}, {TP: "a rebalance is in progress"}))
     assert len(bench.edges.asked) == 1, "not at once, as the answer would be the same"
     bench.now = 0.11
     bench.tell()
-    assert bench.edges.asked[1:] == [Commit({PLACE: (1, "")}, 1)]
+    assert bench.edges.asked[1:] == [Commit({TP: (1, "")}, 1)]
 
 
-def test_a_survey_tells_what_is_owned() -> None:
+def test_progress_has_the_owned_partitions() -> None:
     bench, answer = Bench(), SimpleQueue[Any]()
-    bench.tell(Assigned({PLACE: (5, ""), ("orders", 1): None}), fetched(5, 6), GetProgress(answer))
-    assert answer.get_nowait() == {PLACE: PartitionState(1, 7, 5, 2), ("orders", 1): PartitionState(2, None, None, 0)}
+    bench.tell(Assigned({TP: (5, ""), ("orders", 1): None}), fetched(5, 6), GetProgress(answer))
+    assert answer.get_nowait() == {TP: PartitionState(1, 7, 5, 2), ("orders", 1): PartitionState(2, None, None, 0)}
 
 
-def test_a_commit_past_the_end_does_not_count_as_caught_up_before_the_log_was_heard() -> None:
-    bench = Bench(until={PLACE: 5})
-    bench.tell(Assigned({PLACE: (1_000, "")}))
+def test_a_commit_past_the_end_does_not_count_as_caught_up_before_the_log_was_fetched() -> None:
+    bench = Bench(until={TP: 5})
+    bench.tell(Assigned({TP: (1_000, "")}))
     assert not bench.has_left()
-    bench.tell(OutOfRange(PLACE, 1_000, low=0, high=5, moved_to=0))
+    bench.tell(OutOfRange(TP, 1_000, low=0, high=5, moved_to=0))
     bench.tell(fetched(0, 1, 2, 3, 4, end=5))
     assert not bench.has_left()
     bench.finish()
@@ -252,9 +252,9 @@ def test_a_commit_past_the_end_does_not_count_as_caught_up_before_the_log_was_he
 
 
 def test_members_of_one_process_catch_up_together() -> None:
-    catch_up, until = CatchUp(), {PLACE: 1}
+    catch_up, until = CatchUp(), {TP: 1}
     busy, idle, late = (Bench(until=until, catch_up=catch_up) for _ in range(3))
-    busy.tell(Assigned({PLACE: (0, "")}), fetched(0, end=1))
+    busy.tell(Assigned({TP: (0, "")}), fetched(0, end=1))
     idle.tell(Assigned({}))
     assert not idle.has_left(), "it may yet get what the other one gives back"
     busy.finish()

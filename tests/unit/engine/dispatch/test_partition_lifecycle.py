@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from dispatching import make_dispatch, records, take
+from dispatch_helpers import make_dispatch, records, take
 from penstock import App
 from penstock.app import RECORDS
 from penstock.core.failures.outcome import DONE

@@ -167,7 +167,7 @@ def test_a_client_that_is_no_member_or_says_so_in_another_form_commits_itself() 
     ],
     ids=["by time", "new protocol", "eager", "self-managed", "another login", "offsets in a database"],
 )
-def test_others_have_no_such_connection(options: dict[str, Any]) -> None:
+def test_members_that_do_not_commit_each_record_have_no_commit_connection(options: dict[str, Any]) -> None:
     app = App("shop")
     app.consume("orders", **options)(lambda _: None)
     assert open_commit_connection(app.handlers[0], Client(), "127.0.0.1:1", answered=lambda *_: None) is None

@@ -80,7 +80,7 @@ def test_polls_go_on_while_handlers_keep_the_database_from_a_save() -> None:
     assert (saving.store.saved, saving.client.asked) == ([3, 5], [{A: 3, B: 5}])
 
 
-def test_what_was_given_back_during_its_save_is_not_sent_to_kafka() -> None:
+def test_a_partition_that_is_revoked_during_its_save_is_not_committed_to_kafka() -> None:
     saving = Saving()
     saving.commit_sender.gone([A])
     saving.store.free.set()
@@ -107,7 +107,7 @@ def test_a_commit_whose_consumer_broke_during_its_save_is_refused() -> None:
     assert answer.refused == {A: "it broke", B: "it broke"}
 
 
-def test_a_commit_that_waited_while_its_partition_was_given_back_is_not_sent() -> None:
+def test_a_commit_that_waited_while_its_partition_was_revoked_is_not_sent() -> None:
     inbox: Inbox = SimpleQueue()
     commit_sender, client = CommitSender(inbox), Client()
     commit_sender.assigned([A, B])
@@ -122,7 +122,7 @@ def test_a_commit_that_waited_while_its_partition_was_given_back_is_not_sent() -
     assert inbox.get_nowait() == CommitAnswer({}, {}), "there is an answer to it all the same"
 
 
-def test_nor_is_one_whose_partition_is_ours_again() -> None:
+def test_a_commit_whose_partition_was_revoked_and_assigned_again_is_not_sent() -> None:
     commit_sender, client = CommitSender(SimpleQueue()), Client()
     commit_sender.assigned([A])
     commit_sender.gone([A])

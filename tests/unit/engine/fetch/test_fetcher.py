@@ -12,7 +12,7 @@ from penstock.engine.fetch.fetcher import Fetcher
 from penstock.kafka import make_consumer
 
 
-def test_a_pause_that_comes_after_the_revoke_is_not_remembered() -> None:
+def test_a_pause_that_arrives_after_the_revoke_is_ignored() -> None:
     consumer = make_consumer("localhost:1", "shop", settings={})
     positions = FetchPositions(consumer, cooperates=True)
     try:
@@ -22,7 +22,7 @@ def test_a_pause_that_comes_after_the_revoke_is_not_remembered() -> None:
         consumer.close()
 
 
-def test_what_is_finished_while_a_revoke_drains_is_committed_and_answered_at_once() -> None:
+def test_records_that_finish_while_a_revoke_drains_are_committed_and_answered_at_once() -> None:
     """The client is inside its callback then, so that the answer to a commit in the background would not come."""
     app, inbox = App("shop"), SimpleQueue[Any]()
     app.consume("orders", commit="record")(lambda _: None)

@@ -13,8 +13,8 @@ def stopped(read: int, seconds: float) -> events.Stopped:
 
 
 def test_counts_are_added_up_and_the_start_and_the_stop_come_once() -> None:
-    told: list[events.Event] = []
-    merger = EventMerger(told.append, 2)
+    reported: list[events.Event] = []
+    merger = EventMerger(reported.append, 2)
     one, two = merger.of(0), merger.of(1)
     for member in (one, two):
         member(events.Started(engine="local", group="g", handler="h", topics=("t",), lag=9))
@@ -25,16 +25,16 @@ def test_counts_are_added_up_and_the_start_and_the_stop_come_once() -> None:
         member(events.Stopping(group="g", handler="h", reason="asked to"))
     one(stopped(7, 1.0))
     two(stopped(3, 2.0))
-    assert [event.lag for event in told if isinstance(event, events.Started)] == [9]
-    assert [event.read for event in told if isinstance(event, events.Progressed)] == [5, 8, 9]
-    assert len([event for event in told if isinstance(event, events.Stopping)]) == 1
-    (end,) = [event for event in told if isinstance(event, events.Stopped)]
+    assert [event.lag for event in reported if isinstance(event, events.Started)] == [9]
+    assert [event.read for event in reported if isinstance(event, events.Progressed)] == [5, 8, 9]
+    assert len([event for event in reported if isinstance(event, events.Stopping)]) == 1
+    (end,) = [event for event in reported if isinstance(event, events.Stopped)]
     assert (end.read, end.dead_lettered, end.seconds) == (10, 2, 2.0)
 
 
 def test_all_else_goes_through_as_it_is() -> None:
-    told: list[events.Event] = []
+    reported: list[events.Event] = []
     event = events.Lost(group="g", member="m", topic="t", partition=0, epoch=1)
-    EventMerger(told.append, 2).of(1)(event)
-    EventMerger(told.append, 1).of(0)(progressed(1))
-    assert told == [event, progressed(1)]
+    EventMerger(reported.append, 2).of(1)(event)
+    EventMerger(reported.append, 1).of(0)(progressed(1))
+    assert reported == [event, progressed(1)]

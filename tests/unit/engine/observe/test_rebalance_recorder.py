@@ -26,30 +26,30 @@ class Client:
 
 
 @pytest.fixture
-def told() -> list[Rebalance]:
+def reported() -> list[Rebalance]:
     return []
 
 
-def recorder(told: list[Rebalance], **options: Any) -> RebalanceRecorder:
+def recorder(reported: list[Rebalance], **options: Any) -> RebalanceRecorder:
     app = App("g")
 
     @app.consume("t", **options)
     def handle(value: bytes) -> None: ...
 
-    return RebalanceRecorder(app.handlers[0], Client(), told.append)
+    return RebalanceRecorder(app.handlers[0], Client(), reported.append)
 
 
-def test_a_round_waits_for_the_statistics_that_say_why(told: list[Rebalance]) -> None:
-    notes = recorder(told)
+def test_a_round_waits_for_the_statistics_that_say_why(reported: list[Rebalance]) -> None:
+    notes = recorder(reported)
     notes.begin()
     notes.took([("t", 0), ("t", 1)])
     notes.begin()
     notes.gave_up([("t", 1)])
-    assert not told
+    assert not reported
     notes.begin()
     notes.took([])
     notes.on_statistics(STATISTICS % r"a \"topic\" changed")
-    first, second = told
+    first, second = reported
     assert (first.reason, first.taken, first.member_id, first.strategy) == (
         JOINED, (("t", 0), ("t", 1)), "m-1", "cooperative-sticky",
     )  # fmt: skip
@@ -60,36 +60,36 @@ def test_a_round_waits_for_the_statistics_that_say_why(told: list[Rebalance]) ->
     assert (second.leader, second.members, second.generation) == (None, None, 7)
 
 
-def test_a_reason_that_the_client_gave_before_is_not_the_reason_of_the_next_round(told: list[Rebalance]) -> None:
-    notes = recorder(told)
+def test_a_reason_that_the_client_gave_before_is_not_the_reason_of_the_next_round(reported: list[Rebalance]) -> None:
+    notes = recorder(reported)
     for words in ("one", "one", "two", ""):
         notes.begin()
         notes.took([])
         notes.on_statistics(STATISTICS % words)
-    assert [each.reason for each in told] == [JOINED, UNKNOWN, "the client says: two", UNKNOWN]
+    assert [each.reason for each in reported] == [JOINED, UNKNOWN, "the client says: two", UNKNOWN]
 
 
-def test_a_coordinator_whose_id_the_client_does_not_tell_has_none(told: list[Rebalance]) -> None:
-    notes = recorder(told)
+def test_a_coordinator_whose_id_the_client_does_not_tell_has_none(reported: list[Rebalance]) -> None:
+    notes = recorder(reported)
     notes.begin()
     notes.took([])
     notes.on_statistics('{"GroupCoordinator":{"name":"GroupCoordinator","nodeid":-1,"nodename":"h:9"}}')
-    coordinator = told[0].coordinator
+    coordinator = reported[0].coordinator
     assert coordinator is not None
     assert (coordinator.node, coordinator.explained()) == (None, "h:9")
 
 
-def test_without_a_reason_it_is_unknown(told: list[Rebalance]) -> None:
-    notes = recorder(told, assignor="range")
+def test_without_a_reason_it_is_unknown(reported: list[Rebalance]) -> None:
+    notes = recorder(reported, assignor="range")
     for _ in range(2):
         notes.begin()
         notes.took([])
     notes.on_statistics(STATISTICS % "")
-    assert [(each.reason, each.strategy) for each in told] == [(JOINED, "range"), (UNKNOWN, "range")]
+    assert [(each.reason, each.strategy) for each in reported] == [(JOINED, "range"), (UNKNOWN, "range")]
 
 
-def test_losing_breaking_and_leaving_are_reasons(told: list[Rebalance]) -> None:
-    notes = recorder(told)
+def test_losing_breaking_and_leaving_are_reasons(reported: list[Rebalance]) -> None:
+    notes = recorder(reported)
     notes.lost([("t", 0)])
     notes.begin()
     notes.took([("t", 0)])
@@ -97,8 +97,8 @@ def test_losing_breaking_and_leaving_are_reasons(told: list[Rebalance]) -> None:
     notes.begin()
     notes.gave_up([("t", 0)])
     notes.left()
-    recorder(told).broke_off([("t", 2)])
-    assert [(each.reason, each.lost, each.given_up) for each in told] == [
+    recorder(reported).broke_off([("t", 2)])
+    assert [(each.reason, each.lost, each.given_up) for each in reported] == [
         (TIMED_OUT, (("t", 0),), ()),
         (LEFT, (), (("t", 0),)),
         (BROKE, (("t", 2),), ()),

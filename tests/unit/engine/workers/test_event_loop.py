@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dispatching import make_dispatch, records
+from dispatch_helpers import make_dispatch, records
 from penstock import App, Record
 from penstock.app import RECORDS
 from penstock.app.work import Work

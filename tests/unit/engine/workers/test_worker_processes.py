@@ -2,7 +2,7 @@
 
 import json
 
-import computing
+import process_handlers
 from penstock import NO_RETRY, App, Record, Retry
 from penstock.app import RECORDS
 from penstock.core.failures.outcome import Failed
@@ -29,8 +29,8 @@ def test_the_retry_of_the_error_s_type_comes_back_with_the_failure() -> None:
 
 
 def test_a_worker_process_says_that_the_app_does_not_answer_there() -> None:
-    computing.app.consume("orders", workers="process")(computing.ask_the_app)
-    child = Child(computing.app.handlers[0], RECORDS)
+    process_handlers.app.consume("orders", workers="process")(process_handlers.ask_the_app)
+    child = Child(process_handlers.app.handlers[0], RECORDS)
     try:
         failure = child(Record("orders", 0, 0, None, b""), 1)
     finally:

@@ -16,8 +16,8 @@ def test_a_look_imports_everything_and_tells_what_failed_and_why(
     (tmp_path / "look_raises.py").write_text("import os\nos.environ['NO_SUCH_VARIABLE']")
     (tmp_path / "look_leaves.py").write_text("raise SystemExit(1)")
     monkeypatch.syspath_prepend(tmp_path)
-    (told,) = _check(["json", "look_raises", "look_leaves", "no_such_module"])(iter(()))
-    _host, _python, missing = json.loads(told)
+    (reported,) = _check(["json", "look_raises", "look_leaves", "no_such_module"])(iter(()))
+    _host, _python, missing = json.loads(reported)
     assert missing == {
         "look_raises": "KeyError: 'NO_SUCH_VARIABLE'",
         "look_leaves": "SystemExit: 1",

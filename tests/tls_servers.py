@@ -1,4 +1,4 @@
-"""Certificates of one's own, and servers that ask for them: a broker, and TLS in front of a registry."""
+"""Certificates of a test CA, and servers that use them: a broker, and TLS in front of a schema registry."""
 
 import ssl
 import threading
@@ -44,7 +44,7 @@ class Identity:
 
 
 class Authority:
-    """Who signs certificates: all that trust ``certificate`` trust what it signed."""
+    """A CA. Clients that trust ``certificate`` trust everything that it signs."""
 
     def __init__(self, folder: Path, name: str = "authority") -> None:
         self._folder = folder
@@ -58,7 +58,7 @@ class Authority:
         self.certificate.write_bytes(signed.public_bytes(Encoding.PEM))
 
     def sign(self, name: str, *, host: str = HOST, password: str | None = None, days: int = 1) -> Identity:
-        """For whoever is reached at ``host``, good for so many days; with a password the key's file is encrypted."""
+        """Sign a certificate for ``host`` that is valid for this many days. A password encrypts the key's file."""
         key = ec.generate_private_key(ec.SECP256R1())
         names = x509.SubjectAlternativeName([_address(host)])
         built = _builder(_name(name), self._name, key, signer=self._key, days=days)
@@ -111,7 +111,7 @@ def _encryption(password: str | None) -> KeySerializationEncryption:
 
 @dataclass(frozen=True)
 class SecureBroker:
-    """Its addresses: without TLS, with it, with certificates on both sides, with a login, and two to avoid."""
+    """Its addresses: without TLS, with TLS, with client certificates, with a login, and two with wrong certificates."""
 
     plain: str
     tls: str
@@ -178,7 +178,7 @@ def _store(listener: str, identity: Identity) -> dict[str, object]:
 
 
 class _Door(BaseHTTPRequestHandler):
-    """Lets through who knows the login."""
+    """Requires the login."""
 
     server: "_Gate"
     protocol_version = "HTTP/1.1"
@@ -224,7 +224,7 @@ class _Gate(ThreadingHTTPServer):
 
 @contextmanager
 def tls_in_front_of(url: str, authority: Authority, *, user_info: str) -> Iterator[str]:
-    """The same server behind TLS, for those who have a certificate and a login; gives its URL."""
+    """Put TLS in front of the server, with a client certificate and a login; yields the URL."""
     identity = authority.sign("front")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(identity.certificate, identity.key)

@@ -1,4 +1,4 @@
-"""One run: two instances copy records while they are killed and frozen, and the broker is restarted under them."""
+"""One run: two instances copy records while they are killed and frozen and the broker restarts."""
 
 import os
 import random
@@ -58,7 +58,7 @@ Tell = Callable[[str, int], None]
 """What happens now, and how many records have arrived."""
 
 
-class Bout:
+class ChaosOnceRun:
     """With ``kafka``, its broker is restarted; without, it is left alone."""
 
     def __init__(self, brokers: str, folder: Path, options: Options, tell: Tell, kafka: Embedded | None = None) -> None:

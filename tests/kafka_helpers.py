@@ -1,4 +1,4 @@
-"""What integration tests do to a real cluster."""
+"""Produces to, reads from and runs apps on a real cluster, for integration tests."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -13,12 +13,12 @@ from penstock.errors import PenstockError
 from penstock.kafka import Cluster, make_producer
 from penstock.kafka.read.read_records import read_topic
 
-# For an event that comes, however slow and busy the machine is; a test that waits in vain fails.
+# Long enough for a slow and busy machine. A test that waits longer fails.
 WAIT_SECONDS = 400.0
 # Tests that act in the middle of something rely on the last of these being short.
 _FIRST_PAUSE_SECONDS, _PAUSE_GROWTH, _LONGEST_PAUSE_SECONDS = 0.01, 1.2, 0.05
 
-# Members notice a rebalance soon, and no machine is so busy that they miss their session.
+# Members notice a rebalance soon, and do not miss their session on a busy machine.
 QUICK = {"heartbeat.interval.ms": 300, "session.timeout.ms": 60_000}
 
 MakeTopic = Callable[..., str]
@@ -71,9 +71,9 @@ def lag(cluster: Cluster, group: str, topic: str) -> int:
 def committed(cluster: Cluster, group: str, topic: str) -> dict[int, int]:
     tps = cluster.topic_partitions([topic])
     try:
-        # A transaction that is decided may take a moment to show.
+        # The offsets of a committed transaction may take a moment to appear.
         found = cluster.settled(group, tps)
-    except PenstockError:  # one is open, and whoever opened it is gone
+    except PenstockError:  # a transaction is open, and its producer has ended
         found = cluster.committed(group, tps)
     return {partition: offset for (_, partition), offset in found.items()}
 
@@ -81,12 +81,12 @@ def committed(cluster: Cluster, group: str, topic: str) -> dict[int, int]:
 def wait_for(condition: Callable[[], Any], what: str, *, seconds: float = WAIT_SECONDS) -> Any:
     """Wait until the condition holds, and return its value.
 
-    Many conditions ask a broker. The pauses grow, so that long waits leave the processor to what they wait for.
+    Many conditions ask a broker. The pauses grow, so that long waits use little processor time.
     """
     deadline = monotonic() + seconds
     pause = _FIRST_PAUSE_SECONDS
     while not (value := condition()):
-        assert monotonic() < deadline, f"waited {seconds:g} s in vain for {what}"
+        assert monotonic() < deadline, f"still waiting after {seconds:g} s for {what}"
         sleep(pause)
         pause = min(pause * _PAUSE_GROWTH, _LONGEST_PAUSE_SECONDS)
     return value

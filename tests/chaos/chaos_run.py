@@ -1,4 +1,4 @@
-"""One chaos run: members of one group come, leave, are killed and frozen while records flow; then all is checked."""
+"""One chaos run: members of a group join, leave, are killed and frozen while records arrive; then it is checked."""
 
 import random
 import time
@@ -11,8 +11,8 @@ from typing import Any
 from uuid import uuid4
 
 from chaos.checker import RULES, Violation, check
-from chaos.diary import read_diary
 from chaos.fleet import Fleet
+from chaos.handler_log import read_handler_log
 from chaos.history import SETTLED, History
 from chaos.traffic import Observer, Writer
 from penstock.kafka import Cluster
@@ -30,9 +30,9 @@ _TICK_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """``members`` are the kinds of members, in turns; ``rules`` those that all of them hold to.
+    """``members`` are the kinds of members, in turns; ``rules`` are the rules that all of them keep.
 
-    ``strategy`` is how partitions are assigned, but by members that have an assignor of their own.
+    ``strategy`` is the assignor of members without their own.
     """
 
     records: int = 100_000
@@ -45,7 +45,7 @@ class Options:
 
 
 def suited(members: tuple[str, ...]) -> dict[str, Any]:
-    """What such members can be held to: one in Java repeats what it had not committed, and wakes up as a zombie."""
+    """The faults and rules for these members. A Java member repeats uncommitted records, and wakes up as a zombie."""
     if "java" not in members:
         return {"members": members}
     rules = list(RULES)
@@ -64,11 +64,11 @@ Tell = Callable[[str, int], None]
 """What happens now, and how many records are committed."""
 
 
-def bout(brokers: str, folder: Path, options: Options, tell: Tell) -> Outcome:
+def run_chaos(brokers: str, folder: Path, options: Options, tell: Tell) -> Outcome:
     cluster = Cluster(brokers)
     group, topic = f"chaos-{uuid4().hex[:8]}", f"chaos-{uuid4().hex[:8]}"
     cluster.create_topics([topic], partitions=_PARTITIONS)
-    # A broker that has just started may take a moment to list what it has made.
+    # A broker that has just started may take a moment to list a new topic.
     _wait(lambda: topic in cluster.topics(), _START_SECONDS, "the topic to be known")
     writer = Writer(brokers, topic, records=options.records, seconds=options.seconds)
     observer = Observer(cluster, group, topic)
@@ -83,7 +83,7 @@ def bout(brokers: str, folder: Path, options: Options, tell: Tell) -> Outcome:
             fleet.start()
         _wait(lambda: _has_started(fleet), _START_SECONDS, "members to start")
         with writer, observer:
-            _wait(lambda: all(each.told("finished") for each in fleet.awake), _START_SECONDS, "members to work")
+            _wait(lambda: all(each.reported("finished") for each in fleet.awake), _START_SECONDS, "members to work")
             _faults(fleet, options, lambda text: tell(text, observer.total))
             writer.finish()
             tell("catching up", observer.total)
@@ -92,7 +92,7 @@ def bout(brokers: str, folder: Path, options: Options, tell: Tell) -> Outcome:
         fleet.stop()
         tell("checking", observer.total)
         history = _history(fleet, writer, observer)
-        crashes = [Violation("no process ends by itself", text) for text in fleet.crashed()]
+        crashes = [Violation("no process ends unexpectedly", text) for text in fleet.crashed()]
     broken = [violation for violation in check(history) if violation.rule in options.rules]
     return Outcome(history, crashes + broken, _figures(history))
 
@@ -158,12 +158,12 @@ def _catch_up(fleet: Fleet, observer: Observer, written: Callable[[], bool], tel
 
 
 def _history(fleet: Fleet, writer: Writer, observer: Observer) -> History:
-    files, diaries = {}, {}
+    files, handler_logs = {}, {}
     for process in fleet.processes:
-        files[process.name] = process.told()
-        if process.diary_file.exists():
-            with process.diary_file.open(errors="replace", newline="\n") as lines:
-                diaries[process.name] = read_diary(lines)
+        files[process.name] = process.reported()
+        if process.handler_log_file.exists():
+            with process.handler_log_file.open(errors="replace", newline="\n") as lines:
+                handler_logs[process.name] = read_handler_log(lines)
     return History(
         files=files,
         produced=writer.produced,
@@ -171,7 +171,7 @@ def _history(fleet: Fleet, writer: Writer, observer: Observer) -> History:
         committed=observer.committed(),
         faults=fleet.faults,
         observed=observer.seen,
-        diaries=diaries,
+        handler_logs=handler_logs,
     )
 
 
@@ -210,5 +210,5 @@ def _wait(condition: Callable[[], bool], seconds: float, what: str, *, or_go_on:
         if time.monotonic() > deadline:
             if or_go_on:  # the checker says what is missing
                 return
-            raise TimeoutError(f"waited {seconds:g} s in vain for {what}")
+            raise TimeoutError(f"still waiting after {seconds:g} s for {what}")
         time.sleep(_TICK_SECONDS)

@@ -1,4 +1,4 @@
-"""A broker with a second listener, where clients log in and may do nothing but what they were allowed to."""
+"""A broker with a second listener, where clients log in and ACLs limit what they may do."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,12 +11,12 @@ from penstock.kafka import Cluster
 
 ALLOW = AclPermissionType.ALLOW
 PASSWORD = "known to all"
-# One who may do nothing, one who may look at topics and groups, and one who may also read them.
+# Logins without permissions, with DESCRIBE on topics and groups, and also with READ.
 NOBODY, LOOKER, READER = "nobody", "looker", "reader"
 
 
 @contextmanager
-def guarded_broker(home: Path) -> Iterator[tuple[str, str]]:
+def broker_with_acls(home: Path) -> Iterator[tuple[str, str]]:
     """Gives two addresses of it: the one where everything is allowed, and the one for ``LOGIN``."""
     listeners = addresses("LOGIN")
     users = " ".join(f'user_{user}="{PASSWORD}"' for user in (NOBODY, LOOKER, READER))

@@ -1,4 +1,4 @@
-"""What an enemy would write into names, records and errors, and how a terminal would be harmed by it."""
+"""Names, records and errors with control characters, and a check that a terminal shows them harmlessly."""
 
 import io
 import re

@@ -1,4 +1,4 @@
-"""Handlers that worker processes import by name, as a user's module would be."""
+"""Handlers for tests of worker processes, which import them by name as they import a user's module."""
 
 import os
 import signal
@@ -26,7 +26,7 @@ def die_in_a_batch(values: list[str]) -> None:
 
 
 def write_pid_and_wait(value: str) -> None:
-    """Tell who computes, and then never be done."""
+    """Write the process id, then wait forever."""
     Path(value).write_text(str(os.getpid()), encoding="utf-8")
     signal.pause()
 

@@ -1,13 +1,13 @@
-"""An assignor as a user would write it, for members that run it in a live group."""
+"""An assignor as a user would write it, for members in a live group."""
 
 from penstock.assign import Assignment, Group
 from penstock.core.records.record import TopicPartition
 
 
-class Dealt:
-    """Partitions are dealt out in turns, to those who subscribe."""
+class TakeTurns:
+    """Subscribed members take partitions in turns."""
 
-    name = "dealt"
+    name = "take-turns"
 
     def assign(self, group: Group) -> Assignment:
         shares: dict[str, list[TopicPartition]] = {member.id: [] for member in group.members}

@@ -48,7 +48,7 @@ def mirror(original: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("mirror")
-def test_a_truncated_jar_is_found_and_its_set_fetched_anew(original: Path, cache: Path) -> None:
+def test_a_truncated_jar_is_found_and_its_set_is_fetched_again(original: Path, cache: Path) -> None:
     damaged = next(cache.rglob("kafka-clients-4.3.1.jar"))
     damaged.write_bytes(damaged.read_bytes()[:1000])
     heard: list[str] = []

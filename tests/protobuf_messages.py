@@ -1,4 +1,4 @@
-"""Protobuf messages for tests, made without a compiler: a file that imports another, with a message inside of one."""
+"""Protobuf messages for tests, made without a compiler: nested, and imported from another file."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Groups as JSON, as the Java program reads them, and its answers."""
+"""Writes groups as JSON for the Java program, and reads its answers."""
 
 import json
 from dataclasses import dataclass

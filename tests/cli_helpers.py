@@ -1,4 +1,4 @@
-"""`penstock` as an operator calls it, within this process, and groups to call it on."""
+"""Runs the `penstock` command in this process, and joins groups for it to show."""
 
 import json
 import logging
@@ -10,8 +10,8 @@ import pytest
 from confluent_kafka import Consumer, ShareConsumer
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
-from bed import wait_for
 from group_tool import GroupTool
+from kafka_helpers import wait_for
 from penstock.cli.entry_point import main
 from penstock.core.progress.commit_log import COMMIT_LOG
 from penstock.core.records.record import TopicPartition
@@ -54,15 +54,15 @@ class Penstock:
         return self(*arguments, "--json", ok=ok).json
 
 
-def our_state(theirs: str) -> str:
+def state_in_the_client(state: str) -> str:
     """The client knows only one of three names for a group that rebalances by the newer protocol."""
-    return "Rebalancing" if theirs in ("Assigning", "Reconciling") else theirs
+    return "Rebalancing" if state in ("Assigning", "Reconciling") else state
 
 
 def same_lists(penstock: Penstock, tool: GroupTool, *own: str, share: bool) -> dict[str, dict[str, Any]]:
-    """Checks that both list the same groups in the same states; returns them as ours has them.
+    """Checks that both list the same groups in the same states; returns what Penstock lists.
 
-    Groups of earlier tests may go meanwhile, as brokers clean up after them: what counts is what stayed as it was.
+    Brokers may remove groups of earlier tests meanwhile, so only groups that did not change are compared.
     """
 
     def listed() -> dict[str, dict[str, Any]]:
@@ -71,12 +71,12 @@ def same_lists(penstock: Penstock, tool: GroupTool, *own: str, share: bool) -> d
 
     before = listed()
     names = set(tool("--list").split())
-    states = {row["GROUP"]: our_state(row["STATE"]) for row in tool.rows("--list", "--state")}
+    states = {row["GROUP"]: state_in_the_client(row["STATE"]) for row in tool.rows("--list", "--state")}
     after = listed()
     steady = {name: each for name, each in before.items() if after.get(name) == each}
     assert {*own} <= steady.keys() <= names <= before.keys() | after.keys()
     differ = {name: (each, states.get(name)) for name, each in steady.items() if states.get(name) != each["state"]}
-    assert not differ, f"ours and theirs: {differ}"
+    assert not differ, f"Penstock and Kafka's tool: {differ}"
     return steady
 
 
@@ -95,14 +95,14 @@ def commit_log_partitions(brokers: str) -> dict[str, set[int]]:
     """In which partitions of ``__consumer_offsets`` the broker really keeps the records of each group."""
     found: dict[str, set[int]] = {}
     for record in read_topic(brokers, COMMIT_LOG):
-        # Whatever a record is about, its key begins with a version and the name of the group.
+        # The key of every record begins with a version and the name of the group.
         _, length = struct.unpack_from(">hh", record.key or b"")
         found.setdefault((record.key or b"")[4 : 4 + length].decode(), set()).add(record.partition)
     return found
 
 
 class Joining:
-    """A member of a group, of the bare client, which has yet to poll until it has joined."""
+    """A group member of the bare client. Poll it until it has joined."""
 
     def __init__(self, brokers: str, group: str, topic: str, **settings: str) -> None:
         self._consumer = Consumer(
@@ -140,7 +140,7 @@ class Joined(Joining):
 
 
 class Sharing:
-    """A member of a share group, of the bare client; it takes nothing."""
+    """A share group member of the bare client that acquires no records."""
 
     def __init__(self, brokers: str, group: str, topic: str) -> None:
         config = {"bootstrap.servers": brokers, "group.id": group, "client.id": "bystander", "client.rack": "room-2"}

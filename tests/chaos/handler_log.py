@@ -1,4 +1,4 @@
-"""The handlers' own diary: a witness that does not depend on what the engine reports of itself."""
+"""The log that handlers themselves write, so that checks do not depend only on the engine's events."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -7,7 +7,7 @@ from typing import Literal
 from chaos.history import History, Note
 
 
-class Diary:
+class HandlerLog:
     """A file that handlers of one process write to, a line at a time, each with one system call."""
 
     def __init__(self, path: str) -> None:
@@ -17,7 +17,7 @@ class Diary:
         os.write(self._file, f"{kind}\t{topic}\t{partition}\t{offset}\t{key}\n".encode())
 
 
-def read_diary(lines: Iterable[str]) -> list[Note]:
+def read_handler_log(lines: Iterable[str]) -> list[Note]:
     notes = []
     for line in lines:
         if not line.endswith("\n"):  # its process was killed in the middle of it
@@ -28,14 +28,14 @@ def read_diary(lines: Iterable[str]) -> list[Note]:
 
 
 def every_record_was_handled(history: History) -> Iterator[str]:
-    handled = {note.record for notes in history.diaries.values() for note in notes if note.kind == "ended"}
-    if history.diaries:
+    handled = {note.record for notes in history.handler_logs.values() for note in notes if note.kind == "ended"}
+    if history.handler_logs:
         for (topic, partition), offset in sorted(history.produced.keys() - handled):
             yield f"no handler came to the end of {topic}[{partition}]@{offset}"
 
 
 def what_is_finished_was_handled_there(history: History) -> Iterator[str]:
-    for process, notes in history.diaries.items():
+    for process, notes in history.handler_logs.items():
         handled = {note.record for note in notes if note.kind == "ended"}
         for entry in history.files.get(process, ()):
             if entry.kind == "finished" and entry.record not in handled:
@@ -43,7 +43,7 @@ def what_is_finished_was_handled_there(history: History) -> Iterator[str]:
 
 
 def a_key_runs_one_record_at_a_time(history: History) -> Iterator[str]:
-    for process, notes in history.diaries.items():
+    for process, notes in history.handler_logs.items():
         running: dict[str, Note] = {}
         for note in notes:
             other = running.pop(note.key, None)

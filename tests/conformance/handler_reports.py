@@ -1,4 +1,4 @@
-"""What handlers tell of themselves, from whatever process they run in."""
+"""What handlers report about themselves, from any process."""
 
 from ast import literal_eval
 from pathlib import Path

@@ -1,8 +1,8 @@
-"""Our answer against Java's."""
+"""Compares Penstock's assignment with Java's."""
 
 from dataclasses import replace
 
-from assignors.wire import Answer
+from assignors.group_json import Answer
 from penstock.assign import Assignment, Group, Member
 from penstock.assign.sticky.user_data import read_sticky, write_sticky
 from penstock.core.records.record import TopicPartition
@@ -22,7 +22,7 @@ def is_odd(group: Group) -> bool:
 
 
 def without_invalid_claims(group: Group) -> Group:
-    """The same group, if nobody claimed what it cannot have.
+    """The same group without claims of partitions that the member cannot own.
 
     To Java such a claim is one while it moves partitions about, even where its answer is sound in the end.
     """
@@ -43,7 +43,7 @@ def _is_invalid(group: Group, member: Member, tp: TopicPartition) -> bool:
     return topic not in member.topics or topic not in group.topics or number >= group.topics[topic].partitions
 
 
-def is_sound(group: Group, answer: Answer, ours: Assignment) -> bool:
+def is_sound(group: Group, answer: Answer, penstocks: Assignment) -> bool:
     """Whether Java's answer can be carried out.
 
     What it withholds for a member without topics does not show, but for being missing where we do not withhold it.
@@ -57,10 +57,10 @@ def is_sound(group: Group, answer: Answer, ours: Assignment) -> bool:
         len(set(given)) == len(given)
         and set(given) <= wanted
         and all(tp[0] in topics[member] for member, tps in answer.partitions.items() for tp in tps)
-        and (all(topics.values()) or wanted - set(given) <= set(ours.pending))
+        and (all(topics.values()) or wanted - set(given) <= set(penstocks.pending))
     )
 
 
 def same(assignment: Assignment, answer: Answer) -> bool:
-    ours = {member: set(tps) for member, tps in assignment.partitions.items()}
-    return ours == {member: set(tps) for member, tps in answer.partitions.items()}
+    penstocks = {member: set(tps) for member, tps in assignment.partitions.items()}
+    return penstocks == {member: set(tps) for member, tps in answer.partitions.items()}

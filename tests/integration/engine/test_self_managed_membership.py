@@ -1,4 +1,4 @@
-"""Members that are Penstock's own: assignors of all kinds in live groups, votes, fencing, and what is told of it."""
+"""Self-managed members: all kinds of assignors in live groups, votes, fencing, and the reported rebalances."""
 
 import threading
 from collections import Counter
@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import NewPartitions
 
-from bed import QUICK, WAIT_SECONDS, MakeTopic, Running, committed, of_kind, produce, running, wait_for
-from ops_bed import Penstock, commit_log_partitions
+from cli_helpers import Penstock, commit_log_partitions
+from kafka_helpers import QUICK, WAIT_SECONDS, MakeTopic, Running, committed, of_kind, produce, running, wait_for
 from penstock import App, Record
 from penstock.assign import Assignment, CooperativeSticky, Group
 from penstock.core.records.record import TopicPartition
@@ -59,14 +59,14 @@ class FastFirst:
 
     def __init__(self, *, fast: bool) -> None:
         self._fast = fast
-        self.told: list[set[tuple[bytes | None, str | None]]] = []
+        self.reported: list[set[tuple[bytes | None, str | None]]] = []
         self.lags: list[list[tuple[int, ...]]] = []
 
     def user_data(self, _owned: Sequence[TopicPartition], _generation: int) -> bytes:
         return b"fast" if self._fast else b"slow"
 
     def assign(self, group: Group) -> Assignment:
-        self.told.append({(member.user_data, member.rack) for member in group.members})
+        self.reported.append({(member.user_data, member.rack) for member in group.members})
         self.lags.append([topic.lag for topic in group.topics.values()])
         fast = [member for member in group.members if member.user_data == b"fast"] or list(group.members)
         shares: dict[str, list[TopicPartition]] = {member.id: [] for member in group.members}
@@ -84,7 +84,7 @@ def test_a_users_assignor_sees_the_lag_the_racks_and_the_data_that_members_write
         wait_for(lambda: len(owned(first)) == 4, "all to be the first one's")
         with running(make_app(group, source, assignor=fast, rack="r2"), brokers) as second:
             wait_for(lambda: len(owned(second)) == 4 and not owned(first), "all to move to the fast one")
-    assert {(b"slow", "r1"), (b"fast", "r2")} in slow.told
+    assert {(b"slow", "r1"), (b"fast", "r2")} in slow.reported
     assert slow.lags[0] == [(0, 3, 0, 0)]
     assert not of_kind([*first.events, *second.events], events.Error)
 
@@ -100,9 +100,9 @@ def test_members_with_different_lists_vote_and_new_topics_and_partitions_are_not
         assert rebalances(first)[0].strategy == "lag-balanced", "alone, its first vote counts"
         with running(other, brokers) as second:
             wait_for(lambda: len(owned(second)) == 2, "its share")
-            told = next(each for each in rebalances(first) if each.members is not None and len(each.members) == 2)
-            assert told.strategy == "topic-spread", "the only one that both know"
-            assert {voter.votes for voter in told.members or ()} == {
+            reported = next(each for each in rebalances(first) if each.members is not None and len(each.members) == 2)
+            assert reported.strategy == "topic-spread", "the only one that both know"
+            assert {voter.votes for voter in reported.members or ()} == {
                 ("lag-balanced", "topic-spread"),
                 ("topic-spread", "consistent-hash"),
             }
@@ -175,7 +175,9 @@ def test_the_history_of_a_group_is_put_together_from_what_its_members_tell(
     penstock = Penstock(brokers, monkeypatch, capsys)
     with running(make_app(group, source, assignor=CooperativeSticky()), brokers) as first:
         wait_for(lambda: len(owned(first)) == 4, "all to be the first one's")
-        wait_for(lambda: penstock.json("plan", group)["plans"][0]["estimate"] is None, "a group of open members only")
+        wait_for(
+            lambda: penstock.json("plan", group)["plans"][0]["estimate"] is None, "a group of only self-managed members"
+        )
         with running(make_app(group, source), brokers) as second:
             wait_for(lambda: len(owned(first)) == len(owned(second)) == 2, "both to have their share")
             assert "librdkafka" in penstock.json("plan", group)["plans"][0]["estimate"]
@@ -184,22 +186,22 @@ def test_the_history_of_a_group_is_put_together_from_what_its_members_tell(
     with registered("shop", engine="local", groups=[group], warn=pytest.fail) as hear:
         for event in [*first.events, *second.events]:
             hear(event)
-    told = penstock.json("groups", "history", group)["rebalances"]
-    leader = next(each for each in told if each["members"] is not None and len(each["members"]) == 2)
+    reported = penstock.json("groups", "history", group)["rebalances"]
+    leader = next(each for each in reported if each["members"] is not None and len(each["members"]) == 2)
     assert leader["reason"].startswith("joined: ")
     assert leader["strategy"] == "cooperative-sticky"
     assert {tuple(each["votes"] or ()) for each in leader["members"]} == {("cooperative-sticky",), ()}
     found = leader["coordinator"]
     assert {found["partition"]} == commit_log_partitions(brokers)[group]
-    (mine,) = [one for one in leader["told"] if one["membership"] == "open"]
+    (mine,) = [one for one in leader["reports"] if one["membership"] == "self-managed"]
     assert [phase["name"] for phase in mine["phases"]] == ["joined", "assigned", "synced", "taken over", "given up"]
     moved = {tp for _, tp in mine["given_up"]}
     assert len(moved) == 2
-    native = [one for each in told for one in each["told"] if one["membership"] == "native"]
+    native = [one for each in reported for one in each["reports"] if one["membership"] == "native"]
     assert {one["reason"] for one in native} >= {JOINED, LEFT}
-    assert JOINED in {one["reason"] for one in leader["told"]}, "both tell of the same generation"
+    assert JOINED in {one["reason"] for one in leader["reports"]}, "both tell of the same generation"
     names = {one["member"] for one in native}
-    taken = [gap for each in told for gap in each["without_owner"] if gap["owner"] in names]
+    taken = [gap for each in reported for gap in each["without_owner"] if gap["owner"] in names]
     assert {gap["partition"] for gap in taken} == moved
     assert all(gap["seconds"] > 0 for gap in taken), "from the one's last word to the other's first"
     shown = penstock("groups", "history", group, "--last", "100").out

@@ -8,8 +8,8 @@ from uuid import uuid4
 
 import pytest
 
-from bed import MakeTopic, produce, read_records
-from ops_bed import Penstock
+from cli_helpers import Penstock
+from kafka_helpers import MakeTopic, produce, read_records
 
 _APP = """
 import os

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer, TopicPartition
 
-from bed import WAIT_SECONDS, MakeTopic, wait_for
+from cli_helpers import Joined, Joining, Penstock, offsets_of, same_lists, set_offsets
 from group_tool import GroupTool, GroupTools
-from ops_bed import Joined, Joining, Penstock, offsets_of, same_lists, set_offsets
+from kafka_helpers import WAIT_SECONDS, MakeTopic, wait_for
 from penstock.kafka import Cluster
 from penstock.kafka.admin.consumer_groups import CommittedOffset
 
@@ -58,7 +58,7 @@ SCENARIOS = [
 def test_every_scenario_leads_to_the_same_offsets(
     penstock: Penstock, tool: GroupTool, cluster: Cluster, group: str, topic: str, tmp_path: Path
 ) -> None:
-    ours, theirs = f"{group}-ours", f"{group}-theirs"
+    penstocks, theirs = f"{group}-ours", f"{group}-theirs"
     committed: dict[tuple[str, int], int | CommittedOffset] = {
         (topic, 0): 5,
         (topic, 1): 7,
@@ -70,12 +70,12 @@ def test_every_scenario_leads_to_the_same_offsets(
     cases += [(scope, ["--shift-by", number]) for scope in scopes[1:] for number in ("-3", "2", "-100", "100")]
     cases += [([], ["--from-file", str(file)])]
     for scope, scenario in cases:
-        for name in (ours, theirs):
+        for name in (penstocks, theirs):
             set_offsets(cluster, name, committed)
         tool("--reset-offsets", "--group", theirs, *scope, *scenario, "--execute")
-        penstock("offsets", "reset", ours, *scope, *scenario, "--execute", "--yes")
-        assert offsets_of(cluster, ours) == offsets_of(cluster, theirs), (scope, scenario)
-        for name in (ours, theirs):
+        penstock("offsets", "reset", penstocks, *scope, *scenario, "--execute", "--yes")
+        assert offsets_of(cluster, penstocks) == offsets_of(cluster, theirs), (scope, scenario)
+        for name in (penstocks, theirs):
             cluster.delete_group(name)
 
 
@@ -90,14 +90,14 @@ def test_the_same_is_refused_and_then_nothing_changes(
         ["--topic", topic, "--to-datetime", "noon"],
         ["--topic", topic, "--by-duration", "long"],
     ]
-    ours, theirs = f"{group}-ours", f"{group}-theirs"
+    penstocks, theirs = f"{group}-ours", f"{group}-theirs"
     for case in cases:
-        for name in (ours, theirs):
+        for name in (penstocks, theirs):
             set_offsets(cluster, name, {(topic, 0): 5})
         said = tool("--reset-offsets", "--group", theirs, *case, "--execute")
         assert "Error" in said or "Exception" in said, (case, said)
-        assert penstock("offsets", "reset", ours, *case, "--execute", "--yes", ok=False).code != 0, case
-        assert offsets_of(cluster, ours) == offsets_of(cluster, theirs) == {(topic, 0): 5}
+        assert penstock("offsets", "reset", penstocks, *case, "--execute", "--yes", ok=False).code != 0, case
+        assert offsets_of(cluster, penstocks) == offsets_of(cluster, theirs) == {(topic, 0): 5}
     active = f"{group}-active"
     member = Joined(brokers, active, topic)
     try:
@@ -151,26 +151,30 @@ def test_lists_and_descriptions_say_the_same(
             assert sorted(tuple(line.split()[: len(columns)]) for line in printed[1:]) == theirs
 
         (row,) = tool.rows("--describe", "--group", group, "--members", "--verbose")
-        (ours,) = penstock.json("groups", "describe", group, "--members")["groups"][0]["members"]
-        assert (row["CONSUMER-ID"], row["HOST"], row["CLIENT-ID"]) == (ours["id"], ours["host"], ours["client"])
-        assert int(row["#PARTITIONS"]) == len(ours["assignment"]) == PARTITIONS
-        assert ours["rack"] == "room-2"
+        (penstocks,) = penstock.json("groups", "describe", group, "--members")["groups"][0]["members"]
+        assert (row["CONSUMER-ID"], row["HOST"], row["CLIENT-ID"]) == (
+            penstocks["id"],
+            penstocks["host"],
+            penstocks["client"],
+        )
+        assert int(row["#PARTITIONS"]) == len(penstocks["assignment"]) == PARTITIONS
+        assert penstocks["rack"] == "room-2"
         mine = penstock("groups", "describe", group, "--members").out
         assert row["CURRENT-ASSIGNMENT"] in mine
         assert row["CURRENT-ASSIGNMENT"] == f"{topic}:0,1,2"
 
         for name in (group, empty):
             (state,) = tool.rows("--describe", "--group", name, "--state")
-            (ours,) = penstock.json("groups", "describe", name, "--state")["groups"]
-            assert state["COORDINATOR"] == ours["coordinator"].replace(" ", "")
-            assert state["STATE"] == ours["state"]
-            assert state["ASSIGNMENT-STRATEGY"] == (ours["assignor"] or "-")
-            assert int(state["#MEMBERS"]) == ours["members"]
+            (penstocks,) = penstock.json("groups", "describe", name, "--state")["groups"]
+            assert state["COORDINATOR"] == penstocks["coordinator"].replace(" ", "")
+            assert state["STATE"] == penstocks["state"]
+            assert state["ASSIGNMENT-STRATEGY"] == (penstocks["assignor"] or "-")
+            assert int(state["#MEMBERS"]) == penstocks["members"]
         (state,) = tool.rows("--describe", "--group", group, "--state", "--verbose")
-        (ours,) = penstock.json("groups", "describe", group, "--state")["groups"]
+        (penstocks,) = penstock.json("groups", "describe", group, "--state")["groups"]
         # Of classic groups Kafka's tool does not tell; the broker has written it down.
-        assert ours["epoch"] >= 1
-        assert state["GROUP-EPOCH"] in ("-", str(ours["epoch"]))
+        assert penstocks["epoch"] >= 1
+        assert state["GROUP-EPOCH"] in ("-", str(penstocks["epoch"]))
     finally:
         member.close()
 
@@ -203,8 +207,8 @@ def test_what_one_exports_the_other_imports(
 ) -> None:
     set_offsets(cluster, group, {(topic, 0): 5, (topic, 2): 1})
     theirs = tool("--reset-offsets", "--group", group, "--all-topics", "--to-current", "--export", "--dry-run")
-    ours = penstock("offsets", "export", group).out
-    assert sorted(theirs.split()) == sorted(ours.split())
+    penstocks = penstock("offsets", "export", group).out
+    assert sorted(theirs.split()) == sorted(penstocks.split())
     file = tmp_path / "theirs.csv"
     file.write_text(theirs)
     other = f"{group}-other"

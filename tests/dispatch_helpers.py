@@ -1,4 +1,4 @@
-"""The dispatcher's rules as tests drive them: no threads, no clock, no Kafka."""
+"""Builds a ``Dispatch`` and its records for tests: no threads, no clock, no Kafka."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ from penstock.core.scheduling.lanes import LaneRun, Order
 OUTPUT = Done(ProducerRecord("out", None, b"x"))
 FAILURE = Failed("OSError", "away", retry=Retry(attempts=3, first="1s", jitter=0))
 SLOW_FAILURE = Failed("OSError", "away for long", retry=Retry(attempts=3, first="1m", jitter=0))
-BLOCKED = Failed("DependencyUnavailable", "the registry is away", wait=2.0)
+BLOCKED = Failed("DependencyUnavailable", "the registry does not answer", wait=2.0)
 POISON = Failed("Reject", "never", final=True)
 
 
@@ -52,7 +52,7 @@ def make_dispatch(
 
 
 def records(tp: TopicPartition, first: int, count: int) -> list[Record]:
-    """Keys come round every few offsets, and some records have none."""
+    """The keys repeat every five offsets, and some records have no key."""
     keys = [b"a", b"b", b"c", b"a", None]
     return [Record(*tp, offset, keys[offset % 5], b"") for offset in range(first, first + count)]
 
@@ -62,15 +62,18 @@ def keyed(tp: TopicPartition, *keys: bytes | None, first: int = 0) -> list[Recor
 
 
 def returned(
-    tp: TopicPartition, first: int, waits: Sequence[float], *, failures: int = 1, ours: bool = True
+    tp: TopicPartition, first: int, waits: Sequence[float], *, failures: int = 1, of_this_group: bool = True
 ) -> list[Returned]:
     """Records of a retry topic that have so many seconds to wait yet."""
     found = records(tp, first, len(waits))
-    return [Returned(each, RetryInfo(failures, wait, ours=ours)) for each, wait in zip(found, waits, strict=True)]
+    return [
+        Returned(each, RetryInfo(failures, wait, of_this_group=of_this_group))
+        for each, wait in zip(found, waits, strict=True)
+    ]
 
 
 def take(dispatch: Dispatch, now: float = 0.0, size: int = 100) -> list[LaneRun]:
-    """The runs of all bundles, each worker free again at once: these tests look at lanes."""
+    """The runs of all bundles. Each worker is free again at once, because these tests are about lanes."""
     runs = []
     for bundle in dispatch.take(now, size):
         runs += bundle

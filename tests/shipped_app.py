@@ -1,11 +1,11 @@
-"""An app whose code has to be shipped; what each task imported it from comes back in the outputs."""
+"""An app whose code must be shipped. Its outputs say where each task imported it from."""
 
 import os
 import subprocess
 import sys
 from pathlib import Path
 
-from bed import read_values
+from kafka_helpers import read_values
 
 RECORDS = 200
 
@@ -35,7 +35,7 @@ def double(value):
 
 
 class Shop:
-    """An app in a folder that is on nobody's path."""
+    """An app in a folder that is not on the Python path."""
 
     def __init__(self, folder: Path, brokers: str, group: str, source: str) -> None:
         self.folder, self.brokers, self.group, self.source = folder, brokers, group, source
