@@ -64,7 +64,7 @@ def test_a_type_given_with_value_counts_more_than_the_hint() -> None:
     assert seen == [Customer(7, "Ann"), {"id": 7, "name": "Ann"}]
 
 
-def test_what_a_user_s_own_decoder_raises_is_final_and_says_why() -> None:
+def test_an_error_of_a_users_decoder_is_final_and_says_why() -> None:
     def handle(customer: Customer) -> None: ...
 
     failure = attempt(handle, Record("t", 0, 0, None, ANN[:-1]), value=CustomerFormat(), retry=Retry(attempts=9))
@@ -173,7 +173,7 @@ def test_a_format_decodes_into_what_the_hint_asks_for() -> None:
     assert seen == [Customer(7, "Ann"), {"id": 7, "name": "Ann"}, {"id": 7, "name": "Ann"}]
 
 
-def test_what_a_format_decodes_to_may_still_not_be_what_the_hint_asks_for() -> None:
+def test_a_decoded_value_must_still_match_the_type_hint() -> None:
     @dataclass
     class Named:
         id: str

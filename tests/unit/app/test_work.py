@@ -64,7 +64,7 @@ def test_a_failure_is_left_until_the_worker_says_that_it_stopped_there() -> None
     assert work.collect() == [(run, [FAILURE], True)]
 
 
-def test_what_the_worker_has_not_begun_can_be_taken_back() -> None:
+def test_records_that_the_worker_has_not_begun_can_be_taken_back() -> None:
     one, two, three = make_runs(3)
     work = Work([one, two, three], has_dead_letter=True, clock=monotonic)
     worker = work.runs()

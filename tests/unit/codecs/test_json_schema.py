@@ -75,7 +75,7 @@ def test_every_value_comes_back_as_it_was(value: Any, schema_id: Any, subject: A
         (b'{"id":' + b"1" * 10_000 + b"}", ""),
     ],
 )
-def test_what_does_not_fit_says_where_and_why(data: bytes, reason: str) -> None:
+def test_a_value_that_does_not_match_is_an_error_that_says_where_and_why(data: bytes, reason: str) -> None:
     assert why(bare(ORDER), data).startswith(reason)
 
 

@@ -63,7 +63,7 @@ def test_the_type_of_an_error_decides_how_often_it_is_tried() -> None:
     assert decide_after(never, 1) == ToDeadLetter()
 
 
-def test_what_was_chosen_survives_the_way_between_processes_and_the_error_does_not_go_along() -> None:
+def test_the_chosen_retry_survives_pickling_and_the_error_is_left_out() -> None:
     class Local(Exception):  # noqa: N818 - it cannot be pickled, as many a user's error
         pass
 
