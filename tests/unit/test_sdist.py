@@ -1,4 +1,4 @@
-"""The source archive: what a person gets who has no clone."""
+"""The source archive has everything that a person without a clone needs."""
 
 import re
 import subprocess

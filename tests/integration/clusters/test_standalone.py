@@ -1,4 +1,4 @@
-"""Apps on a real cluster: their code is shipped, and what executors lack is told before a record flows.
+"""Apps on a real cluster: their code is shipped, and missing libraries of executors are reported first.
 
 The cluster's processes know neither the app's folder nor this process's Python path, so an app that runs there was
 shipped.

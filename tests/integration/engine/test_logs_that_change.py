@@ -1,4 +1,4 @@
-"""Logs that do not have what the group wants next: retention, topics made anew, partitions added."""
+"""Logs that lack the group's next offset: retention, recreated topics, added partitions."""
 
 import threading
 from typing import Any

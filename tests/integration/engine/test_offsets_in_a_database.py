@@ -1,4 +1,4 @@
-"""Progress in the user's database: what handlers write and that their records are finished, in one transaction."""
+"""Progress in the user's database: one transaction has the handler's writes and the finished offset."""
 
 import threading
 import time

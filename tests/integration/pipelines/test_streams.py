@@ -1,4 +1,4 @@
-"""What makes it a stream: windows, joins, state, several sources and several sinks."""
+"""Streams: windows, joins, state, several sources and several sinks."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What unreadable records cost: a few of them are fetched by themselves, and the batch is not read again."""
+"""A few unreadable records are fetched one by one, and the batch is not read again."""
 
 import json
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""By TLS to a real broker: records, commands, and what is said where it cannot be."""
+"""TLS to a real broker: records, commands, and the errors of failed connections."""
 
 from pathlib import Path
 from typing import Any

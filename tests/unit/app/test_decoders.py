@@ -1,4 +1,4 @@
-"""How values, keys and headers reach a handler, and how what it returns leaves it."""
+"""How values, keys and headers reach a handler, and how its return value is encoded."""
 
 import asyncio
 import struct
@@ -238,7 +238,7 @@ class Shy:
     def _ask(self, what: str) -> None:
         self.away -= 1
         if self.away >= 0:
-            raise DependencyUnavailable("the registry is away", 3.0)
+            raise DependencyUnavailable("the registry does not answer", 3.0)
         self.asked.append(what)
 
 
@@ -261,7 +261,7 @@ def test_while_the_registry_is_unavailable_the_handler_is_not_called_and_no_atte
     for _ in range(2):
         outcome = tried(Record("t", 0, 0, None, b"x"), 1)
         assert isinstance(outcome, Failed)
-        assert (outcome.wait, outcome.final, outcome.message) == (3.0, False, "the registry is away")
+        assert (outcome.wait, outcome.final, outcome.message) == (3.0, False, "the registry does not answer")
     assert not calls
     assert tried(Record("t", 0, 0, None, b"x"), 1) == Done(ProducerRecord("out", None, b"x", (("h", b"1"),)))
     assert calls == [b"x"]

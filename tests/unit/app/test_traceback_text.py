@@ -1,4 +1,4 @@
-"""Errors of handlers as text: what is said, what is left out, and in how many bytes."""
+"""Errors of handlers as text: which frames they show and leave out, and their size."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Attempts in transactions: what a record did and that it is finished, together."""
+"""Attempts in transactions: one transaction has the handler's writes and the finished offset."""
 
 from collections.abc import Iterator
 from pathlib import Path

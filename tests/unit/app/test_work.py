@@ -1,4 +1,4 @@
-"""A bundle of runs while a worker has it: what the dispatcher may take, and when."""
+"""A bundle of runs while a worker has it: which records the dispatcher may take back, and when."""
 
 from collections.abc import Iterator
 from time import monotonic

@@ -1,4 +1,4 @@
-"""What moves under the cooperative protocol is in nobody's hands twice."""
+"""With the cooperative protocol a partition that moves never has two owners."""
 
 from hypothesis import given
 from hypothesis import strategies as st

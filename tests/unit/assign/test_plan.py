@@ -1,4 +1,4 @@
-"""Plans: what would move, why, how even it would be, and what would stop."""
+"""Plans: moves, their reasons, the balance, and the partitions that would stop."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Groups from files: what is read is what was written, and what is wrong is named."""
+"""Groups in files are read as they were written, and an error names the wrong part."""
 
 import json
 

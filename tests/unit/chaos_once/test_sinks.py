@@ -1,4 +1,4 @@
-"""The check of the run finds what it is for."""
+"""The check of a run finds lost, repeated and unknown outputs."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""Avro: what is written comes back, schemas evolve, and what cannot be read says where and why."""
+"""Avro: values are read as they were written, schemas evolve, and errors say where and why."""
 
 from datetime import UTC, datetime
 from decimal import Decimal

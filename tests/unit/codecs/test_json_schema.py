@@ -1,4 +1,4 @@
-"""JSON Schema: what is written comes back, and what does not fit says where and why."""
+"""JSON Schema: values are read as they were written, and errors say where and why."""
 
 from dataclasses import dataclass
 from datetime import date

@@ -1,4 +1,4 @@
-"""Protobuf: what is written comes back, fields come and go, and what is no message says where and why."""
+"""Protobuf: messages are read as they were written, fields are added and removed, and errors say where and why."""
 
 import random
 from typing import Any

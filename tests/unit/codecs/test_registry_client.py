@@ -1,4 +1,4 @@
-"""What becomes of a registry's answers, and of its silence. The server here answers as it is told to."""
+"""The client of the schema registry with all kinds of answers, and without one."""
 
 import json
 import threading

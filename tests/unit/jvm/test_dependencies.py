@@ -1,4 +1,4 @@
-"""Sets that no lock lists, from a registry on loopback: what is found, what is refused, and what the user reads."""
+"""Sets without a lockfile, from a registry on the loopback: found, refused, and their errors."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""What Penstock keeps on disk is for its user alone."""
+"""Only the user can read the files that Penstock keeps."""
 
 import os
 import stat

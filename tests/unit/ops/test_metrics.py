@@ -1,4 +1,4 @@
-"""What is exported, from events and members, without a broker."""
+"""Exported metrics, from events and members, without a broker."""
 
 import re
 import sys

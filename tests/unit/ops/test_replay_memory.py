@@ -1,4 +1,4 @@
-"""What a replay remembers about a dead-letter topic."""
+"""A replay remembers the dead letters that it has sent."""
 
 import random
 

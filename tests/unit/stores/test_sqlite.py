@@ -1,4 +1,4 @@
-"""Progress in SQLite, and in the same transaction as what handlers write."""
+"""Progress in SQLite, in the same transaction as the handler's writes."""
 
 import pickle
 import sqlite3

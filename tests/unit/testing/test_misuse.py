@@ -1,4 +1,4 @@
-"""What the bench says to a test that cannot mean what it does."""
+"""Errors of the bench for tests that cannot work."""
 
 import subprocess
 import sys

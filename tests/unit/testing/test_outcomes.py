@@ -1,4 +1,4 @@
-"""What becomes of records on the bench."""
+"""Outcomes of records on the bench."""
 
 import asyncio
 import sys

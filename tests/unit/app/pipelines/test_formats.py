@@ -1,4 +1,4 @@
-"""Formats with a schema as columns: what is declared, and what is refused before anything runs."""
+"""Formats with a schema as columns: declarations, and those that are refused before anything runs."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Columns out of Python types: what is required, what may be null, what is refused."""
+"""Columns from Python types: required, nullable and refused ones."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

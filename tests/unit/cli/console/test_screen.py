@@ -1,4 +1,4 @@
-"""Whatever way text of others takes to the terminal, it arrives harmless."""
+"""Foreign text is harmless in the terminal, however it gets there."""
 
 import ast
 from pathlib import Path

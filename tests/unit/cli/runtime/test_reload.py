@@ -1,4 +1,4 @@
-"""What `penstock run --reload` does with its runs; here they are small programs that only note what they are told."""
+"""`penstock run --reload` and its runs; here they are small programs that note the signals they get."""
 
 import signal
 import subprocess

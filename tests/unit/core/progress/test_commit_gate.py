@@ -1,4 +1,4 @@
-"""At most once: what is committed is handled here or nowhere, and what is not committed stays the group's."""
+"""At most once: only committed records are handled, and uncommitted ones stay with the group."""
 
 from collections.abc import Sequence
 

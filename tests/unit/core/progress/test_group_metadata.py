@@ -1,4 +1,4 @@
-"""What members say that they subscribe to, byte by byte."""
+"""The subscriptions of members, byte by byte."""
 
 import struct
 

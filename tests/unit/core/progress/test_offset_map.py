@@ -1,4 +1,4 @@
-"""The offset map: what goes in comes out, it fits, and nothing hostile gets further than one exception."""
+"""The offset map is read as it was written, it fits, and hostile text is only an error."""
 
 import base64
 import random

@@ -1,4 +1,4 @@
-"""Where a reset takes a partition, and what that repeats or skips."""
+"""The target of a reset, and the records that it repeats or skips."""
 
 import pytest
 from hypothesis import given

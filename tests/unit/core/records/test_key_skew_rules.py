@@ -1,4 +1,4 @@
-"""What helps where a few keys have most of a topic's records."""
+"""Remedies for topics in which a few keys have most of the records."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What a member that does not have its partitions yet is said to wait for."""
+"""Why a member does not have its partitions yet."""
 
 import pytest
 

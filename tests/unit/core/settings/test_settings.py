@@ -1,4 +1,4 @@
-"""Settings by their Kafka names: what is taken, what is translated, what is explained."""
+"""Settings by their Kafka names: accepted, translated and refused ones."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How the dispatcher takes what the fetcher tells it, without threads or Kafka."""
+"""How the dispatcher handles the fetcher's messages, without threads or Kafka."""
 
 from queue import SimpleQueue
 from typing import Any

@@ -1,4 +1,4 @@
-"""What another client fetches while a drain holds up the member's own, and how the two are brought together again."""
+"""The temporary consumer that fetches retained partitions while a revoke blocks the main consumer."""
 
 from collections.abc import Iterable
 from typing import Any

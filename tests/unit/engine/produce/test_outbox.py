@@ -1,4 +1,4 @@
-"""The outbox's own rules, with producers in memory: when a record counts as produced, and what a refusal leads to."""
+"""The outbox with producers in memory: when a record counts as produced, and what follows a refusal."""
 
 from collections import deque
 from collections.abc import Callable

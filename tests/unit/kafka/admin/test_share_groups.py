@@ -1,4 +1,4 @@
-"""What brokers tell of share groups, from their bytes on."""
+"""The brokers' answers about share groups, from their bytes on."""
 
 from typing import Any
 from uuid import UUID
