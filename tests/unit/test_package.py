@@ -1,4 +1,4 @@
-"""What `import penstock` gives, and what it must not cost."""
+"""The names that `import penstock` provides, and the libraries that it must not import."""
 
 import pickle
 import subprocess

@@ -1,4 +1,4 @@
-"""The source archive: what a person gets who has no clone."""
+"""The source archive has everything that a person without a clone needs."""
 
 import re
 import subprocess
@@ -37,7 +37,7 @@ def named_paths() -> set[str]:
     return named
 
 
-def test_it_holds_all_that_the_makefile_and_the_texts_name(archive: dict[str, tarfile.TarInfo]) -> None:
+def test_the_archive_has_all_files_that_the_makefile_and_the_docs_name(archive: dict[str, tarfile.TarInfo]) -> None:
     named = named_paths()
     assert {"scripts/install", "requirements/dev.txt", "tests/chaos", "CONTRIBUTING.md", "benchmarks"} <= named | {
         path.partition("/")[0] for path in named
@@ -46,7 +46,7 @@ def test_it_holds_all_that_the_makefile_and_the_texts_name(archive: dict[str, ta
     assert sorted(path for path in named if path not in held and f"{path}.py" not in held) == []
 
 
-def test_it_holds_what_the_tools_read(archive: dict[str, tarfile.TarInfo]) -> None:
+def test_the_archive_has_the_files_that_the_tools_read(archive: dict[str, tarfile.TarInfo]) -> None:
     assert {"Makefile", "pyproject.toml", ".importlinter", ".gitignore", "tests/kafka_helpers.py"} <= archive.keys()
 
 

@@ -70,7 +70,7 @@ def test_each_version_of_the_code_continues_where_the_last_one_stopped(
     assert committed(cluster, group, source) == {0: len(expected)}
 
 
-def test_it_is_refused_for_runs_that_end_by_themselves(tmp_path: Path) -> None:
+def test_reload_is_refused_for_runs_with_an_end(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "penstock", "run", "shop:app", "--reload", "--until-caught-up"]
     refused = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert refused.returncode == 2

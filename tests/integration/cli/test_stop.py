@@ -108,7 +108,7 @@ def test_a_run_is_listed_and_stopped_cleanly_by_the_name_of_its_group(
     assert "No app is running" in shop.stop()[1]
 
 
-def test_what_does_not_run_is_an_error_that_says_what_does(shop: Shop, brokers: str) -> None:
+def test_stopping_an_app_that_does_not_run_is_an_error_that_names_those_that_do(shop: Shop, brokers: str) -> None:
     code, _, err = shop.stop("nobody")
     assert (code, "`penstock run` runs no app on this machine" in err) == (1, True)
     produce(brokers, shop.source, [1])

@@ -1,4 +1,4 @@
-"""Apps on a real cluster: their code is shipped, and what executors lack is told before a record flows.
+"""Apps on a real cluster: their code is shipped, and missing libraries of executors are reported first.
 
 The cluster's processes know neither the app's folder nor this process's Python path, so an app that runs there was
 shipped.
@@ -104,7 +104,7 @@ def test_a_master_that_is_not_there_is_one_clear_error(shop: Shop) -> None:
     assert error["problem"] == "No Spark master answers at 'spark://127.0.0.1:1': connection refused."
 
 
-def test_what_ship_writes_runs_under_spark_submit(
+def test_an_archive_of_ship_runs_under_spark_submit(
     shop: Shop, standalone: StandaloneCluster, cluster: Cluster, tmp_path: Path
 ) -> None:
     archive, elsewhere = tmp_path / "shop.zip", tmp_path / "elsewhere"

@@ -1,4 +1,4 @@
-"""Customers, by a decoder of one's own and as Avro, on the local engine; and a registry that comes and goes."""
+"""Customers with a user's decoder and as Avro, on the local engine, and with a registry that restarts."""
 
 import json
 import struct

@@ -1,4 +1,4 @@
-"""Our codecs and Confluent's serializers, each reading what the other wrote, by a real registry."""
+"""Penstock's codecs and Confluent's serializers read each other's records, with a real registry."""
 
 import json
 from collections.abc import Callable, Iterator

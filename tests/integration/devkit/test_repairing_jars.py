@@ -1,4 +1,4 @@
-"""Kafka's own jars from a registry on this machine, which serves what the cache already holds."""
+"""Kafka's jars from a registry on this machine, which serves the files of the cache."""
 
 import functools
 import http.server

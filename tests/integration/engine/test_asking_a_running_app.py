@@ -1,4 +1,4 @@
-"""Callbacks of a rebalance, ``app.progress()``, ``app.commit()``, and who may touch what."""
+"""Callbacks of a rebalance, ``app.progress()``, ``app.commit()``, and which thread may call them."""
 
 import threading
 from typing import Any

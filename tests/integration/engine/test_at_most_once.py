@@ -1,4 +1,4 @@
-"""delivery="at-most-once" on a real broker: kill what you like, nothing is handled twice."""
+"""delivery="at-most-once" on a real broker: no record is handled twice, whatever is killed."""
 
 import subprocess
 import sys

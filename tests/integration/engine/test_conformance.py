@@ -1,4 +1,4 @@
-"""The scenarios of ``conformance``, on a real broker: what the testing kit promises, the engine keeps."""
+"""The scenarios of ``conformance`` on a real broker: the engine keeps what the testing kit promises."""
 
 from pathlib import Path
 

@@ -181,7 +181,7 @@ def test_handlers_go_on_while_a_transaction_is_committed(
     assert numbers(brokers, out) == list(range(20))
 
 
-def test_what_is_written_and_not_committed_is_not_there_for_readers(
+def test_uncommitted_outputs_are_invisible_to_read_committed_readers(
     brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, out, app = make_topic(), make_topic(), App(group)
@@ -260,7 +260,7 @@ def test_partitions_move_between_members_and_every_output_is_there_once(
 
 
 @pytest.mark.parametrize("is_back", [False, True], ids=["cut off", "a member again"])
-def test_what_an_open_member_did_before_it_was_given_up_does_not_count(
+def test_a_transaction_of_a_removed_self_managed_member_is_not_committed(
     brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, monkeypatch: pytest.MonkeyPatch, *, is_back: bool
 ) -> None:
     source, out = make_topic(), f"{group}.out"

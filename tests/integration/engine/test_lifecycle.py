@@ -1,4 +1,4 @@
-"""Stopping, rebalancing and waiting: what a member of a group goes through."""
+"""A group member stops, rebalances and waits."""
 
 import threading
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Logs that do not have what the group wants next: retention, topics made anew, partitions added."""
+"""Logs that lack the group's next offset: retention, recreated topics, added partitions."""
 
 import threading
 from typing import Any
@@ -53,7 +53,9 @@ def test_retention_that_passed_the_committed_offset_is_reported_with_what_was_sk
     assert committed(cluster, group, source) == {0: 100}
 
 
-def test_where_to_go_on_follows_start(brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic) -> None:
+def test_an_offset_that_is_not_in_the_log_is_replaced_by_start(
+    brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic
+) -> None:
     source = make_topic()
     produce(brokers, source, range(100))
     delete_records(brokers, source, 60)

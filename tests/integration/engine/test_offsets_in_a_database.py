@@ -1,4 +1,4 @@
-"""Progress in the user's database: what handlers write and that their records are finished, in one transaction."""
+"""Progress in the user's database: one transaction has the handler's writes and the finished offset."""
 
 import threading
 import time
@@ -227,7 +227,7 @@ def test_a_missing_database_is_reported_before_anything_starts(brokers: str, gro
     assert "secret" not in str(caught.value)
 
 
-def test_what_cannot_go_with_a_transaction_is_refused() -> None:
+def test_options_that_do_not_work_with_tx_are_refused() -> None:
     async def later(value: int, tx: sa.Connection) -> None: ...
     def output(value: int, tx: sa.Connection) -> int:
         return value

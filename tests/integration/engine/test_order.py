@@ -81,7 +81,7 @@ def test_a_key_in_backoff_holds_up_no_other_key(brokers: str, group: str, make_t
     assert len(of_kind(member.events, events.Retried)) == 1
 
 
-def test_what_is_finished_above_a_stuck_record_is_not_repeated_after_a_restart(
+def test_records_finished_above_a_stuck_one_are_not_repeated_after_a_restart(
     brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic
 ) -> None:
     source, seen, release = make_topic(), [], threading.Event()

@@ -1,4 +1,4 @@
-"""What becomes of records on the local engine, on a real broker."""
+"""Outcomes of records on the local engine, on a real broker."""
 
 from dataclasses import dataclass
 

@@ -164,7 +164,7 @@ def test_retained_partitions_are_consumed_while_a_revoked_one_waits_for_a_slow_r
     [{"settings": QUICK}, {"assignor": CooperativeSticky(), "settings": QUICK}, {"protocol": "consumer"}],
     ids=["native", "self-managed", "consumer"],
 )
-def test_what_is_written_while_a_revoke_drains_is_handled_at_once_where_it_stays(
+def test_new_records_of_retained_partitions_are_handled_at_once_while_a_revoke_drains(
     brokers: str, group: str, make_topic: MakeTopic, options: dict[str, Any]
 ) -> None:
     source, gate, seen, stuck = make_topic(2), threading.Event(), Seen(), Counter[int]()

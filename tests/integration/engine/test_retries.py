@@ -123,7 +123,9 @@ def test_after_the_last_attempt_the_dead_letter_names_the_source_and_counts_ever
     assert (stopped.read, stopped.dead_lettered) == (3, 1), "a record counts once, however often it waited"
 
 
-def test_what_waits_takes_no_room_from_the_source(brokers: str, group: str, make_topic: MakeTopic) -> None:
+def test_records_that_wait_in_a_retry_topic_take_no_room_from_the_source(
+    brokers: str, group: str, make_topic: MakeTopic
+) -> None:
     source, seen = make_topic(), []
     app = App(group)
 

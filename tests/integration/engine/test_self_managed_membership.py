@@ -142,8 +142,8 @@ def test_a_member_that_the_coordinator_gave_up_loses_its_records_commits_nothing
         wait_for(lambda: committed(cluster, group, source) == {0: 10}, "the rest")
     assert seen == {**dict.fromkeys(range(10), 1), 5: 2}, "what was in progress is delivered again, and nothing else"
     lost = next(at for at, event in enumerate(member.events) if isinstance(event, events.Lost))
-    anew = next(at for at, event in enumerate(member.events) if isinstance(event, events.Assigned) and at > lost)
-    assert not of_kind(member.events[lost:anew], events.Committed)
+    reassigned = next(at for at, event in enumerate(member.events) if isinstance(event, events.Assigned) and at > lost)
+    assert not of_kind(member.events[lost:reassigned], events.Committed)
     again = next(each for each in rebalances(member) if each.lost)
     assert again.reason == "the coordinator removed this member from the group"
     assert again.lost == again.taken == ((source, 0),)

@@ -1,4 +1,4 @@
-"""A clean stop while the group waits for somebody who does not answer: what was finished is committed all the same."""
+"""A clean stop while the group waits for a silent member: finished records are committed anyway."""
 
 import threading
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What is consumed and from where on: patterns, partitions, starting points."""
+"""Subscriptions and start positions: patterns, partitions, offsets and times."""
 
 import time
 from datetime import UTC, datetime

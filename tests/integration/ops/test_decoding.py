@@ -36,7 +36,7 @@ def handle(customer: dict, key: str) -> None:
 """
 
 
-def test_what_is_produced_with_a_schema_is_shown_decoded(
+def test_records_produced_with_a_schema_are_shown_decoded(
     penstock: Penstock,
     brokers: str,
     kafka: Embedded,
@@ -135,7 +135,7 @@ def test_dead_letters_are_shown_as_the_handler_that_failed_decodes_them(
         (("--value-as", "avro", "--app", "shop"), "--app cannot be combined with --value-as"),
     ],
 )
-def test_what_cannot_be_decoded_by_is_one_clear_error(
+def test_an_unusable_format_is_one_clear_error(
     penstock: Penstock,
     brokers: str,
     make_topic: MakeTopic,

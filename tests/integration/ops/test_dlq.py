@@ -203,7 +203,7 @@ def test_one_dead_letter_can_be_edited(
     assert read_values(brokers, source) == [b'{"amount": 5}']
 
 
-def test_what_was_replayed_is_written_down(
+def test_a_replay_is_recorded_in_the_audit_file(
     penstock: Penstock, brokers: str, cluster: Cluster, make_topic: MakeTopic
 ) -> None:
     source, dlq = make_topic(1), make_topic(1)

@@ -1,4 +1,4 @@
-"""What goes wrong is one clear line and an exit code, for every command."""
+"""Every command reports an error in one clear line, with an exit code."""
 
 import socket
 from collections.abc import Iterator

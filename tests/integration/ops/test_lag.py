@@ -44,7 +44,7 @@ def test_a_group_that_is_caught_up_has_no_lag_in_seconds_and_exits_with_0(
     assert part["commit_age_seconds"] >= 0
 
 
-def test_what_the_log_has_dropped_is_lost_and_not_lag(
+def test_records_deleted_by_retention_count_as_lost_and_not_as_lag(
     penstock: Penstock, brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic
 ) -> None:
     topic = make_topic(1)

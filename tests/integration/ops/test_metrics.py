@@ -51,7 +51,7 @@ def write_hour_old(brokers: str, topic: str, values: list[int]) -> None:
     assert producer.flush(WAIT_SECONDS) == 0
 
 
-def test_what_is_scraped_while_an_app_runs_is_in_order_and_its_log_is_json(
+def test_metrics_of_a_running_app_are_valid_and_its_log_is_json(
     brokers: str, group: str, make_topic: MakeTopic, tmp_path: Path
 ) -> None:
     source = make_topic(1)

@@ -124,11 +124,13 @@ def test_a_login_without_permissions_gets_an_error_that_says_so(
 @pytest.mark.parametrize(
     ("command", "reason"), SEEN, ids=lambda value: " ".join(value) if isinstance(value, list) else ""
 )
-def test_who_may_only_look_can_neither_read_nor_change(penstock: Penstock, command: list[str], reason: str) -> None:
+def test_a_login_with_only_describe_can_neither_read_nor_change(
+    penstock: Penstock, command: list[str], reason: str
+) -> None:
     check_refused(penstock, command, LOOKER, reason)
 
 
-def test_who_may_look_can(penstock: Penstock) -> None:
+def test_a_login_with_describe_can_look(penstock: Penstock) -> None:
     for command in ALLOWED:
         penstock(*command, *login(LOOKER))
 

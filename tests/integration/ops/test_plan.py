@@ -201,7 +201,7 @@ def test_a_group_without_members_is_planned_for_by_what_it_committed(
     assert "There is no group" in missing.err
 
 
-def test_what_cannot_be_read_of_a_group_is_said(
+def test_a_plan_says_which_facts_of_a_group_cannot_be_read(
     penstock: Penstock, brokers: str, make_topic: MakeTopic, group: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = make_topic(PARTITIONS)

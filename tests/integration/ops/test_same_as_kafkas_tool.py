@@ -202,7 +202,7 @@ def test_a_group_that_rebalances_by_the_newer_protocol_is_said_to_rebalance(
         holding.close()
 
 
-def test_what_one_exports_the_other_imports(
+def test_each_tool_imports_what_the_other_exports(
     penstock: Penstock, tool: GroupTool, cluster: Cluster, group: str, topic: str, tmp_path: Path
 ) -> None:
     set_offsets(cluster, group, {(topic, 0): 5, (topic, 2): 1})

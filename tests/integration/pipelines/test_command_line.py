@@ -1,4 +1,4 @@
-"""Pipelines by `penstock run`: a session of its own with what the sinks need, and ranges as flags."""
+"""Pipelines with `penstock run`: a session with the jars of the sinks, and ranges as flags."""
 
 import json
 import subprocess

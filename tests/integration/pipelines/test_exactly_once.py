@@ -42,7 +42,7 @@ def copying(group: str, source: str, broken: Path) -> App:
         for batch in batches:
             if any(each.as_py() % 2 for each in batch.column("id")) and Path(flag).exists():
                 Path(flag).unlink()
-                raise OSError("the disk is away")
+                raise OSError("the disk failed")
             yield batch
 
     @app.pipeline(
@@ -76,7 +76,7 @@ def test_rows_and_dead_letters_are_there_once_whatever_is_repeated(
     app = copying(group, source, broken)
     fill(brokers, source, range(60))
     broken.touch()
-    with pytest.raises(HandlerError, match="raised OSError: the disk is away in fail_once"):
+    with pytest.raises(HandlerError, match="raised OSError: the disk failed in fail_once"):
         catch_up(app, checkpoint=checkpoints)
     seen = catch_up(app, checkpoint=checkpoints)
     assert outputs(brokers, group) == Counter(number for number in range(60) if number % 10 and number != 7)

@@ -1,4 +1,4 @@
-"""What a pipeline's function gets, and what becomes of records that cannot be read."""
+"""The DataFrame that a pipeline's function gets, and records that cannot be read."""
 
 import json
 from dataclasses import dataclass

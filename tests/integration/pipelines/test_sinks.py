@@ -1,4 +1,4 @@
-"""Each sink, through what can happen to a batch: it is repeated after a failure, and its checkpoint is deleted."""
+"""Each sink with batches that are repeated after a failure, and with a deleted checkpoint."""
 
 import json
 import shutil

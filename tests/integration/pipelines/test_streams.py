@@ -1,4 +1,4 @@
-"""What makes it a stream: windows, joins, state, several sources and several sinks."""
+"""Streams: windows, joins, state, several sources and several sinks."""
 
 import json
 from collections.abc import Mapping
@@ -162,7 +162,7 @@ def test_one_output_goes_to_several_sinks_and_several_outputs_each_to_their_own(
     assert ("split.everything", "parquet table all") in opened
 
 
-def test_what_spark_cannot_run_is_said_in_a_sentence_and_nowhere_else(
+def test_a_plan_that_spark_cannot_run_is_one_error_in_one_sentence(
     brokers: str, group: str, make_topic: MakeTopic, catch_up: CatchUp, caplog: pytest.LogCaptureFixture
 ) -> None:
     source = make_topic()

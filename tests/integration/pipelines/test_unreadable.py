@@ -1,4 +1,4 @@
-"""What unreadable records cost: a few of them are fetched by themselves, and the batch is not read again."""
+"""A few unreadable records are fetched one by one, and the batch is not read again."""
 
 import json
 from collections.abc import Iterable
@@ -138,7 +138,7 @@ def test_spark_reads_unreadable_records_that_are_too_many_for_the_driver(
     assert dead_offsets(brokers, group) == [(0, 0), (0, 2), (0, 3)]
 
 
-def test_what_a_limit_leaves_unread_is_looked_at_for_dead_letters(
+def test_unreadable_records_beyond_a_limit_become_dead_letters_too(
     brokers: str, group: str, make_topic: MakeTopic, catch_up: CatchUp
 ) -> None:
     source = make_topic()

@@ -82,7 +82,7 @@ def test_a_test_that_fails_and_one_whose_process_dies_pass_alone_and_the_rest_of
     assert not list(suite.folder.glob("penstock-tests-*")), "a green run leaves nothing behind"
 
 
-def test_what_fails_again_makes_the_run_red_and_a_file_that_is_no_python_too(suite: Suite) -> None:
+def test_a_test_that_fails_twice_or_a_file_that_is_not_python_fails_the_run(suite: Suite) -> None:
     suite.add("test_wrong.py", "def test_right(): pass\ndef test_wrong(): assert 1 == 2\n")
     code, output = suite.run()
     assert code == 1, output

@@ -1,4 +1,4 @@
-"""By TLS to a real broker: records, commands, and what is said where it cannot be."""
+"""TLS to a real broker: records, commands, and the errors of failed connections."""
 
 from pathlib import Path
 from typing import Any
@@ -156,7 +156,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_is_in_the_way_is_said_in_a_line_with_what_to_do(
+def test_a_failed_connection_is_one_error_that_says_why_and_what_to_do(
     penstock: Penstock, secure: SecureBroker, tmp_path: Path, case: str
 ) -> None:
     listener, make, problem, hint = REFUSED[case]

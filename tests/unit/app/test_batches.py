@@ -63,7 +63,7 @@ def test_one_that_cannot_be_decoded_fails_alone_and_is_not_handed_over() -> None
     assert isinstance(alone, Failed)
 
 
-def test_where_the_handler_raises_each_is_attempted_alone_so_that_only_the_poison_fails() -> None:
+def test_if_a_batch_handler_raises_each_record_is_attempted_alone_and_only_the_poison_fails() -> None:
     calls = []
 
     def handle(values: list[int]) -> None:

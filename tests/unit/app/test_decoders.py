@@ -1,4 +1,4 @@
-"""How values, keys and headers reach a handler, and how what it returns leaves it."""
+"""How values, keys and headers reach a handler, and how its return value is encoded."""
 
 import asyncio
 import struct
@@ -64,7 +64,7 @@ def test_a_type_given_with_value_counts_more_than_the_hint() -> None:
     assert seen == [Customer(7, "Ann"), {"id": 7, "name": "Ann"}]
 
 
-def test_what_a_user_s_own_decoder_raises_is_final_and_says_why() -> None:
+def test_an_error_of_a_users_decoder_is_final_and_says_why() -> None:
     def handle(customer: Customer) -> None: ...
 
     failure = attempt(handle, Record("t", 0, 0, None, ANN[:-1]), value=CustomerFormat(), retry=Retry(attempts=9))
@@ -173,7 +173,7 @@ def test_a_format_decodes_into_what_the_hint_asks_for() -> None:
     assert seen == [Customer(7, "Ann"), {"id": 7, "name": "Ann"}, {"id": 7, "name": "Ann"}]
 
 
-def test_what_a_format_decodes_to_may_still_not_be_what_the_hint_asks_for() -> None:
+def test_a_decoded_value_must_still_match_the_type_hint() -> None:
     @dataclass
     class Named:
         id: str
@@ -238,7 +238,7 @@ class Shy:
     def _ask(self, what: str) -> None:
         self.away -= 1
         if self.away >= 0:
-            raise DependencyUnavailable("the registry is away", 3.0)
+            raise DependencyUnavailable("the registry does not answer", 3.0)
         self.asked.append(what)
 
 
@@ -261,7 +261,7 @@ def test_while_the_registry_is_unavailable_the_handler_is_not_called_and_no_atte
     for _ in range(2):
         outcome = tried(Record("t", 0, 0, None, b"x"), 1)
         assert isinstance(outcome, Failed)
-        assert (outcome.wait, outcome.final, outcome.message) == (3.0, False, "the registry is away")
+        assert (outcome.wait, outcome.final, outcome.message) == (3.0, False, "the registry does not answer")
     assert not calls
     assert tried(Record("t", 0, 0, None, b"x"), 1) == Done(ProducerRecord("out", None, b"x", (("h", b"1"),)))
     assert calls == [b"x"]

@@ -160,7 +160,7 @@ def test_membership_becomes_client_settings() -> None:
     }
 
 
-def test_what_the_client_does_not_have_makes_an_open_member_and_the_client_only_fetches() -> None:
+def test_an_assignor_that_the_client_lacks_makes_a_self_managed_member_and_the_client_only_fetches() -> None:
     for native in (None, "range", "roundrobin", "cooperative-sticky", ["range"]):
         assert not handler("a", assignor=native).is_self_managed
     for name, cooperates in (("sticky", False), ("lag-balanced", True), (CooperativeSticky(), True)):

@@ -1,4 +1,4 @@
-"""Declaring handlers: what works, and what is refused before a record flows."""
+"""Declarations of handlers: valid ones, and those that are refused before the first record."""
 
 import asyncio
 import threading

@@ -145,5 +145,5 @@ def test_an_option_that_an_engine_does_not_support_is_refused_with_the_reason(en
         ("local", {"micro_batch": "1s"}),
     ],
 )
-def test_what_an_engine_supports_or_may_ignore_is_accepted(engine: Engine, options: dict[str, Any]) -> None:
+def test_options_that_an_engine_supports_or_may_ignore_are_accepted(engine: Engine, options: dict[str, Any]) -> None:
     refuse_unsupported(declared(**options), engine)

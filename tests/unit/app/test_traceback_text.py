@@ -1,4 +1,4 @@
-"""Errors of handlers as text: what is said, what is left out, and in how many bytes."""
+"""Errors of handlers as text: which frames they show and leave out, and their size."""
 
 import asyncio
 from collections.abc import Callable
@@ -79,7 +79,7 @@ def test_a_cause_and_a_context_come_before_the_error_that_they_led_to() -> None:
     assert [text.index(part) for part in parts] == sorted(text.index(part) for part in parts)
 
 
-def test_what_an_error_hides_with_from_none_stays_hidden() -> None:
+def test_a_cause_hidden_with_from_none_stays_hidden() -> None:
     def ship(record: Record) -> None:
         try:
             charge()
@@ -170,7 +170,7 @@ def test_an_error_raised_through_two_callers_names_each_of_them() -> None:
     assert "in by_another" in described(caught(by_another))[1]
 
 
-def test_what_cannot_be_decoded_has_a_reason_and_no_traceback_of_libraries() -> None:
+def test_an_undecodable_record_has_a_reason_and_no_traceback_of_libraries() -> None:
     def ship(order: int) -> None: ...
 
     failure = failure_of(attempts(handler_of(ship))(Record("orders", 0, 7, b"k", b"{", (), 0), 1))

@@ -1,4 +1,4 @@
-"""Attempts in transactions: what a record did and that it is finished, together."""
+"""Attempts in transactions: one transaction has the handler's writes and the finished offset."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -114,6 +114,6 @@ def test_a_batch_with_a_record_that_is_finished_already_is_taken_apart(shop: Sho
     assert shop.rows() == [10, 11, 12]
 
 
-def test_where_nothing_gives_transactions_it_is_said_at_once() -> None:
+def test_a_handler_with_tx_is_refused_by_an_engine_without_transactions() -> None:
     with pytest.raises(ConfigError, match="this engine opens no transactions"):
         attempts(declared(sell), RecordAdapter())

@@ -1,4 +1,4 @@
-"""A bundle of runs while a worker has it: what the dispatcher may take, and when."""
+"""A bundle of runs while a worker has it: which records the dispatcher may take back, and when."""
 
 from collections.abc import Iterator
 from time import monotonic
@@ -64,7 +64,7 @@ def test_a_failure_is_left_until_the_worker_says_that_it_stopped_there() -> None
     assert work.collect() == [(run, [FAILURE], True)]
 
 
-def test_what_the_worker_has_not_begun_can_be_taken_back() -> None:
+def test_records_that_the_worker_has_not_begun_can_be_taken_back() -> None:
     one, two, three = make_runs(3)
     work = Work([one, two, three], has_dead_letter=True, clock=monotonic)
     worker = work.runs()

@@ -1,4 +1,4 @@
-"""What all assignors hold to, and what each of ours promises on top."""
+"""Properties of all assignors, and those of each of Penstock's own."""
 
 import sys
 from collections import Counter

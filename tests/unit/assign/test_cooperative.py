@@ -1,4 +1,4 @@
-"""What moves under the cooperative protocol is in nobody's hands twice."""
+"""With the cooperative protocol a partition that moves never has two owners."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,7 +40,7 @@ def test_no_partition_has_two_owners_and_each_has_one_in_the_end(case: tuple[Gro
     assert not withhold(moved, wanted).pending, "one more round is enough"
 
 
-def test_what_an_assignor_withholds_itself_stays_withheld() -> None:
+def test_partitions_that_an_assignor_withholds_stay_withheld() -> None:
     had = tuple(("t", number) for number in range(4))
     group = Group.of([Member(id="a", topics=("t",), owned=had, generation=1), Member(id="b", topics=("t",))], {"t": 4})
     answer = CooperativeSticky().assign(group)

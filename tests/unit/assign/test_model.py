@@ -31,7 +31,7 @@ BAD: list[tuple[Callable[[], Any], str]] = [
 
 
 @pytest.mark.parametrize(("make", "text"), BAD, ids=[text for _, text in BAD])
-def test_what_cannot_be_is_refused(make: Callable[[], Any], text: str) -> None:
+def test_an_impossible_group_is_refused(make: Callable[[], Any], text: str) -> None:
     with pytest.raises(ConfigError) as raised:
         make()
     assert text in raised.value.problem

@@ -1,4 +1,4 @@
-"""Plans: what would move, why, how even it would be, and what would stop."""
+"""Plans: moves, their reasons, the balance, and the partitions that would stop."""
 
 import pytest
 
@@ -39,7 +39,7 @@ def test_a_new_member_takes_over_a_third(group: Group, assignor: Sticky | Cooper
     assert made.cooperative == Pause(2, 2, 3.0)
 
 
-def test_what_a_member_had_that_left_moves_in_one_rebalance(group: Group) -> None:
+def test_partitions_of_a_member_that_left_move_in_one_rebalance(group: Group) -> None:
     made = plan(group, CooperativeSticky(), changed=with_members(group, "-a"))
     assert made.moves == tuple(Move(tp, "a", "b", "owner left") for tp in tps("orders", 0, 1, 2))
     assert made.cooperative == Pause(3, 1, 3.0)
@@ -149,12 +149,12 @@ def test_the_last_member_cannot_be_taken_out() -> None:
 
 
 @pytest.mark.parametrize("name", ["range", "roundrobin", "cooperative-sticky"])
-def test_what_librdkafka_may_decide_is_an_estimate_unless_all_members_are_open(name: str) -> None:
+def test_a_plan_is_an_estimate_if_librdkafka_may_decide_unless_all_members_are_self_managed(name: str) -> None:
     assert "librdkafka" in (why_estimate(name, all_open=False, by_broker=False) or "")
     assert why_estimate(name, all_open=True, by_broker=False) is None
 
 
-def test_what_only_java_and_penstock_can_decide_is_no_estimate_unless_the_broker_does() -> None:
+def test_a_plan_is_no_estimate_if_only_java_or_penstock_can_decide_unless_the_broker_does() -> None:
     assert why_estimate("sticky", all_open=False, by_broker=False) is None
     assert why_estimate("lag-balanced", all_open=False, by_broker=False) is None
     assert "the broker divides" in (why_estimate("sticky", all_open=False, by_broker=True) or "")

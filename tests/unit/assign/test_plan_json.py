@@ -1,4 +1,4 @@
-"""Groups from files: what is read is what was written, and what is wrong is named."""
+"""Groups in files are read as they were written, and an error names the wrong part."""
 
 import json
 
@@ -50,7 +50,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("data", "text"), BAD, ids=[text for _, text in BAD])
-def test_what_is_wrong_is_named(data: object, text: str) -> None:
+def test_an_error_names_the_wrong_part(data: object, text: str) -> None:
     with pytest.raises(ConfigError) as raised:
         read_group(data)
     assert text in raised.value.problem

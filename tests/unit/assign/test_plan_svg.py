@@ -1,4 +1,4 @@
-"""A plan as an SVG: every cell says what becomes of its partition, and everything is in sight."""
+"""A plan as an SVG: every cell shows the move of its partition, and nothing lies outside of the picture."""
 
 from collections import Counter
 from xml.etree import ElementTree as ET

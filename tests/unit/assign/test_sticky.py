@@ -42,7 +42,7 @@ def test_a_partition_that_two_of_one_generation_claim_is_kept_by_neither_at_once
     assert answer.pending == {("t", 1): "a"}
 
 
-def test_what_moves_is_withheld_from_its_new_owner() -> None:
+def test_a_partition_that_moves_is_withheld_from_its_new_owner() -> None:
     members = [member("a", 0, 1, 2, 3), member("b")]
     answer = CooperativeSticky().assign(Group.of(members, {"t": 4}))
     assert answer.partitions == {"a": [("t", 0), ("t", 1)], "b": []}
@@ -91,7 +91,7 @@ def test_evenness_comes_before_racks(sticky: Assignor) -> None:
 
 
 @STICKIES
-def test_where_subscriptions_differ_racks_are_looked_at_too(sticky: Assignor) -> None:
+def test_racks_count_even_if_subscriptions_differ(sticky: Assignor) -> None:
     racks = tuple(frozenset({rack}) for rack in "yxyx")
     members = [member("a", rack="x"), member("b", rack="y"), member("c", topics="u", rack="x")]
     topics: dict[str, Topic | int] = {"t": Topic(4, racks=racks), "u": Topic(1, racks=(frozenset({"z"}),))}

@@ -167,7 +167,7 @@ def test_topics_are_spread_over_the_members() -> None:
 
 
 @STICKIES
-def test_what_a_dead_member_had_is_halved_between_the_others(sticky: Assignor) -> None:
+def test_partitions_of_a_dead_member_are_halved_between_the_others(sticky: Assignor) -> None:
     had = {
         "1": (("tp0", 0), ("tp1", 1), ("tp2", 1)),
         "2": (("tp0", 1), ("tp2", 0), ("tp2", 2)),

@@ -1,4 +1,4 @@
-"""What Kafka's VerifiableConsumer prints, in our words."""
+"""The output of Kafka's VerifiableConsumer becomes events like Penstock's."""
 
 from chaos.java_member import read_java_events
 

@@ -1,11 +1,11 @@
-"""The check of the run finds what it is for."""
+"""The check of a run finds lost, repeated and unknown outputs."""
 
 from collections import Counter
 
 from chaos_once.sinks import compared
 
 
-def test_what_is_missing_again_or_of_no_record_is_named() -> None:
+def test_missing_repeated_and_unknown_outputs_are_named() -> None:
     assert compared("it", Counter(range(10)), 10, once=True) == []
     assert compared("it", Counter([0, 1, 1, 2, 2, 2]), 4, once=True) == [
         "it: 1 of 4 are missing",

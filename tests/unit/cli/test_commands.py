@@ -1,4 +1,4 @@
-"""What every command has: help with an example, ``--json``; and completion in shells."""
+"""Every command has help with an example and ``--json``; shells complete them."""
 
 import json
 import os

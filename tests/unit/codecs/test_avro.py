@@ -1,4 +1,4 @@
-"""Avro: what is written comes back, schemas evolve, and what cannot be read says where and why."""
+"""Avro: values are read as they were written, schemas evolve, and errors say where and why."""
 
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -181,7 +181,7 @@ NESTED = record(
         (b"\x02\x00\x00\x00!", "1 of its 5 bytes are left over: it was written with another schema"),
     ],
 )
-def test_what_is_not_avro_says_where_and_why(data: bytes, reason: str) -> None:
+def test_bytes_that_are_not_avro_are_an_error_that_says_where_and_why(data: bytes, reason: str) -> None:
     assert why(bare(NESTED), data).startswith(reason)
 
 
@@ -193,7 +193,7 @@ def test_what_is_not_avro_says_where_and_why(data: bytes, reason: str) -> None:
         (7, "expected"),
     ],
 )
-def test_what_cannot_be_written_says_where_and_why(value: Any, reason: str) -> None:
+def test_a_value_that_cannot_be_written_is_an_error_that_says_where_and_why(value: Any, reason: str) -> None:
     with pytest.raises(ValueError, match="expected") as caught:
         bare(CUSTOMER).encode(value)
     assert reason in str(caught.value)

@@ -1,4 +1,4 @@
-"""JSON Schema: what is written comes back, and what does not fit says where and why."""
+"""JSON Schema: values are read as they were written, and errors say where and why."""
 
 from dataclasses import dataclass
 from datetime import date
@@ -75,7 +75,7 @@ def test_every_value_comes_back_as_it_was(value: Any, schema_id: Any, subject: A
         (b'{"id":' + b"1" * 10_000 + b"}", ""),
     ],
 )
-def test_what_does_not_fit_says_where_and_why(data: bytes, reason: str) -> None:
+def test_a_value_that_does_not_match_is_an_error_that_says_where_and_why(data: bytes, reason: str) -> None:
     assert why(bare(ORDER), data).startswith(reason)
 
 

@@ -1,4 +1,4 @@
-"""Protobuf: what is written comes back, fields come and go, and what is no message says where and why."""
+"""Protobuf: messages are read as they were written, fields are added and removed, and errors say where and why."""
 
 import random
 from typing import Any
@@ -81,7 +81,7 @@ def test_readers_take_what_older_and_newer_writers_wrote() -> None:
         (b"\x0f", "expected a field of shop.Order, got the byte 0x0f - at `$`"),
     ],
 )
-def test_what_is_no_message_says_where_and_why(data: bytes, reason: str) -> None:
+def test_bytes_that_are_not_a_message_are_an_error_that_says_where_and_why(data: bytes, reason: str) -> None:
     assert why(bare(Order), data) == reason
 
 
@@ -118,7 +118,7 @@ def test_a_required_field_that_is_missing_is_named() -> None:
         (b"\xfe\x7f", "it says to be 8,191 messages deep in its schema"),
     ],
 )
-def test_which_message_it_is_may_be_wrong_too(data: bytes, reason: str) -> None:
+def test_wrong_message_indexes_are_an_error(data: bytes, reason: str) -> None:
     registry = make_registry()
     writing = codec_of(Protobuf(Order, register=True), registry=registry, field="value", topic="t")
     start = writing.encode(Order())[0][:5]
@@ -153,7 +153,7 @@ def test_the_messages_of_a_file_are_read_from_its_text() -> None:
     ]
 
 
-def test_what_is_no_message_class_is_refused() -> None:
+def test_a_class_that_is_not_a_message_is_refused() -> None:
     with pytest.raises(ConfigError, match="is not a message class"):
         Protobuf(dict)
 

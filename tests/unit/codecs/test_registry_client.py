@@ -1,4 +1,4 @@
-"""What becomes of a registry's answers, and of its silence. The server here answers as it is told to."""
+"""The client of the schema registry with all kinds of answers, and without one."""
 
 import json
 import threading
@@ -98,7 +98,7 @@ def make_desk() -> Iterator[MakeDesk]:
         (200, "<html>another server</html>"),
     ],
 )
-def test_what_is_not_about_the_schema_is_waited_for(server: Server, make_desk: MakeDesk, answer: Any) -> None:
+def test_errors_that_are_not_about_the_schema_are_waited_for(server: Server, make_desk: MakeDesk, answer: Any) -> None:
     client = make_desk(Registry(url=server.url, basic_auth_user_info="ann:hush", ssl_key_password=None))
     server.answer = answer
     with pytest.raises(DependencyUnavailable) as caught:
@@ -133,7 +133,7 @@ def test_a_schema_that_it_does_not_have_is_the_record_s_fault_and_not_asked_for_
     assert client.schema(8).schema_str == SCHEMA, "others are not held up"
 
 
-def test_it_is_asked_again_when_it_has_rested_and_each_rest_is_longer(
+def test_a_silent_registry_is_asked_again_after_growing_pauses(
     server: Server, make_desk: MakeDesk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 100.0
@@ -191,7 +191,7 @@ def test_each_schema_is_asked_for_once_with_the_login_that_was_given(server: Ser
     assert server.logins == {"Basic YW5uOmh1c2g="}
 
 
-def test_what_is_remembered_has_a_bound(server: Server) -> None:
+def test_the_cache_of_schemas_has_a_limit(server: Server) -> None:
     codec: Any = codec_of(Avro(), registry=Registry(url=server.url, cache_capacity=10), field="value")
     for number in range(1, 100):
         codec.decode(b"\x00" + number.to_bytes(4, "big") + b"\x0e", None)

@@ -27,7 +27,7 @@ def records(first: int, count: int) -> list[Record]:
     return [Record(*TP, offset, b"key-%d" % (offset % 3), b"") for offset in range(first, first + count)]
 
 
-def test_what_is_held_is_unfinished_until_it_is_acknowledged() -> None:
+def test_a_held_record_is_unfinished_until_it_is_acknowledged() -> None:
     dispatch = make(order="partition")
     epoch = dispatch.assign(TP, 0)
     batch = records(0, 3)

@@ -60,7 +60,7 @@ def test_a_short_wait_is_still_spent_in_memory() -> None:
     assert [delay for _, _, delay in effects.retried] == [1.0]
 
 
-def test_what_the_retry_topic_refuses_is_dead_lettered() -> None:
+def test_a_record_that_the_retry_topic_refuses_becomes_a_dead_letter() -> None:
     dispatch = make_dispatch(retry_topics=[60.0])
     dispatch.assign(SOURCE, 0)
     dispatch.deliver(SOURCE, records(SOURCE, 0, 1))

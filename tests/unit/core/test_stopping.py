@@ -1,4 +1,4 @@
-"""What still comes in of a partition that is being given back does not count as read."""
+"""Records that still arrive for a partition that is being revoked do not count as read."""
 
 from penstock import Record
 from penstock.core.failures.outcome import DONE

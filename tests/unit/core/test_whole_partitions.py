@@ -1,4 +1,4 @@
-"""With keys and a quick handler a partition is whole: one lane for all its keys, as long as that holds nobody up."""
+"""With keys and a quick handler a partition is one lane, as long as no key delays another."""
 
 import pytest
 

@@ -13,7 +13,7 @@ def registry(state: ServerState) -> RegistryStatus:
     return RegistryStatus(url="http://x", port=8081, state=state, log="x")
 
 
-def test_it_runs_when_all_of_it_does() -> None:
+def test_a_cluster_is_running_when_all_its_servers_are() -> None:
     assert ClusterStatus("home", (broker(ServerState.RUNNING),)).running
     assert not ClusterStatus("home").running
     assert not ClusterStatus("home", (broker(ServerState.RUNNING), broker(ServerState.SILENT))).running

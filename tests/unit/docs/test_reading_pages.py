@@ -76,7 +76,7 @@ def test_commands_in_a_block_of_no_language_are_an_error(tmp_path: Path) -> None
         ("stopped: 1,000 written", False),
     ],
 )
-def test_what_is_printed_is_compared_by_its_shape(line: str, *, is_there: bool) -> None:
+def test_output_is_compared_by_its_shape(line: str, *, is_there: bool) -> None:
     assert _is_printed(line, "x\nruns for 3m 20s\nstopped: 12 read in 0.4 s\n") == is_there
 
 

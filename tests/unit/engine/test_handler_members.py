@@ -1,4 +1,4 @@
-"""What the members of one handler in one process know of partitions that moved to other processes."""
+"""Members of one handler learn that other processes have finished the partitions that moved there."""
 
 from collections.abc import Iterable
 from typing import Any, cast

@@ -1,4 +1,4 @@
-"""What becomes of the records of one poll of a share group, without a broker."""
+"""The records of one poll of a share group, without a broker."""
 
 from queue import SimpleQueue
 from typing import Any

@@ -59,7 +59,7 @@ def test_the_first_jvm_writes_nothing_and_the_second_what_all_others_use(java: P
     assert _used_by(archive_flags("kafka", java, [jar])) == _used_by(third)
 
 
-def test_what_a_killed_jvm_has_begun_is_not_used(java: Path, jar: Path) -> None:
+def test_an_archive_that_a_killed_jvm_began_is_not_used(java: Path, jar: Path) -> None:
     """Java crashes on an archive that is not complete; its header, which is written last, tells."""
     _end_jvm(flags_of("kafka", java, [jar]), bytes(8) + b"classes")
     assert writes_archive(flags_of("kafka", java, [jar]))
@@ -105,7 +105,7 @@ def test_archives_that_were_not_used_for_longest_are_removed(java: Path, jar: Pa
     assert kept == [f"program{number}" for number in range(4, 10)]
 
 
-def test_where_nothing_can_be_written_a_jvm_starts_without_an_archive(
+def test_in_a_read_only_folder_a_jvm_starts_without_an_archive(
     java: Path, jar: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PENSTOCK_CACHE", str(java))  # a file, not a folder

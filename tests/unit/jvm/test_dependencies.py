@@ -1,4 +1,4 @@
-"""Sets that no lock lists, from a registry on loopback: what is found, what is refused, and what the user reads."""
+"""Sets without a lockfile, from a registry on the loopback: found, refused, and their errors."""
 
 import base64
 import hashlib
@@ -139,7 +139,7 @@ def test_versions_come_from_parents_properties_and_boms(registry: MavenRegistry)
     ]  # fmt: skip
 
 
-def test_what_one_artifact_manages_is_no_matter_of_another(registry: MavenRegistry) -> None:
+def test_managed_versions_of_one_artifact_do_not_apply_to_another(registry: MavenRegistry) -> None:
     publish(registry, "org.example:logging:1", more=managing("org.example:library:1"))
     publish(registry, TOOL, dependency("org.example:library:2"))
     publish(registry, "org.example:library:2")

@@ -1,4 +1,4 @@
-"""Downloads of exact files: what is retried, what is continued, what is refused, and what the user reads."""
+"""Downloads of exact files: retried, resumed, refused, and their errors."""
 
 import base64
 import threading

@@ -1,4 +1,4 @@
-"""Fetching sets: what is kept, what is refused, what is healed."""
+"""Sets of jars: kept, refused and repaired."""
 
 import io
 import sys

@@ -20,7 +20,7 @@ def damage(folder: Path) -> str | None:
     return find_damage(folder, manifest)
 
 
-def test_what_was_written_is_whole(folder: Path) -> None:
+def test_a_written_manifest_is_complete(folder: Path) -> None:
     assert damage(folder) is None
 
 

@@ -1,4 +1,4 @@
-"""Where jars come from when nobody names a mirror."""
+"""The default Maven registry."""
 
 import pytest
 from jgo.constants import MAVEN_CENTRAL_URL

@@ -1,4 +1,4 @@
-"""What Penstock keeps on disk is for its user alone."""
+"""Only the user can read the files that Penstock keeps."""
 
 import os
 import stat
@@ -31,7 +31,7 @@ def test_folders_and_files_are_made_for_this_user_alone(tmp_path: Path) -> None:
     assert {mode(each) for each in (home / "audit" / "a.jsonl", home / "run.json")} == {0o600}
 
 
-def test_what_is_there_already_is_closed_to_others(tmp_path: Path) -> None:
+def test_existing_folders_get_private_permissions(tmp_path: Path) -> None:
     folder = tmp_path / "home" / "runs"
     folder.mkdir(parents=True)
     (folder / "old.json").write_text("{}")

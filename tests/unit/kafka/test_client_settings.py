@@ -76,7 +76,7 @@ def test_clients_are_made_from_one_set_of_settings_in_either_language() -> None:
     assert set(admin_settings(settings)) == {"socket.receive.buffer.bytes", "socket.timeout.ms"}
 
 
-def test_what_only_the_client_can_refuse_is_translated() -> None:
+def test_settings_that_only_the_client_can_refuse_are_translated() -> None:
     with pytest.raises(ConfigError, match="Unsupported SASL mechanism: NOPE"):
         make_consumer("localhost:1", "g", settings={"security.protocol": "sasl_plaintext", "sasl.mechanism": "NOPE"})
     with pytest.raises(ConfigError, match="retries"):

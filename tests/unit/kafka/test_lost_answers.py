@@ -64,7 +64,7 @@ def test_a_client_that_does_not_come_back_is_left_behind(monkeypatch: pytest.Mon
     gone.ever.set()
 
 
-def test_what_else_goes_wrong_in_a_call_is_raised_where_it_was_called(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_errors_of_a_call_are_raised_to_its_caller(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transactions, "make_producer", lambda *_args, **_options: Deaf())
     with pytest.raises(AttributeError, match="init_transactions"):
         Transaction("localhost:1", "group:1", group=b"", settings={}).fence()

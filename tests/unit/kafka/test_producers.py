@@ -35,7 +35,7 @@ def test_producers_are_made_in_one_place() -> None:
 
 @pytest.mark.parametrize("transactional_id", [None, "mine"])
 @pytest.mark.parametrize(("proven", "client"), [(True, "ProvenProducer"), (False, "Producer")])
-def test_what_is_made_there_is_idempotent_with_all_acknowledgements(
+def test_producers_are_idempotent_with_all_acknowledgements(
     monkeypatch: pytest.MonkeyPatch, transactional_id: str | None, client: str, *, proven: bool
 ) -> None:
     made: list[dict[str, Any]] = []
@@ -60,7 +60,7 @@ def test_a_setting_that_turns_it_off_is_refused_with_the_reason(setting: str, va
 
 
 @pytest.mark.parametrize("settings", [{"retries": 0}, {"max.in.flight.requests.per.connection": 6}])
-def test_what_cannot_go_with_it_is_refused_by_the_client(settings: dict[str, Any]) -> None:
+def test_settings_that_contradict_idempotence_are_refused_by_the_client(settings: dict[str, Any]) -> None:
     with pytest.raises(PenstockError):
         Producer(NOWHERE, settings=settings)
 
@@ -82,7 +82,7 @@ def test_a_record_that_cannot_be_delivered_is_raised_once_and_named() -> None:
         producer.send("orders", 6)
 
 
-def test_what_waits_when_time_is_over_has_failed_and_never_arrives_later() -> None:
+def test_a_record_that_waits_too_long_has_failed_and_is_never_written_later() -> None:
     producer = Producer(NOWHERE)
     delivery = producer.send("orders", 1)
     with pytest.raises(PenstockError):
@@ -135,7 +135,9 @@ print("sent")
 
 
 @pytest.mark.parametrize(("count", "reported"), [(20, "20 records were not written"), (1, "1 record was not written")])
-def test_what_an_open_producer_cannot_write_before_the_exit_is_reported_with_code_1(count: int, reported: str) -> None:
+def test_records_that_an_unclosed_producer_cannot_write_before_exit_are_reported_with_code_1(
+    count: int, reported: str
+) -> None:
     script = LEFT_OPEN.format(brokers=NOWHERE, count=count)
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=300)
     assert ended.returncode == 1

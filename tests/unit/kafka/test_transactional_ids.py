@@ -24,7 +24,7 @@ def test_a_group_and_topic_that_join_to_the_same_text_have_different_ids() -> No
 
 
 @given(st.text(max_size=2_000))
-def test_it_is_short_and_plain_whatever_the_group(group: str) -> None:
+def test_an_id_is_short_and_plain_for_every_group(group: str) -> None:
     name = transactional_id(group, "orders", 0)
     assert len(name) < 249
     assert name.isascii()

@@ -1,4 +1,4 @@
-"""The Grafana dashboard and the alert rules: they parse, and name only what there is."""
+"""The Grafana dashboard and the alert rules parse, and name only metrics that exist."""
 
 import json
 import re

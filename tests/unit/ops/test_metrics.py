@@ -1,4 +1,4 @@
-"""What is exported, from events and members, without a broker."""
+"""Exported metrics, from events and members, without a broker."""
 
 import re
 import sys
@@ -220,7 +220,7 @@ def test_lag_is_reported_by_partition_and_in_total() -> None:
     assert value_of(text, "kafka_partition_latest_offset", cluster_name="c", topic="u", partition="0") == 7
 
 
-def test_what_brokers_do_not_tell_stays_as_it_was_and_ages(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_that_brokers_do_not_answer_are_kept_and_their_age_grows(monkeypatch: pytest.MonkeyPatch) -> None:
     answers: list[dict[TopicPartition, Bounds | PenstockError]] = [
         {("t", 0): Bounds(0, 10), ("t", 1): Bounds(0, 20)},
         {("t", 0): Bounds(0, 12), ("t", 1): ServerError("away")},

@@ -1,4 +1,4 @@
-"""Histories of rebalances: kept within bounds, and put together from what members tell."""
+"""Histories of rebalances: limited in size, and merged from the reports of members."""
 
 from pathlib import Path
 
@@ -59,14 +59,14 @@ def test_members_tell_of_one_round_together_and_the_leader_knows_most(tmp_path: 
     )  # fmt: skip
     write(tmp_path, "2", told("b", 19.9, generation=2, leader="A", taken=(TP,), taken_at=21.0))
     write(tmp_path, "3", told("c", 19.0, member_id="C", reason=LEFT))
-    first, leaving, second, anew = rounds(read_history(tmp_path, "g"))
+    first, leaving, second, recreated = rounds(read_history(tmp_path, "g"))
     assert [each.member for each in first.reported] == ["a"]
     assert [each.member for each in leaving.reported] == ["c"]
     assert [each.member for each in second.reported] == ["b", "a"]
     assert (second.first.member, second.reason, second.began) == ("a", "left: C", 19.9)
     assert [(each.tp, each.owner, each.seconds) for each in second.handovers] == [(TP, "b", 0.5)]
     assert [each.seconds for each in first.handovers] == [None], "who had it before is not known"
-    assert anew.began == 90.0, "a group that was made anew has the same generations"
+    assert recreated.began == 90.0, "a recreated group has the same generations"
 
 
 def native(member: str, began: float, generation: int | None, **known: object) -> Rebalanced:

@@ -1,4 +1,4 @@
-"""What a replay remembers about a dead-letter topic."""
+"""A replay remembers the dead letters that it has sent."""
 
 import random
 
@@ -20,7 +20,7 @@ def _finished(tracker: Tracker, count: int) -> set[int]:
     return chosen
 
 
-def test_what_was_replayed_is_known_to_the_next_run() -> None:
+def test_the_next_run_knows_the_replayed_offsets() -> None:
     chosen = _finished(Tracker(0), 20_000)
     tracker = Tracker(0)
     assert _finished(tracker, 20_000) == chosen
@@ -40,7 +40,7 @@ def test_a_log_that_dropped_what_was_remembered_starts_where_it_starts_now() -> 
     assert list(again.deliver(list(range(4, 10)))) == [4, 6, 7, 9]
 
 
-def test_what_is_too_scattered_to_remember_is_refused_and_not_forgotten() -> None:
+def test_offsets_too_scattered_for_the_metadata_are_refused() -> None:
     tracker = Tracker(0)
     _finished(tracker, 60_000)
     with pytest.raises(StateError, match="too scattered"):

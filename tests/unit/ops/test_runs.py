@@ -74,7 +74,7 @@ def test_a_process_that_is_gone_or_another_one_is_no_run() -> None:
         assert [run.app for run in alive()] == ["shop"]
 
 
-def test_what_was_killed_or_ended_long_ago_is_forgotten_by_the_next_run() -> None:
+def test_the_next_run_deletes_runs_that_were_killed_or_ended_long_ago() -> None:
     with registered("shop", engine="local", groups=["g"], warn=never):
         (path,) = runs_folder().iterdir()
         mine = json.loads(path.read_text())

@@ -1,4 +1,4 @@
-"""How far behind share groups are, and what can be said of them."""
+"""The lag and the status of share groups."""
 
 import pytest
 

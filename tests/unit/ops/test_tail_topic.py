@@ -34,7 +34,7 @@ def test_a_marker_at_the_end_does_not_hide_the_last_record() -> None:
     assert offsets(last_records({("t", 0): Bounds(0, 6)}, 1, read=log)) == [(0, 4)]
 
 
-def test_where_every_offset_has_a_record_one_read_is_enough() -> None:
+def test_one_read_is_enough_if_every_offset_has_a_record() -> None:
     log = Log(set(range(100)), set(range(3)))
     found = last_records({("t", 0): Bounds(0, 100), ("t", 1): Bounds(0, 3)}, 5, read=log)
     assert offsets(found) == [*((0, offset) for offset in range(95, 100)), (1, 0), (1, 1), (1, 2)]

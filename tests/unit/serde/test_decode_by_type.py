@@ -91,7 +91,9 @@ def test_a_tombstone_is_refused_where_the_hint_does_not(hint: Any) -> None:
         (Any, b"[" * 100_000, "(?i)recursion"),
     ],
 )
-def test_what_cannot_be_decoded_says_where_and_why(hint: Any, value: bytes, reason: str) -> None:
+def test_a_value_that_cannot_be_decoded_is_an_error_that_says_where_and_why(
+    hint: Any, value: bytes, reason: str
+) -> None:
     with pytest.raises(Undecodable, match=reason):
         decoder_for(hint)(value)
 
@@ -171,6 +173,6 @@ def test_values_are_encoded_by_their_type(value: Any, expected: bytes) -> None:
     assert encode(value) == expected
 
 
-def test_what_cannot_be_encoded_raises() -> None:
+def test_a_value_that_cannot_be_encoded_is_an_error() -> None:
     with pytest.raises(TypeError):
         encode(object())

@@ -1,4 +1,4 @@
-"""Progress in SQLite, and in the same transaction as what handlers write."""
+"""Progress in SQLite, in the same transaction as the handler's writes."""
 
 import pickle
 import sqlite3
@@ -34,7 +34,7 @@ def test_a_store_travels_without_its_connections(store: SqlOffsets) -> None:
     copy.close()
 
 
-def test_what_is_wrong_with_a_url_is_said_without_its_password() -> None:
+def test_an_error_about_a_url_does_not_show_its_password() -> None:
     with pytest.raises(ConfigError, match="Use PostgreSQL or SQLite"):
         SqlOffsets("oracle+oracledb://user:secret@host/db").claim("shop", [])
     with pytest.raises(SetupError, match="needs pg8000"):

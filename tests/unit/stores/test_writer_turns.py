@@ -50,7 +50,7 @@ def test_the_urgent_come_first_and_all_others_in_the_order_of_asking() -> None:
     assert served == ["save", *(f"handler {number}" for number in range(5))]
 
 
-def test_who_has_waited_long_enough_leaves_the_line() -> None:
+def test_a_writer_that_waits_too_long_leaves_the_queue() -> None:
     turns = Turns()
     with turns.turn(urgent=False, seconds=SECONDS):
         with pytest.raises(NoTurnError), turns.turn(urgent=True, seconds=0.001):

@@ -1,4 +1,4 @@
-"""When a run is green, when it is red, and what counts as flaky."""
+"""When a run passes, when it fails, and which tests are flaky."""
 
 import pytest
 

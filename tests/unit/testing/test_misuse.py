@@ -1,4 +1,4 @@
-"""What the bench says to a test that cannot mean what it does."""
+"""Errors of the bench for tests that cannot work."""
 
 import subprocess
 import sys
@@ -48,7 +48,7 @@ def test_a_partition_that_does_not_exist_is_said() -> None:
         bench.rebalance(lose=[("orders", 2)])
 
 
-def test_where_several_groups_consume_a_topic_one_must_be_named() -> None:
+def test_if_several_groups_consume_a_topic_one_must_be_named() -> None:
     bench = make_bench()
     with pytest.raises(ConfigError, match=r"consumed by these groups: other, shop. Name one with group="):
         bench.committed("orders")

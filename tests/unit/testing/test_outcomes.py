@@ -1,4 +1,4 @@
-"""What becomes of records on the bench."""
+"""Outcomes of records on the bench."""
 
 import asyncio
 import sys
@@ -365,7 +365,7 @@ def test_an_async_handler_that_cancels_itself_is_retried_and_then_a_dead_letter(
     assert bench.lag("orders") == 0
 
 
-def test_what_test_runners_raise_in_a_handler_reaches_the_test() -> None:
+def test_exceptions_of_test_runners_in_a_handler_reach_the_test() -> None:
     app = App("shop")
 
     @app.consume("orders", dead_letter="dlq")

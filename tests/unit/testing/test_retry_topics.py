@@ -40,7 +40,7 @@ def test_a_record_waits_in_a_retry_topic_until_it_is_due_and_blocks_no_other() -
         {"start": datetime(2026, 1, 1, tzinfo=UTC)},
     ],
 )
-def test_what_needs_a_cluster_is_refused(options: dict[str, Any]) -> None:
+def test_options_that_need_a_cluster_are_refused(options: dict[str, Any]) -> None:
     app = App("shop")
 
     def handle(value: int) -> None: ...

@@ -306,7 +306,7 @@ def test_values_are_read_by_their_type_hints(hint: Any, value: Any, expected: An
     assert read(value) == expected
 
 
-def test_what_no_text_can_stand_for_is_refused_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_option_that_takes_a_python_object_is_refused_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
     assert reader_for(Callable[[], None] | None) is None
     assert reader_for(list[Callable[[], None]]) is None
     option = handler_options()["to"]

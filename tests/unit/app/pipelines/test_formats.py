@@ -1,4 +1,4 @@
-"""Formats with a schema as columns: what is declared, and what is refused before anything runs."""
+"""Formats with a schema as columns: declarations, and those that are refused before anything runs."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def test_each_format_brings_what_spark_needs_to_read_it() -> None:
         (Protobuf(Order), "shop.Order.Item contains itself"),
     ],
 )
-def test_what_has_no_columns_is_refused_when_it_is_declared(value: Any, problem: str) -> None:
+def test_a_format_without_columns_is_refused_when_it_is_declared(value: Any, problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
         Source("topic", value=value)
 

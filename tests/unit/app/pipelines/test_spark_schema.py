@@ -1,4 +1,4 @@
-"""Columns out of Python types: what is required, what may be null, what is refused."""
+"""Columns from Python types: required, nullable and refused ones."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -164,7 +164,7 @@ class Strange:
         (list[int], r"value=list\[int\] is not a type"),
     ],
 )
-def test_what_has_no_columns_is_refused_by_name(kind: Any, problem: str) -> None:
+def test_a_type_without_columns_is_refused_by_name(kind: Any, problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
         shape_of(kind)
 

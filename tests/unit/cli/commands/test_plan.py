@@ -122,9 +122,7 @@ def test_it_compares_several_assignors_as_json(penstock: Penstock, file: Path) -
         (["--topics", "returns"], "+NAME"),
     ],
 )
-def test_what_makes_no_sense_is_one_clear_error(
-    penstock: Penstock, file: Path, arguments: list[str], text: str
-) -> None:
+def test_an_impossible_plan_is_one_clear_error(penstock: Penstock, file: Path, arguments: list[str], text: str) -> None:
     shown = penstock("plan", str(file), *arguments, ok=False)
     assert shown.code == 2
     assert text in shown.err

@@ -1,4 +1,4 @@
-"""Whatever way text of others takes to the terminal, it arrives harmless."""
+"""Foreign text is harmless in the terminal, however it gets there."""
 
 import ast
 from pathlib import Path
@@ -99,7 +99,7 @@ def test_results_are_harmless_too(monkeypatch: pytest.MonkeyPatch) -> None:
     assert terminal.getvalue().count(SHOWN) == 5
 
 
-def test_what_is_for_a_file_is_left_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_text_for_a_file_is_not_escaped(capsys: pytest.CaptureFixture[str]) -> None:
     print_file(HOSTILE)
     assert capsys.readouterr().out == HOSTILE
 

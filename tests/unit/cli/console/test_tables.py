@@ -14,7 +14,7 @@ def test_columns_are_as_wide_as_their_widest_cell_and_numbers_are_on_the_right()
     ]
 
 
-def test_where_a_terminal_is_too_narrow_a_row_becomes_names_and_values(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_a_narrow_terminal_a_row_becomes_names_and_values(monkeypatch: pytest.MonkeyPatch) -> None:
     columns = ("GROUP", "TOPIC", "LAG", "CONSUMER-ID", "STATUS")
     rows = [("shipping", "orders", 5, "rdkafka-0f6c", Styled("OK", "green")), ("shipping", "returns", 0, None, "OK")]
     monkeypatch.setenv("COLUMNS", "39")
@@ -30,7 +30,7 @@ def test_where_a_terminal_is_too_narrow_a_row_becomes_names_and_values(monkeypat
     assert len(table_lines(columns, rows)) == 3, "a line for each row, where there is room"
 
 
-def test_who_reads_a_table_from_a_pipe_gets_whole_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_in_a_pipe_has_whole_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
     assert len(table_lines(("GROUP", "TOPIC"), [("g" * 300, "t")])) == 2
 

@@ -1,4 +1,4 @@
-"""`--print-config`: what is in effect, where it came from, and no secret."""
+"""`--print-config`: the values in effect, their origins, and no secret."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""What a person and a file get to see of the events."""
+"""Events in the terminal and in an events file."""
 
 import io
 import json

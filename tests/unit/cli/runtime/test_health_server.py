@@ -1,4 +1,4 @@
-"""What a liveness probe gets to hear."""
+"""The answers to liveness probes."""
 
 import http.client
 import json

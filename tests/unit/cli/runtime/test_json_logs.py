@@ -46,14 +46,14 @@ def test_an_event_is_a_line_with_its_level_a_sentence_and_its_fields() -> None:
     assert (assigned["level"], assigned["message"], assigned["offset"]) == ("info", "assigned", 3)
 
 
-def test_what_comes_for_every_record_or_every_moment_is_left_out() -> None:
+def test_events_of_every_record_or_second_are_left_out() -> None:
     lines = Lines()
     lines.log(events.Finished(**WHERE, key=None, attempt=1))
     lines.log(events.Progressed(group="g", handler="h", read=1, written=1, dead_lettered=0, skipped=0))
     assert lines.read() == []
 
 
-def test_what_the_app_logs_is_in_the_same_form() -> None:
+def test_log_lines_of_the_app_have_the_same_format() -> None:
     lines = Lines()
     logger, other = logging.getLogger("shop"), logging.StreamHandler(io.StringIO())
     logging.getLogger().addHandler(other)

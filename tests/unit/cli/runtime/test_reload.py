@@ -1,4 +1,4 @@
-"""What `penstock run --reload` does with its runs; here they are small programs that only note what they are told."""
+"""`penstock run --reload` and its runs; here they are small programs that note the signals they get."""
 
 import signal
 import subprocess
@@ -137,7 +137,7 @@ def _write(path: Path) -> None:
     ],
     ids=["written", "removed", "added", "the file of --config"],
 )
-def test_what_counts_as_a_change(tmp_path: Path, change: Callable[[Path], object]) -> None:
+def test_these_files_count_as_a_change(tmp_path: Path, change: Callable[[Path], object]) -> None:
     folder, config = tmp_path / "app", tmp_path / "settings.ini"
     for path in (folder / "shop" / "orders.py", config):
         _write(path)
@@ -148,7 +148,7 @@ def test_what_counts_as_a_change(tmp_path: Path, change: Callable[[Path], object
 
 
 @pytest.mark.parametrize("name", [".git/hook.py", "venv/lib/x.py", "shop/__pycache__/a.py", "data.csv"])
-def test_what_does_not(tmp_path: Path, name: str) -> None:
+def test_these_files_do_not_count_as_a_change(tmp_path: Path, name: str) -> None:
     _write(tmp_path / "venv" / "pyvenv.cfg")
     _write(tmp_path / "shop.py")
     before = sources(tmp_path)

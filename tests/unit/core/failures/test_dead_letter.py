@@ -1,4 +1,4 @@
-"""What a dead letter carries."""
+"""The headers and the content of a dead letter."""
 
 from hypothesis import given
 from hypothesis import strategies as st

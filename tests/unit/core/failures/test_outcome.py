@@ -1,4 +1,4 @@
-"""What follows from a failed attempt."""
+"""The decision after a failed attempt."""
 
 import pickle
 
@@ -37,7 +37,7 @@ def test_an_ordinary_error_is_retried_then_dead_lettered() -> None:
 @pytest.mark.parametrize("attempt", [1, 3, 1000])
 @pytest.mark.parametrize("dead_letter", [True, False])
 def test_a_lane_waits_for_an_unavailable_dependency_without_a_limit(attempt: int, *, dead_letter: bool) -> None:
-    failure = failed(DependencyUnavailable("the registry is away", 5.0), NO_RETRY)
+    failure = failed(DependencyUnavailable("the registry does not answer", 5.0), NO_RETRY)
     assert not failure.final
     decision = decide_after(failure, attempt, dead_letter=dead_letter, retry_topics=(1.0, 60.0))
     assert isinstance(decision, TryAgain)
@@ -63,7 +63,7 @@ def test_the_type_of_an_error_decides_how_often_it_is_tried() -> None:
     assert decide_after(never, 1) == ToDeadLetter()
 
 
-def test_what_was_chosen_survives_the_way_between_processes_and_the_error_does_not_go_along() -> None:
+def test_the_chosen_retry_survives_pickling_and_the_error_is_left_out() -> None:
     class Local(Exception):  # noqa: N818 - it cannot be pickled, as many a user's error
         pass
 

@@ -1,4 +1,4 @@
-"""When what failed as a whole starts again."""
+"""When a failed query starts again."""
 
 from hypothesis import given
 from hypothesis import strategies as st

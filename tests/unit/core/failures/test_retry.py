@@ -86,7 +86,7 @@ def test_a_retry_or_a_mapping_to_retries_is_a_policy(good: Any) -> None:
         ({ValueError: 3}, "[ValueError] is 3, which is not a Retry", "NO_RETRY"),
     ],
 )
-def test_what_is_no_policy_is_refused_with_a_word_on_what_is(wrong: Any, problem: str, hint: str) -> None:
+def test_an_invalid_policy_is_refused_with_an_example_of_a_valid_one(wrong: Any, problem: str, hint: str) -> None:
     with pytest.raises(ConfigError) as caught:
         check_policy(wrong)
     assert problem in caught.value.problem

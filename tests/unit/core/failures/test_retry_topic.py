@@ -1,4 +1,4 @@
-"""What a record carries into a retry topic, and what is believed when it comes back."""
+"""The headers of a record in a retry topic, and which of them are used when it comes back."""
 
 from typing import Any
 

@@ -24,7 +24,7 @@ def test_an_expression_sees_the_record() -> None:
     assert not Expression('reason.startswith("Good")').matches(values)
 
 
-def test_what_it_raises_is_no_match_and_is_counted() -> None:
+def test_an_expression_that_raises_does_not_match_and_is_counted() -> None:
     expression = Expression('value["missing"] == 1')
     assert not expression.matches({"value": {}})
     assert not expression.matches({"value": None})
@@ -69,7 +69,7 @@ def test_unknown_names_are_refused_before_any_record(text: str) -> None:
         ('value["tags"] + ["x"] == ["urgent", "EU", "x"] and key + "!" == "c-17!"', True),
     ],
 )
-def test_what_people_write_means_what_it_means_in_python(text: str, *, expected: bool) -> None:
+def test_expressions_mean_what_they_mean_in_python(text: str, *, expected: bool) -> None:
     expression = Expression(text)
     assert expression.matches(_RECORD) is expected, expression.example
     python = eval(text, {**_RECORD})
@@ -162,7 +162,7 @@ ATTACKS = [
 
 
 @pytest.mark.parametrize("text", ATTACKS, ids=lambda text: text[:40])
-def test_what_could_do_harm_is_refused_before_any_record(text: str) -> None:
+def test_a_harmful_expression_is_refused_before_any_record(text: str) -> None:
     with pytest.raises(ConfigError):
         Expression(text)
 
@@ -192,7 +192,7 @@ def test_what_could_do_harm_is_refused_before_any_record(text: str) -> None:
         "all(x.lower() for x in [value, value] for y in value)",
     ],
 )
-def test_what_would_take_long_or_much_room_ends_soon(text: str) -> None:
+def test_expressions_that_need_much_time_or_memory_end_soon(text: str) -> None:
     expression = Expression(text)
     assert not expression.matches({**_RECORD, "value": "a" * 1_000_000})
     assert expression.example.startswith(("TooMuchError", "TypeError", "ValueError")), expression.example

@@ -1,4 +1,4 @@
-"""At most once: what is committed is handled here or nowhere, and what is not committed stays the group's."""
+"""At most once: only committed records are handled, and uncommitted ones stay with the group."""
 
 from collections.abc import Sequence
 
@@ -116,7 +116,7 @@ def test_back_pressure_gives_nothing_back_that_is_committed() -> None:
     assert taken(dispatch) == [*range(10)]
 
 
-def test_what_an_earlier_run_finished_out_of_order_is_neither_repeated_nor_forgotten() -> None:
+def test_records_that_an_earlier_run_finished_out_of_order_are_neither_repeated_nor_forgotten() -> None:
     dispatch = make()
     dispatch.assign(TP, 0, encode(0, [(1, 3), (8, 9)]) or "", [(1, 3), (8, 9)])
     deliver(dispatch, [0, 1, 2, 3])

@@ -40,6 +40,6 @@ def test_records_about_members_are_passed_over() -> None:
 
 
 @given(st.binary(max_size=60))
-def test_whatever_is_in_the_log_is_no_error(data: bytes) -> None:
+def test_any_bytes_in_the_log_are_no_error(data: bytes) -> None:
     read_key(data)
     read_value(data)

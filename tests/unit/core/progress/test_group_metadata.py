@@ -1,4 +1,4 @@
-"""What members say that they subscribe to, byte by byte."""
+"""The subscriptions of members, byte by byte."""
 
 import struct
 
@@ -65,7 +65,7 @@ def test_unknown_versions_are_read_as_none() -> None:
 
 
 @given(st.binary(max_size=60))
-def test_whatever_others_wrote_is_no_error(data: bytes) -> None:
+def test_any_bytes_of_other_clients_are_no_error(data: bytes) -> None:
     read_key(data)
     read_member(data)
     read_matches(data)

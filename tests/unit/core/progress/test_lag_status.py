@@ -1,4 +1,4 @@
-"""Burrow's rules: the cases that its own evaluator is held to, and what it gets wrong."""
+"""Burrow's rules: the cases of its own tests, and those that it gets wrong."""
 
 import itertools
 

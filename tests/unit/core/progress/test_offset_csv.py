@@ -34,7 +34,7 @@ def test_files_of_kafkas_tool_are_read_as_they_are() -> None:
 
 
 @given(st.dictionaries(st.text(min_size=1, max_size=9).filter(lambda text: text == text.strip()), OFFSETS, min_size=1))
-def test_what_is_written_is_read_back(plan: dict[str, dict[tuple[str, int], int]]) -> None:
+def test_written_offsets_are_read_back(plan: dict[str, dict[tuple[str, int], int]]) -> None:
     # The csv module of Python 3.11 does not read a NUL.
     plan = {name.replace("\0", "0").strip() or "g": each for name, each in plan.items()}
     assert read_offsets(write_offsets(plan), groups=list(plan), name="f.csv") == plan

@@ -1,4 +1,4 @@
-"""The offset map: what goes in comes out, it fits, and nothing hostile gets further than one exception."""
+"""The offset map is read as it was written, it fits, and hostile text is only an error."""
 
 import base64
 import random
@@ -23,7 +23,7 @@ def maps(draw: st.DrawFn) -> tuple[int, list[Range]]:
 
 
 @given(maps())
-def test_what_goes_in_comes_out(given_map: tuple[int, list[Range]]) -> None:
+def test_a_map_is_read_as_it_was_written(given_map: tuple[int, list[Range]]) -> None:
     point, ranges = given_map
     text = encode(point, ranges)
     assert text is not None
@@ -52,7 +52,7 @@ def test_each_shape_finds_an_encoding_that_fits(ranges: list[Range]) -> None:
     assert decode(0, text) == ranges
 
 
-def test_what_cannot_fit_is_said_and_not_cut() -> None:
+def test_a_map_that_does_not_fit_is_reported_and_not_truncated() -> None:
     noise = random.Random(1)
     offsets = sorted(noise.sample(range(1, 2_000_000), 20_000))
     assert encode(0, [(offset, offset + 1) for offset in offsets]) is None

@@ -1,4 +1,4 @@
-"""Where a reset takes a partition, and what that repeats or skips."""
+"""The target of a reset, and the records that it repeats or skips."""
 
 import pytest
 from hypothesis import given
@@ -35,7 +35,7 @@ def test_a_time_resets_to_the_first_record_from_then_on_or_to_the_end() -> None:
     assert target(Scenario(To.TIME, 1), LOG, 50, tp="orders-0").offset == 100
 
 
-def test_what_the_log_does_not_have_is_said() -> None:
+def test_an_offset_that_the_log_does_not_have_is_reported() -> None:
     assert target(Scenario(To.OFFSET, 500), LOG, 50, tp="orders-0").note == "500 is past the end"
     assert target(Scenario(To.OFFSET, 5), LOG, 50, tp="orders-0").note == "5 is before the start"
 

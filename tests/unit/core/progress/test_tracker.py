@@ -228,7 +228,7 @@ def test_a_stretch_that_was_not_delivered_or_is_finished_is_a_bug_and_said_so(wr
         tracker.finish_all(range(5, 7))
 
 
-def test_what_was_restored_is_dropped_even_after_a_commit_behind_it() -> None:
+def test_restored_offsets_are_dropped_even_after_a_commit_below_them() -> None:
     tracker = Tracker(3, [(4, 500), (501, 1_000)])
     assert tracker.deliver([3]) == [3]
     tracker.finish(3)

@@ -1,4 +1,4 @@
-"""What helps where a few keys have most of a topic's records."""
+"""Remedies for topics in which a few keys have most of the records."""
 
 import pytest
 from hypothesis import given
@@ -81,15 +81,15 @@ def test_every_remedy_has_a_reason_a_price_and_a_command(partitions: int) -> Non
 
 
 @given(st.dictionaries(st.text(max_size=5), st.integers(1, 1_000), min_size=1), st.integers(1, 30))
-def test_what_is_predicted_for_the_partitions_there_are_is_what_there_is(keys: dict[str, int], partitions: int) -> None:
+def test_the_prediction_for_the_present_number_of_partitions_is_the_present_distribution(
+    keys: dict[str, int], partitions: int
+) -> None:
     found = survey(keys, partitions=partitions)
     assert fullest_if(found, partitions=partitions) == pytest.approx(found.fullest)
     assert found.strays == ()
 
 
 @given(st.dictionaries(st.text(max_size=5), st.integers(1, 1_000), min_size=1), st.integers(1, 30), st.integers(0, 500))
-def test_whatever_is_skewed_has_a_remedy_and_nothing_else_has(
-    keys: dict[str, int], partitions: int, others: int
-) -> None:
+def test_skewed_topics_have_a_remedy_and_others_have_none(keys: dict[str, int], partitions: int, others: int) -> None:
     found = survey(keys, partitions=partitions, others=others)
     assert bool(fitting(found)) == (found.has_hot_key or not found.is_even)

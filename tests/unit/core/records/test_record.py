@@ -1,4 +1,4 @@
-"""What a handler gets to know about a record."""
+"""The parts of a record that a handler sees."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""What a member that does not have its partitions yet is said to wait for."""
+"""Why a member does not have its partitions yet."""
 
 import pytest
 
@@ -61,6 +61,6 @@ def test_a_session_timeout_that_the_broker_does_not_tell_is_only_named() -> None
     ],
     ids=["has all that it should", "nobody holds it", "held by a member of this process", "not joined yet"],
 )
-def test_where_no_other_member_holds_our_partitions_nothing_is_said(members: dict[str, MemberAssignment]) -> None:
+def test_nothing_is_reported_if_no_other_member_holds_the_partitions(members: dict[str, MemberAssignment]) -> None:
     own = {"new", "sibling"}
     assert why_partitions_are_missing("shop", members, own=own, waited=5, session=45) is None

@@ -31,12 +31,12 @@ def test_a_leader_explains_a_rebalance_by_what_changed_since_the_last_one() -> N
     assert why(view("a b", pending=True), view("a b")) == HANDED_OVER
 
 
-def test_what_cannot_be_known_is_said_to_be_unknown() -> None:
+def test_an_unknowable_reason_is_unknown() -> None:
     assert change_between(view("a b"), view("a b")) is None
     assert GroupChange().describe() == UNKNOWN
 
 
-def test_who_says_that_it_left_did_not_time_out() -> None:
+def test_a_member_that_sent_leave_group_did_not_time_out() -> None:
     change = GroupChange(joined=("d",), gone=("b", "c")).with_known_leavers({"c"})
     assert change.describe() == "joined: d; left: c; left or timed out: b"
     assert GroupChange(gone=("b",)).with_known_leavers({"b", "x"}).describe() == "left: b"

@@ -80,7 +80,7 @@ def test_on_a_busy_machine_smaller_batches_that_take_as_long_are_given_up() -> N
         assert min(sizes[20:]) > 50_000
 
 
-def test_what_an_offset_costs_is_not_forgotten_while_all_batches_have_the_same_size() -> None:
+def test_the_cost_of_an_offset_is_kept_while_all_batches_have_the_same_size() -> None:
     size, sizes = FIRST, []
     for _ in range(80):
         size = size.after(size.size, 9 + 1e-5 * size.size)
@@ -125,7 +125,7 @@ def test_each_failure_halves_it_and_success_brings_it_back() -> None:
     most=st.integers(1, 10**7),
     steps=st.lists(st.none() | st.tuples(st.floats(0, 1), st.floats(0, 1e6)), max_size=60),
 )
-def test_whatever_happens_it_stays_within_its_bounds_and_moves_by_steps(
+def test_the_batch_size_always_stays_within_its_bounds_and_changes_in_steps(
     most: int, steps: list[tuple[float, float] | None]
 ) -> None:
     size = BatchSize(10_000, most=most, seconds=TARGET)

@@ -18,7 +18,7 @@ def test_slow_handlers_get_records_one_by_one_and_quick_ones_in_bundles() -> Non
     assert (slow.size, quick.size, instant.size) == (1, 400, 2_000)
 
 
-def test_it_follows_a_handler_that_becomes_slow() -> None:
+def test_bundles_shrink_if_a_handler_becomes_slow() -> None:
     pace = BundleSize()
     pace.observe(1_000, 0.001)
     assert pace.size == 2_000

@@ -136,7 +136,7 @@ def test_caught_up_means_finished_up_to_the_ends_seen() -> None:
     assert dispatch.caught_up(ends)
 
 
-def test_what_comes_for_partitions_that_are_gone_is_dropped() -> None:
+def test_records_of_partitions_that_are_gone_are_dropped() -> None:
     dispatch = make_dispatch()
     dispatch.deliver(("t", 0), records(("t", 0), 0, 3))
     dispatch.reach(("t", 0), 5)

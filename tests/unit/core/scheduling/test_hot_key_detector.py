@@ -56,7 +56,7 @@ def test_records_without_a_key_that_keep_their_order_count_as_one_key() -> None:
     ],
     ids=["nothing", "a handful", "two", "half", "a whole partition", "no order", "beside what has no order"],
 )
-def test_what_is_no_hot_key(lanes: dict[Hashable, int]) -> None:
+def test_these_keys_are_not_hot(lanes: dict[Hashable, int]) -> None:
     assert reported(HotKeyDetector(), [epoch(lanes)], range(60)) == []
 
 

@@ -63,7 +63,7 @@ def test_nothing_that_is_printed_shows_a_secret() -> None:
         ({"url": "http://r", "cache.capacity": 0}, "cache_capacity=0", "1 or more"),
     ],
 )
-def test_what_names_no_registry_is_refused(given: Any, problem: str, hint: str) -> None:
+def test_a_value_that_names_no_registry_is_refused(given: Any, problem: str, hint: str) -> None:
     with pytest.raises(ConfigError) as caught:
         registry_of(given)
     assert problem in caught.value.problem

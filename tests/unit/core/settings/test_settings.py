@@ -1,4 +1,4 @@
-"""Settings by their Kafka names: what is taken, what is translated, what is explained."""
+"""Settings by their Kafka names: accepted, translated and refused ones."""
 
 from typing import Any
 
@@ -74,7 +74,7 @@ PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
         ),
     ],
 )
-def test_what_is_written_is_kept_under_one_name_and_in_its_own_type(
+def test_a_setting_is_kept_under_one_name_with_the_right_type(
     written: dict[str, Any], kept: dict[str, Any] | None
 ) -> None:
     once = client_settings(written)
@@ -159,7 +159,7 @@ def test_each_setting_of_the_chapter_works_or_is_explained(name: str) -> None:
         ({"sasl.jaas.config": "x.OwnLoginModule required a=b;"}, "'OwnLoginModule'", "sasl.username"),
     ],
 )
-def test_what_cannot_work_is_one_clear_error(settings: dict[Any, Any], problem: str, hint: str) -> None:
+def test_an_impossible_setting_is_one_clear_error(settings: dict[Any, Any], problem: str, hint: str) -> None:
     with pytest.raises(ConfigError) as caught:
         client_settings(settings)
     assert problem in caught.value.problem

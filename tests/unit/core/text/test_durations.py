@@ -17,7 +17,7 @@ def test_a_duration_is_read_as_written(written: Any, expected: float) -> None:
 
 
 @pytest.mark.parametrize("written", ["", "1", "s", "1 week", "-1s", -1, True, float("inf"), float("nan"), "1e3s"])
-def test_what_is_no_duration_is_refused_by_name(written: Any) -> None:
+def test_an_invalid_duration_is_refused_by_name(written: Any) -> None:
     with pytest.raises(ConfigError, match="commit_every=") as caught:
         seconds(written, name="commit_every")
     assert "250ms" in caught.value.hint

@@ -34,14 +34,14 @@ _ANY_TEXT = st.text(st.characters(exclude_categories=()))
         ("\u0378", "\\u0378"),  # not assigned
     ],
 )
-def test_what_a_terminal_obeys_reorders_or_hides_is_shown_as_its_escape(hostile: str, shown: str) -> None:
+def test_characters_that_control_a_terminal_are_shown_as_escapes(hostile: str, shown: str) -> None:
     assert printable_line(hostile) == shown
 
 
 @pytest.mark.parametrize(
     "plain", ["", "order 7", "Grüße", "東京\u3000都", "1\u00a0000 €", "שלום", "❤️ 🎉", "C:\\temp", '{"a": "b"}']
 )
-def test_what_people_write_stays_as_it_is(plain: str) -> None:
+def test_ordinary_text_is_not_escaped(plain: str) -> None:
     assert printable_line(plain) == plain
 
 

@@ -27,12 +27,12 @@ def test_durations_are_in_javas_or_penstocks_format(text: str, seconds: float) -
 
 
 @pytest.mark.parametrize("text", ["P", "PT", "yesterday", "", "-5m", "P1Y"])
-def test_what_is_no_span_is_refused(text: str) -> None:
+def test_an_invalid_duration_is_refused(text: str) -> None:
     with pytest.raises(ConfigError):
         span(text, name="--by-duration")
 
 
-def test_what_is_no_time_is_refused() -> None:
+def test_an_invalid_time_is_refused() -> None:
     with pytest.raises(ConfigError, match="--from='noon' is not a date and time"):
         moment_or_ago("noon", now=NOON, name="--from")
 

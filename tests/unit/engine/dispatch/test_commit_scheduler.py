@@ -1,4 +1,4 @@
-"""When commits are due, and what follows from their answers: the rules of the commit scheduler alone."""
+"""When commits are due, and what their answers change."""
 
 from typing import Any
 

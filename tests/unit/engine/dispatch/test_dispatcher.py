@@ -1,4 +1,4 @@
-"""How the dispatcher takes what the fetcher tells it, without threads or Kafka."""
+"""How the dispatcher handles the fetcher's messages, without threads or Kafka."""
 
 from queue import SimpleQueue
 from typing import Any
@@ -166,7 +166,7 @@ def test_a_partition_that_is_lost_before_its_recreated_log_begins_is_forgotten()
     ("offset", "low", "high", "moved_to", "skipped"),
     [(10, 60, 100, 60, 50), (10, 60, 100, 100, 90), (1_000, 0, 5, 0, 0), (1_000, 2, 5, 5, 3)],
 )
-def test_what_is_passed_over_is_counted(offset: int, low: int, high: int, moved_to: int, skipped: int) -> None:
+def test_skipped_offsets_are_counted(offset: int, low: int, high: int, moved_to: int, skipped: int) -> None:
     assert OutOfRange(TP, offset, low, high, moved_to).skipped == skipped
 
 

@@ -1,4 +1,4 @@
-"""What the member does with assigned, revoked and lost partitions, and with logs that were truncated or recreated."""
+"""Assigned, revoked and lost partitions, and logs that were truncated or recreated."""
 
 from queue import SimpleQueue
 from typing import Any, cast

@@ -133,7 +133,7 @@ def test_a_commit_whose_partition_was_revoked_and_assigned_again_is_not_sent() -
     assert client.asked == [{A: 10}]
 
 
-def test_what_another_has_claimed_in_the_store_does_not_reach_kafka(tmp_path: Path) -> None:
+def test_a_partition_that_another_member_claimed_in_the_store_is_not_committed_to_kafka(tmp_path: Path) -> None:
     inbox: Inbox = SimpleQueue()
     store = FileOffsets(tmp_path / "progress.json")
     store_session = StoreSession(store, "shop")

@@ -1,4 +1,4 @@
-"""What another client fetches while a drain holds up the member's own, and how the two are brought together again."""
+"""The temporary consumer that fetches retained partitions while a revoke blocks the main consumer."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -46,7 +46,7 @@ class Client:
         self.closed = True
 
 
-def test_it_reads_on_from_where_the_member_is_and_is_gone_with_the_drain() -> None:
+def test_a_drain_fetcher_continues_at_the_members_position_and_is_closed_after_the_drain() -> None:
     client = Client([7, 8])
     drain_fetcher = DrainFetcher(lambda: client)
     assert [each.offset() for each in drain_fetcher.fetch({STAYS: 7}, 10)] == [7, 8]
@@ -62,7 +62,7 @@ def test_without_room_or_partitions_no_client_is_made() -> None:
     assert drain_fetcher.fetch({STAYS: 7}, 0) == drain_fetcher.fetch({}, 10) == []
 
 
-def test_where_it_fails_the_member_is_not_overtaken_and_the_next_drain_tries_again() -> None:
+def test_a_drain_fetcher_that_fails_delivers_nothing_and_the_next_drain_tries_again() -> None:
     clients = [Client(error=KafkaError._ALL_BROKERS_DOWN), Client([3])]
     drain_fetcher = DrainFetcher(lambda: clients.pop(0))
     assert drain_fetcher.fetch({STAYS: 3}, 10) == drain_fetcher.fetch({STAYS: 3}, 10) == []
@@ -130,7 +130,7 @@ class HandlerMember:
 
 
 @pytest.mark.parametrize("own", [range(5, 20), range(5, 8), range(8, 20)], ids=["all", "a few", "none of the known"])
-def test_what_relief_has_fetched_comes_once_and_what_follows_is_not_missing(own: range) -> None:
+def test_records_of_the_drain_fetcher_arrive_once_and_later_ones_are_not_missing(own: range) -> None:
     member = HandlerMember(drain_fetcher=range(5, 8), own=own)
     member.drain()
     member.fetch()

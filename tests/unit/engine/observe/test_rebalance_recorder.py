@@ -1,4 +1,4 @@
-"""What is told of rebalances where the Kafka client is the member: no more than it lets us know."""
+"""Reports of rebalances of native members, as far as the Kafka client knows them."""
 
 import sys
 from typing import Any

@@ -1,4 +1,4 @@
-"""The outbox's own rules, with producers in memory: when a record counts as produced, and what a refusal leads to."""
+"""The outbox with producers in memory: when a record counts as produced, and what follows a refusal."""
 
 from collections import deque
 from collections.abc import Callable
@@ -159,7 +159,7 @@ def test_a_dead_letter_is_sent_once_more_with_short_headers(bench: Bench) -> Non
     [(None, None, Refused), (FAILURE, 60.0, Refused), (FAILURE, None, Undeliverable)],
     ids=["an output fails its record", "a retry record fails its record", "a dead letter stops the member"],
 )
-def test_what_follows_if_the_broker_refuses_every_form(
+def test_a_record_that_the_broker_refuses_in_every_form_is_answered_according_to_its_kind(
     bench: Bench, failure: Failed | None, delay: float | None, kind: type
 ) -> None:
     bench.batched.answer_of = bench.alone.answer_of = lambda _record: KafkaError(TOO_LARGE)

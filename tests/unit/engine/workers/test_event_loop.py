@@ -150,7 +150,7 @@ def outcomes_of(function: Callable[[], Awaitable[None]]) -> list[Outcome]:
         (raise_odd, f"{__name__}.OddError"),
     ],
 )
-def test_whatever_a_handler_raises_or_cancels_its_record_fails_and_no_other_does(
+def test_anything_a_handler_raises_or_cancels_fails_its_record_and_no_other(
     function: Callable[[], Awaitable[None]], error: str
 ) -> None:
     first, second, third = outcomes_of(function)

@@ -1,4 +1,4 @@
-"""A worker's own process: what comes back from it when an attempt fails there."""
+"""A worker process: the outcome of an attempt that fails there."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What brokers tell of share groups, from their bytes on."""
+"""The brokers' answers about share groups, from their bytes on."""
 
 from typing import Any
 from uuid import UUID
@@ -73,7 +73,7 @@ def offsets(version: int, *, error: int = 0, lag: int = 5) -> Any:
     return travelled(DescribeShareGroupOffsetsResponse, answer, version).groups[0]
 
 
-def test_where_a_group_starts_is_known_once_something_was_read_and_its_lag_where_brokers_count_it() -> None:
+def test_a_share_group_has_a_start_after_its_first_read_and_a_lag_if_brokers_count_it() -> None:
     unread = {("orders", 1): None}
     assert _starts(offsets(1)) == {("orders", 0): CommittedOffset(10, lag=5)} | unread
     assert _starts(offsets(1, lag=-1)) == {("orders", 0): CommittedOffset(10, lag=None)} | unread

@@ -39,7 +39,7 @@ def test_addresses_are_read_as_the_clients_read_them(written: str, expected: lis
 
 
 @pytest.mark.parametrize("written", ["", " , ", "host:", "host:abc", "host:0", "host:70000", ":9092"])
-def test_what_is_no_address_is_refused(written: str) -> None:
+def test_an_invalid_address_is_refused(written: str) -> None:
     with pytest.raises(ConfigError, match="is not a valid address"):
         parse_brokers(written)
 
@@ -48,7 +48,7 @@ def test_one_listener_among_several_addresses_is_enough(listener: int, silence: 
     require_listener(f"127.0.0.1:{silence},127.0.0.1:{listener}")
 
 
-def test_where_nothing_listens_the_next_step_is_named(silence: int) -> None:
+def test_an_address_without_a_listener_is_an_error_that_says_what_to_do(silence: int) -> None:
     with pytest.raises(ServerError, match="No Kafka broker answers") as caught:
         require_listener(f"127.0.0.1:{silence}")
     assert "penstock up" in caught.value.hint

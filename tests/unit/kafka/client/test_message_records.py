@@ -31,12 +31,12 @@ def test_a_field_that_was_read_is_kept() -> None:
     assert record.headers is record.headers
 
 
-def test_it_travels_to_other_processes_as_a_plain_record() -> None:
+def test_a_message_record_is_pickled_as_a_plain_record() -> None:
     travelled = pickle.loads(pickle.dumps(to_record(MESSAGE, 3)))
     assert travelled == PLAIN
     assert type(travelled) is Record
 
 
-def test_what_a_record_does_not_have_is_said() -> None:
+def test_a_missing_attribute_of_a_record_is_named() -> None:
     with pytest.raises(AttributeError, match="a record has no 'payload'"):
         _ = to_record(MESSAGE, 1).payload  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""What is said of executors that lack something."""
+"""Errors about executors that lack something."""
 
 import json
 import threading

@@ -1,4 +1,4 @@
-"""The archive that goes to executors, and what they are told to have."""
+"""The archive for executors, and the libraries that they must have."""
 
 import subprocess
 import sys

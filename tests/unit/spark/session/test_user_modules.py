@@ -1,4 +1,4 @@
-"""Which files an app needs elsewhere: its module, what that imports from beside it, and nothing that is installed."""
+"""The files that an app needs on executors: its module and its local imports, without installed packages."""
 
 import sys
 from collections.abc import Callable, Iterator
