@@ -27,7 +27,7 @@ from penstock.kafka.read.read_records import read_to_end
 from penstock.ops.produce_records import produce
 
 WAIT_SECONDS = 60.0
-ANSWER_MS = 400
+ANSWER_MS = 150
 VALUES = [b"0", b"1", b"2"]
 ONE_BATCH_EACH = {"batch.num.messages": 1, "linger.ms": 0}
 
