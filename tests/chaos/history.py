@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import takewhile
 from typing import Any, Literal
 
 TopicPartition = tuple[str, int]
@@ -126,14 +125,31 @@ class History:
 
     @cached_property
     def cut_short(self) -> set[tuple[str, int]]:
-        """Dispatches that were decided before a freeze and reported first after it."""
+        """Dispatches that were decided before a freeze and reported first after it, and that no handler began.
+
+        With them come reports of records that had ended before the freeze; without a handler log, these end the list,
+        because they could be records that a handler ran after the freeze.
+        """
         cut: set[tuple[str, int]] = set()
         for fault in self.faults:
             if fault.kind == "freeze":
+                began = self._began.get(fault.process)
+                late = {"dispatched"} if began is None else {"dispatched", *SETTLED}
                 awake = (entry for entry in self.files.get(fault.process, ()) if entry.ts > fault.until)
-                reported = takewhile(lambda entry: entry.kind == "dispatched", awake)
-                cut.update((entry.process, entry.index) for entry in reported)
+                for entry in awake:
+                    if entry.kind not in late:
+                        break
+                    if entry.kind == "dispatched" and entry.record not in (began or ()):
+                        cut.add((entry.process, entry.index))
         return cut
+
+    @cached_property
+    def _began(self) -> dict[str, set[tuple[TopicPartition, int]]]:
+        """For each process with a handler log, the records that a handler began there."""
+        return {
+            process: {note.record for note in notes if note.kind == "began"}
+            for process, notes in self.handler_logs.items()
+        }
 
     @cached_property
     def blows(self) -> list[Fault]:

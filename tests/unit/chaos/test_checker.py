@@ -195,6 +195,20 @@ def test_a_dispatch_that_a_freeze_cut_off_from_its_decision_is_not_a_zombie_s() 
     assert check(history(stunned, heir, faults=[freeze("p1", 1.0, 11.9)])) == []
 
 
+@pytest.mark.parametrize("began", [False, True], ids=["no handler began it", "a handler began it"])
+def test_only_a_handler_that_began_after_a_freeze_is_a_zombie_s(began: bool) -> None:  # noqa: FBT001 - a parameter
+    stunned = Teller("p1").tell("assigned").work(0).tell("dispatched", 1).tell("finished", 1, at=12.0)
+    stunned.tell("dispatched", 3).tell("lost")
+    heir = Teller("p2", at=8).tell("assigned", 0).work(0, 1, 2, 3).tell("revoked").tell("committed", 4)
+    logs = {
+        "p1": notes("began 0", "ended 0", "began 1", "ended 1", *(["began 3", "ended 3"] if began else [])),
+        "p2": notes(*(f"{kind} {offset}" for offset in range(4) for kind in ("began", "ended"))),
+    }
+    found = broken(history(stunned, heir, faults=[freeze("p1", 1.0, 11.9)], handler_logs=logs))
+    assert ("a zombie starts nothing" in found) == began
+    assert found <= {"a zombie starts nothing", "nothing committed is repeated", "repeats have a cause"}
+
+
 def test_a_record_finished_twice_in_one_epoch_is_a_violation() -> None:
     teller = Teller("p1").tell("assigned").work(0, 1, 2, 3).tell("finished", 3).tell("revoked").tell("committed", 4)
     assert broken(history(teller)) == {"a record is finished once in an epoch"}

@@ -310,7 +310,8 @@ class Dispatcher:
         if now >= self._next_collection:
             self._next_collection = now + _COLLECT_SECONDS
             self._check_works()
-        if now <= self._lease.until and not self._outbox.is_full:
+        # Not by ``now``: the process may have been frozen since.
+        if self._clock() <= self._lease.until and not self._outbox.is_full:
             self._hand_out(now)
         self._backpressure(now)
         self._lifecycle.answer_revokes(now)
