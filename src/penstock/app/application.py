@@ -1,4 +1,4 @@
-"""``App``: the handlers and pipelines that a user's module declares and ``penstock run`` runs."""
+"""``App``: the handlers and pipelines that a user's module declares, and that ``penstock run`` or the module runs."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +14,7 @@ from penstock.app.option_values import handler_values
 from penstock.app.options import SETTINGS, ConsumeOptions, Delivery, refuse_unknown, with_defaults
 from penstock.app.pipelines import OutputMode, Pipeline, Sink, Source, checked_outputs, checked_sources
 from penstock.app.run_control import Control, ControlSlot, PartitionProgress
+from penstock.app.run_methods import RunMethods
 from penstock.app.signature import function_name
 from penstock.core.failures.restarts import DEFAULT_RESTART
 from penstock.core.failures.retry import Retry
@@ -27,13 +28,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 _APP_OPTIONS = ("brokers", "settings", "registry", "create_topics")
 
 
-class App:
+class App(RunMethods):
     """A named set of handlers.
 
     Args:
         name: The name of the app, and the consumer group of its handlers unless they set ``group``.
         brokers: Bootstrap servers, such as ``"localhost:9092"``. ``penstock run`` overrides it with ``--brokers``,
-            ``PENSTOCK_BROKERS`` or ``penstock.toml``, and uses the embedded Kafka of ``penstock up`` if none is set.
+            ``PENSTOCK_BROKERS`` or ``penstock.toml``, and ``app.run`` with ``brokers=`` or ``PENSTOCK_BROKERS``. If
+            none is set, both use the embedded Kafka of ``penstock up``.
         settings: Kafka client settings by their Kafka names, for every handler.
         registry: The schema registry for ``Avro``, ``JsonSchema`` and ``Protobuf``: a URL, or a mapping of its
             client's settings, such as ``{"url": ..., "basic.auth.user.info": "user:password"}``.
@@ -56,6 +58,7 @@ class App:
                 f"App({name!r}) has no name.", hint='Name it: App("shop"). The name is the consumer group.'
             )
         _refuse_unknown(_unknown, App)
+        super().__init__()
         self.name = name
         self.brokers = brokers
         self.settings = client_settings(settings or {})

@@ -64,6 +64,15 @@ def engine_is_elsewhere(control: Control) -> None:
     _elsewhere = control
 
 
+def refuse_elsewhere(call: str) -> None:
+    """Raise an error in a process that only runs handlers: the run of the app is in another process."""
+    if _elsewhere is not None:
+        raise StateError(
+            f"{call} was called in a process that only runs handlers: the app runs in another process.",
+            hint="Call it in the process that started the app.",
+        )
+
+
 class ControlSlot:
     """The engine that answers for one app in this process, if any.
 

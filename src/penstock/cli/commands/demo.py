@@ -12,10 +12,10 @@ from rich.text import Text
 from penstock.cli.console.progress_bars import Steps
 from penstock.cli.console.screen import err, out, print_json
 from penstock.cli.console.shared_options import Brokers, Json
-from penstock.cli.runtime.stop_signals import stop_on_signals
 from penstock.core.text.foreign_text import printable_line
 from penstock.demo.demo_report import DemoReport
 from penstock.demo.demo_runner import DemoOptions, run_demo
+from penstock.lifecycle import stop_on_signals
 
 _EXAMPLES = """
 [bold]Examples[/]

@@ -23,12 +23,12 @@ from penstock.cli.console.edit_dead_letter import edit_letter
 from penstock.cli.console.replay_tables import plan_json, show_plan, show_sent
 from penstock.cli.console.screen import err, print_json
 from penstock.cli.console.shared_options import Brokers, Json
-from penstock.cli.runtime.stop_signals import stop_on_signals
 from penstock.core.filters.expression import Expression
 from penstock.core.settings import shown_command
 from penstock.core.text.plurals import counted
 from penstock.core.text.timestamps import moment_or_ago
 from penstock.errors import ConfigError, TopicError
+from penstock.lifecycle import stop_on_signals
 from penstock.ops.dead_letters import Choice, Letter, chosen_letters, count_letters, dead_letter_topics
 from penstock.ops.record_view import DecoderFor, RecordView
 from penstock.ops.replay import PARKED, Replay, ReplayPlan, ReplayRequest, Sent

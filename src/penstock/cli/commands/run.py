@@ -11,23 +11,23 @@ from typing import Annotated
 
 import typer
 
-from penstock import engine as local
 from penstock.app import load_app
 from penstock.app.pipelines import Span, read_log_position
+from penstock.app.run_options import RunSettings
 from penstock.cli.console.progress_bars import Meter, Steps
 from penstock.cli.console.screen import err, out, print_json
-from penstock.cli.console.shared_options import Brokers, Json, choose_brokers
+from penstock.cli.console.shared_options import Brokers, Json
 from penstock.cli.runtime.app_config import configure, print_config
 from penstock.cli.runtime.event_listeners import EventsFile, Fanout, Listener, TerminalListener, Totals
 from penstock.cli.runtime.health_server import serve_health
 from penstock.cli.runtime.json_logs import JsonLog, LogKind, logging_as_json
 from penstock.cli.runtime.metrics_server import serve_metrics
 from penstock.cli.runtime.reload import run_again_and_again
-from penstock.cli.runtime.stop_signals import stop_on_signals
 from penstock.core.text.durations import seconds
 from penstock.engine import HealthBoard
 from penstock.errors import ConfigError
 from penstock.kafka import Cluster
+from penstock.lifecycle import AppRun, RunExtras, choose_brokers, stop_on_signals
 from penstock.ops.metrics import EventCounters
 from penstock.ops.runs import registered
 
@@ -163,6 +163,7 @@ def run(
         return
     app = effective.app
     chosen = choose_brokers(None, app.brokers)
+    conf = None
     if engine is Engine.spark:
         # Imported here because the import is slow, and only users of Spark should wait for it.
         from penstock import spark  # noqa: PLC0415
@@ -196,28 +197,16 @@ def run(
         emit = Fanout(listeners)
         if health is not None:
             stack.enter_context(serve_health(health, board, stuck_after=seconds(stuck_after, name="--stuck-after")))
-        if engine is Engine.spark:
-            spark.run(
-                app,
-                brokers=chosen,
-                emit=emit,
-                stop=stop,
-                until_caught_up=until_caught_up,
-                master=master,
-                conf=conf,
-                checkpoint=checkpoint,
-                span=span,
-            )
-        else:
-            local.run(
-                app,
-                brokers=chosen,
-                emit=emit,
-                stop=stop,
-                until_caught_up=until_caught_up,
-                per_record=events is not None,
-                health=board,
-            )
+        run_settings = RunSettings(
+            brokers=chosen,
+            engine=engine.value,
+            until_caught_up=until_caught_up,
+            master=master,
+            spark_conf=conf,
+            checkpoint=checkpoint,
+        )
+        extras = RunExtras(health=board, per_record=events is not None, span=span)
+        AppRun(app, run_settings, emit=emit, stop=stop, extras=extras).run_beside()
     if as_json:
         print_json({"stopped": [asdict(each) for each in totals.stopped]}, indent=None)
 

@@ -28,7 +28,6 @@ from penstock.cli.console.decode_flags import (
 from penstock.cli.console.screen import err, print_json, print_json_data, print_line
 from penstock.cli.console.shared_options import Brokers, Json
 from penstock.cli.console.tables import moment
-from penstock.cli.runtime.stop_signals import stop_on_signals
 from penstock.codecs.json_text import json_encoder
 from penstock.core.failures.outcome import ProducerRecord
 from penstock.core.filters.expression import Expression
@@ -37,6 +36,7 @@ from penstock.core.text.plurals import counted
 from penstock.core.text.readable_bytes import as_plain, as_text, readable
 from penstock.core.text.timestamps import moment_or_ago
 from penstock.errors import ConfigError, TopicError
+from penstock.lifecycle import stop_on_signals
 from penstock.ops.dead_letters import record_values
 from penstock.ops.produce_records import (
     as_json_text,

@@ -9,8 +9,8 @@ import typer
 
 from penstock.app import App
 from penstock.app.config import configured, from_environment, from_file, from_flags
-from penstock.cli.console.shared_options import choose_brokers
 from penstock.kafka import Cluster
+from penstock.lifecycle import choose_brokers
 
 ConfigFile = Annotated[
     Path | None,

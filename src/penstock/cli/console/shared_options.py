@@ -4,9 +4,6 @@ from typing import Annotated
 
 import typer
 
-from penstock.devkit import embedded_brokers
-from penstock.errors import ServerError
-
 Brokers = Annotated[
     str | None,
     typer.Option(
@@ -18,14 +15,3 @@ Brokers = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-
-
-def choose_brokers(given: str | None, declared: str | None = None) -> str:
-    """Return the brokers of the flag or the environment, else those of the app, else the embedded Kafka."""
-    chosen = given or declared or embedded_brokers()
-    if chosen is None:
-        raise ServerError(
-            "No brokers are configured, and the embedded Kafka is not running.",
-            hint="Start the embedded Kafka with `penstock up`, or name your brokers with --brokers HOST:PORT.",
-        )
-    return chosen

@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from penstock.app import Handler
+from penstock.app.engine_threads import mark_engine_thread
 from penstock.core.progress.lease import Lease
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports.rebalance import Rebalance
@@ -127,6 +128,7 @@ class Fetcher:
     # The thread.
 
     def _run(self) -> None:
+        mark_engine_thread()  # on_assigned, on_revoked and on_lost run here
         try:
             while True:
                 try:

@@ -11,6 +11,7 @@ from typing import Protocol
 from confluent_kafka import Message
 
 from penstock.app import Handler, RecordAdapter, attempts, attempts_async, forget_cancellation, is_ended
+from penstock.app.engine_threads import mark_engine_thread
 from penstock.core.failures.outcome import Failed, Outcome
 from penstock.engine.dispatch.thread_messages import EngineError
 from penstock.engine.workers.event_loop import OnEventLoop
@@ -66,6 +67,7 @@ class _Threads:
             self._queue.put(None)
 
     def _work(self) -> None:
+        mark_engine_thread()
         try:
             while (given := self._queue.get()) is not None:
                 message, attempt = given

@@ -6,6 +6,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from penstock.app import end_task
+from penstock.app.engine_threads import mark_engine_thread
 
 _CLOSE_SECONDS = 1.0
 
@@ -33,6 +34,7 @@ class OnEventLoop:
         task.add_done_callback(self._tasks.discard)
 
     def _run_loop(self) -> None:
+        mark_engine_thread()
         asyncio.set_event_loop(self._loop)
         while True:
             try:

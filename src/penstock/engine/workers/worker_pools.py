@@ -19,6 +19,7 @@ from penstock.app import (
     work_runner,
     worker_error,
 )
+from penstock.app.engine_threads import mark_engine_thread
 from penstock.app.work import Work
 from penstock.core.progress.lease import Lease
 from penstock.engine.dispatch.thread_messages import EngineError, Inbox, Worked
@@ -78,6 +79,7 @@ class ThreadWorkers:
                 child.kill()
 
     def _serve(self) -> None:
+        mark_engine_thread()
         try:
             self._run_thread()
         except BaseException as error:  # noqa: BLE001 - unreported, the bundle would never be finished

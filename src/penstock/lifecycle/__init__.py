@@ -1,0 +1,8 @@
+"""Runs an app in this process, for ``penstock run`` and for the methods of ``App``: one path from start to end."""
+
+from penstock.lifecycle.app_run import AppRun
+from penstock.lifecycle.brokers import choose_brokers
+from penstock.lifecycle.engine_choice import RunExtras
+from penstock.lifecycle.stop_signals import stop_on_signals
+
+__all__ = ["AppRun", "RunExtras", "choose_brokers", "stop_on_signals"]

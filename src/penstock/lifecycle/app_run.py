@@ -1,0 +1,122 @@
+"""One run of an app, from its start to its end, on the calling thread or on a thread of its own."""
+
+import atexit
+import logging
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+
+from penstock.app import App
+from penstock.app.run_options import RunSettings
+from penstock.core.reports.events import Event, Started
+from penstock.errors import ConfigError
+from penstock.lifecycle.brokers import brokers_in_program
+from penstock.lifecycle.engine_choice import RunExtras, run_on_engine
+from penstock.lifecycle.stop_signals import stop_on_signals
+
+_LOG = logging.getLogger("penstock")
+_STANDARD_ERROR = 2
+
+
+class AppRun:
+    """Implements ``penstock.app.run_slot.Run``. Use it once: call ``start``, ``run_here`` or ``run_beside``.
+
+    ``emit`` gets every event, on the threads of the engine. The thread that runs the app writes ``failure`` before it
+    completes ``started`` and ``ended``, so whoever waited for one of them may read it.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        settings: RunSettings,
+        *,
+        emit: Callable[[Event], None] = lambda _event: None,
+        stop: threading.Event | None = None,
+        extras: RunExtras | None = None,
+    ) -> None:
+        self.started, self.ended = _uncancellable(), _uncancellable()
+        self.failure: BaseException | None = None
+        self._failure_was_raised = False
+        self._app = app
+        self._settings = settings
+        self._emit = emit
+        self._stop = stop or threading.Event()
+        self._extras = extras or RunExtras()
+        # An engine emits Started for each of these; a pipeline with several outputs emits several, with other names.
+        self._not_started = {(each.group, each.name) for each in app.handlers}
+        self._process = os.getpid()
+
+    def start(self) -> None:
+        self._app.hold_run(self)
+        # A daemon, like the engine's threads: the exit of the program stops the app cleanly, see _stop_at_exit.
+        thread = threading.Thread(target=self._run_in_background, name=f"{self._app.name}-run", daemon=True)
+        atexit.register(self._stop_at_exit)
+        thread.start()
+
+    def run_here(self) -> None:
+        with stop_on_signals(self._stop, _say):
+            self.run_beside()
+
+    def run_beside(self) -> None:
+        """Run on the calling thread, beside listeners and signal handlers that the caller has set up."""
+        self._app.hold_run(self)
+        self._execute()
+        self.raise_failure()
+
+    def ask_to_stop(self) -> None:
+        self._stop.set()
+
+    def raise_failure(self, *, again: bool = True) -> None:
+        if self.failure is not None and (again or not self._failure_was_raised):
+            self._failure_was_raised = True
+            raise self.failure
+
+    def _run_in_background(self) -> None:
+        self._execute()
+        atexit.unregister(self._stop_at_exit)
+
+    def _execute(self) -> None:
+        try:
+            self._run_app()
+        except BaseException as failure:  # noqa: BLE001 - raised where the app is awaited
+            self.failure = failure
+        finally:
+            if not self.started.done():
+                self.started.set_result(None)
+            elif self.failure is not None:
+                # The program may await the app only much later.
+                _LOG.error("App %r failed: %s", self._app.name, self.failure)
+            self.ended.set_result(None)
+
+    def _run_app(self) -> None:
+        app, settings = self._app, self._settings
+        if not app.handlers and not app.pipelines:
+            raise ConfigError(f"App {app.name!r} has no handlers.", hint='Declare one with @app.consume("topic").')
+        brokers = brokers_in_program(settings.brokers, app.brokers)
+        run_on_engine(app, settings, brokers=brokers, emit=self._on_event, stop=self._stop, extras=self._extras)
+
+    def _on_event(self, event: Event) -> None:
+        self._emit(event)
+        if isinstance(event, Started) and not self.started.done():
+            self._not_started.discard((event.group, event.handler))
+            if not self._not_started:
+                self.started.set_result(None)
+
+    def _stop_at_exit(self) -> None:
+        """Stop cleanly when the program ends without ``app.stop()``. A forked child has no thread to wait for."""
+        if os.getpid() == self._process:
+            self.ask_to_stop()
+            self.ended.result()
+
+
+def _uncancellable() -> Future[None]:
+    """Return a future that a cancelled ``await`` cannot cancel: the run goes on, and completes it."""
+    future = Future[None]()
+    future.set_running_or_notify_cancel()
+    return future
+
+
+def _say(line: str) -> None:
+    # A signal may arrive while the main thread writes to sys.stderr, whose buffer refuses a second writer.
+    os.write(_STANDARD_ERROR, f"{line}\n".encode())
