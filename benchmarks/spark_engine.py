@@ -25,7 +25,7 @@ from rich.console import Console
 from penstock import App
 from penstock import spark as engine
 from penstock.kafka import Cluster
-from penstock.spark.arrow_columns import SINK_SCHEMA
+from penstock.spark.pipelines.arrow_columns import SINK_SCHEMA
 from penstock.spark.session.spark_session import spark_session
 
 PARTITIONS = 2

@@ -1,4 +1,4 @@
-"""The Spark engine: the same handlers on Structured Streaming, from ``local[*]`` to a cluster."""
+"""The Spark engine: the same handlers in Spark tasks, from ``local[*]`` to a cluster; and pipelines of DataFrames."""
 
 from penstock.jvm.installed_spark import spark_missing
 
@@ -8,8 +8,8 @@ try:
 except ImportError as error:
     raise spark_missing() from error
 
+from penstock.spark.driver.spark_runner import run
 from penstock.spark.session.spark_conf import parse_conf
 from penstock.spark.session.spark_session import fetch_jars
-from penstock.spark.spark_runner import run
 
 __all__ = ["fetch_jars", "parse_conf", "run"]

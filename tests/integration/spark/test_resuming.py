@@ -18,7 +18,7 @@ from penstock.core.progress.offset_map import decode
 from penstock.core.reports import events
 from penstock.errors import ServerError
 from penstock.kafka import Cluster
-from penstock.spark.checkpoint import checkpoints_of, default_root
+from penstock.spark.pipelines.checkpoint import checkpoints_of, default_root
 
 
 def echo(group: str, source: str, **options: object) -> App:

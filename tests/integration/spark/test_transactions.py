@@ -19,11 +19,11 @@ from penstock.core.settings import Settings
 from penstock.errors import ConfigError, HandlerError, PenstockError, ServerError, StateError
 from penstock.kafka import Cluster
 from penstock.kafka.client.transactions import Transaction, group_metadata
-from penstock.spark.checkpoint import Checkpoint
-from penstock.spark.exactly_once import ExactlyOnceSink
-from penstock.spark.resume_offsets import EARLIEST
+from penstock.spark.pipelines.checkpoint import Checkpoint
+from penstock.spark.pipelines.markers import ExactlyOnceSink
+from penstock.spark.pipelines.resume_offsets import EARLIEST
 from penstock.spark.task import HaltedTaskError
-from penstock.spark.transaction import Transactions, _cluster, handle_exactly_once
+from penstock.spark.pipelines.task_transaction import Transactions, _cluster, handle_exactly_once
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
@@ -195,7 +195,7 @@ def test_a_marker_that_is_set_back_stays_there_whoever_was_about_to_commit(tasks
 def test_a_transaction_that_takes_too_long_says_what_to_do_and_leaves_nothing(
     tasks: Tasks, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.spark.arrow_columns._FULL_ROWS", 5)  # so that outputs leave before the task is over
+    monkeypatch.setattr("penstock.spark.pipelines.arrow_columns._FULL_ROWS", 5)  # so that outputs leave before the task is over
     tasks.settings = {"transaction.timeout.ms": 1000, "message.timeout.ms": 1000}
     admin = AdminClient({"bootstrap.servers": tasks.brokers})
 

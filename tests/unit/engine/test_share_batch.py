@@ -10,7 +10,7 @@ from penstock import App, Record
 from penstock.app import RecordAdapter, attempts
 from penstock.core.scheduling.effects import Send
 from penstock.engine.dispatch.thread_messages import Delivered
-from penstock.engine.observe.reporter import Reporter
+from penstock.app.reporter import Reporter
 from penstock.engine.share.acquired_records import AcquiredRecords
 from penstock.engine.share.share_workers import Attempted
 

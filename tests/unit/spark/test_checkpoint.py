@@ -6,7 +6,7 @@ import pytest
 
 from penstock import App
 from penstock.errors import ConfigError
-from penstock.spark.checkpoint import Checkpoint, checked_root, checkpoint_of, checkpoints_of
+from penstock.spark.pipelines.checkpoint import Checkpoint, checked_root, checkpoint_of, checkpoints_of
 
 COMMIT = 'v1\n{"nextBatchWatermarkMs":0}'
 

@@ -8,7 +8,7 @@ from penstock.core.progress.offset_map import decode
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports.events import CommitFailed, Committed, Error, Event
 from penstock.errors import ServerError
-from penstock.spark.group import GroupOffsets, refuse_members
+from penstock.spark.pipelines.group_offsets import GroupOffsets, refuse_members
 
 A: TopicPartition = ("orders", 0)
 B: TopicPartition = ("orders", 1)

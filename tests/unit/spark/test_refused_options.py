@@ -7,7 +7,7 @@ import pytest
 
 from penstock import App
 from penstock.errors import ConfigError
-from penstock.spark.spark_runner import run
+from penstock.spark.driver.spark_runner import run
 
 
 @pytest.mark.parametrize(

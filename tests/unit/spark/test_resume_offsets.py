@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from penstock.core.records.out_of_range import OutOfRange
 from penstock.core.records.record import TopicPartition
-from penstock.spark.resume_offsets import EARLIEST, Log, Offsets, Resumption, from_json, resume, to_json
+from penstock.spark.pipelines.resume_offsets import EARLIEST, Log, Offsets, Resumption, from_json, resume, to_json
 
 A: TopicPartition = ("orders", 0)
 B: TopicPartition = ("orders", 1)

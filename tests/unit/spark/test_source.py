@@ -1,8 +1,8 @@
 """What Spark's source is told."""
 
 from penstock import App
-from penstock.spark.resume_offsets import EARLIEST
-from penstock.spark.source import reading_options, source_options
+from penstock.spark.pipelines.resume_offsets import EARLIEST
+from penstock.spark.pipelines.kafka_options import reading_options, source_options
 
 
 def test_no_option_splits_a_partition_over_tasks() -> None:

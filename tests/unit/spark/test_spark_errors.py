@@ -10,7 +10,7 @@ from penstock.kafka.errors import translate
 from penstock.paths import spark_log_file
 from penstock.spark.pipelines.output_batches import Output
 from penstock.spark.session.spark_session import start_session
-from penstock.spark.spark_errors import executors_error, planning_failure, query_failure, session_error
+from penstock.spark.driver.spark_errors import executors_error, planning_failure, query_failure, session_error
 from penstock.spark.task import HaltedTaskError
 
 JOB = (

@@ -16,7 +16,7 @@ from penstock.core.failures.outcome import DependencyUnavailable
 from penstock.core.reports.record_counts import Counts
 from penstock.errors import ConfigError, ServerError, StateError
 from penstock.spark import run
-from penstock.spark.arrow_columns import ROWS
+from penstock.spark.pipelines.arrow_columns import ROWS
 from penstock.spark.task import HaltedTaskError, for_workers
 from spark_tasks import RealTask, Row, Task, declare, source
 
@@ -231,7 +231,7 @@ def test_while_a_registry_is_away_a_task_waits_and_spends_no_attempt(monkeypatch
 
     codec = Codec()
     rows = replace(ROWS, codec_of=lambda _format, **_: codec)  # type: ignore[arg-type]
-    monkeypatch.setattr("penstock.spark.workers.ROWS", rows)
+    monkeypatch.setattr("penstock.spark.tasks.workers.ROWS", rows)
 
     def handle(value: Any, record: Record) -> int:
         return record.attempt

@@ -127,10 +127,13 @@ def make_producer(
     settings: Mapping[str, Any],
     transactional_id: str | None = None,
     on_error: Callable[..., None] | None = None,
+    more: Mapping[str, Any] | None = None,
 ) -> Producer:
+    """Make a producer. ``more`` are settings that the user must not choose."""
     config: dict[str, Any] = {
         **PRODUCER_DEFAULTS,
         **producer_settings(settings),
+        **(more or {}),
         "bootstrap.servers": brokers,
         "enable.idempotence": True,
         "acks": "all",

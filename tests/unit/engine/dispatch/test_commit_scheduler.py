@@ -14,7 +14,7 @@ from penstock.core.reports import events
 from penstock.engine.dispatch.commit_scheduler import CommitScheduler
 from penstock.engine.dispatch.thread_messages import CommitAnswer, Commits
 from penstock.engine.observe.member_metrics import Stopwatches
-from penstock.engine.observe.reporter import Reporter
+from penstock.app.reporter import Reporter
 
 TP: TopicPartition = ("orders", 0)
 

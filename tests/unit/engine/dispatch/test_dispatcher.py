@@ -30,7 +30,7 @@ from penstock.engine.dispatch.thread_messages import (
     Worked,
 )
 from penstock.engine.membership.catch_up import CatchUp
-from penstock.engine.observe.reporter import Reporter
+from penstock.app.reporter import Reporter
 
 PLACE = ("orders", 0)
 

@@ -19,7 +19,7 @@ from penstock.engine.dispatch.commit_scheduler import CommitScheduler
 from penstock.engine.dispatch.partition_lifecycle import PartitionLifecycle
 from penstock.engine.dispatch.thread_messages import Assigned, CommitAnswer, Commits, Revoking, Seek, ToFetcher
 from penstock.engine.observe.member_metrics import Stopwatches
-from penstock.engine.observe.reporter import Reporter
+from penstock.app.reporter import Reporter
 
 TP: TopicPartition = ("orders", 0)
 OTHER: TopicPartition = ("orders", 1)

@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives.serialization import (
 
 from penstock.core.settings import client_settings
 from penstock.errors import ConfigError
-from penstock.spark.session.java_client_settings import java_settings, settings_for_workers
-from penstock.spark.transaction import Transactions
+from penstock.spark.pipelines.java_client_settings import java_settings, settings_for_workers
+from penstock.spark.pipelines.task_transaction import Transactions
 
 FILES = {"ca.pem": "CA", "client.pem": "CHAIN", "client.key": "-----BEGIN PRIVATE KEY-----"}
 

@@ -1,25 +1,15 @@
-"""Exactly-once on the driver. The tasks of a batch write it, each in its own transaction (``transaction.py``).
+"""Exactly-once on the driver. The tasks of a batch write it, each in its own transaction (``task_transaction.py``).
 
 The marker of a partition is the group's committed offset: all records below it count as handled.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
-import pyarrow as pa
-from pyspark.sql import DataFrame
-
-from penstock.app import Handler
 from penstock.core.records.record import TopicPartition
-from penstock.core.reports.record_counts import Counts
 from penstock.kafka import Cluster
-from penstock.spark.asking import engine_is_on_the_driver
-from penstock.spark.checkpoint import Checkpoint
-from penstock.spark.finished import Finished
-from penstock.spark.resume_offsets import Offsets
-from penstock.spark.session.java_client_settings import settings_for_workers
-from penstock.spark.transaction import Transactions, handle_exactly_once
+from penstock.spark.pipelines.resume_offsets import Offsets
+from penstock.spark.pipelines.task_transaction import Transactions
 
 # The schema of a task's rows, which Spark requires. These tasks return no rows.
 NO_ROWS = "nothing boolean"
@@ -62,31 +52,6 @@ class Markers:
         """Set markers, also backwards: the marker of a recreated topic belongs to the old log."""
         for tp, offset in offsets.items():
             self._transactions.move(tp, offset, back=True)
-
-
-class ExactlyOnceSink(Markers):
-    """Writes a handler's batches."""
-
-    def __init__(
-        self, handler: Handler, cluster: Cluster, checkpoint: Checkpoint, finished: Finished | None = None
-    ) -> None:
-        """``finished`` has the records above the group's offsets that the local engine has finished."""
-        settings = settings_for_workers(handler.settings)
-        super().__init__(cluster, Transactions(cluster.brokers, handler.group, settings, finished=finished or {}))
-        self._checkpoint = checkpoint
-
-    def write(self, source: DataFrame, number: int, handler: Handler, count: Callable[[Counts], None]) -> None:
-        """Run the batch. When this returns, its outputs are committed, and the group's offsets are at its end."""
-        ends = self._checkpoint.offsets_of(number)
-        transactions = replace(self._transactions, ends=ends)
-
-        # A closure, because Spark takes only a function of one argument; small, because it travels with each task.
-        def whole(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            engine_is_on_the_driver()
-            return handle_exactly_once(handler, batches, transactions=transactions, count=count)
-
-        source.mapInArrow(whole, NO_ROWS).write.format("noop").mode("append").save()
-        self.advance(ends)
 
 
 class CommittedByTasks:

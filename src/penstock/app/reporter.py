@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import Any
 
-from penstock.app import Handler, RecordAdapter
+from penstock.app.handler import Handler
+from penstock.app.record_adapter import RecordAdapter
 from penstock.app.work import Work
 from penstock.core.failures.outcome import Failed
 from penstock.core.records.out_of_range import OutOfRange
@@ -42,6 +43,10 @@ class Reporter:
         self._counts = Counts()
         self._told = 0
         self._told_blocked = False
+
+    @property
+    def counts(self) -> Counts:
+        return self._counts
 
     def started(self, lag: int, topics: tuple[str, ...]) -> None:
         name = self._handler.name

@@ -3,13 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from penstock.core.progress.offset_map import encode
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports.events import CommitFailed, Committed, Error, Event
 from penstock.errors import PenstockError, ServerError
 from penstock.kafka import Cluster
-from penstock.spark.finished import Finished, above
-from penstock.spark.resume_offsets import Offsets
+from penstock.spark.pipelines.resume_offsets import Offsets
 
 # The member name in events: Spark is not a member of the group.
 MEMBER = "spark"
@@ -24,11 +22,7 @@ class Commits(Protocol):
 
 
 class GroupOffsets:
-    """Commits only forward: never an offset below the ``known`` one of a partition.
-
-    ``finished`` has the records above the group's offsets that the local engine has finished. Until Spark is past them,
-    each commit carries them as an offset map, so that no later run repeats them.
-    """
+    """Commits only forward: never an offset below the ``known`` one of a partition."""
 
     def __init__(
         self,
@@ -37,7 +31,6 @@ class GroupOffsets:
         known: Mapping[TopicPartition, int],
         emit: Callable[[Event], None],
         *,
-        finished: Finished | None = None,
         commits: Commits | None = None,
     ) -> None:
         self._cluster = cluster
@@ -45,7 +38,6 @@ class GroupOffsets:
         self._group = group
         self._known = dict(known)
         self._emit = emit
-        self._finished = finished or {}
         self._contested = False
 
     def advance(self, finished: Mapping[TopicPartition, int]) -> None:
@@ -56,7 +48,7 @@ class GroupOffsets:
                 # The members may have committed meanwhile.
                 self._known.update(self._cluster.committed(self._group, moved))
                 moved = self._moved(finished)
-            self._commits.commit(self._group, moved, self._maps(moved))
+            self._commits.commit(self._group, moved, {})
         except PenstockError as error:
             self._refused(moved, error)
             return
@@ -68,16 +60,7 @@ class GroupOffsets:
             self._emit(Committed(group=self._group, member=MEMBER, topic=topic, partition=partition, offset=offset))
 
     def _moved(self, finished: Mapping[TopicPartition, int]) -> Offsets:
-        points = {tp: self._point(tp, offset) for tp, offset in finished.items()}
-        return {tp: point for tp, point in points.items() if point > self._known.get(tp, -1)}
-
-    def _point(self, tp: TopicPartition, offset: int) -> int:
-        """Return the lowest unfinished offset: a batch may end inside a range that was finished before."""
-        return next((end for start, end in self._finished.get(tp, ()) if start <= offset < end), offset)
-
-    def _maps(self, points: Offsets) -> dict[TopicPartition, str]:
-        ahead = above(self._finished, points)
-        return {tp: encode(points[tp], ranges) or "" for tp, ranges in ahead.items() if tp in points}
+        return {tp: offset for tp, offset in finished.items() if offset > self._known.get(tp, -1)}
 
     def _refused(self, moved: Offsets, error: PenstockError) -> None:
         if self._has_members():

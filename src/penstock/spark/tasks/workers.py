@@ -19,7 +19,7 @@ from penstock.app import Handler, RunWork, async_work_runner, end_task, is_ended
 from penstock.app.work import Work
 from penstock.core.progress.lease import FOREVER
 from penstock.core.scheduling.bundle_size import queued_ahead
-from penstock.spark.arrow_columns import ROWS
+from penstock.kafka import MESSAGES
 
 # How long a cancelled attempt has to clean up.
 _CANCEL_SECONDS = 1.0
@@ -57,7 +57,7 @@ class InlineWorker:
     ahead = 0
 
     def __init__(self, handler: Handler, sleep: Callable[[float], None]) -> None:
-        self._run_work = work_runner(handler, ROWS, FOREVER)
+        self._run_work = work_runner(handler, MESSAGES, FOREVER)
         self._sleep = sleep
         self._ended: list[Work] = []
 
@@ -106,7 +106,7 @@ class ThreadWorkers:
     def __init__(self, handler: Handler) -> None:
         self.width = handler.concurrency
         self.ahead = queued_ahead(self.width)
-        self._run_work: RunWork = work_runner(handler, ROWS, FOREVER)
+        self._run_work: RunWork = work_runner(handler, MESSAGES, FOREVER)
         self._works: SimpleQueue[Work | None] = SimpleQueue()
         self._ended = _Ended(handler)
         self._borrowed = 0
@@ -147,7 +147,7 @@ class LoopWorkers:
     def __init__(self, handler: Handler) -> None:
         self.width = handler.concurrency
         self.ahead = queued_ahead(self.width)
-        self._run_work = async_work_runner(handler, ROWS, FOREVER)
+        self._run_work = async_work_runner(handler, MESSAGES, FOREVER)
         self._ended = _Ended(handler)
         self._waiting: deque[Work] = deque()
         self._tasks: set[asyncio.Task[None]] = set()

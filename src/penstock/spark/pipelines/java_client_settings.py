@@ -1,14 +1,10 @@
 """Translates the settings of the local engine's client (librdkafka) to those of the Java client that Spark uses."""
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping
 
-from penstock.core.settings import Settings
 from penstock.errors import ConfigError
-from penstock.spark.session.private_keys import key_for_java
-
-Read = Callable[[str], str]
+from penstock.spark.pipelines.private_keys import key_for_java
+from penstock.spark.session.worker_settings import PEM_TEXTS, Read, read_file, read_text
 
 _IDENTIFICATION = "ssl.endpoint.identification.algorithm"
 
@@ -58,19 +54,9 @@ _LOGIN_MODULES = {
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
 _LOGIN = ("sasl.username", "sasl.password")
-# Settings that name a file, and the settings that take its text.
-_PEM_TEXTS = {
-    "ssl.ca.location": "ssl.ca.pem",
-    "ssl.certificate.location": "ssl.certificate.pem",
-    "ssl.key.location": "ssl.key.pem",
-}
 
 
-def _read_file(path: str) -> str:
-    return Path(path).read_text()
-
-
-def java_settings(settings: Mapping[str, object], *, read: Read = _read_file) -> dict[str, str]:
+def java_settings(settings: Mapping[str, object], *, read: Read = read_file) -> dict[str, str]:
     """Return the settings for the Java client. No error of this function shows a value: some values are secrets.
 
     Reads certificates and keys here and passes them as text, so that executors on other machines need no files.
@@ -79,8 +65,8 @@ def java_settings(settings: Mapping[str, object], *, read: Read = _read_file) ->
     translated = {_RENAMED.get(name, name): value for name, value in texts.items()}
     login = {name: translated.pop(name) for name in _LOGIN if name in translated}
     pems = {
-        **{name: translated.pop(text) for name, text in _PEM_TEXTS.items() if text in translated},
-        **{name: _read(name, translated.pop(name), read) for name in _PEM_TEXTS if name in translated},
+        **{name: translated.pop(text) for name, text in PEM_TEXTS.items() if text in translated},
+        **{name: read_text(name, translated.pop(name), read) for name in PEM_TEXTS if name in translated},
     }
     if translated.get(_IDENTIFICATION) == "none":
         translated[_IDENTIFICATION] = ""  # Java's word for none
@@ -94,16 +80,6 @@ def java_settings(settings: Mapping[str, object], *, read: Read = _read_file) ->
     if "ssl.keystore.key" in stores:
         translated.pop("ssl.key.password", None)  # the key is decrypted now, and Java would try to decrypt it again
     return {**translated, **_jaas(translated.get("sasl.mechanism"), login), **stores}
-
-
-def settings_for_workers(settings: Mapping[str, Any], *, read: Read = _read_file) -> Settings:
-    """Return the settings for librdkafka on other machines, with files replaced by their text."""
-    return Settings(
-        dict(
-            (_PEM_TEXTS[name], _read(name, value, read)) if name in _PEM_TEXTS else (name, value)
-            for name, value in settings.items()
-        )
-    )
 
 
 def _text(name: str, value: object) -> str:
@@ -155,14 +131,3 @@ def _pem_stores(pems: Mapping[str, str], password: str | None) -> dict[str, str]
             "ssl.keystore.key": key_for_java(key, password),
         }
     return stores
-
-
-def _read(name: str, path: str, read: Read) -> str:
-    try:
-        return read(path)
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is not text"
-        raise ConfigError(
-            f"The file of {name} cannot be read: {path}: {reason.lower()}.",
-            hint="Name a PEM file that is readable here.",
-        ) from error

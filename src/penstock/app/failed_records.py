@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from penstock.app import Handler, RecordAdapter
+from penstock.app.handler import Handler
+from penstock.app.record_adapter import RecordAdapter
 from penstock.core.failures.dead_letter import dead_letter
 from penstock.core.failures.outcome import Failed, ProducerRecord
 from penstock.core.failures.retry_topic import read_retry_info, retry_record

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from penstock.errors import ConfigError
 from penstock.paths import checkpoint_root
-from penstock.spark.declared import Declared
-from penstock.spark.resume_offsets import Offsets, from_json
+from penstock.spark.driver.declared import Declared
+from penstock.spark.pipelines.resume_offsets import Offsets, from_json
 
 _VERSION_LINE = "v1"
 _ODD_LETTERS = re.compile(r"[^A-Za-z0-9_-]")

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from penstock.errors import ConfigError, HandlerError, PenstockError, ServerError, SetupError, TopicError
 from penstock.kafka.errors import is_final, kafka_error
 from penstock.paths import spark_log_file
-from penstock.spark.declared import Declared
+from penstock.spark.driver.declared import Declared
 from penstock.spark.internals import JvmError
-from penstock.spark.task import HaltedTaskError
+from penstock.spark.pipelines.halted_task import HaltedTaskError
 
 _Row = tuple[str, type[PenstockError], str, str]
 
@@ -182,6 +182,19 @@ def query_failure(error: Exception, handler: Declared) -> QueryFailure:
     if from_python and handler.kind == "pipeline":  # a handler's exceptions arrive as HaltedTaskError
         return QueryFailure(_raised(text, words["What"]), may_pass=False)
     return QueryFailure(_unknown(f"Spark failed in {words['what']}: {_innermost(text)}"), may_pass=not from_python)
+
+
+def job_failure(error: Exception, handler: Declared) -> QueryFailure:
+    """Translate the error of a job that ran slices: tasks return their own errors, so this one is about Spark."""
+    text = _words(error)
+    words = {**named(handler), "topics": handler.source}
+    for table, passes in ((_LASTING, False), (_OF_SESSIONS, False), (_PASSING, True)):
+        known = _look_up(text, table, master="this session", **words)
+        if known is not None:
+            return QueryFailure(known, may_pass=passes)
+    if _FROM_PYTHON in text or not text:
+        return QueryFailure(_raised(text, words["What"]), may_pass=False)
+    return QueryFailure(_unknown(f"Spark failed in {words['what']}: {_innermost(text)}"), may_pass=True)
 
 
 def named(handler: Declared) -> dict[str, str]:

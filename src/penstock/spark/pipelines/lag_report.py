@@ -5,7 +5,7 @@ from collections.abc import Callable
 from penstock.core.reports.events import Event, Lagging
 from penstock.errors import PenstockError
 from penstock.kafka import Cluster
-from penstock.spark.resume_offsets import Offsets
+from penstock.spark.pipelines.resume_offsets import Offsets
 
 
 def ends_of(cluster: Cluster, reached: Offsets) -> Offsets | None:

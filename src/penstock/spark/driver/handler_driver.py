@@ -1,0 +1,584 @@
+"""Runs one handler from the driver: owns its partitions, starts their slices as Spark jobs, commits what they finished.
+
+It has a thread of its own, which alone uses its state. ``_turn`` shows what the thread does, again and again.
+"""
+
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from penstock.app import Handler
+from penstock.core.failures.restarts import Restarts
+from penstock.core.progress.offset_map import decode, encode
+from penstock.core.progress.slices import PartitionSlices, Reached, Slice, common, plan
+from penstock.core.records.record import TopicPartition
+from penstock.core.reports import events
+from penstock.core.reports.record_counts import Counts
+from penstock.errors import CallbackError, PenstockError
+from penstock.kafka import Cluster, source_partitions
+from penstock.spark.driver.group_member import Commits, GroupMember, Member, NamedPartitions
+from penstock.spark.driver.slice_jobs import JobEnded, SliceJobs
+from penstock.spark.driver.spark_errors import job_failure
+from penstock.spark.driver.start_offsets import StartOffsets
+from penstock.spark.tasks.run_slices import Membership, may_pass
+from penstock.spark.tasks.slice_result import SliceResult
+from penstock.spark.tasks.slice_task import MEMBER
+
+# The longest wait for the end of a job; between two waits the thread serves the Kafka client.
+_TURN_SECONDS = 0.05
+# How often to ask for the ends of the logs; sooner for partitions whose slice has just ended.
+_ENDS_SECONDS = 0.2
+_SOON_SECONDS = 0.05
+# How often to look for recreated topics and to report progress.
+_LOOK_SECONDS = 1.0
+# How long to wait after the cluster did not answer.
+_AWAY_SECONDS = 1.0
+# So many jobs for each task that Spark runs at once: while one runs, the next one is being scheduled.
+_JOBS_PER_SLOT = 2
+
+
+class HandlerDriver:
+    """Call ``join``, then ``start`` when there is a session. ``is_over`` and ``error`` may be read by any thread."""
+
+    def __init__(
+        self,
+        handler: Handler,
+        cluster: Cluster,
+        *,
+        root: Path,
+        emit: Callable[[events.Event], None],
+        until_caught_up: bool,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._handler = self.handler = handler
+        self._cluster = cluster
+        self._emit = emit
+        self._clock = clock
+        self._starts = StartOffsets(handler, cluster, root=root, emit=emit)
+        self._sources = source_partitions(handler, cluster)  # raises if a topic is missing
+        self._targets = dict(cluster.end_offsets(self._sources)) if until_caught_up else None
+        self._topic_ids = cluster.topic_ids({topic for topic, _ in self._sources})
+        self._partitions: dict[TopicPartition, PartitionSlices] = {}
+        self._unresolved: dict[TopicPartition, bool] = {}  # owned, position unknown; True: its topic was recreated
+        self._uncommitted: set[TopicPartition] = set()
+        self._committing: set[TopicPartition] = set()
+        self._committed_elsewhere: dict[TopicPartition, int] = {}
+        self._owners: dict[TopicPartition, str] = {}
+        self._restarts: dict[TopicPartition, Restarts] = {}
+        self._ended: SimpleQueue[JobEnded] = SimpleQueue()
+        self._running: list[Sequence[Slice]] = []
+        self._jobs: SliceJobs | None = None
+        self._slots = 1
+        self._counts = Counts()
+        self._number = 0
+        self._reported = Counts()
+        self._asked_ends = self._looked = self._away_until = 0.0
+        self._began = time.monotonic()
+        self._stop_reason: str | None = None
+        self._stopping_at: float | None = None
+        self._was_cancelled = False
+        self._warned: set[str] = set()
+        self._begun = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"driver-{handler.name}", daemon=True)
+        self._member = self._make_member()
+        self.is_over = False
+        self.error: PenstockError | None = None
+
+    def _make_member(self) -> Member:
+        if self._handler.partitions:
+            return NamedPartitions(
+                self._handler,
+                self._cluster,
+                assigned=self._assigned,
+                revoked=self._revoked,
+                answered=self._answered,
+            )
+        return GroupMember(
+            self._handler,
+            self._cluster.brokers,
+            assigned=self._assigned,
+            revoked=self._revoked,
+            lost=self._lost,
+            answered=self._answered,
+            warn=self._warn,
+        )
+
+    # Called by the runner's thread.
+
+    def join(self) -> None:
+        """Join the group, which may take seconds: meanwhile a session can start."""
+        self._thread.start()
+
+    def start(self, jobs: Callable[["SimpleQueue[JobEnded]"], SliceJobs], *, slots: int) -> None:
+        """Start slices as Spark jobs from now on, of which ``slots`` tasks run at once."""
+        self._slots = max(1, slots)
+        self._began = time.monotonic()
+        self._jobs = jobs(self._ended)
+        self._begun.set()
+
+    def stop(self, reason: str) -> None:
+        """Start no further slice, and end when those that run are finished."""
+        self._stop_reason = self._stop_reason or reason
+
+    def wait(self, seconds: float) -> bool:
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    # The thread.
+
+    def _run(self) -> None:
+        try:
+            self._member.join()
+            was_started = False
+            while not self.is_over:
+                if not was_started and self._begun.is_set():
+                    was_started = True
+                    self._report_start()
+                self._turn()
+        except PenstockError as error:
+            self._end(error)
+        except Exception as error:  # noqa: BLE001 - without this thread, nobody would say that the handler has ended
+            self._end(job_failure(error, self._handler).error)
+
+    def _turn(self) -> None:
+        self._take_ended(_TURN_SECONDS)
+        for error in self._member.poll():
+            raise error
+        self._guarded(self._resume)
+        self._commit()
+        if self._stop_reason is not None:
+            self._check_stop(self._stop_reason)
+            return
+        self._guarded(self._look)
+        if self._jobs is not None:
+            self._start_slices(self._jobs)
+            if self._has_caught_up():
+                self.stop("caught up")
+
+    def _guarded(self, ask: Callable[[], None]) -> None:
+        """Ask the cluster. If it does not answer, ask again in a while: slices that run go on."""
+        if time.monotonic() < self._away_until:
+            return
+        try:
+            ask()
+        except PenstockError as error:
+            if not may_pass(error):
+                raise
+            self._away_until = time.monotonic() + _AWAY_SECONDS
+            self._warn(f"{error} Penstock retries.")
+
+    # Partitions come and go.
+
+    def _assigned(self, tps: list[TopicPartition]) -> None:
+        for tp in tps:
+            self._unresolved[tp] = False
+
+    def _revoked(self, tps: list[TopicPartition]) -> None:
+        """Finish the slices that run, commit, and let the partitions go."""
+        going = set(tps)
+        deadline = time.monotonic() + self._handler.drain_timeout
+        while any(self._partitions[tp].running for tp in going & self._partitions.keys()):
+            if time.monotonic() > deadline:
+                break
+            self._take_ended(_TURN_SECONDS, starts=False)
+        self._member.commit_now(self._commits(going & self._uncommitted))
+        self._remove(tps, lambda each: self._emit_revoked(each))
+        self._call("on_revoked", tps)
+
+    def _lost(self, tps: list[TopicPartition]) -> None:
+        self._remove(tps, self._emit_lost)
+        self._call("on_lost", tps)
+
+    def _remove(self, tps: Sequence[TopicPartition], report: Callable[[PartitionSlices], None]) -> None:
+        for tp in tps:
+            self._unresolved.pop(tp, None)
+            self._uncommitted.discard(tp)
+            partition = self._partitions.pop(tp, None)
+            if partition is not None:
+                report(partition)
+
+    def _resume(self) -> None:
+        """Find out where partitions resume that were assigned, recreated or out of range."""
+        tps = [tp for tp in self._unresolved if tp not in self._partitions or not self._partitions[tp].running]
+        if not tps:
+            return
+        renewed = {topic for (topic, partition) in tps if self._unresolved[topic, partition]}
+        fresh = [tp for tp in tps if tp not in self._partitions]
+        found = self._starts.resume(tps, renewed)
+        if fresh and not self._call("on_assigned", fresh):
+            return
+        for partition in found.partitions:
+            tp = partition.tp
+            del self._unresolved[tp]
+            self._partitions[tp] = partition
+            if tp in fresh:
+                self._emit(events.Assigned(**self._where(tp), epoch=partition.epoch, offset=partition.position))
+        # Tasks that commit begin at the group's offset, so it must be right before they start.
+        self._uncommitted.update(found.uncommitted)
+        if found.uncommitted and self._tasks_commit:
+            self._member.commit_now(self._commits(found.uncommitted))
+        if self._handler.topics or self._handler.pattern:
+            self._starts.set_checkpoint_aside()
+
+    # Slices.
+
+    def _start_slices(self, jobs: SliceJobs) -> None:
+        handler = self._handler
+        free = self._slots * _JOBS_PER_SLOT - len(self._running)
+        most = (
+            min(handler.max_micro_batch, handler.max_in_flight) if handler.is_at_most_once else handler.max_micro_batch
+        )
+        partitions = [each for tp, each in self._partitions.items() if tp not in self._unresolved]
+        bundles = plan(
+            partitions,
+            self._clock(),
+            free=free,
+            slots=self._slots,
+            most=most,
+            seconds=handler.micro_batch,
+            may_share=not self._tasks_commit and handler.scale == "partition",
+        )
+        for bundle in bundles:
+            tasks: list[Sequence[Slice]] = [bundle]
+            if handler.scale == "cpu":
+                (only,) = bundle
+                tasks = [[each] for each in only.split(max(1, min(self._slots, only.end - only.start)))]
+            self._running.append(bundle)
+            owners = {each.tp: self._owners[each.tp] for each in bundle if each.tp in self._owners}
+            metadata = self._member.metadata() if self._tasks_commit else None
+            jobs.start(tasks, Membership(metadata, owners))
+
+    @property
+    def _tasks_commit(self) -> bool:
+        return self._handler.delivery != "at-least-once"
+
+    def _take_ended(self, seconds: float, *, starts: bool = True) -> None:
+        """Take the jobs that ended. Waits for one up to ``seconds``."""
+        ended: list[JobEnded] = []
+        with suppress(Empty):
+            ended.append(self._ended.get(timeout=seconds))
+            while True:
+                ended.append(self._ended.get_nowait())
+        if not ended:
+            return
+        for job in ended:
+            self._running = [each for each in self._running if each[0].tp != job.slices[0].tp]
+            if job.error is not None:
+                self._job_failed(job, job.error)
+            else:
+                for result in _merged(job.results):
+                    self._slice_ended(result)
+        self._report_batch(ended)
+        if starts and time.monotonic() - self._asked_ends > _SOON_SECONDS:
+            self._asked_ends = 0.0
+
+    def _slice_ended(self, result: SliceResult) -> None:
+        for event in result.events:
+            self._emit(event)
+        partition = self._partitions.get(result.tp)
+        if partition is None or partition.epoch != result.epoch:
+            return  # it was lost or recreated meanwhile
+        self._owners[result.tp] = result.worker
+        if result.reached is None:
+            self._owners.pop(result.tp, None)
+            self._slice_failed(partition, result.error, may_pass=result.may_pass)
+            return
+        self._restarts.pop(result.tp, None)
+        before = partition.position, partition.metadata
+        partition.finish(result.reached, self._clock())
+        if result.out_of_range:
+            self._unresolved[result.tp] = False
+        if result.is_committed:
+            if (partition.position, partition.metadata) != before:
+                self._emit(events.Committed(**self._where(result.tp), offset=partition.position))
+        elif (partition.position, partition.metadata) != before:
+            self._uncommitted.add(result.tp)
+        if result.error is not None:
+            self._fail(result.error)
+
+    def _job_failed(self, job: JobEnded, error: Exception) -> None:
+        if self._was_cancelled:
+            for each in job.slices:
+                self._forget_run(each)
+            return
+        failure = job_failure(error, self._handler)
+        for each in job.slices:
+            partition = self._partitions.get(each.tp)
+            self._owners.pop(each.tp, None)
+            if partition is not None and partition.epoch == each.epoch and partition.running:
+                self._slice_failed(partition, failure.error, may_pass=failure.may_pass)
+
+    def _forget_run(self, each: Slice) -> None:
+        partition = self._partitions.get(each.tp)
+        if partition is not None and partition.epoch == each.epoch:
+            partition.fail(self._clock(), again_at=0.0)
+
+    def _slice_failed(self, partition: PartitionSlices, error: PenstockError | None, *, may_pass: bool) -> None:
+        now = self._clock()
+        partition.fail(now, again_at=now)
+        if error is None:
+            return
+        restarts = self._restarts.setdefault(partition.tp, Restarts(self._handler.restart))
+        seconds = restarts.failed(random.random()) if may_pass and self._stop_reason is None else None  # noqa: S311 - no secret
+        if seconds is None:
+            count = restarts.failures
+            problem = f"{error.problem} It failed {count} times in a row, with no slice finished in between."
+            self._fail(type(error)(problem, hint=error.hint, traceback=error.traceback) if count > 1 else error)
+            return
+        partition.again_at = now + seconds
+        if self._tasks_commit:
+            # The task may have committed before it failed.
+            self._unresolved[partition.tp] = False
+        self._emit(
+            events.Restarting(
+                group=self._handler.group,
+                handler=self._handler.name,
+                attempt=restarts.failures,
+                reason=error.problem,
+                seconds=round(seconds, 3),
+            )
+        )
+
+    # Progress.
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        if self._partitions and now - self._asked_ends >= _ENDS_SECONDS:
+            self._asked_ends = now
+            for tp, end in self._cluster.stable_ends(self._partitions).items():
+                self._partitions[tp].end = end
+        if now - self._looked >= _LOOK_SECONDS:
+            self._looked = now
+            self._find_recreated()
+            self._ask_others()
+            self._report_progress()
+
+    def _find_recreated(self) -> None:
+        topics = {topic for topic, _ in self._partitions}
+        ids = self._cluster.topic_ids(topics)
+        for topic, found in ids.items():
+            if self._topic_ids.setdefault(topic, found) != found:
+                self._topic_ids[topic] = found
+                for tp in [tp for tp in self._partitions if tp[0] == topic]:
+                    self._unresolved[tp] = True
+                    # The result of a slice that still runs belongs to the old topic.
+                    self._partitions[tp].epoch = -1
+                    self._partitions[tp].running = False
+                self._running = [each for each in self._running if each[0].tp[0] != topic]
+                if self._targets is not None:
+                    of_topic = [tp for tp in self._targets if tp[0] == topic]
+                    for tp, end in self._cluster.end_offsets(of_topic).items():
+                        self._targets[tp] = min(self._targets[tp], end)
+
+    def _ask_others(self) -> None:
+        """Ask how far other members are, if this run ends when all partitions are caught up."""
+        if self._targets is not None:
+            others = [tp for tp in self._targets if tp not in self._partitions]
+            self._committed_elsewhere = self._cluster.committed(self._handler.group, others) if others else {}
+
+    def _has_caught_up(self) -> bool:
+        if self._targets is None or self._unresolved:
+            return False
+        return all(self._position(tp) >= end for tp, end in self._targets.items()) and not any(
+            each.running or each.wants_slice(self._clock())
+            for each in self._partitions.values()
+            if each.tp[0] in self._handler.delayed
+        )
+
+    def _position(self, tp: TopicPartition) -> int:
+        if tp in self._partitions:
+            return self._partitions[tp].position
+        return self._committed_elsewhere.get(tp, -1)
+
+    # Commits.
+
+    def _commit(self) -> None:
+        due = self._uncommitted - self._committing - self._unresolved.keys()
+        if due and not self._tasks_commit:
+            commits = self._commits(due)
+            self._committing |= due
+            self._member.commit(commits)
+
+    def _commits(self, tps: set[TopicPartition]) -> Commits:
+        found = {tp: self._partitions[tp] for tp in tps if tp in self._partitions}
+        return {tp: (each.position, each.metadata) for tp, each in found.items()}
+
+    def _answered(self, commits: Commits, reason: str) -> None:
+        for tp, (offset, metadata) in commits.items():
+            self._committing.discard(tp)
+            if reason:
+                self._emit(events.CommitFailed(**self._where(tp), offset=offset, reason=reason))
+                continue
+            self._emit(events.Committed(**self._where(tp), offset=offset))
+            now = self._partitions.get(tp)
+            if now is None or (now.position, now.metadata) == (offset, metadata):
+                self._uncommitted.discard(tp)
+
+    # The end.
+
+    def _check_stop(self, reason: str) -> None:
+        now = time.monotonic()
+        if self._stopping_at is None:
+            self._stopping_at = now
+            self._emit(events.Stopping(group=self._handler.group, handler=self._handler.name, reason=reason))
+        if not self._running:
+            self._end(None)
+        elif now - self._stopping_at > self._handler.drain_timeout:
+            self._warn(
+                f"The slices that handler {self._handler.name} was running took longer than "
+                f"drain_timeout={self._handler.drain_timeout:g}s. They were cancelled, and their records will come again."
+            )
+            self._cancel()
+            self._end(None)
+
+    def _cancel(self) -> None:
+        self._was_cancelled = True
+        if self._jobs is not None:
+            self._jobs.cancel()
+        self._running.clear()
+
+    def _fail(self, error: PenstockError) -> None:
+        if self.error is None:
+            self.error = error
+            self._emit(
+                events.Error(group=self._handler.group, reason=str(error), fatal=True, traceback=error.traceback)
+            )
+        self.stop("error")
+
+    def _end(self, error: PenstockError | None) -> None:
+        if error is not None:
+            self._fail(error)
+            if self._stopping_at is None:
+                self._stopping_at = time.monotonic()
+                self._emit(events.Stopping(group=self._handler.group, handler=self._handler.name, reason="error"))
+            self._cancel()
+        for each in self._partitions.values():
+            each.running = False
+        if not self._tasks_commit:
+            self._member.commit_now(self._commits(self._uncommitted))
+        self._member.leave()
+        self._report_progress()
+        self._emit(
+            events.Stopped(
+                group=self._handler.group,
+                handler=self._handler.name,
+                seconds=round(time.monotonic() - self._began, 3),
+                **asdict(self._counts),
+            )
+        )
+        self.is_over = True
+
+    # Reports.
+
+    def _report_start(self) -> None:
+        committed = self._cluster.committed(self._handler.group, self._sources)
+        starts, ends = self._cluster.start_offsets(self._sources), self._cluster.end_offsets(self._sources)
+        lag = sum(max(0, ends[tp] - max(starts[tp], committed.get(tp, 0))) for tp in self._sources)
+        topics = tuple(dict.fromkeys(topic for topic, _ in self._sources)) or self._handler.topics
+        self._emit(
+            events.Started(
+                engine="spark", group=self._handler.group, handler=self._handler.name, topics=topics, lag=lag
+            )
+        )
+
+    def _report_batch(self, ended: Sequence[JobEnded]) -> None:
+        results = [result for job in ended for result in job.results]
+        counts = sum((result.counts for result in results), Counts())
+        self._counts += counts
+        if not counts.read:
+            return
+        self._number += 1
+        self._emit(
+            events.BatchFinished(
+                group=self._handler.group,
+                handler=self._handler.name,
+                batch=self._number,
+                seconds=round(max(result.seconds for result in results), 3),
+                lag=sum(max(0, each.end - each.position) for each in self._partitions.values()),
+                **asdict(counts),
+            )
+        )
+
+    def _report_progress(self) -> None:
+        if self._counts == self._reported:
+            return
+        self._reported = self._counts
+        for (topic, partition), each in self._partitions.items():
+            lag = max(0, each.end - each.position)
+            self._emit(
+                events.Lagging(
+                    group=self._handler.group, topic=topic, partition=partition, offset=each.position, lag=lag
+                )
+            )
+        self._emit(events.Progressed(group=self._handler.group, handler=self._handler.name, **asdict(self._counts)))
+
+    def _emit_revoked(self, each: PartitionSlices) -> None:
+        self._emit(
+            events.Revoked(**self._where(each.tp), epoch=each.epoch, unfinished=max(0, each.read_to - each.position))
+        )
+
+    def _emit_lost(self, each: PartitionSlices) -> None:
+        self._emit(events.Lost(**self._where(each.tp), epoch=each.epoch))
+
+    def _where(self, tp: TopicPartition) -> dict[str, Any]:
+        return {"group": self._handler.group, "member": MEMBER, "topic": tp[0], "partition": tp[1]}
+
+    def _warn(self, reason: str) -> None:
+        if reason not in self._warned:
+            self._warned.add(reason)
+            self._emit(events.Error(group=self._handler.group, reason=reason, fatal=False))
+
+    def _call(self, option: str, tps: Sequence[TopicPartition]) -> bool:
+        """Call the user's function, if there is one; return False, and stop the app, if it raises."""
+        function = getattr(self._handler, option)
+        if function is None or not tps:
+            return True
+        try:
+            function(list(tps))
+        except Exception as error:  # noqa: BLE001 - any exception stops the app
+            problem = f"{option} of handler {self._handler.name} raised {type(error).__name__}: {error}."
+            hint = f"Fix {option} and start the app again. Kafka redelivers the records that were not committed."
+            self._fail(CallbackError(problem, hint=hint))
+            return False
+        return True
+
+
+def _merged(results: Sequence[SliceResult]) -> list[SliceResult]:
+    """Combine the results of tasks that divided the keys of one slice among them."""
+    by_tp: dict[TopicPartition, list[SliceResult]] = {}
+    for result in results:
+        by_tp.setdefault(result.tp, []).append(result)
+    return [parts[0] if len(parts) == 1 else _combined(parts) for parts in by_tp.values()]
+
+
+def _combined(parts: Sequence[SliceResult]) -> SliceResult:
+    error = next((each for each in parts if each.error is not None), None)
+    reached = [each.reached for each in parts if each.reached is not None]
+    first = parts[0]
+    if len(reached) < len(parts):
+        failed = next(each for each in parts if each.reached is None)
+        return SliceResult(
+            first.tp, first.epoch, None, events=[event for each in parts for event in each.events],
+            error=failed.error, may_pass=failed.may_pass,
+        )  # fmt: skip
+    point, ranges, read_to = common(
+        [(each.position, decode(each.position, each.metadata), each.read_to) for each in reached]
+    )
+    waiting: Mapping[int, tuple[int, float]] = {
+        offset: wait for each in reached for offset, wait in each.waiting.items()
+    }
+    return SliceResult(
+        first.tp,
+        first.epoch,
+        Reached(point, encode(point, ranges) or "", read_to, waiting, max(each.again_at for each in reached)),
+        events=[event for each in parts for event in each.events],
+        out_of_range=any(each.out_of_range for each in parts),
+        error=None if error is None else error.error,
+        may_pass=error is not None and error.may_pass,
+    )
