@@ -41,7 +41,9 @@ class ThreadJobs:
             results = []
             for task in tasks:
                 with self._slots:
-                    results += [SliceResult.unpacked(each.packed()) for each in run_slices(self._packed, task, membership)]
+                    results += [
+                        SliceResult.unpacked(each.packed()) for each in run_slices(self._packed, task, membership)
+                    ]
             self._ended.put(JobEnded(slices, results))
         except Exception as error:  # noqa: BLE001 - as a Spark job reports it
             self._ended.put(JobEnded(slices, error=error))

@@ -19,7 +19,12 @@ from thread_jobs import run_on_threads
 
 @pytest.mark.parametrize("play", scenarios_on("spark"), ids=lambda play: play.__name__)
 def test_with_slices_on_threads(
-    play: Scenario, brokers: str, cluster: Cluster, make_topic: MakeTopic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    play: Scenario,
+    brokers: str,
+    cluster: Cluster,
+    make_topic: MakeTopic,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def run(app: App, **options: Any) -> list[Event]:
         return run_on_threads(app, options.pop("brokers"), options.pop("stop"), patch=monkeypatch, **options)

@@ -195,7 +195,9 @@ def test_a_marker_that_is_set_back_stays_there_whoever_was_about_to_commit(tasks
 def test_a_transaction_that_takes_too_long_says_what_to_do_and_leaves_nothing(
     tasks: Tasks, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.spark.pipelines.arrow_columns._FULL_ROWS", 5)  # so that outputs leave before the task is over
+    monkeypatch.setattr(
+        "penstock.spark.pipelines.arrow_columns._FULL_ROWS", 5
+    )  # so that outputs leave before the task is over
     tasks.settings = {"transaction.timeout.ms": 1000, "message.timeout.ms": 1000}
     admin = AdminClient({"bootstrap.servers": tasks.brokers})
 

@@ -11,7 +11,7 @@ import pytest
 from penstock.app import App
 from penstock.demo.demo_runner import DemoOptions, run_demo
 from penstock.errors import SetupError
-from penstock.jvm.installed_spark import TESTED_SPARK, pyspark_jars, spark_version
+from penstock.jvm.installed_spark import PIPELINE_SPARK, pyspark_jars, spark_version
 from penstock.spark import fetch_jars
 from penstock.spark.session.shipping import shipment_of
 from penstock.spark.session.spark_session import spark_session
@@ -37,15 +37,15 @@ def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("another_spark")
 def test_another_version_is_named_with_those_that_work_and_the_command_that_installs_one() -> None:
     with pytest.raises(SetupError) as caught:
-        spark_version()
+        spark_version(pipelines=True)
     assert "PySpark 4.3.0 is installed" in caught.value.problem
-    assert "tested only with PySpark 4.0.0" in caught.value.problem
+    assert "runs pipelines only on Spark 4.0.0" in caught.value.problem
     assert "`pip install 'penstock[spark]' 'pyspark==4.0.0'`" in caught.value.hint
 
 
 @pytest.mark.usefixtures("another_spark")
 def test_another_version_can_be_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PENSTOCK_UNTESTED_SPARK", "1")
+    monkeypatch.setenv("PENSTOCK_UNPIPELINE_SPARK", "1")
     assert spark_version() == "4.3.0"
 
 
@@ -90,5 +90,5 @@ def test_a_missing_pyspark_names_the_extra() -> None:
 
 def test_the_spark_extra_installs_the_newest_version_that_is_tested() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    assert f"pyspark=={TESTED_SPARK[0]}" in project["optional-dependencies"]["spark"]
-    assert importlib.metadata.version("pyspark") in TESTED_SPARK
+    assert f"pyspark=={PIPELINE_SPARK[0]}" in project["optional-dependencies"]["spark"]
+    assert importlib.metadata.version("pyspark") in PIPELINE_SPARK

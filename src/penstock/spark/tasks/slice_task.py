@@ -97,6 +97,7 @@ class SliceTask:
         self._collect_at = 0.0
         self._due: dict[tuple[TopicPartition, int], float] = {}
         self._again_at: dict[TopicPartition, float] = {}
+        self._all_wait = False  # what is left waits for a retry, or behind a record that does
         self._sent: list[Send] = []
         self._written = 0
         # A breaker may stop the app instead of writing a dead letter, so the lane waits for the decision.
@@ -131,8 +132,8 @@ class SliceTask:
         for (where, offset), due in self._due.items():
             if where == tp and epoch.tracker.is_unfinished(offset):
                 waiting[offset] = epoch.failures.get(offset, 0), due
-        if epoch.tracker.unfinished > len(waiting):
-            # Some records were read and not begun: the next slice reads them again.
+        if epoch.tracker.unfinished > len(waiting) and not self._all_wait:
+            # Time was over before these records were begun: the next slice reads them again.
             read_to = next(at for at in range(point, read_to) if at not in waiting and epoch.tracker.is_unfinished(at))
         return Reached(point, metadata, max(point, read_to), waiting, self._again_at.get(tp, 0.0))
 
@@ -161,13 +162,14 @@ class SliceTask:
                 heard = now
             if reader.is_done:
                 self._dispatch.stop_lingering()
-            self._hand_out()
+            handed_out = self._hand_out()
             left = self._left
             if not left and (reader.is_done or now - heard > _SILENT_SECONDS):
                 return
-            self._report(self.workers.wait(self._patience(deadline, reads=room > 0, arrived=arrived)))
-            if self._only_waits(deadline, reads=room > 0):
+            if not handed_out and self._only_waits(deadline, reads=room > 0):
+                self._all_wait = True
                 return
+            self._report(self.workers.wait(self._patience(deadline, reads=room > 0, arrived=arrived)))
 
     @property
     def _left(self) -> int:
@@ -258,12 +260,13 @@ class SliceTask:
 
     # Records go to workers, and outcomes come back.
 
-    def _hand_out(self) -> None:
+    def _hand_out(self) -> bool:
         bundles = self._dispatch.take(self.clock(), self._bundle_size.size)
         works = [Work(runs, has_dead_letter=self._has_dead_letter, clock=self.clock) for runs in bundles]
         self._works.update(works)
         self._reporter.dispatched(works)
         self.workers.submit(works)
+        return bool(works)
 
     def _report(self, ended: list[Work]) -> None:
         results: list[Result] = []

@@ -13,10 +13,8 @@ from penstock.spark.driver.spark_runner import run
 @pytest.mark.parametrize(
     "options",
     [
-        {"topics": ["a"], "retry_topics": ["1m"]},
-        {"topics": ["a"], "on_assigned": print},
-        {"topics": ["a"], "on_revoked": print},
-        {"topics": ["a"], "on_lost": print},
+        {"topics": ["a"], "offsets": "sqlite:///progress"},
+        {"topics": ["a"], "mode": "share", "order": "none", "dead_letter": "dlq"},
     ],
 )
 def test_the_option_and_the_engine_that_has_it_are_named(options: dict[str, Any]) -> None:

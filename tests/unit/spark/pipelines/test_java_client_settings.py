@@ -15,8 +15,9 @@ from cryptography.hazmat.primitives.serialization import (
 
 from penstock.core.settings import client_settings
 from penstock.errors import ConfigError
-from penstock.spark.pipelines.java_client_settings import java_settings, settings_for_workers
+from penstock.spark.pipelines.java_client_settings import java_settings
 from penstock.spark.pipelines.task_transaction import Transactions
+from penstock.spark.session.worker_settings import settings_for_workers
 
 FILES = {"ca.pem": "CA", "client.pem": "CHAIN", "client.key": "-----BEGIN PRIVATE KEY-----"}
 

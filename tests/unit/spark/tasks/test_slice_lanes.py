@@ -4,16 +4,17 @@ import asyncio
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable
 from typing import Any
 
-import pyarrow as pa
 import pytest
+from confluent_kafka import Message
 
 from penstock import Record, Retry
+from penstock.core.progress.offset_map import decode
+from penstock.core.progress.slices import Reached
 from penstock.core.reports.record_counts import Counts
-from penstock.spark.task import HaltedTaskError, handle_task
+from penstock.errors import HandlerError
 from spark_tasks import RealTask, Task, declare, source
 
 WAIT_SECONDS = 120.0
@@ -23,7 +24,7 @@ def numbers(count: int) -> list[bytes]:
     return [b"%d" % number for number in range(count)]
 
 
-def keyed(count: int, keys: int) -> pa.RecordBatch:
+def keyed(count: int, keys: int) -> list[Message]:
     return source(*numbers(count), keys=[b"key-%d" % (number % keys) for number in range(count)])
 
 
@@ -178,44 +179,72 @@ def test_what_fails_in_a_batch_is_tried_again_and_the_rest_is_finished() -> None
 
 
 def test_no_more_than_max_in_flight_are_taken_in_before_some_are_finished() -> None:
-    lock, taken, begun, finished, most_taken, most_begun = threading.Lock(), 0, 0, 0, 0, 0
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        nonlocal taken
-        for first in range(0, 200, 20):
-            taken += 20
-            yield source(*numbers(20), first=first)
+    lock, begun, finished, most_begun = threading.Lock(), 0, 0, 0
 
     def handle(value: int) -> None:
-        nonlocal begun, finished, most_taken, most_begun
+        nonlocal begun, finished, most_begun
         with lock:
             begun += 1
-            most_taken, most_begun = max(most_taken, taken - finished), max(most_begun, begun - finished)
+            most_begun = max(most_begun, begun - finished)
         time.sleep(0.001 * (value % 4))
         with lock:
             finished += 1
 
-    task = RealTask(declare(handle, order="none", concurrency=40, max_in_flight=10), from_=batches())
+    task = RealTask(declare(handle, order="none", concurrency=40, max_in_flight=10), source(*numbers(200)))
     assert task.counts == Counts(read=200)
     assert most_begun <= 10, "with more of them taken in, all would have begun"
-    assert most_taken <= 10 + 20, "what is in flight, and the one batch that is not used up"
 
 
-def test_rows_come_out_before_the_input_has_ended() -> None:
-    taken = 0
+def test_large_values_are_in_flight_one_at_a_time() -> None:
+    lock, begun, finished, most = threading.Lock(), 0, 0, 0
 
-    def batches() -> Iterator[pa.RecordBatch]:
-        nonlocal taken
-        for first in range(100):
-            taken += 1
-            yield source(b"1", first=first)
+    def handle(value: bytes) -> None:
+        nonlocal begun, finished, most
+        with lock:
+            begun += 1
+            most = max(most, begun - finished)
+        time.sleep(0.002)
+        with lock:
+            finished += 1
 
-    def handle(value: int) -> bytes:
-        return b"x" * 1_000_000
+    options = {"order": "none", "concurrency": 20, "max_in_flight_bytes": 4_000}
+    task = RealTask(declare(handle, **options), *(source(bytes(10_000), first=number) for number in range(20)))
+    assert task.counts == Counts(read=20)
+    assert most <= 2
 
-    with closing(handle_task(declare(handle, to="out"), batches(), count=lambda _: None)) as rows:  # type: ignore[type-var]
-        assert len(next(rows)) < 20
-        assert taken < 20
+
+# Time.
+
+
+def test_when_its_time_is_over_a_task_starts_nothing_more_and_the_next_slice_begins_there() -> None:
+    seen: list[int] = []
+
+    def handle(value: int) -> None:
+        seen.append(value)
+        time.sleep(0.002)
+
+    task = RealTask(declare(handle, order="key", concurrency=4), keyed(400, 40), seconds=0.1)
+    assert sorted(seen) == list(range(400)), "each once"
+    assert task.counts == Counts(read=400)
+    assert len(task.slices) > 1
+    assert task.slices[-1] == Reached(400, "", 400)
+
+
+def test_a_record_that_waits_long_ends_the_slice_and_keeps_its_attempts() -> None:
+    attempts: list[tuple[int, int]] = []
+
+    def handle(value: int, record: Record) -> None:
+        attempts.append((value, record.attempt))
+        if value == 1 and record.attempt < 3:
+            raise OSError("away")
+
+    retry = Retry(attempts=3, first="10s", jitter=0)
+    task = Task(declare(handle, order="key", concurrency=1, retry=retry), keyed(6, 6))
+    assert attempts == [(0, 1), (1, 1), (2, 1), (3, 1), (4, 1), (5, 1), (1, 2), (1, 3)]
+    assert [each.position for each in task.slices] == [1, 1, 6]
+    assert task.slices[0].waiting == {1: (1, 10.0)}
+    assert decode(1, task.slices[0].metadata) == [(2, 6)]
+    assert task.slept == [10.0, 20.0]
 
 
 # Ends.
@@ -242,7 +271,7 @@ def test_a_halt_waits_for_what_is_in_progress_and_begins_nothing_more(is_async: 
         ended.append(value)
 
     function: Callable[..., Any] = handle_async if is_async else handle
-    with pytest.raises(HaltedTaskError, match=r"orders\[2\]@0, attempt 1: ValueError: zero"):
+    with pytest.raises(HandlerError, match=r"orders\[2\]@0, attempt 1: ValueError: zero"):
         RealTask(declare(function, order="none", concurrency=3), keyed(1_000, 1_000))
     after = list(begun)
     assert sorted([0, *ended]) == sorted(begun), "none is left half done"
@@ -265,25 +294,9 @@ def test_a_halt_ends_lanes_that_had_much_before_them() -> None:
             time.sleep(0.01)
 
     records = source(*numbers(10_000), keys=[b"bad", *[b"good"] * 9_999])
-    with pytest.raises(HaltedTaskError, match="ValueError: bad"):
+    with pytest.raises(HandlerError, match="ValueError: bad"):
         RealTask(declare(handle, order="key", concurrency=2), records)
     assert len(begun) < 4_000
-
-
-def test_whoever_takes_no_more_rows_finds_nothing_in_progress() -> None:
-    begun, ended = [], []
-
-    def handle(value: int) -> bytes:
-        begun.append(value)
-        time.sleep(0.002)
-        ended.append(value)
-        return b"x" * 1_000_000
-
-    rows = handle_task(declare(handle, to="out", order="none", concurrency=4), [keyed(1_000, 10)], count=lambda _: None)
-    next(rows)
-    rows.close()  # type: ignore[attr-defined]
-    assert sorted(begun) == sorted(ended)
-    assert len(begun) < 1_000
 
 
 def test_an_async_handler_that_does_not_end_is_cancelled_after_the_drain_timeout() -> None:
@@ -300,7 +313,7 @@ def test_an_async_handler_that_does_not_end_is_cancelled_after_the_drain_timeout
             cancelled.append(value)
             raise
 
-    with pytest.raises(HaltedTaskError):
+    with pytest.raises(HandlerError):
         RealTask(declare(handle, order="none", concurrency=3, drain_timeout="50ms"), keyed(9, 9))
     assert sorted(cancelled) == begun[1:]
     assert len(begun) < 9
@@ -310,5 +323,5 @@ def test_an_interruption_of_a_worker_halts_the_task() -> None:
     def handle(value: int) -> None:
         raise KeyboardInterrupt
 
-    with pytest.raises(HaltedTaskError, match=r"handle failed on .*: KeyboardInterrupt"):
+    with pytest.raises(HandlerError, match=r"handle failed on .*: KeyboardInterrupt"):
         RealTask(declare(handle, order="none", dead_letter="dlq"), keyed(1, 1))

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 
 import pytest
 
-from penstock.core.progress.offset_map import decode
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports.events import CommitFailed, Committed, Error, Event
 from penstock.errors import ServerError
@@ -83,23 +82,6 @@ def test_members_that_join_later_are_reported_once_and_commits_wait_until_they_a
     assert [type(event) for event in events[2:]] == [Error, Committed]
     group.advance({A: 101, B: 8})
     assert cluster.commits[-1] == {A: 101}
-
-
-def test_what_was_finished_ahead_is_told_with_each_commit_until_it_is_passed() -> None:
-    cluster, events = FakeCluster(), list[Event]()
-    ahead = {A: [(20, 30), (40, 45)]}
-    group = GroupOffsets(cluster, "shop", {A: 10}, events.append, finished=ahead)  # type: ignore[arg-type]
-    group.advance({A: 15, B: 5})
-    group.advance({A: 25, B: 5})
-    group.advance({A: 44, B: 5})
-    assert cluster.commits == [{A: 15, B: 5}, {A: 30}, {A: 45}]
-    assert [
-        decode(points[A], maps.get(A, "")) for points, maps in zip(cluster.commits, cluster.metadata, strict=True)
-    ] == [
-        [(20, 30), (40, 45)],
-        [(40, 45)],
-        [],
-    ]
 
 
 @pytest.mark.parametrize(("members", "said"), [(1, "1 active member,"), (3, "3 active members,")])

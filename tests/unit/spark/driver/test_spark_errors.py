@@ -8,10 +8,10 @@ from penstock.app import Handler
 from penstock.errors import ConfigError, HandlerError, PenstockError, ServerError, TopicError
 from penstock.kafka.errors import translate
 from penstock.paths import spark_log_file
+from penstock.spark.driver.spark_errors import executors_error, planning_failure, query_failure, session_error
+from penstock.spark.pipelines.halted_task import HaltedTaskError
 from penstock.spark.pipelines.output_batches import Output
 from penstock.spark.session.spark_session import start_session
-from penstock.spark.driver.spark_errors import executors_error, planning_failure, query_failure, session_error
-from penstock.spark.task import HaltedTaskError
 
 JOB = (
     "An error occurred while calling o285.save.\n: org.apache.spark.SparkException: Job aborted due to stage failure: "
@@ -146,7 +146,7 @@ def test_another_try_is_made_only_where_it_may_help(handler: Handler, text: str,
 
 def test_a_halted_handler_and_what_is_denied_are_not_tried_again(handler: Handler) -> None:
     halted = HaltedTaskError(HandlerError("Handler ship failed.", hint="Mend it."))
-    text = JOB.format(cause="x") + WORKER.format(cause=f"penstock.spark.task.HaltedTaskError: {halted}")
+    text = JOB.format(cause="x") + WORKER.format(cause=f"penstock.spark.pipelines.halted_task.HaltedTaskError: {halted}")
     assert not query_failure(RuntimeError(text), handler).may_pass
 
 
@@ -176,7 +176,7 @@ def test_a_plan_is_tried_again_where_the_cluster_may_come_back(error: PenstockEr
 
 def test_a_halt_arrives_as_the_error_that_it_was(handler: Handler) -> None:
     halted = HandlerError("Handler ship failed on orders[0]@3: ValueError: RecordTooLargeException", hint="Mend it.")
-    text = WORKER.format(cause=f"penstock.spark.task.HaltedTaskError: {HaltedTaskError(halted)}")
+    text = WORKER.format(cause=f"penstock.spark.pipelines.halted_task.HaltedTaskError: {HaltedTaskError(halted)}")
     error = query_failure(RuntimeError(text), handler).error
     assert (type(error), error.problem, error.hint) == (HandlerError, halted.problem, halted.hint)
 

@@ -1,12 +1,10 @@
-"""The handler stage on Arrow batches as Spark hands them over, without Spark."""
+"""What a task makes of its records, without Spark and without a broker."""
 
 import asyncio
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
-import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
 
@@ -14,10 +12,9 @@ from penstock import NO_RETRY, App, Avro, Breaker, Record, Reject, Retry, Skip
 from penstock.core.failures.dead_letter_headers import DeadLetterHeader
 from penstock.core.failures.outcome import DependencyUnavailable
 from penstock.core.reports.record_counts import Counts
-from penstock.errors import ConfigError, ServerError, StateError
-from penstock.spark import run
-from penstock.spark.pipelines.arrow_columns import ROWS
-from penstock.spark.task import HaltedTaskError, for_workers
+from penstock.errors import HandlerError
+from penstock.kafka import MESSAGES
+from penstock.spark.driver.packing import pack
 from spark_tasks import RealTask, Row, Task, declare, source
 
 
@@ -58,12 +55,10 @@ def test_headers_stay_with_their_own_record() -> None:
     def look(record: Record) -> None:
         seen.append(record.headers)
 
-    batch = pa.concat_batches([source(b"", headers=[("a", b"1")]), source(b""), source(b"", headers=[]), source(b"")])
-    more = source(b"", headers=[("b", None), ("b", b"2")])
-    whole = pa.concat_batches([batch, more])
-    Task(declare(look), whole, whole.slice(3))
-    expected: list[Sequence[object]] = [(("a", b"1"),), (), (), (), (("b", None), ("b", b"2"))]
-    assert seen == expected + expected[3:]
+    batch = source(b"", headers=[("a", b"1")]) + source(b"", first=1) + source(b"", first=2, headers=[])
+    more = source(b"", first=3, headers=[("b", None), ("b", b"2")])
+    Task(declare(look), batch, more)
+    assert seen == [(("a", b"1"),), (), (), (("b", None), ("b", b"2"))]
 
 
 def test_nothing_comes_of_no_records() -> None:
@@ -148,7 +143,7 @@ def test_a_breaker_halts_the_task_before_the_next_dead_letter() -> None:
     handler = declare(handle, dead_letter="dlq", breaker=Breaker(share=0.75, window=4))
     fine = Task(handler, source(b"0", b"0", b"1", b"1"), source(b"0", b"0", b"1", b"1", first=4))
     assert fine.counts == Counts(read=8, dead_lettered=4)
-    with pytest.raises(HaltedTaskError, match=r"3 of the last 4 records.*orders\[2\]@14: Reject: all of them"):
+    with pytest.raises(HandlerError, match=r"3 of the last 4 records.*orders\[2\]@14: Reject: all of them"):
         Task(handler, source(b"1", b"0", first=10), source(b"0", b"0", b"0", first=12))
 
 
@@ -160,20 +155,13 @@ def test_without_a_dead_letter_topic_the_task_halts_at_the_record() -> None:
         if value == 5:
             raise ValueError('five] :halted "\n')
 
-    with pytest.raises(HaltedTaskError) as caught:
+    with pytest.raises(HandlerError) as caught:
         Task(declare(handle), source(b"4", b"5", b"6", first=10))
     assert seen == [4, 5]
-    trace = f"Traceback\n  File x\npenstock.spark.task.HaltedTaskError: {caught.value}\n\tat org.apache.Spark\n"
-    error = HaltedTaskError.find(trace)
-    assert error is not None
+    error = caught.value
     assert error.problem == 'Handler handle failed on orders[2]@11, attempt 1: ValueError: five] :halted "\n.'
     assert "dead_letter=" in error.hint
     assert "in handle" in error.traceback
-    assert "halted" in error.traceback
-
-
-def test_other_errors_are_not_taken_for_a_halt() -> None:
-    assert HaltedTaskError.find("ValueError: [1] :halted") is None
 
 
 def test_an_async_handler_runs_in_order_on_one_loop_for_all_tasks() -> None:
@@ -196,26 +184,6 @@ def test_an_async_handler_runs_in_order_on_one_loop_for_all_tasks() -> None:
     assert len(loops) == 1
 
 
-def test_retry_topics_are_refused_with_a_word_on_what_to_do() -> None:
-    app = App("shop")
-
-    @app.consume("orders", retry_topics=["1m"])
-    def handle(value: int) -> None: ...
-
-    with pytest.raises(ConfigError, match="handle uses retry_topics") as caught:
-        run(app, brokers="localhost:1", emit=print, stop=threading.Event())
-    assert "--engine local" in caught.value.hint
-
-
-def test_an_error_of_any_kind_reaches_the_driver_as_what_it_was() -> None:
-    for error in (ServerError("No broker.", hint="Start it."), StateError('A "line"\n] :halted', hint="")):
-        found = HaltedTaskError.find(
-            f"Traceback\npenstock.spark.task.HaltedTaskError: {HaltedTaskError(error)}\n\tat x\n"
-        )
-        assert type(found) is type(error)
-        assert str(found) == str(error)
-
-
 def test_while_a_registry_is_away_a_task_waits_and_spends_no_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
     class Codec:
         left = 50
@@ -230,8 +198,8 @@ def test_while_a_registry_is_away_a_task_waits_and_spends_no_attempt(monkeypatch
             return lambda record: self.decode(raw_of(record), headers_of(record))
 
     codec = Codec()
-    rows = replace(ROWS, codec_of=lambda _format, **_: codec)  # type: ignore[arg-type]
-    monkeypatch.setattr("penstock.spark.tasks.workers.ROWS", rows)
+    rows = replace(MESSAGES, codec_of=lambda _format, **_: codec)  # type: ignore[arg-type]
+    monkeypatch.setattr("penstock.spark.tasks.workers.MESSAGES", rows)
 
     def handle(value: Any, record: Record) -> int:
         return record.attempt
@@ -271,6 +239,6 @@ def test_classes_that_have_no_module_travel_to_workers() -> None:
     def handle(order: Order, key: Item) -> None: ...
 
     handle.__annotations__.update(order=Order, key=Item)
-    packed = for_workers(declare(handle))
-    there = cloudpickle.loads(cloudpickle.dumps(packed))  # type: ignore[no-untyped-call]
+    packed = pack(declare(handle), "localhost:9092", is_local=True, per_record=False)
+    there = cloudpickle.loads(packed).handler
     assert there.signature.parts == ("value", "key")
