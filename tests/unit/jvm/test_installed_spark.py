@@ -8,12 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.app import App
 from penstock.demo.demo_runner import DemoOptions, run_demo
 from penstock.errors import SetupError
 from penstock.jvm.installed_spark import PIPELINE_SPARK, pyspark_jars, spark_version
 from penstock.spark import fetch_jars
-from penstock.spark.session.shipping import shipment_of
 from penstock.spark.session.spark_session import spark_session
 
 ROOT = Path(__file__).parents[3]
@@ -55,8 +53,6 @@ def test_every_use_of_spark_checks_the_version() -> None:
         pass
     with pytest.raises(SetupError, match=r"PySpark 4\.3\.0 is installed"):
         fetch_jars()
-    with pytest.raises(SetupError, match=r"PySpark 4\.3\.0 is installed"):
-        shipment_of(App("shop"))
 
 
 class Watching:

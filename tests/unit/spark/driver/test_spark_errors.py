@@ -146,7 +146,9 @@ def test_another_try_is_made_only_where_it_may_help(handler: Handler, text: str,
 
 def test_a_halted_handler_and_what_is_denied_are_not_tried_again(handler: Handler) -> None:
     halted = HaltedTaskError(HandlerError("Handler ship failed.", hint="Mend it."))
-    text = JOB.format(cause="x") + WORKER.format(cause=f"penstock.spark.pipelines.halted_task.HaltedTaskError: {halted}")
+    text = JOB.format(cause="x") + WORKER.format(
+        cause=f"penstock.spark.pipelines.halted_task.HaltedTaskError: {halted}"
+    )
     assert not query_failure(RuntimeError(text), handler).may_pass
 
 

@@ -1,4 +1,4 @@
-"""Where a run goes on: checkpoint, group and logs, in agreement and out of it."""
+"""Where a run resumes: at the group's offsets, whichever engine has committed them."""
 
 import threading
 from datetime import UTC, datetime, timedelta
@@ -8,17 +8,14 @@ from typing import Any
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
-from pyspark.sql import SparkSession
 
 from bed import WAIT_SECONDS, CatchUp, MakeTopic, committed, of_kind, produce, read_values, running, wait_for
 from bed import catch_up as catch_up_locally
-from penstock import App
-from penstock import spark as engine
+from penstock import App, Retry
 from penstock.core.progress.offset_map import decode
 from penstock.core.reports import events
-from penstock.errors import ServerError
 from penstock.kafka import Cluster
-from penstock.spark.pipelines.checkpoint import checkpoints_of, default_root
+from thread_jobs import run_on_threads
 
 
 def echo(group: str, source: str, **options: object) -> App:
@@ -39,18 +36,6 @@ def outputs(brokers: str, group: str) -> list[int]:
     return sorted(int(value or b"") for value in read_values(brokers, f"{group}.out"))
 
 
-def test_a_new_checkpoint_starts_at_the_group_s_offsets(
-    brokers: str, group: str, make_topic: MakeTopic, catch_up: CatchUp, tmp_path: Path
-) -> None:
-    source = make_topic(2)
-    produce(brokers, source, range(20))
-    catch_up(echo(group, source), checkpoint=tmp_path / "one")
-    produce(brokers, source, range(20, 30))
-    produce(brokers, source, range(30, 35), partition=1)
-    assert read(catch_up(echo(group, source), checkpoint=tmp_path / "two")) == 15
-    assert outputs(brokers, group) == list(range(35))
-
-
 def test_what_the_local_engine_has_handled_meanwhile_is_not_repeated(
     brokers: str, group: str, make_topic: MakeTopic, catch_up: CatchUp
 ) -> None:
@@ -64,17 +49,24 @@ def test_what_the_local_engine_has_handled_meanwhile_is_not_repeated(
     assert outputs(brokers, group) == list(range(30))
 
 
-def test_a_group_behind_its_checkpoint_is_brought_up_without_repeating(
-    brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, catch_up: CatchUp
+def test_an_old_checkpoint_is_read_once_and_set_aside(
+    brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, catch_up: CatchUp, tmp_path: Path
 ) -> None:
-    # As after a driver's death between Spark's own commit and the group's.
     source = make_topic()
     produce(brokers, source, range(10))
-    catch_up(echo(group, source))
-    cluster.delete_group(group)
-    assert committed(cluster, group, source) == {}
-    assert read(catch_up(echo(group, source))) == 0
-    assert committed(cluster, group, source) == {0: 10}
+    folder = tmp_path / group / "handle"
+    for name in ("offsets", "commits"):
+        (folder / name).mkdir(parents=True)
+    (folder / "offsets" / "0").write_text(f'v1\n{{}}\n{{"{source}":{{"0":7}}}}')
+    (folder / "commits" / "0").write_text('v1\n{"nextBatchWatermarkMs":0}')
+    seen = catch_up(echo(group, source), checkpoint=tmp_path)
+    assert outputs(brokers, group) == [7, 8, 9]
+    (said,) = of_kind(seen, events.Error)
+    assert "was read for the last time" in said.reason
+    assert not folder.exists()
+    # From now on, only the group's offsets count.
+    cluster.commit(group, {(source, 0): 5})
+    assert read(catch_up(echo(group, source), checkpoint=tmp_path)) == 5
 
 
 def test_from_the_end_means_the_end_at_the_first_start(
@@ -103,16 +95,6 @@ def test_records_that_were_deleted_unhandled_are_reported_and_passed(
     assert outputs(brokers, group) == [*range(10), *range(15, 20)]
 
 
-def test_a_group_with_active_members_is_refused(
-    brokers: str, group: str, make_topic: MakeTopic, catch_up: CatchUp
-) -> None:
-    source = make_topic()
-    with running(echo(group, source), brokers) as member:
-        wait_for(lambda: of_kind(member.events, events.Assigned), "the member to join")
-        with pytest.raises(ServerError, match=f"Group '{group}' has 1 active member"):
-            catch_up(echo(group, source))
-
-
 def test_start_and_from_take_offsets_and_moments_as_on_the_local_engine(
     brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, catch_up: CatchUp
 ) -> None:
@@ -138,7 +120,7 @@ def test_start_and_from_take_offsets_and_moments_as_on_the_local_engine(
 
 
 def test_a_pattern_takes_what_matches_at_the_start_and_what_appears_later_and_partitions_only_those_named(
-    brokers: str, cluster: Cluster, group: str, spark: SparkSession, catch_up: CatchUp
+    brokers: str, cluster: Cluster, group: str, catch_up: CatchUp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, later, other = (f"{group}.{name}" for name in ("in.first", "in.later", "other"))
     cluster.create_topics([first, other], partitions=2)
@@ -153,10 +135,10 @@ def test_a_pattern_takes_what_matches_at_the_start_and_what_appears_later_and_pa
     seen: list[events.Event] = []
     stop = threading.Event()
     thread = threading.Thread(
-        target=lambda: engine.run(app, brokers=brokers, emit=seen.append, stop=stop, session=spark), daemon=True
+        target=lambda: seen.extend(run_on_threads(app, brokers, stop, patch=monkeypatch)), daemon=True
     )
     thread.start()
-    wait_for(lambda: committed(cluster, group, first) == {0: 0, 1: 3}, "the first topic")
+    wait_for(lambda: committed(cluster, group, first) == {1: 3}, "the first topic")
     cluster.create_topics([later], partitions=1)
     produce(brokers, later, range(3, 5))
     wait_for(lambda: committed(cluster, group, later) == {0: 2}, "the topic that came later")
@@ -193,26 +175,46 @@ def test_what_the_local_engine_finished_ahead_of_its_commit_is_not_repeated(
     gate.set()
     commit = cluster.commits(group, [(source, 0)])[source, 0]
     assert (commit[0], decode(*commit)) == (3, [(4, 20), (21, 30)])
-    # Batches of 10: the second one ends amid what is finished.
+    # Slices of 10 offsets: the second one ends amid what is finished.
     seen = catch_up(echo(group, source, max_micro_batch=10))
-    assert of_kind(seen, events.Started)[0].lag == read(seen) == 2
+    assert read(seen) == 2
     assert outputs(brokers, group) == list(range(30))
     assert cluster.commits(group, [(source, 0)]) == {(source, 0): (30, "")}
-    assert next(event.offset for event in of_kind(seen, events.Committed)) == 20
 
 
-def test_a_reset_backwards_counts_once_the_checkpoints_of_the_group_are_set_aside(
+def test_what_spark_finished_ahead_of_its_commit_is_not_repeated_by_the_local_engine(
+    brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, stop = make_topic(), threading.Event()
+    for number in range(30):
+        produce(brokers, source, [number], key=b"%d" % number)
+    options = {"order": "key", "retry": Retry(attempts=9, first="1h", limit="1h")}
+    app = App(group)
+
+    @app.consume(source, to=f"{group}.out", **options)  # type: ignore[arg-type]
+    def handle(value: bytes) -> bytes:
+        if value in (b"3", b"20"):
+            raise OSError("away")
+        return value
+
+    thread = threading.Thread(target=lambda: run_on_threads(app, brokers, stop, patch=monkeypatch), daemon=True)
+    thread.start()
+    wait_for(lambda: committed(cluster, group, source) == {0: 3}, "all but those that wait")
+    stop.set()
+    thread.join(WAIT_SECONDS)
+    commit = cluster.commits(group, [(source, 0)])[source, 0]
+    assert (commit[0], decode(*commit)) == (3, [(4, 20), (21, 30)])
+    assert read(catch_up_locally(echo(group, source), brokers)) == 2
+    assert outputs(brokers, group) == list(range(30))
+
+
+def test_a_reset_counts_at_once(
     brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, catch_up: CatchUp
 ) -> None:
     source = make_topic()
     produce(brokers, source, range(20))
     catch_up(echo(group, source))
     cluster.commit(group, {(source, 0): 5})
-    (checkpoint,) = checkpoints_of(group, default_root(cluster.id()))
-    assert checkpoint.finished() == {(source, 0): 20}
-    checkpoint.set_aside()
     assert read(catch_up(echo(group, source))) == 15
-    # Left where it is, it is the more trusted of the two: a driver may have died before its last commit.
-    cluster.commit(group, {(source, 0): 5})
-    assert read(catch_up(echo(group, source))) == 0
-    assert committed(cluster, group, source) == {0: 20}
+    cluster.commit(group, {(source, 0): 18})
+    assert read(catch_up(echo(group, source))) == 2
