@@ -82,7 +82,7 @@ class HandlerDriver:
         self._began = time.monotonic()
         self._stop_reason: str | None = None
         self._stopping_at: float | None = None
-        self._was_cancelled = False
+        self._was_cancelled = self._has_joined = False
         self._warned: set[str] = set()
         self._begun = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"driver-{handler.name}", daemon=True)
@@ -176,6 +176,7 @@ class HandlerDriver:
     # Partitions come and go.
 
     def _assigned(self, tps: list[TopicPartition]) -> None:
+        self._has_joined = True
         for tp in tps:
             self._unresolved[tp] = False
 
@@ -383,7 +384,7 @@ class HandlerDriver:
             self._committed_elsewhere = self._cluster.committed(self._handler.group, others) if others else {}
 
     def _has_caught_up(self) -> bool:
-        if self._targets is None or self._unresolved:
+        if self._targets is None or self._unresolved or not self._has_joined:
             return False
         return all(self._position(tp) >= end for tp, end in self._targets.items()) and not any(
             each.running or each.wants_slice(self._clock())

@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from penstock.core.progress.slices import Slice
+from penstock.spark.driver.no_control import engine_is_on_the_driver
 from penstock.spark.tasks.run_slices import Membership, run_slices
 from penstock.spark.tasks.slice_result import SliceResult
 
@@ -66,6 +67,7 @@ def _stage(
     """Return the function that runs in Python workers. Spark takes only a function of one argument."""
 
     def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        engine_is_on_the_driver()
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 results = [each.packed() for each in run_slices(packed, tasks[number], membership)]
