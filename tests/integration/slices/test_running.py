@@ -170,7 +170,7 @@ def test_retention_that_overtakes_a_running_handler_is_reported_with_what_was_sk
     app = App(group)
 
     # So little is fetched at once that most of the log is still to be fetched.
-    small = {"fetch.max.bytes": 2_000, "max.partition.fetch.bytes": 1_000}
+    small = {"max.partition.fetch.bytes": 1_000}
 
     @app.consume(source, to=f"{group}.out", max_micro_batch=10, restart=Retry(attempts=5, first="10ms"), settings=small)
     def handle(value: bytes) -> bytes:

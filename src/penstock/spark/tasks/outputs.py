@@ -180,5 +180,6 @@ def _takes(producer: Producer, out: ProducerRecord) -> bool:
         answers.append(error)
 
     producer.produce(out.topic, out.value, out.key, headers=list(out.headers), on_delivery=answer)
-    producer.flush()
+    while producer.flush(_FLUSH_SECONDS):
+        pass
     return answers == [None]
