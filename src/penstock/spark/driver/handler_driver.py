@@ -35,7 +35,7 @@ _TURN_SECONDS = 0.05
 # How often to ask for the ends of the logs; sooner for partitions whose slice has just ended.
 _ENDS_SECONDS = 0.2
 _SOON_SECONDS = 0.05
-# How often to look for recreated topics and to report progress.
+# How often to look at other members' progress and to report one's own.
 _LOOK_SECONDS = 1.0
 # How long to wait after the cluster did not answer.
 _AWAY_SECONDS = 1.0
@@ -69,6 +69,7 @@ class HandlerDriver:
         self._uncommitted: set[TopicPartition] = set()
         self._committing: set[TopicPartition] = set()
         self._committed_elsewhere: dict[TopicPartition, int] = {}
+        self._left: dict[TopicPartition, int] = {}  # the positions of partitions that it owned before
         self._owners: dict[TopicPartition, str] = {}
         self._restarts: dict[TopicPartition, Restarts] = {}
         self._ended: SimpleQueue[JobEnded] = SimpleQueue()
@@ -202,6 +203,7 @@ class HandlerDriver:
             self._uncommitted.discard(tp)
             partition = self._partitions.pop(tp, None)
             if partition is not None:
+                self._left[tp] = partition.position
                 report(partition)
 
     def _resume(self) -> None:
@@ -209,9 +211,15 @@ class HandlerDriver:
         tps = [tp for tp in self._unresolved if tp not in self._partitions or not self._partitions[tp].running]
         if not tps:
             return
-        renewed = {topic for (topic, partition) in tps if self._unresolved[topic, partition]}
         fresh = [tp for tp in tps if tp not in self._partitions]
-        found = self._starts.resume(tps, renewed)
+        # A topic that is deleted is revoked; if it was recreated since, its old positions tell what was skipped.
+        ids = self._cluster.topic_ids({topic for topic, _ in fresh})
+        renewed = {topic for topic, found in ids.items() if self._topic_ids.get(topic, found) != found}
+        self._topic_ids.update(ids)
+        known = {tp: self._left[tp] for tp in fresh if tp[0] in renewed and tp in self._left}
+        known |= {tp: self._partitions[tp].position for tp in tps if tp not in fresh}
+        renewed |= {topic for (topic, partition) in tps if self._unresolved[topic, partition]}
+        found = self._starts.resume(tps, known, renewed)
         if fresh and not self._call("on_assigned", fresh):
             return
         for partition in found.partitions:
@@ -352,11 +360,12 @@ class HandlerDriver:
         now = time.monotonic()
         if self._partitions and now - self._asked_ends >= _ENDS_SECONDS:
             self._asked_ends = now
+            # First, so that no slice is planned in a topic that was recreated.
+            self._find_recreated()
             for tp, end in self._cluster.stable_ends(self._partitions).items():
                 self._partitions[tp].end = end
         if now - self._looked >= _LOOK_SECONDS:
             self._looked = now
-            self._find_recreated()
             self._ask_others()
             self._report_progress()
 

@@ -1,6 +1,6 @@
 """Where the driver resumes partitions: at the group's commit, else by ``start``; ``from_`` overrides both."""
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,13 +34,18 @@ class StartOffsets:
         self._epochs = 0
         self._old = self._checkpoint.finished()
 
-    def resume(self, tps: Sequence[TopicPartition], renewed: Container[str] = ()) -> Resumed:
-        """Ask the cluster where these partitions resume; topics that are ``renewed`` were recreated."""
+    def resume(
+        self, tps: Sequence[TopicPartition], known: Mapping[TopicPartition, int], renewed: Container[str] = ()
+    ) -> Resumed:
+        """Ask the cluster where these partitions resume; topics that are ``renewed`` were recreated.
+
+        ``known`` has positions of this run that the group may not have: not committed yet, or deleted with a topic.
+        """
         handler, cluster = self._handler, self._cluster
         starts, ends = cluster.start_offsets(tps), cluster.stable_ends(tps)
         logs = {tp: Log(starts[tp], ends[tp]) for tp in tps}
         commits = cluster.commits(handler.group, tps)
-        committed = {tp: offset for tp, (offset, _) in commits.items()}
+        committed = {**{tp: offset for tp, (offset, _) in commits.items()}, **known}
         first = [tp for tp in tps if tp not in self._seen]
         sources = [tp for tp in tps if tp[0] not in handler.delayed]
         found = resume(
@@ -68,7 +73,8 @@ class StartOffsets:
             )
             for tp in tps
         ]
-        uncommitted = {tp for tp in tps if begin[tp] != committed.get(tp, logs[tp].start) or tp in found.reset}
+        there = {tp: offset for tp, (offset, _) in commits.items()}
+        uncommitted = {tp for tp in tps if begin[tp] != there.get(tp, logs[tp].start) or tp in found.reset}
         return Resumed(partitions, uncommitted)
 
     def set_checkpoint_aside(self) -> None:

@@ -96,8 +96,10 @@ class SliceReader:
             self._reach(tp, message.offset() or 0)
             self.stop(tp)
         elif int(error.code()) in OUT_OF_RANGE:
-            self.out_of_range.add(tp)
-            self.stop(tp)
+            # The client may still report the offset of an earlier slice.
+            if (message.offset() or 0) < 0 or (message.offset() or 0) >= self.read_to[tp]:
+                self.out_of_range.add(tp)
+                self.stop(tp)
         else:
             raise self._failure(message)
 
