@@ -147,9 +147,11 @@ class Bench:
                 producer.produce(source, f"{time.time()}".encode(), key=b"%d" % (sent % 100))
                 sent += 1
             producer.poll(0)
-            for message in reader.consume(10_000, 0.01):
-                if message.error() is None:
-                    taken.append(message.timestamp()[1] / 1000 - float(message.value() or b"0"))
+            taken += [
+                message.timestamp()[1] / 1000 - float(message.value() or b"0")
+                for message in reader.consume(10_000, 0.01)
+                if message.error() is None
+            ]
         note("latency: stopping")
         stop.set()
         runs.join()

@@ -1,5 +1,7 @@
-"""Runs the slices of handlers on threads of this process in place of Spark jobs: the driver and the tasks are the real
-ones, the broker too, and a test needs no Spark session."""
+"""Runs the slices of handlers on threads of this process in place of Spark jobs.
+
+The driver and the tasks are the real ones, the broker too, and a test needs no Spark session.
+"""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Exactly once in a task: outputs, dead letters and the offset are one transaction, whoever else runs the same slice."""
+"""Exactly once in a task: outputs, dead letters and the offset are one transaction, whoever runs the same slice."""
 
 import random
 import threading
@@ -48,7 +48,7 @@ def fails(value: int) -> int:
 
 
 def large(value: int) -> bytes:
-    return random.Random(value).randbytes(3_000_000) if value == 5 else b"%d" % value  # noqa: S311 - no secret
+    return random.Random(value).randbytes(3_000_000) if value == 5 else b"%d" % value
 
 
 class Tasks:

@@ -116,9 +116,9 @@ class SparkOptions(TypedDict, total=False):
         Scale,
         HandlerOption(
             default="partition",
-            text='``"partition"`` gives each slice of a partition to one task. ``"cpu"`` gives it to several tasks, each '
-            'of which reads it and handles its share of the keys, for handlers that compute; it needs ``order="key"`` '
-            'or ``"none"``.',
+            text='``"partition"`` gives each slice of a partition to one task. ``"cpu"`` gives it to several tasks, '
+            "each of which reads it and handles its share of the keys, for handlers that compute; it needs "
+            '``order="key"`` or ``"none"``.',
             see="[Handlers on Spark](spark.md)",
             local=Refused(
                 "only Spark distributes keys over tasks",
@@ -131,8 +131,8 @@ class SparkOptions(TypedDict, total=False):
         Duration,
         HandlerOption(
             default="10s",
-            text="How long a slice of a partition may take: after that, its task starts no further record. If there are "
-            "more partitions than tasks, slices are shorter.",
+            text="How long a slice of a partition may take: after that, its task starts no further record. If there "
+            "are more partitions than tasks, slices are shorter.",
             local=_ONLY_ON_SPARK,
             testing=_ONLY_ON_SPARK,
         ),

@@ -147,8 +147,9 @@ def plan(
     bundles = [[each.begin(most=most, seconds=seconds)] for each in large[: free - for_small]]
     if for_small:
         shared = min(seconds, _LEAST_SECONDS)
-        for first in range(for_small):
-            bundles.append([each.begin(most=most, seconds=shared) for each in small[first::for_small]])
+        bundles += [
+            [each.begin(most=most, seconds=shared) for each in small[first::for_small]] for first in range(for_small)
+        ]
     return bundles
 
 

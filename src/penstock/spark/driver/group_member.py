@@ -163,7 +163,9 @@ class GroupMember:
 class NamedPartitions:
     """For ``partitions=``: no membership. Commits are those of a client outside of the group."""
 
-    def __init__(self, handler: Handler, cluster: Cluster, *, assigned: Changed, revoked: Changed, answered: Answered):
+    def __init__(
+        self, handler: Handler, cluster: Cluster, *, assigned: Changed, revoked: Changed, answered: Answered
+    ) -> None:
         self._handler = handler
         self._cluster = cluster
         self._assigned, self._revoked = assigned, revoked

@@ -6,29 +6,27 @@ It has a thread of its own, which alone uses its state. ``_turn`` shows what the
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any
 
 from penstock.app import Handler
 from penstock.core.failures.restarts import Restarts
-from penstock.core.progress.offset_map import decode, encode
-from penstock.core.progress.slices import PartitionSlices, Reached, Slice, common, plan
+from penstock.core.progress.slices import PartitionSlices, Slice, plan
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports import events
-from penstock.core.reports.record_counts import Counts
 from penstock.errors import CallbackError, PenstockError
 from penstock.kafka import Cluster, source_partitions
+from penstock.spark.driver.driver_reports import DriverReports
 from penstock.spark.driver.group_member import Commits, GroupMember, Member, NamedPartitions
+from penstock.spark.driver.merged_results import merged
 from penstock.spark.driver.slice_jobs import JobEnded, SliceJobs
 from penstock.spark.driver.spark_errors import job_failure
 from penstock.spark.driver.start_offsets import StartOffsets
+from penstock.spark.driver.targets import Targets
 from penstock.spark.tasks.run_slices import Membership, may_pass
 from penstock.spark.tasks.slice_result import SliceResult
-from penstock.spark.tasks.slice_task import MEMBER
 
 # The longest wait for the end of a job; between two waits the thread serves the Kafka client.
 _TURN_SECONDS = 0.05
@@ -58,17 +56,16 @@ class HandlerDriver:
     ) -> None:
         self._handler = self.handler = handler
         self._cluster = cluster
-        self._emit = emit
+        self._reports = DriverReports(handler, emit)
         self._clock = clock
         self._starts = StartOffsets(handler, cluster, root=root, emit=emit)
         self._sources = source_partitions(handler, cluster)  # raises if a topic is missing
-        self._targets = dict(cluster.end_offsets(self._sources)) if until_caught_up else None
+        self._targets = Targets(cluster, handler.group, self._sources) if until_caught_up else None
         self._topic_ids = cluster.topic_ids({topic for topic, _ in self._sources})
         self._partitions: dict[TopicPartition, PartitionSlices] = {}
         self._unresolved: dict[TopicPartition, bool] = {}  # owned, position unknown; True: its topic was recreated
         self._uncommitted: set[TopicPartition] = set()
         self._committing: set[TopicPartition] = set()
-        self._committed_elsewhere: dict[TopicPartition, int] = {}
         self._left: dict[TopicPartition, int] = {}  # the positions of partitions that it owned before
         self._owners: dict[TopicPartition, str] = {}
         self._restarts: dict[TopicPartition, Restarts] = {}
@@ -76,15 +73,10 @@ class HandlerDriver:
         self._running: list[Sequence[Slice]] = []
         self._jobs: SliceJobs | None = None
         self._slots = 1
-        self._counts = Counts()
-        self._number = 0
-        self._reported = Counts()
         self._asked_ends = self._looked = self._away_until = 0.0
-        self._began = time.monotonic()
         self._stop_reason: str | None = None
         self._stopping_at: float | None = None
         self._was_cancelled = self._has_joined = False
-        self._warned: set[str] = set()
         self._begun = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"driver-{handler.name}", daemon=True)
         self._member = self._make_member()
@@ -107,7 +99,7 @@ class HandlerDriver:
             revoked=self._revoked,
             lost=self._lost,
             answered=self._answered,
-            warn=self._warn,
+            warn=self._reports.warned,
         )
 
     # Called by the runner's thread.
@@ -119,7 +111,7 @@ class HandlerDriver:
     def start(self, jobs: Callable[["SimpleQueue[JobEnded]"], SliceJobs], *, slots: int) -> None:
         """Start slices as Spark jobs from now on, of which ``slots`` tasks run at once."""
         self._slots = max(1, slots)
-        self._began = time.monotonic()
+        self._reports.begin()
         self._jobs = jobs(self._ended)
         self._begun.set()
 
@@ -172,7 +164,7 @@ class HandlerDriver:
             if not may_pass(error):
                 raise
             self._away_until = time.monotonic() + _AWAY_SECONDS
-            self._warn(f"{error} Penstock retries.")
+            self._reports.warned(f"{error} Penstock retries.")
 
     # Partitions come and go.
 
@@ -190,11 +182,11 @@ class HandlerDriver:
                 break
             self._take_ended(_TURN_SECONDS, starts=False)
         self._member.commit_now(self._commits(going & self._uncommitted))
-        self._remove(tps, lambda each: self._emit_revoked(each))
+        self._remove(tps, self._reports.revoked)
         self._call("on_revoked", tps)
 
     def _lost(self, tps: list[TopicPartition]) -> None:
-        self._remove(tps, self._emit_lost)
+        self._remove(tps, self._reports.lost)
         self._call("on_lost", tps)
 
     def _remove(self, tps: Sequence[TopicPartition], report: Callable[[PartitionSlices], None]) -> None:
@@ -227,7 +219,7 @@ class HandlerDriver:
             del self._unresolved[tp]
             self._partitions[tp] = partition
             if tp in fresh:
-                self._emit(events.Assigned(**self._where(tp), epoch=partition.epoch, offset=partition.position))
+                self._reports.assigned(partition)
         # Tasks that commit begin at the group's offset, so it must be right before they start.
         self._uncommitted.update(found.uncommitted)
         if found.uncommitted and self._tasks_commit:
@@ -281,15 +273,13 @@ class HandlerDriver:
             if job.error is not None:
                 self._job_failed(job, job.error)
             else:
-                for result in _merged(job.results):
+                for result in merged(job.results):
                     self._slice_ended(result)
-        self._report_batch(ended)
+        self._reports.finished([result for job in ended for result in job.results], self._partitions)
         if starts and time.monotonic() - self._asked_ends > _SOON_SECONDS:
             self._asked_ends = 0.0
 
     def _slice_ended(self, result: SliceResult) -> None:
-        for event in result.events:
-            self._emit(event)
         partition = self._partitions.get(result.tp)
         if partition is None or partition.epoch != result.epoch:
             return  # it was lost or recreated meanwhile
@@ -305,7 +295,7 @@ class HandlerDriver:
             self._unresolved[result.tp] = False
         if result.is_committed:
             if (partition.position, partition.metadata) != before:
-                self._emit(events.Committed(**self._where(result.tp), offset=partition.position))
+                self._reports.committed(result.tp, partition.position)
         elif (partition.position, partition.metadata) != before:
             self._uncommitted.add(result.tp)
         if result.error is not None:
@@ -344,15 +334,7 @@ class HandlerDriver:
         if self._tasks_commit:
             # The task may have committed before it failed.
             self._unresolved[partition.tp] = False
-        self._emit(
-            events.Restarting(
-                group=self._handler.group,
-                handler=self._handler.name,
-                attempt=restarts.failures,
-                reason=error.problem,
-                seconds=round(seconds, 3),
-            )
-        )
+        self._reports.restarting(restarts.failures, error.problem, seconds)
 
     # Progress.
 
@@ -366,8 +348,9 @@ class HandlerDriver:
                 self._partitions[tp].end = end
         if now - self._looked >= _LOOK_SECONDS:
             self._looked = now
-            self._ask_others()
-            self._report_progress()
+            if self._targets is not None:
+                self._targets.ask_others(self._partitions)
+            self._reports.progressed(self._partitions.values())
 
     def _find_recreated(self) -> None:
         topics = {topic for topic, _ in self._partitions}
@@ -382,29 +365,16 @@ class HandlerDriver:
                     self._partitions[tp].running = False
                 self._running = [each for each in self._running if each[0].tp[0] != topic]
                 if self._targets is not None:
-                    of_topic = [tp for tp in self._targets if tp[0] == topic]
-                    for tp, end in self._cluster.end_offsets(of_topic).items():
-                        self._targets[tp] = min(self._targets[tp], end)
-
-    def _ask_others(self) -> None:
-        """Ask how far other members are, if this run ends when all partitions are caught up."""
-        if self._targets is not None:
-            others = [tp for tp in self._targets if tp not in self._partitions]
-            self._committed_elsewhere = self._cluster.committed(self._handler.group, others) if others else {}
+                    self._targets.lower(topic)
 
     def _has_caught_up(self) -> bool:
         if self._targets is None or self._unresolved or not self._has_joined:
             return False
-        return all(self._position(tp) >= end for tp, end in self._targets.items()) and not any(
-            each.running or each.wants_slice(self._clock())
-            for each in self._partitions.values()
-            if each.tp[0] in self._handler.delayed
-        )
-
-    def _position(self, tp: TopicPartition) -> int:
-        if tp in self._partitions:
-            return self._partitions[tp].position
-        return self._committed_elsewhere.get(tp, -1)
+        # Records of a retry topic that are not due yet do not count.
+        now, delayed = self._clock(), self._handler.delayed
+        retried = [each for tp, each in self._partitions.items() if tp[0] in delayed]
+        busy = any(each.running or each.wants_slice(now) for each in retried)
+        return self._targets.are_reached(self._partitions) and not busy
 
     # Commits.
 
@@ -423,9 +393,9 @@ class HandlerDriver:
         for tp, (offset, metadata) in commits.items():
             self._committing.discard(tp)
             if reason:
-                self._emit(events.CommitFailed(**self._where(tp), offset=offset, reason=reason))
+                self._reports.commit_failed(tp, offset, reason)
                 continue
-            self._emit(events.Committed(**self._where(tp), offset=offset))
+            self._reports.committed(tp, offset)
             now = self._partitions.get(tp)
             if now is None or (now.position, now.metadata) == (offset, metadata):
                 self._uncommitted.discard(tp)
@@ -436,11 +406,11 @@ class HandlerDriver:
         now = time.monotonic()
         if self._stopping_at is None:
             self._stopping_at = now
-            self._emit(events.Stopping(group=self._handler.group, handler=self._handler.name, reason=reason))
+            self._reports.stopping(reason)
         if not self._running:
             self._end(None)
         elif now - self._stopping_at > self._handler.drain_timeout:
-            self._warn(
+            self._reports.warned(
                 f"The slices that handler {self._handler.name} was running took longer than "
                 f"drain_timeout={self._handler.drain_timeout:g}s. They were cancelled, and their records will come again."
             )
@@ -456,9 +426,7 @@ class HandlerDriver:
     def _fail(self, error: PenstockError) -> None:
         if self.error is None:
             self.error = error
-            self._emit(
-                events.Error(group=self._handler.group, reason=str(error), fatal=True, traceback=error.traceback)
-            )
+            self._reports.failed(error)
         self.stop("error")
 
     def _end(self, error: PenstockError | None) -> None:
@@ -466,22 +434,15 @@ class HandlerDriver:
             self._fail(error)
             if self._stopping_at is None:
                 self._stopping_at = time.monotonic()
-                self._emit(events.Stopping(group=self._handler.group, handler=self._handler.name, reason="error"))
+                self._reports.stopping("error")
             self._cancel()
         for each in self._partitions.values():
             each.running = False
         if not self._tasks_commit:
             self._member.commit_now(self._commits(self._uncommitted))
         self._member.leave()
-        self._report_progress()
-        self._emit(
-            events.Stopped(
-                group=self._handler.group,
-                handler=self._handler.name,
-                seconds=round(time.monotonic() - self._began, 3),
-                **asdict(self._counts),
-            )
-        )
+        self._reports.progressed(self._partitions.values())
+        self._reports.stopped()
         self.is_over = True
 
     # Reports.
@@ -491,58 +452,7 @@ class HandlerDriver:
         starts, ends = self._cluster.start_offsets(self._sources), self._cluster.end_offsets(self._sources)
         lag = sum(max(0, ends[tp] - max(starts[tp], committed.get(tp, 0))) for tp in self._sources)
         topics = tuple(dict.fromkeys(topic for topic, _ in self._sources)) or self._handler.topics
-        self._emit(
-            events.Started(
-                engine="spark", group=self._handler.group, handler=self._handler.name, topics=topics, lag=lag
-            )
-        )
-
-    def _report_batch(self, ended: Sequence[JobEnded]) -> None:
-        results = [result for job in ended for result in job.results]
-        counts = sum((result.counts for result in results), Counts())
-        self._counts += counts
-        if not counts.read:
-            return
-        self._number += 1
-        self._emit(
-            events.BatchFinished(
-                group=self._handler.group,
-                handler=self._handler.name,
-                batch=self._number,
-                seconds=round(max(result.seconds for result in results), 3),
-                lag=sum(max(0, each.end - each.position) for each in self._partitions.values()),
-                **asdict(counts),
-            )
-        )
-
-    def _report_progress(self) -> None:
-        if self._counts == self._reported:
-            return
-        self._reported = self._counts
-        for (topic, partition), each in self._partitions.items():
-            lag = max(0, each.end - each.position)
-            self._emit(
-                events.Lagging(
-                    group=self._handler.group, topic=topic, partition=partition, offset=each.position, lag=lag
-                )
-            )
-        self._emit(events.Progressed(group=self._handler.group, handler=self._handler.name, **asdict(self._counts)))
-
-    def _emit_revoked(self, each: PartitionSlices) -> None:
-        self._emit(
-            events.Revoked(**self._where(each.tp), epoch=each.epoch, unfinished=max(0, each.read_to - each.position))
-        )
-
-    def _emit_lost(self, each: PartitionSlices) -> None:
-        self._emit(events.Lost(**self._where(each.tp), epoch=each.epoch))
-
-    def _where(self, tp: TopicPartition) -> dict[str, Any]:
-        return {"group": self._handler.group, "member": MEMBER, "topic": tp[0], "partition": tp[1]}
-
-    def _warn(self, reason: str) -> None:
-        if reason not in self._warned:
-            self._warned.add(reason)
-            self._emit(events.Error(group=self._handler.group, reason=reason, fatal=False))
+        self._reports.started(topics, lag)
 
     def _call(self, option: str, tps: Sequence[TopicPartition]) -> bool:
         """Call the user's function, if there is one; return False, and stop the app, if it raises."""
@@ -557,38 +467,3 @@ class HandlerDriver:
             self._fail(CallbackError(problem, hint=hint))
             return False
         return True
-
-
-def _merged(results: Sequence[SliceResult]) -> list[SliceResult]:
-    """Combine the results of tasks that divided the keys of one slice among them."""
-    by_tp: dict[TopicPartition, list[SliceResult]] = {}
-    for result in results:
-        by_tp.setdefault(result.tp, []).append(result)
-    return [parts[0] if len(parts) == 1 else _combined(parts) for parts in by_tp.values()]
-
-
-def _combined(parts: Sequence[SliceResult]) -> SliceResult:
-    error = next((each for each in parts if each.error is not None), None)
-    reached = [each.reached for each in parts if each.reached is not None]
-    first = parts[0]
-    if len(reached) < len(parts):
-        failed = next(each for each in parts if each.reached is None)
-        return SliceResult(
-            first.tp, first.epoch, None, events=[event for each in parts for event in each.events],
-            error=failed.error, may_pass=failed.may_pass,
-        )  # fmt: skip
-    point, ranges, read_to = common(
-        [(each.position, decode(each.position, each.metadata), each.read_to) for each in reached]
-    )
-    waiting: Mapping[int, tuple[int, float]] = {
-        offset: wait for each in reached for offset, wait in each.waiting.items()
-    }
-    return SliceResult(
-        first.tp,
-        first.epoch,
-        Reached(point, encode(point, ranges) or "", read_to, waiting, max(each.again_at for each in reached)),
-        events=[event for each in parts for event in each.events],
-        out_of_range=any(each.out_of_range for each in parts),
-        error=None if error is None else error.error,
-        may_pass=error is not None and error.may_pass,
-    )

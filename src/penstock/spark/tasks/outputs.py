@@ -89,7 +89,7 @@ class PlainOutputs:
             else:
                 return
 
-    def _on_error(
+    def _on_error(  # noqa: PLR0917 - the client calls it with positional arguments
         self,
         epoch: Epoch,
         record: AnyRecord,

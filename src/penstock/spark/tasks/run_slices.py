@@ -153,8 +153,7 @@ def _results(
     # The counts and events are those of the whole task: they are reported once.
     first, *others = slices
     results = [_result(state, task, first, task.reached(first.tp), began)]
-    for each in others:
-        results.append(SliceResult(each.tp, each.epoch, task.reached(each.tp), worker=state.name))
+    results += [SliceResult(each.tp, each.epoch, task.reached(each.tp), worker=state.name) for each in others]
     out = task.reader.out_of_range
     results = [replace(found, out_of_range=found.tp in out) for found in results]
     return results if error is None else [replace(results[0], error=error), *results[1:]]
