@@ -25,6 +25,8 @@ from penstock.spark.driver.slice_jobs import JobEnded, SliceJobs
 from penstock.spark.driver.spark_errors import job_failure
 from penstock.spark.driver.start_offsets import StartOffsets
 from penstock.spark.driver.targets import Targets
+from penstock.spark.driver.topic_ids import TopicIds
+from penstock.spark.driver.uncommitted import Uncommitted
 from penstock.spark.tasks.run_slices import Membership, may_pass
 from penstock.spark.tasks.slice_result import SliceResult
 
@@ -61,11 +63,10 @@ class HandlerDriver:
         self._starts = StartOffsets(handler, cluster, root=root, emit=emit)
         self._sources = source_partitions(handler, cluster)  # raises if a topic is missing
         self._targets = Targets(cluster, handler.group, self._sources) if until_caught_up else None
-        self._topic_ids = cluster.topic_ids({topic for topic, _ in self._sources})
+        self._topic_ids = TopicIds(cluster, {topic for topic, _ in self._sources})
         self._partitions: dict[TopicPartition, PartitionSlices] = {}
         self._unresolved: dict[TopicPartition, bool] = {}  # owned, position unknown; True: its topic was recreated
-        self._uncommitted: set[TopicPartition] = set()
-        self._committing: set[TopicPartition] = set()
+        self._uncommitted = Uncommitted(self._partitions)
         self._left: dict[TopicPartition, int] = {}  # the positions of partitions that it owned before
         self._owners: dict[TopicPartition, str] = {}
         self._restarts: dict[TopicPartition, Restarts] = {}
@@ -181,7 +182,7 @@ class HandlerDriver:
             if time.monotonic() > deadline:
                 break
             self._take_ended(_TURN_SECONDS, starts=False)
-        self._member.commit_now(self._commits(going & self._uncommitted))
+        self._member.commit_now(self._uncommitted.now(going))
         self._remove(tps, self._reports.revoked)
         self._call("on_revoked", tps)
 
@@ -192,7 +193,7 @@ class HandlerDriver:
     def _remove(self, tps: Sequence[TopicPartition], report: Callable[[PartitionSlices], None]) -> None:
         for tp in tps:
             self._unresolved.pop(tp, None)
-            self._uncommitted.discard(tp)
+            self._uncommitted.forget(tp)
             partition = self._partitions.pop(tp, None)
             if partition is not None:
                 self._left[tp] = partition.position
@@ -205,25 +206,28 @@ class HandlerDriver:
             return
         fresh = [tp for tp in tps if tp not in self._partitions]
         # A topic that is deleted is revoked; if it was recreated since, its old positions tell what was skipped.
-        ids = self._cluster.topic_ids({topic for topic, _ in fresh})
-        renewed = {topic for topic, found in ids.items() if self._topic_ids.get(topic, found) != found}
-        self._topic_ids.update(ids)
+        renewed = self._topic_ids.renewed({topic for topic, _ in fresh})
         known = {tp: self._left[tp] for tp in fresh if tp[0] in renewed and tp in self._left}
-        known |= {tp: self._partitions[tp].position for tp in tps if tp not in fresh}
         renewed |= {topic for (topic, partition) in tps if self._unresolved[topic, partition]}
+        # Where tasks commit, the group knows more than the driver, except about a topic that was deleted.
+        same = [tp for tp in tps if tp not in fresh and (tp[0] in renewed or not self._tasks_commit)]
+        known |= {tp: self._partitions[tp].position for tp in same}
         found = self._starts.resume(tps, known, renewed)
+        for tp in tps:
+            del self._unresolved[tp]
         if fresh and not self._call("on_assigned", fresh):
             return
         for partition in found.partitions:
-            tp = partition.tp
-            del self._unresolved[tp]
-            self._partitions[tp] = partition
-            if tp in fresh:
+            before = self._partitions.get(partition.tp)
+            self._partitions[partition.tp] = partition
+            if before is None:
                 self._reports.assigned(partition)
+            elif partition.tp[0] not in renewed:
+                partition.again_at, partition.waiting = before.again_at, before.waiting
         # Tasks that commit begin at the group's offset, so it must be right before they start.
-        self._uncommitted.update(found.uncommitted)
+        self._uncommitted.add(found.uncommitted)
         if found.uncommitted and self._tasks_commit:
-            self._member.commit_now(self._commits(found.uncommitted))
+            self._member.commit_now(self._uncommitted.now(found.uncommitted))
         if self._handler.topics or self._handler.pattern:
             self._starts.set_checkpoint_aside()
 
@@ -297,7 +301,7 @@ class HandlerDriver:
             if (partition.position, partition.metadata) != before:
                 self._reports.committed(result.tp, partition.position)
         elif (partition.position, partition.metadata) != before:
-            self._uncommitted.add(result.tp)
+            self._uncommitted.add([result.tp])
         if result.error is not None:
             self._fail(result.error)
 
@@ -353,19 +357,15 @@ class HandlerDriver:
             self._reports.progressed(self._partitions.values())
 
     def _find_recreated(self) -> None:
-        topics = {topic for topic, _ in self._partitions}
-        ids = self._cluster.topic_ids(topics)
-        for topic, found in ids.items():
-            if self._topic_ids.setdefault(topic, found) != found:
-                self._topic_ids[topic] = found
-                for tp in [tp for tp in self._partitions if tp[0] == topic]:
-                    self._unresolved[tp] = True
-                    # The result of a slice that still runs belongs to the old topic.
-                    self._partitions[tp].epoch = -1
-                    self._partitions[tp].running = False
-                self._running = [each for each in self._running if each[0].tp[0] != topic]
-                if self._targets is not None:
-                    self._targets.lower(topic)
+        for topic in self._topic_ids.renewed({topic for topic, _ in self._partitions}):
+            for tp in [tp for tp in self._partitions if tp[0] == topic]:
+                self._unresolved[tp] = True
+                # The result of a slice that still runs belongs to the old topic.
+                self._partitions[tp].epoch = -1
+                self._partitions[tp].running = False
+            self._running = [each for each in self._running if each[0].tp[0] != topic]
+            if self._targets is not None:
+                self._targets.lower(topic)
 
     def _has_caught_up(self) -> bool:
         if self._targets is None or self._unresolved or not self._has_joined:
@@ -379,26 +379,18 @@ class HandlerDriver:
     # Commits.
 
     def _commit(self) -> None:
-        due = self._uncommitted - self._committing - self._unresolved.keys()
-        if due and not self._tasks_commit:
-            commits = self._commits(due)
-            self._committing |= due
-            self._member.commit(commits)
-
-    def _commits(self, tps: set[TopicPartition]) -> Commits:
-        found = {tp: self._partitions[tp] for tp in tps if tp in self._partitions}
-        return {tp: (each.position, each.metadata) for tp, each in found.items()}
+        if not self._tasks_commit:
+            commits = self._uncommitted.take(without=self._unresolved)
+            if commits:
+                self._member.commit(commits)
 
     def _answered(self, commits: Commits, reason: str) -> None:
-        for tp, (offset, metadata) in commits.items():
-            self._committing.discard(tp)
+        for tp, commit in commits.items():
+            self._uncommitted.answered(tp, commit, accepted=not reason)
             if reason:
-                self._reports.commit_failed(tp, offset, reason)
-                continue
-            self._reports.committed(tp, offset)
-            now = self._partitions.get(tp)
-            if now is None or (now.position, now.metadata) == (offset, metadata):
-                self._uncommitted.discard(tp)
+                self._reports.commit_failed(tp, commit[0], reason)
+            else:
+                self._reports.committed(tp, commit[0])
 
     # The end.
 
@@ -411,8 +403,8 @@ class HandlerDriver:
             self._end(None)
         elif now - self._stopping_at > self._handler.drain_timeout:
             self._reports.warned(
-                f"The slices that handler {self._handler.name} was running took longer than "
-                f"drain_timeout={self._handler.drain_timeout:g}s. They were cancelled, and their records will come again."
+                f"The slices that handler {self._handler.name} was running took longer than drain_timeout="
+                f"{self._handler.drain_timeout:g}s. They were cancelled, and their records will come again."
             )
             self._cancel()
             self._end(None)
@@ -439,7 +431,7 @@ class HandlerDriver:
         for each in self._partitions.values():
             each.running = False
         if not self._tasks_commit:
-            self._member.commit_now(self._commits(self._uncommitted))
+            self._member.commit_now(self._uncommitted.now())
         self._member.leave()
         self._reports.progressed(self._partitions.values())
         self._reports.stopped()
