@@ -255,7 +255,8 @@ class SliceTask:
         wake_at = epoch.fetch_state.wake_at
         if wake_at is not None:
             self._again_at[tp] = self.wall_clock() + wake_at - now
-            self.reader.read_to[tp] = epoch.tracker.position or self.reader.read_to[tp]
+            position = epoch.tracker.position
+            self.reader.read_to[tp] = self._slices[tp].start if position is None else position
             self.reader.stop(tp)
 
     # Records go to workers, and outcomes come back.
