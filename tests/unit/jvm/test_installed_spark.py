@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[3]
 @pytest.fixture
 def another_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     found = importlib.metadata.version
-    monkeypatch.setattr(importlib.metadata, "version", lambda name: "4.3.0" if name == "pyspark" else found(name))
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "3.5.1" if name == "pyspark" else found(name))
 
 
 @pytest.fixture
@@ -36,22 +36,30 @@ def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_another_version_is_named_with_those_that_work_and_the_command_that_installs_one() -> None:
     with pytest.raises(SetupError) as caught:
         spark_version(pipelines=True)
-    assert "PySpark 4.3.0 is installed" in caught.value.problem
+    assert "PySpark 3.5.1 is installed" in caught.value.problem
     assert "runs pipelines only on Spark 4.0.0" in caught.value.problem
     assert "`pip install 'penstock[spark]' 'pyspark==4.0.0'`" in caught.value.hint
 
 
 @pytest.mark.usefixtures("another_spark")
 def test_another_version_can_be_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PENSTOCK_UNPIPELINE_SPARK", "1")
+    monkeypatch.setenv("PENSTOCK_UNTESTED_SPARK", "1")
+    assert spark_version(pipelines=True) == "3.5.1"
+
+
+def test_handlers_run_on_newer_versions_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.metadata, "version", lambda _: "4.3.0")
     assert spark_version() == "4.3.0"
+    fetch_jars(None)  # there are none
+    with pytest.raises(SetupError, match=r"PySpark 4\.3\.0 is installed"):
+        fetch_jars(())
 
 
 @pytest.mark.usefixtures("another_spark")
 def test_every_use_of_spark_checks_the_version() -> None:
-    with pytest.raises(SetupError, match=r"PySpark 4\.3\.0 is installed"), spark_session("test"):
+    with pytest.raises(SetupError, match=r"PySpark 3\.5\.1 is installed"), spark_session("test"):
         pass
-    with pytest.raises(SetupError, match=r"PySpark 4\.3\.0 is installed"):
+    with pytest.raises(SetupError, match=r"PySpark 3\.5\.1 is installed"):
         fetch_jars()
 
 
@@ -70,7 +78,7 @@ class Watching:
 @pytest.mark.parametrize("engines", [("spark",), ("spark", "local")])
 def test_the_demo_checks_it_before_it_starts_anything(engines: tuple[str, ...]) -> None:
     watching = Watching()
-    with pytest.raises(SetupError, match=r"PySpark 4\.3\.0 is installed") as caught:
+    with pytest.raises(SetupError, match=r"PySpark 3\.5\.1 is installed") as caught:
         run_demo(DemoOptions(engines=engines), watching, threading.Event())
     assert watching.steps == []
     assert "penstock demo --engine local" in caught.value.hint
