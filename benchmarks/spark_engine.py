@@ -1,16 +1,25 @@
 """The Spark engine against what one would write by hand, in one run on one machine: python benchmarks/spark_engine.py.
 
-Throughput: JSON in, JSON out, from Kafka to Kafka, against ``mapInArrow`` with the same work. Both read as many records
-a batch at most and take turns, and the best of each counts: the first runs warm up the JVM.
-Parallelism: a handler that waits for 10 ms, 100 at once in each of two tasks, against a loop in ``mapInPandas``.
+All ways read the same topics in one session and take turns. The first turn is shown too: its ways run in a cold JVM,
+the way by hand last, so that it is not the one that pays for the start. Of the others, the best counts.
+
+- No-op: a handler that looks at each value, against Spark's connector with ``mapInArrow``.
+- JSON: dataclass in, JSON out to another topic, against the same by hand with the connector's sink; and exactly once.
+- Waiting: 10 ms a record, 100 at once in each of two tasks, against 200 at once without any cost.
+- Cold start: ``penstock run --engine spark --until-caught-up`` in a process of its own, as the run reports it.
+- Latency: from producing a record to its output, at 1,000 records a second.
 """
 
+import json
 import shutil
 import statistics
+import subprocess
+import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 from uuid import uuid4
@@ -19,36 +28,59 @@ import msgspec
 import pyarrow as pa
 import typer
 from bench import broker, fill, show
+from confluent_kafka import Consumer
 from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
 
 from penstock import App
 from penstock import spark as engine
-from penstock.kafka import Cluster
-from penstock.spark.arrow_columns import SINK_SCHEMA
+from penstock.kafka import Cluster, make_producer
+from penstock.spark.pipelines.arrow_columns import SINK_SCHEMA
 from penstock.spark.session.spark_session import spark_session
 
-PARTITIONS = 2
-TURNS = 2
-BATCH_RECORDS = 250_000
-# A loop is through with 200 a second.
-LOOP_RECORDS = 2_000
+PARTITIONS = 4
+CORES = 2
 WAIT_SECONDS = 0.01
-
+AT_ONCE = 100
+LATENCY_SECONDS = 20
+RATE = 1_000
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+
+COLD = """
+from penstock import App
+app = App("{group}")
+
+@app.consume("{source}")
+def handle(value: bytes) -> None:
+    len(value)
+"""
+
+
+@dataclass
+class Order:
+    id: int
+    amount: int
+    note: str
 
 
 def order(number: int) -> bytes:
     return b'{"id":%d,"amount":%d,"note":"%s"}' % (number, number % 977, b"x" * 60)
 
 
-def price(order: dict[str, Any]) -> dict[str, Any]:
-    """The work that all have in common."""
-    return {"id": order["id"], "total": order["amount"] * 120 // 100}
+def look(value: bytes) -> None:
+    len(value)
+
+
+def price(order: Order) -> dict[str, int]:
+    return {"id": order.id, "total": order.amount * 120 // 100}
 
 
 def wait(value: bytes) -> None:
     time.sleep(WAIT_SECONDS)
+
+
+def echo(value: bytes) -> bytes:
+    return value
 
 
 class Bench:
@@ -57,49 +89,93 @@ class Bench:
         self.brokers = brokers
         self._folder = folder
 
-    def fill(self, records: int) -> str:
+    def fill(self, records: int, partitions: int = PARTITIONS) -> str:
         """A new topic with so many records, or none."""
         topic = f"bench-{uuid4().hex[:8]}"
-        fill(self.brokers, topic, records, PARTITIONS, order)
+        fill(self.brokers, topic, records, partitions, order)
         return topic
 
     def penstock(self, source: str, function: Callable[..., Any], **options: Any) -> float:
         app = App(uuid4().hex)
-        app.consume(source, max_micro_batch=BATCH_RECORDS, **options)(function)
+        app.consume(source, **options)(function)
         began = time.perf_counter()
-        engine.run(
-            app,
-            brokers=self.brokers,
-            emit=lambda _: None,
-            stop=threading.Event(),
-            until_caught_up=True,
-            session=self._session,
-            checkpoint=self._checkpoint(),
-        )
+        self.run(app, threading.Event(), until_caught_up=True)
         return time.perf_counter() - began
 
-    def by_hand(self, source: str, transform: Callable[[DataFrame], DataFrame]) -> float:
-        """A streaming query as one would write it: Spark's source, a function on the rows, Spark's sink."""
+    def run(self, app: App, stop: threading.Event, **options: Any) -> None:
+        engine.run(app, brokers=self.brokers, emit=lambda _: None, stop=stop, session=self._session, **options)
+
+    def by_hand(self, source: str, transform: Callable[[DataFrame], DataFrame], sink: str | None) -> float:
+        """A batch as one would write it: Spark's source, a function on the rows, and Spark's sink or nothing."""
         began = time.perf_counter()
         kafka = {"kafka.bootstrap.servers": self.brokers}
-        stream = self._session.readStream.format("kafka").options(**kafka).option("subscribe", source)
-        stream = stream.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", str(BATCH_RECORDS))
-        rows = transform(stream.option("includeHeaders", "true").load())
-        sink = rows.writeStream.format("kafka").options(**kafka)
-        sink = sink.option("kafka.linger.ms", "5").option("kafka.compression.type", "lz4")
-        sink.option("checkpointLocation", self._checkpoint()).trigger(availableNow=True).start().awaitTermination()
+        rows = transform(
+            self._session.read.format("kafka").options(**kafka).option("subscribe", source)
+            .option("includeHeaders", "true").load()
+        )  # fmt: skip
+        if sink is None:
+            rows.write.format("noop").mode("append").save()
+        else:
+            options = {**kafka, "kafka.linger.ms": "5", "kafka.compression.type": "lz4"}
+            rows.write.format("kafka").options(**options).save()
         return time.perf_counter() - began
 
-    def _checkpoint(self) -> str:
-        return str(self._folder / uuid4().hex)
+    def cold(self, source: str) -> float:
+        """The seconds of a run in a process of its own, as it reports them."""
+        folder = self._folder / uuid4().hex
+        folder.mkdir()
+        (folder / "cold.py").write_text(COLD.format(group=uuid4().hex, source=source))
+        command = [sys.executable, "-m", "penstock", "run", "cold:app", "--engine", "spark", "--until-caught-up"]
+        done = subprocess.run(
+            [*command, "--brokers", self.brokers, "--master", f"local[{CORES}]", "--json"],
+            cwd=folder, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        return float(json.loads(done.stdout)["stopped"][0]["seconds"])
+
+    def latency(self, note: Callable[[str], None]) -> list[float]:
+        """The seconds from producing each record to its output."""
+        source, out, stop = self.fill(0), self.fill(0), threading.Event()
+        app = App(uuid4().hex)
+        app.consume(source, to=out)(echo)
+        runs = threading.Thread(target=self.run, args=(app, stop))
+        runs.start()
+        reader = Consumer({"bootstrap.servers": self.brokers, "group.id": uuid4().hex, "auto.offset.reset": "earliest"})
+        reader.subscribe([out])
+        producer, taken, sent, began = make_producer(self.brokers, settings={"linger.ms": 1}), [], 0, time.time()
+        while time.time() < began + LATENCY_SECONDS + 10:
+            while sent < (time.time() - began) * RATE and time.time() < began + LATENCY_SECONDS:
+                producer.produce(source, f"{time.time()}".encode(), key=b"%d" % (sent % 100))
+                sent += 1
+            producer.poll(0)
+            taken += [
+                message.timestamp()[1] / 1000 - float(message.value() or b"0")
+                for message in reader.consume(10_000, 0.01)
+                if message.error() is None
+            ]
+        note("latency: stopping")
+        stop.set()
+        runs.join()
+        reader.close()
+        return taken[len(taken) // 4 :]  # the first ones wait for the workers' start
 
 
-def mapped_by_hand(out: str) -> Callable[[DataFrame], DataFrame]:
-    decode, encode, work = msgspec.json.decode, msgspec.json.encode, price
+def looked_at_by_hand(rows: DataFrame) -> DataFrame:
+    def handle(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            count = 0
+            for value in batch.column("value").to_pylist():
+                count += len(value)
+            yield pa.RecordBatch.from_arrays([pa.array([count], pa.int64())], names=["bytes"])
+
+    return rows.mapInArrow(handle, "bytes long")
+
+
+def priced_by_hand(out: str) -> Callable[[DataFrame], DataFrame]:
+    decode, encode = msgspec.json.Decoder(Order).decode, msgspec.json.encode
 
     def handle(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            values = [encode(work(decode(value))) for value in batch.column("value").to_pylist()]
+            values = [encode(price(decode(value))) for value in batch.column("value").to_pylist()]
             count = len(values)
             columns = [
                 pa.array([out] * count, pa.string()),
@@ -112,56 +188,69 @@ def mapped_by_hand(out: str) -> Callable[[DataFrame], DataFrame]:
     return lambda rows: rows.mapInArrow(handle, SINK_SCHEMA)
 
 
-def looped_by_hand(out: str) -> Callable[[DataFrame], DataFrame]:
-    waited = WAIT_SECONDS
-
-    def handle(frames: Iterable[Any]) -> Iterator[Any]:
-        for frame in frames:
-            for _ in frame["value"]:
-                time.sleep(waited)
-            yield frame.iloc[:0][["key", "value"]].assign(topic=out)
-
-    return lambda rows: rows.mapInPandas(handle, "key binary, value binary, topic string")
-
-
-def measure(bench: Bench, records: int, note: Callable[[str], None]) -> list[dict[str, Any]]:
-    note("filling topics")
-    waited_for = records // 5
-    source, few, many, out = map(bench.fill, (records, LOOP_RECORDS, waited_for, 0))
-    ways: dict[str, Callable[[], float]] = {
-        "mapInArrow by hand": lambda: bench.by_hand(source, mapped_by_hand(out)),
-        "penstock, order=partition": lambda: bench.penstock(source, price, to=out),
-        "penstock, order=key": lambda: bench.penstock(source, price, to=out, order="key"),
-    }
+def compare(
+    ways: dict[str, Callable[[], float]], records: int, turns: int, note: Callable[[str], None]
+) -> list[dict[str, Any]]:
+    """Let the ways take turns; the last one is the one by hand, with which the others are compared."""
     times: dict[str, list[float]] = {what: [] for what in ways}
-    for turn in range(TURNS + 1):
+    for turn in range(turns + 1):
         for what, run in ways.items():
-            note(f"{what}, turn {turn} of {TURNS}")
-            seconds = run()
-            if turn:
-                times[what].append(seconds)
-    best = min(times["mapInArrow by hand"])
-    results = [
-        {"what": what, "seconds": round(min(each), 3), "median": round(statistics.median(each), 3), "records": records,
-         "ratio": f"{best / min(each):.2f} x by hand"}
-        for what, each in times.items()
-    ]  # fmt: skip
-    note("mapInPandas loop")
-    loop = bench.by_hand(few, looped_by_hand(out))
-    results.append({"what": "10 ms, a loop in mapInPandas", "seconds": round(loop, 3), "records": LOOP_RECORDS,
-                    "ratio": "1 x the loop"})  # fmt: skip
-    for order in ("key", "none"):
-        note(f"10 ms, order={order}")
-        seconds = bench.penstock(many, wait, order=order, concurrency=100)
-        times_faster = (waited_for / seconds) / (LOOP_RECORDS / loop)
-        results.append({"what": f"10 ms, penstock, 100 a task, order={order}", "seconds": round(seconds, 3),
-                        "records": waited_for, "ratio": f"{times_faster:.0f} x the loop"})  # fmt: skip
-    Cluster(bench.brokers).delete_topics([source, few, many, out])
+            note(f"{what}, turn {turn} of {turns}")
+            times[what].append(run())
+    *_, by_hand = times.values()
+    rows = []
+    for what, each in times.items():
+        first, best = each[0], min(each[1:])
+        rows.append({"what": f"{what}, first", "seconds": round(first, 3), "records": records,
+                     "ratio": f"{by_hand[0] / first:.2f} x by hand"})  # fmt: skip
+        rows.append({"what": f"{what}, warm", "seconds": round(best, 3), "records": records,
+                     "ratio": f"{min(by_hand[1:]) / best:.2f} x by hand"})  # fmt: skip
+    return rows
+
+
+def measure(bench: Bench, records: int, turns: int, note: Callable[[str], None]) -> list[dict[str, Any]]:
+    note("filling topics")
+    source, out = bench.fill(records), bench.fill(0)
+    results = compare(
+        {
+            "no-op": lambda: bench.penstock(source, look),
+            "no-op, order=key": lambda: bench.penstock(source, look, order="key"),
+            "no-op by hand": lambda: bench.by_hand(source, looked_at_by_hand, None),
+        },
+        records, turns, note,
+    )  # fmt: skip
+    results += compare(
+        {
+            "JSON": lambda: bench.penstock(source, price, to=out),
+            "JSON, exactly once": lambda: bench.penstock(source, price, to=out, delivery="exactly-once"),
+            "JSON by hand": lambda: bench.by_hand(source, priced_by_hand(out), out),
+        },
+        records, turns, note,
+    )  # fmt: skip
+    waited_for = max(10_000, records // 10)
+    note("10 ms a record")
+    few = bench.fill(waited_for, CORES)
+    seconds = bench.penstock(few, wait, order="none", concurrency=AT_ONCE)
+    ideal = waited_for * WAIT_SECONDS / (AT_ONCE * CORES)
+    results.append({"what": "10 ms, 100 at once in 2 tasks", "seconds": round(seconds, 3), "records": waited_for,
+                    "ratio": f"{ideal / seconds:.2f} x ideal"})  # fmt: skip
+    note("cold start")
+    cold = bench.cold(source)
+    first = next(row["seconds"] for row in results if row["what"] == "no-op by hand, first")
+    results.append({"what": "cold start, as the run reports it", "seconds": cold, "records": records,
+                    "ratio": f"{first / cold:.2f} x by hand, first"})  # fmt: skip
+    note("latency")
+    taken = sorted(bench.latency(note))
+    for name, value in (("p50", statistics.median(taken)), ("p99", taken[int(len(taken) * 0.99)])):
+        results.append({"what": f"latency {name} at {RATE:,} records/s", "seconds": round(value, 3), "records": 1,
+                        "ratio": ""})  # fmt: skip
+    Cluster(bench.brokers).delete_topics([source, few, out])
     return results
 
 
 def main(
-    records: int = 1_000_000,
+    records: int = 3_000_000,
+    turns: int = 3,
     brokers: str | None = None,
     as_json: Annotated[bool, typer.Option("--json")] = False,  # noqa: FBT002
 ) -> None:
@@ -170,10 +259,10 @@ def main(
     try:
         with (
             broker(brokers) as address,
-            spark_session("benchmark", master=f"local[{PARTITIONS}]") as session,
+            spark_session("benchmark", master=f"local[{CORES}]") as session,
             progress.status("") as status,
         ):
-            results = measure(Bench(session, address, folder), records, status.update)
+            results = measure(Bench(session, address, folder), records, turns, status.update)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     show(results, title=f"{records:,} records", as_json=as_json)

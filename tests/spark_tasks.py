@@ -1,17 +1,30 @@
-"""Tasks of the Spark engine as tests drive them: on Arrow batches as Spark hands them over, without Spark."""
+"""Tasks of the Spark engine as tests drive them: on records in memory, without Spark and without a broker."""
 
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
-import pyarrow as pa
+from confluent_kafka import Message
 
 from penstock import App, Retry
 from penstock.app import Handler
+from penstock.core.failures.breaker import Circuit
+from penstock.core.failures.outcome import ProducerRecord
+from penstock.core.progress.slices import Reached, Slice
+from penstock.core.records.record import TopicPartition
+from penstock.core.reports.events import Event
 from penstock.core.reports.record_counts import Counts
-from penstock.spark.task import handle_task
+from penstock.core.scheduling.effects import Send
+from penstock.core.scheduling.lanes import AnyRecord, Epoch
+from penstock.spark.tasks.outputs import Refusals
+from penstock.spark.tasks.slice_task import SliceTask
+from penstock.spark.tasks.workers import make_workers
 
-HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 Row = dict[str, Any]
+TP: TopicPartition = ("orders", 2)
+# More than any test needs; a real slice takes seconds.
+_MOST_SLICES = 100
 
 
 def source(
@@ -19,22 +32,17 @@ def source(
     first: int = 0,
     key: bytes | None = b"k",
     keys: Sequence[bytes | None] | None = None,
-    partition: int = 2,
     headers: Any = None,
-) -> pa.RecordBatch:
-    """A stretch of orders[2] in the columns of Spark's Kafka source."""
-    count = len(values)
-    return pa.RecordBatch.from_pydict(
-        {
-            "topic": pa.array(["orders"] * count, pa.string()),
-            "partition": pa.array([partition] * count, pa.int32()),
-            "offset": pa.array(range(first, first + count), pa.int64()),
-            "key": pa.array([key] * count if keys is None else keys, pa.binary()),
-            "value": pa.array(values, pa.binary()),
-            "headers": pa.array([headers] * count, HEADERS),
-            "timestamp": pa.array([1_700_000_000_123_000] * count, pa.timestamp("us", "UTC")),
-        }
-    )
+) -> list[Message]:
+    """Some records of orders[2], from this offset on."""
+    chosen = [key] * len(values) if keys is None else keys
+    return [
+        Message(
+            topic=TP[0], partition=TP[1], offset=first + number, key=chosen[number], value=value,
+            headers=headers, timestamp=(1, 1_700_000_000_123), error=None,
+        )
+        for number, value in enumerate(values)
+    ]  # fmt: skip
 
 
 def declare(function: Callable[..., Any], **options: Any) -> Handler:
@@ -43,32 +51,105 @@ def declare(function: Callable[..., Any], **options: Any) -> Handler:
     return app.handlers[0]
 
 
-class Task:
-    """Runs a task at once, and remembers what it counted and how long it slept. While it sleeps, its clock moves on."""
+class MemoryReader:
+    """Reads a slice from lists of records; each read returns records of one list."""
 
-    def __init__(self, handler: Handler, *batches: pa.RecordBatch, from_: Iterable[pa.RecordBatch] = ()) -> None:
+    def __init__(self, batches: Sequence[Sequence[Message]], each: Slice) -> None:
+        self._batches = [list(batch) for batch in batches]
+        self._end = each.end
+        self.read_to = {each.tp: each.start}
+        self.out_of_range: set[TopicPartition] = set()
+        self.most = 0
+        self._stopped = False
+
+    @property
+    def is_done(self) -> bool:
+        return self._stopped or self.read_to[TP] >= self._end
+
+    def read(self, limit: int, _seconds: float) -> list[tuple[TopicPartition, Sequence[Message]]]:
+        at = self.read_to[TP]
+        wanted = (
+            [message for message in batch if at <= (message.offset() or 0) < self._end] for batch in self._batches
+        )
+        batch = next((found for found in wanted if found), [])[:limit]
+        self.read_to[TP] = (batch[-1].offset() or 0) + 1 if batch else self._end
+        return [(TP, batch)] if batch else []
+
+    def stop(self, _tp: TopicPartition) -> None:
+        self._stopped = True
+
+
+class MemoryOutputs:
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+
+    def write(self, _epoch: Epoch, _record: AnyRecord, out: ProducerRecord) -> None:
+        headers = [{"key": name, "value": value} for name, value in out.headers] or None
+        self.rows.append({"topic": out.topic, "key": out.key, "value": out.value, "headers": headers})
+
+    def send(self, send: Send) -> None:
+        self.write(send.tried.epoch, send.tried.record, send.outgoing)
+
+    def flush(self) -> Refusals:
+        return []
+
+
+class RealTask:
+    """Runs slice after slice, as the driver does, until all records are finished. Raises what stops the handler."""
+
+    def __init__(self, handler: Handler, *batches: Sequence[Message], seconds: float = 600.0) -> None:
         self.counts = Counts()
         self.slept: list[float] = []
-        self.rows: list[Row] = []
-        now = 0.0
+        self.events: list[Event] = []
+        self.slices: list[Reached] = []
+        self._outputs = MemoryOutputs()
+        self.rows = self._outputs.rows
+        circuit = None if handler.breaker is None else Circuit(handler.breaker)
+        offsets = [message.offset() or 0 for batch in batches for message in batch]
+        assert all(one < other for one, other in pairwise(offsets))
+        begin, end = (offsets[0], offsets[-1] + 1) if offsets else (0, 0)
+        at = Reached(begin, "", begin)
+        for _ in range(_MOST_SLICES):
+            each = Slice(TP, at.position, end, at.metadata, 1, seconds, at.waiting)
+            task = SliceTask(
+                handler,
+                [each],
+                MemoryReader(batches, each),  # type: ignore[arg-type]
+                self._outputs,
+                make_workers(handler, self.sleep),
+                circuit=circuit,
+                clock=self.clock,
+                wall_clock=self.clock,
+            )
+            task.run()
+            self.counts += task.counts
+            self.events += task.events
+            at = task.reached(TP)
+            self.slices.append(at)
+            if task.halted is not None:
+                raise task.halted
+            if at.position >= end:
+                return
+            due = min((due for _, due in at.waiting.values()), default=0.0)
+            if at.read_to >= end and due > self.clock():
+                self.sleep(due - self.clock())
+        raise AssertionError("the records are not finished")
 
-        def sleep(seconds: float) -> None:
-            nonlocal now
-            now += seconds
-            self.slept.append(seconds)
+    def clock(self) -> float:
+        return time.monotonic()
 
-        for made in handle_task(handler, batches or from_, count=self._count, clock=lambda: now, sleep=sleep):
-            self.rows += made.to_pylist()
-
-    def _count(self, counts: Counts) -> None:
-        self.counts += counts
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
 
 
-class RealTask(Task):
-    """The same by the real clock, as threads and event loops need it."""
+class Task(RealTask):
+    """The same by a clock that moves only while the task sleeps; remembers how long it slept."""
 
-    def __init__(self, handler: Handler, *batches: pa.RecordBatch, from_: Iterable[pa.RecordBatch] = ()) -> None:
-        self.counts = Counts()
-        self.rows = [
-            row for made in handle_task(handler, batches or from_, count=self._count) for row in made.to_pylist()
-        ]
+    _now = 0.0
+
+    def clock(self) -> float:
+        return self._now
+
+    def sleep(self, seconds: float) -> None:
+        self._now += seconds
+        self.slept.append(seconds)

@@ -8,7 +8,7 @@ import time
 
 from penstock import App
 
-# Makes a batch last a second or so, so that kills come in the middle of one.
+# Makes a slice last a while, so that kills come in the middle of one.
 _SECONDS = float(os.environ.get("CHAOS_SECONDS", "0.0002"))
 
 app = App(os.environ["CHAOS_GROUP"])
@@ -18,7 +18,7 @@ app = App(os.environ["CHAOS_GROUP"])
     os.environ["CHAOS_TOPIC"],
     to=os.environ["CHAOS_OUT"],
     delivery=os.environ["CHAOS_DELIVERY"],  # type: ignore[arg-type]
-    max_in_flight=int(os.environ["CHAOS_IN_FLIGHT"]),
+    max_micro_batch=int(os.environ["CHAOS_SLICE"]),
 )
 def copy(value: int) -> str:
     time.sleep(_SECONDS)

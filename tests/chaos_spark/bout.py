@@ -22,7 +22,7 @@ _KEYS = 97
 _TICK_SECONDS = 0.1
 _FLUSH_SECONDS = 120.0
 _CHUNK = 20_000
-# A kill comes at a moment of its own after its share of the records is committed, somewhere within a batch.
+# A kill comes at a moment of its own after its share of the records is committed, somewhere within a slice.
 _DELAY_SECONDS = 1.0
 
 
@@ -96,8 +96,8 @@ class Bout:
             "TOPIC": self._topic,
             "OUT": self._out,
             "DELIVERY": self._options.delivery,
-            # About two batches for each kill, since a batch is five times as much.
-            "IN_FLIGHT": str(max(2, self._options.records // (10 * (self._kills + 1)))),
+            # Several slices of each partition for each kill.
+            "SLICE": str(max(2, self._options.records // (5 * _PARTITIONS * (self._kills + 1)))),
         }
         driver = Driver(
             f"driver-{self._drivers}",

@@ -14,7 +14,7 @@ _END_SECONDS = 240.0
 
 
 class Driver:
-    """It runs until it is stopped or killed; ``folder`` is its home, so the next one goes on from its checkpoint."""
+    """It runs until it is stopped or killed; ``folder`` is its home."""
 
     def __init__(self, name: str, folder: Path, *, master: str, brokers: str, variables: Mapping[str, str]) -> None:
         self._errors, self._events = folder / f"{name}.err", folder / f"{name}.events.jsonl"

@@ -23,7 +23,7 @@ def main() -> None:
         kafka.up(UpOptions(port=0, registry=True))
         kafka.down()
         # Class paths differ, and so do their archives: that of `penstock run`, and that of the fixture.
-        for packages in ((), SPARK_PACKAGES):
+        for packages in (None, SPARK_PACKAGES):
             with spark_session("warm-up", packages=packages) as session:
                 rows = session.createDataFrame([(number % 3, number) for number in range(100)], ["key", "number"])
                 rows.groupBy("key").sum("number").collect()

@@ -115,7 +115,7 @@ def _fetch_spark(show: Show) -> None:
     try:
         from penstock import spark  # noqa: PLC0415 - takes long, and needs an extra
 
-        spark.fetch_jars(progress=show.step)
+        spark.fetch_jars(None, progress=show.step)
     except SetupError as error:
         raise SetupError(
             error.problem, hint=f"{error.hint} Without Spark, run `penstock demo --engine local`."

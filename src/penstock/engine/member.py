@@ -14,6 +14,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from penstock.app import Handler
+from penstock.app.reporter import Reporter
 from penstock.core.progress.lease import Lease
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports.events import Event
@@ -33,7 +34,6 @@ from penstock.engine.fetch.store_session import open_store_session
 from penstock.engine.membership.catch_up import CatchUp
 from penstock.engine.observe.health import Health
 from penstock.engine.observe.member_metrics import MemberMetrics
-from penstock.engine.observe.reporter import Reporter
 from penstock.engine.produce.outbox import Outbox
 from penstock.engine.produce.transactor import Transactor
 from penstock.engine.workers.worker_pools import make_workers

@@ -111,7 +111,7 @@ def spark_package(name: str) -> Coordinates:
     The name is one of ``kafka``, ``avro``, ``protobuf``, ``delta``, ``iceberg`` and ``postgresql``, in the version that
     fits the installed PySpark, or a full Maven coordinate.
     """
-    spark = spark_version()
+    spark = spark_version(pipelines=True)
     minor = ".".join(spark.split(".")[:2])
     artifact = Artifact.parse(_spark_package(name).format(scala=SCALA_VERSION, spark=spark, spark_minor=minor))
     lock = _lock_name(artifact)

@@ -9,25 +9,34 @@ from pathlib import Path
 
 from penstock.errors import SetupError
 
-# Versions that the tests use. The newest comes first; the `spark` extra installs it.
-TESTED_SPARK = ("4.0.0",)
+# Handlers need only Spark's public API, and no jar. The tests run them on the oldest and the newest of these.
+HANDLER_SPARK = ("4.0", "4.1", "4.2", "4.3")
+# Pipelines also need Spark's Kafka connector of the same version, and not every version has a complete one. The newest
+# comes first; the `spark` extra installs it.
+PIPELINE_SPARK = ("4.0.0",)
 UNTESTED_VARIABLE = "PENSTOCK_UNTESTED_SPARK"
 INSTALL_SPARK = "pip install 'penstock[spark]'"
 
 
-def spark_version() -> str:
-    """Return the version of the installed PySpark. Every use of Spark makes this check.
-
-    Spark's Kafka connector must have the same version, and not every version has a complete one.
-    """
+def spark_version(*, pipelines: bool = False) -> str:
+    """Return the version of the installed PySpark. Every use of Spark makes this check."""
     version = _installed_version()
-    if version not in TESTED_SPARK and os.environ.get(UNTESTED_VARIABLE) != "1":
-        raise SetupError(
-            f"PySpark {version} is installed, but Penstock is tested only with PySpark {', '.join(TESTED_SPARK)}.",
-            hint=f"Run `{INSTALL_SPARK} 'pyspark=={TESTED_SPARK[0]}'`. "
-            f"To try PySpark {version} anyway, set {UNTESTED_VARIABLE}=1.",
-        )
+    check_spark(version, "PySpark", "is installed", pipelines=pipelines)
     return version
+
+
+def check_spark(version: str, what: str, where: str, *, pipelines: bool) -> None:
+    """Raise an error unless Penstock is tested with this version, or the user has asked to try it."""
+    number = version.partition("-")[0]  # vendors add a suffix: 4.0.0-amzn-0
+    fits = number in PIPELINE_SPARK if pipelines else number.rpartition(".")[0] in HANDLER_SPARK
+    if fits or os.environ.get(UNTESTED_VARIABLE) == "1":
+        return
+    kind, tested = ("pipelines", PIPELINE_SPARK) if pipelines else ("handlers", HANDLER_SPARK)
+    raise SetupError(
+        f"{what} {version} {where}, and Penstock runs {kind} only on Spark {', '.join(tested)}.",
+        hint=f"Run `{INSTALL_SPARK} 'pyspark=={PIPELINE_SPARK[0]}'`, and use a cluster of that version. "
+        f"To try {what} {version} anyway, set {UNTESTED_VARIABLE}=1.",
+    )
 
 
 def spark_missing() -> SetupError:

@@ -55,4 +55,5 @@ def run_on_engine(
         conf=settings.spark_conf,
         checkpoint=settings.checkpoint,
         span=extras.span,
+        per_record=extras.per_record,
     )

@@ -17,7 +17,7 @@ def spark_checkpoints(group: str, *, cluster_id: str, root: str | None = None) -
     """Return the checkpoints of a group. ``root`` is the folder of ``--checkpoint``, if it was used."""
     try:
         # Imported here because the import is slow and needs Spark.
-        from penstock.spark.checkpoint import checked_root, checkpoints_of  # noqa: PLC0415
+        from penstock.spark.pipelines.checkpoint import checked_root, checkpoints_of  # noqa: PLC0415
     except SetupError:
         return []
     folder = checked_root(root) if root is not None else checkpoint_root() / cluster_id

@@ -22,8 +22,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.internal import InternalFunction
 from pyspark.sql.streaming.query import StreamingQuery
 
-from penstock.errors import SetupError
-from penstock.jvm.installed_spark import INSTALL_SPARK, TESTED_SPARK, UNTESTED_VARIABLE, spark_version
+from penstock.jvm.installed_spark import check_spark, spark_version
 
 JvmError = Py4JError
 """The driver's JVM raised an exception, or does not answer. PySpark wraps only some of these in errors of its own."""
@@ -82,21 +81,18 @@ _READ_ALL = frozenset(
 logging.getLogger("py4j").addHandler(logging.NullHandler())
 
 
-def check_version(session: SparkSession) -> None:
-    """Raise an error unless both PySpark and the session's JVM are of a version that Penstock is tested with.
+def check_version(session: SparkSession, *, pipelines: bool) -> None:
+    """Raise an error unless both PySpark and the session are of a version that Penstock is tested with.
 
     The two can differ: spark-submit brings a Spark of its own, and so does a session that the user made.
     """
-    spark_version()
-    # Vendors add a suffix: 4.0.0-amzn-0.
-    if session.version.partition("-")[0] not in TESTED_SPARK and os.environ.get(UNTESTED_VARIABLE) != "1":
-        raise SetupError(
-            f"This session runs Spark {session.version}, and Penstock does not work with it. "
-            f"It is tested with Spark {', '.join(TESTED_SPARK)}.",
-            hint=f"Use a cluster or spark-submit of Spark {TESTED_SPARK[0]}; for a Spark on this machine, run "
-            f"`{INSTALL_SPARK} 'pyspark=={TESTED_SPARK[0]}'`. "
-            f"To try Spark {session.version} all the same, set {UNTESTED_VARIABLE}=1.",
-        )
+    spark_version(pipelines=pipelines)
+    check_spark(session.version, "Spark", "runs this session", pipelines=pipelines)
+
+
+def is_connect(session: SparkSession) -> bool:
+    """Whether this is a Spark Connect session, which has no JVM here; both classes have the same public API."""
+    return type(session).__module__.startswith("pyspark.sql.connect")
 
 
 # The driver's JVM.

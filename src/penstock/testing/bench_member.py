@@ -5,12 +5,12 @@ from math import inf
 from queue import SimpleQueue
 
 from penstock.app import Handler
+from penstock.app.reporter import Reporter
 from penstock.core.progress.lease import FOREVER
 from penstock.core.records.record import TopicPartition
 from penstock.engine.dispatch.dispatcher import Dispatcher
 from penstock.engine.dispatch.manual_ack import with_ack
 from penstock.engine.dispatch.thread_messages import AckedBelow, Inbox, PartitionState, Stop
-from penstock.engine.observe.reporter import Reporter
 from penstock.errors import PenstockError
 from penstock.testing.bench_workers import OneByOne, make_workers
 from penstock.testing.memory_broker import READING

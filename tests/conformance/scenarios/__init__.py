@@ -19,11 +19,10 @@ LEFT_OUT: dict[Engine, dict[Scenario, str]] = {
     },
     "spark": {
         resuming.a_record_is_finished_when_it_is_acknowledged_and_not_before: 'commit="manual" is refused there',
-        resuming.what_is_finished_above_a_waiting_record_is_not_repeated: "there a batch is committed as a whole",
         ordering.a_key_meets_the_partition_that_its_hash_says: "it is the producer of the scenario that is looked at",
     },
 }
-"""What an engine does not have, and why. Callbacks and retry topics, which Spark refuses too, have no scenario here."""
+"""What an engine does not have, and why. Callbacks and retry topics have no scenario here."""
 
 
 def scenarios_on(engine: Engine) -> list[Scenario]:

@@ -14,9 +14,7 @@ from pathlib import Path
 import pytest
 
 from kafka_helpers import lag, produce
-from penstock.jvm.coordinates import kafka_connector
 from penstock.jvm.installed_spark import pyspark_jars
-from penstock.jvm.jars import resolve
 from penstock.kafka import Cluster
 from shipped_app import RECORDS, Shop
 from standalone import StandaloneCluster
@@ -113,11 +111,9 @@ def test_an_archive_of_ship_runs_under_spark_submit(
     assert written["modules"] == ["shop", "shop_late", "shop_parts"]
     elsewhere.mkdir()
     (elsewhere / "main.py").write_text("from penstock.cli import main\n\nmain()\n")
-    brought = {path.name for path in pyspark_jars().iterdir()}
-    jars = ",".join(str(path) for path in resolve(kafka_connector()) if path.name not in brought)
     done = shop.call(
         pyspark_jars().parent / "bin" / "spark-submit", "--master", standalone.master, "--py-files", archive,
-        "--jars", jars, "--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.executor.memory=512m",
+        "--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.executor.memory=512m",
         "--conf", "spark.cores.max=1", "--conf", f"spark.pyspark.python={sys.executable}",
         "main.py", "run", "shop:app", "--engine", "spark", "--until-caught-up", "--json",
         cwd=elsewhere,

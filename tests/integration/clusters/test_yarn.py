@@ -8,9 +8,7 @@ import pytest
 
 from jvms import QUICK_OPTIONS
 from kafka_helpers import lag, produce
-from penstock.jvm.coordinates import kafka_connector
 from penstock.jvm.installed_spark import pyspark_jars
-from penstock.jvm.jars import resolve
 from penstock.kafka import Cluster
 from shipped_app import RECORDS, Shop
 from yarn import YarnCluster
@@ -54,8 +52,6 @@ def test_the_driver_may_be_a_container_too(shop: Shop, yarn: YarnCluster, cluste
     archive, main = tmp_path / "shop.zip", tmp_path / "main.py"
     assert shop.penstock("ship", "shop:app", "-o", str(archive)).returncode == 0
     main.write_text("from penstock.cli import main\n\nmain()\n")
-    brought = {path.name for path in pyspark_jars().iterdir()}
-    jars = ",".join(str(path) for path in resolve(kafka_connector()) if path.name not in brought)
     settings = {
         **SMALL,
         "spark.driver.memory": "512m",
@@ -65,7 +61,7 @@ def test_the_driver_may_be_a_container_too(shop: Shop, yarn: YarnCluster, cluste
     conf = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
     done = shop.call(
         pyspark_jars().parent / "bin" / "spark-submit", "--master", "yarn", "--deploy-mode", "cluster",
-        "--py-files", archive, "--jars", jars, *conf,
+        "--py-files", archive, *conf,
         main, "run", "shop:app", "--engine", "spark", "--until-caught-up", "--brokers", shop.brokers,
         cwd=tmp_path,
     )  # fmt: skip

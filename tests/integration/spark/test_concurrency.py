@@ -97,7 +97,7 @@ def test_a_halt_leaves_no_record_in_progress_and_a_restart_handles_all(
         catch_up(app_that_fails_on(3))
     assert sorted(begun.read()) == sorted(ended.read())
     assert len(begun) < 400
-    assert committed(cluster, group, source) == {}
+    assert committed(cluster, group, source).get(0, 0) <= 3, "nothing past the bad record"
     catch_up(app_that_fails_on(-1))
     assert set(ended.read()) == set(range(400))
     assert committed(cluster, group, source) == {0: 400}

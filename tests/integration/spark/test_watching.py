@@ -39,7 +39,6 @@ def test_the_driver_counts_batches_and_a_trace_passes_through(
         f"penstock_outputs_total{who} 1.0",
         f"penstock_dead_letters_total{who} 1.0",
         f"penstock_batch_seconds_count{who}",
-        f"penstock_next_batch_records{who}",
         f'kafka_consumergroup_group_offset{{cluster_name="c",group="{group}",partition="0",topic="{orders}"}} 2.0',
     ):
         assert line in text

@@ -92,7 +92,7 @@ def test_the_help_describes_every_option() -> None:
     text = inspect.getdoc(App.consume) or ""
     for name in HANDLER_OPTIONS:
         assert text.count(f"\n    {name}: ") == 1
-    assert "Refused by: Spark (at-most-once), Bench (exactly-once), share groups." in " ".join(text.split())
+    assert "Refused by: Bench (exactly-once), share groups." in " ".join(text.split())
 
 
 def test_descriptions_are_sentences_and_reasons_end_a_sentence() -> None:

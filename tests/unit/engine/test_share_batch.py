@@ -8,9 +8,9 @@ from confluent_kafka import AcknowledgeType
 
 from penstock import App, Record
 from penstock.app import RecordAdapter, attempts
+from penstock.app.reporter import Reporter
 from penstock.core.scheduling.effects import Send
 from penstock.engine.dispatch.thread_messages import Delivered
-from penstock.engine.observe.reporter import Reporter
 from penstock.engine.share.acquired_records import AcquiredRecords
 from penstock.engine.share.share_workers import Attempted
 

@@ -8,12 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.app import App
 from penstock.demo.demo_runner import DemoOptions, run_demo
 from penstock.errors import SetupError
-from penstock.jvm.installed_spark import TESTED_SPARK, pyspark_jars, spark_version
+from penstock.jvm.installed_spark import PIPELINE_SPARK, pyspark_jars, spark_version
 from penstock.spark import fetch_jars
-from penstock.spark.session.shipping import shipment_of
 from penstock.spark.session.spark_session import spark_session
 
 ROOT = Path(__file__).parents[3]
@@ -22,7 +20,7 @@ ROOT = Path(__file__).parents[3]
 @pytest.fixture
 def another_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     found = importlib.metadata.version
-    monkeypatch.setattr(importlib.metadata, "version", lambda name: "4.3.0" if name == "pyspark" else found(name))
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "3.5.1" if name == "pyspark" else found(name))
 
 
 @pytest.fixture
@@ -37,26 +35,32 @@ def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("another_spark")
 def test_another_version_is_named_with_those_that_work_and_the_command_that_installs_one() -> None:
     with pytest.raises(SetupError) as caught:
-        spark_version()
-    assert "PySpark 4.3.0 is installed" in caught.value.problem
-    assert "tested only with PySpark 4.0.0" in caught.value.problem
+        spark_version(pipelines=True)
+    assert "PySpark 3.5.1 is installed" in caught.value.problem
+    assert "runs pipelines only on Spark 4.0.0" in caught.value.problem
     assert "`pip install 'penstock[spark]' 'pyspark==4.0.0'`" in caught.value.hint
 
 
 @pytest.mark.usefixtures("another_spark")
 def test_another_version_can_be_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PENSTOCK_UNTESTED_SPARK", "1")
+    assert spark_version(pipelines=True) == "3.5.1"
+
+
+def test_handlers_run_on_newer_versions_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.metadata, "version", lambda _: "4.3.0")
     assert spark_version() == "4.3.0"
+    fetch_jars(None)  # there are none
+    with pytest.raises(SetupError, match=r"PySpark 4\.3\.0 is installed"):
+        fetch_jars(())
 
 
 @pytest.mark.usefixtures("another_spark")
 def test_every_use_of_spark_checks_the_version() -> None:
-    with pytest.raises(SetupError, match=r"PySpark 4\.3\.0 is installed"), spark_session("test"):
+    with pytest.raises(SetupError, match=r"PySpark 3\.5\.1 is installed"), spark_session("test"):
         pass
-    with pytest.raises(SetupError, match=r"PySpark 4\.3\.0 is installed"):
+    with pytest.raises(SetupError, match=r"PySpark 3\.5\.1 is installed"):
         fetch_jars()
-    with pytest.raises(SetupError, match=r"PySpark 4\.3\.0 is installed"):
-        shipment_of(App("shop"))
 
 
 class Watching:
@@ -74,7 +78,7 @@ class Watching:
 @pytest.mark.parametrize("engines", [("spark",), ("spark", "local")])
 def test_the_demo_checks_it_before_it_starts_anything(engines: tuple[str, ...]) -> None:
     watching = Watching()
-    with pytest.raises(SetupError, match=r"PySpark 4\.3\.0 is installed") as caught:
+    with pytest.raises(SetupError, match=r"PySpark 3\.5\.1 is installed") as caught:
         run_demo(DemoOptions(engines=engines), watching, threading.Event())
     assert watching.steps == []
     assert "penstock demo --engine local" in caught.value.hint
@@ -90,5 +94,5 @@ def test_a_missing_pyspark_names_the_extra() -> None:
 
 def test_the_spark_extra_installs_the_newest_version_that_is_tested() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    assert f"pyspark=={TESTED_SPARK[0]}" in project["optional-dependencies"]["spark"]
-    assert importlib.metadata.version("pyspark") in TESTED_SPARK
+    assert f"pyspark=={PIPELINE_SPARK[0]}" in project["optional-dependencies"]["spark"]
+    assert importlib.metadata.version("pyspark") in PIPELINE_SPARK

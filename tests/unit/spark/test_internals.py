@@ -9,7 +9,7 @@ import pytest
 
 import penstock.spark
 from penstock.errors import SetupError
-from penstock.jvm.installed_spark import TESTED_SPARK, UNTESTED_VARIABLE
+from penstock.jvm.installed_spark import HANDLER_SPARK, PIPELINE_SPARK, UNTESTED_VARIABLE
 from penstock.spark.internals import check_version
 
 _FOLDER = Path(penstock.spark.__file__).parent
@@ -45,19 +45,25 @@ def _session(version: str) -> Any:
     return SimpleNamespace(version=version)
 
 
-@pytest.mark.parametrize("version", [TESTED_SPARK[0], f"{TESTED_SPARK[0]}-amzn-1"])
-def test_a_session_of_a_tested_spark_is_accepted(version: str) -> None:
-    check_version(_session(version))
+@pytest.mark.parametrize("version", [f"{each}.1" for each in HANDLER_SPARK] + ["4.1.0-amzn-1"])
+def test_a_session_for_handlers_may_be_any_spark_4(version: str) -> None:
+    check_version(_session(version), pipelines=False)
 
 
-def test_a_session_of_another_spark_is_refused_with_the_tested_version() -> None:
+@pytest.mark.parametrize("version", [PIPELINE_SPARK[0], f"{PIPELINE_SPARK[0]}-amzn-1"])
+def test_a_session_for_pipelines_has_the_version_of_their_connector(version: str) -> None:
+    check_version(_session(version), pipelines=True)
+
+
+@pytest.mark.parametrize(("version", "pipelines"), [("4.7.1", False), ("3.5.0", False), ("4.3.0", True)])
+def test_a_session_of_another_spark_is_refused_with_what_to_install(version: str, *, pipelines: bool) -> None:
     with pytest.raises(SetupError) as caught:
-        check_version(_session("4.7.1"))
-    assert "This session runs Spark 4.7.1" in caught.value.problem
-    assert f"It is tested with Spark {TESTED_SPARK[0]}." in caught.value.problem
-    assert f"'pyspark=={TESTED_SPARK[0]}'" in caught.value.hint
+        check_version(_session(version), pipelines=pipelines)
+    assert f"Spark {version} runs this session" in caught.value.problem
+    assert ("pipelines only" if pipelines else "handlers only") in caught.value.problem
+    assert f"'pyspark=={PIPELINE_SPARK[0]}'" in caught.value.hint
 
 
 def test_another_spark_can_be_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(UNTESTED_VARIABLE, "1")
-    check_version(_session("4.7.1"))
+    check_version(_session("4.7.1"), pipelines=True)

@@ -1,4 +1,4 @@
-"""The options for order, concurrency and limits, and those of Spark's micro-batches."""
+"""The options for order, concurrency and limits, and those of Spark's slices."""
 
 from typing import Annotated, Literal, TypedDict
 
@@ -12,7 +12,7 @@ from penstock.core.text.durations import Duration
 Scale = Literal["partition", "cpu"]
 WorkerKind = Literal["auto", "process"]
 
-_ONLY_ON_SPARK = Ignored("only Spark divides the records into micro-batches")
+_ONLY_ON_SPARK = Ignored("only Spark divides partitions into slices")
 
 
 class OrderOptions(TypedDict, total=False):
@@ -95,9 +95,8 @@ class LimitOptions(TypedDict, total=False):
         HandlerOption(
             default=DEFAULT_BYTES,
             text="How many bytes the values of these records may have, including what the client has prefetched. A "
-            "value that is larger is handled alone.",
+            "value that is larger is handled alone. On Spark this is per task.",
             see="[Memory](#memory)",
-            spark=Refused("Spark holds a whole Arrow batch in memory, whatever a task has taken from it"),
             share=Ignored("one poll of a share group fetches at most ``concurrency`` records"),
         ),
     ]
@@ -117,9 +116,9 @@ class SparkOptions(TypedDict, total=False):
         Scale,
         HandlerOption(
             default="partition",
-            text='``"partition"`` makes one task for each partition. ``"cpu"`` distributes the keys of all partitions '
-            'over all cores, for handlers that compute; it shuffles each micro-batch and needs ``order="key"`` or '
-            '``"none"``.',
+            text='``"partition"`` gives each slice of a partition to one task. ``"cpu"`` gives it to several tasks, '
+            "each of which reads it and handles its share of the keys, for handlers that compute; it needs "
+            '``order="key"`` or ``"none"``.',
             see="[Handlers on Spark](spark.md)",
             local=Refused(
                 "only Spark distributes keys over tasks",
@@ -132,8 +131,8 @@ class SparkOptions(TypedDict, total=False):
         Duration,
         HandlerOption(
             default="10s",
-            text="How long a micro-batch should take. Its size follows from that, and starts with ``max_in_flight`` "
-            "records.",
+            text="How long a slice of a partition may take: after that, its task starts no further record. If there "
+            "are more partitions than tasks, slices are shorter.",
             local=_ONLY_ON_SPARK,
             testing=_ONLY_ON_SPARK,
         ),
@@ -142,7 +141,7 @@ class SparkOptions(TypedDict, total=False):
         int,
         HandlerOption(
             default=1_000_000,
-            text="How many records a micro-batch may have.",
+            text="How many records a slice may have.",
             local=_ONLY_ON_SPARK,
             testing=_ONLY_ON_SPARK,
         ),
@@ -151,10 +150,10 @@ class SparkOptions(TypedDict, total=False):
         Retry,
         HandlerOption(
             default=DEFAULT_RESTART,
-            text="When a failed query starts again. A finished micro-batch resets the count; after the last attempt "
-            "the app stops.",
+            text="When a failed slice, or the failed query of a pipeline, starts again. A finished slice of the "
+            "partition resets the count; after the last attempt the app stops.",
             shown_default='`Retry(attempts=10, first="1s", limit="1m")`',
             local=Ignored("the local engine reconnects without a restart"),
-            testing=Ignored("a bench has no query to restart"),
+            testing=Ignored("a bench has no slices to restart"),
         ),
     ]

@@ -13,7 +13,7 @@ from penstock.core.text.durations import Duration
 CommitMode = Literal["auto", "record", "manual"]
 Delivery = Literal["at-least-once", "at-most-once", "exactly-once"]
 
-_SPARK_COMMITS_BATCHES = "Spark commits a micro-batch as a whole"
+_SPARK_COMMITS_SLICES = "Spark commits when a slice is finished"
 _SHARE_ACKNOWLEDGES = "Penstock acknowledges each record of a share group"
 
 
@@ -47,7 +47,6 @@ class FailureOptions(TypedDict, total=False):
             "topic such as ``orders.retry.10m``, the longest that its wait reaches. There it blocks no other record "
             "and takes no memory.",
             see="[Failures](failures.md)",
-            spark=Refused("a micro-batch would have to wait for its slowest record"),
             share=Refused("a failed record of a share group goes back to the broker, which redelivers it at once"),
         ),
     ]
@@ -73,7 +72,6 @@ class DeliveryOptions(TypedDict, total=False):
             'letter once. ``"at-most-once"``: each record is committed before it is handled, so that none is handled '
             "twice and a crash loses the records in progress.",
             see="[Guarantees](guarantees.md)",
-            spark=Refused("Spark commits a micro-batch after it is handled", allowed=("exactly-once",)),
             testing=Refused("the broker in memory has no transactions", allowed=("at-most-once",)),
             share=Refused("the broker redelivers a record of a share group until it is acknowledged"),
         ),
@@ -85,7 +83,9 @@ class DeliveryOptions(TypedDict, total=False):
             text='``"auto"`` commits every ``commit_every``; ``"record"`` as soon as a record is finished. With '
             '``"manual"`` a record is finished when you call ``record.ack()``, in the handler or later.',
             see="[Guarantees](guarantees.md)",
-            spark=Refused(_SPARK_COMMITS_BATCHES, allowed=("record",)),
+            spark=Refused(
+                "a task ends when its records are handled, so nobody could acknowledge them later", allowed=("record",)
+            ),
             share=Refused(_SHARE_ACKNOWLEDGES),
         ),
     ]
@@ -95,7 +95,7 @@ class DeliveryOptions(TypedDict, total=False):
             default=None,
             text="How often to commit finished records.",
             shown_default='`"1s"`; with exactly-once `"100ms"`',
-            spark=Ignored(_SPARK_COMMITS_BATCHES),
+            spark=Ignored(_SPARK_COMMITS_SLICES),
             share=Ignored(_SHARE_ACKNOWLEDGES),
         ),
     ]
@@ -104,7 +104,7 @@ class DeliveryOptions(TypedDict, total=False):
         HandlerOption(
             default=None,
             text="Commit also after this many finished records.",
-            spark=Ignored(_SPARK_COMMITS_BATCHES),
+            spark=Ignored(_SPARK_COMMITS_SLICES),
             share=Refused(_SHARE_ACKNOWLEDGES),
         ),
     ]
@@ -116,7 +116,7 @@ class DeliveryOptions(TypedDict, total=False):
             "``penstock.stores.OffsetStore``; Kafka's offsets follow. With a database, a parameter named ``tx`` gets "
             "its open transaction, which commits the handler's writes together with the progress of its record.",
             see="[Progress in your database](guarantees.md#progress-in-your-database)",
-            spark=Refused("Spark keeps progress in its checkpoint and in Kafka"),
+            spark=Refused("tasks on other machines would have to share the store; Spark keeps progress in Kafka"),
             testing=Refused("a bench keeps progress in the broker in memory"),
             share=Refused(SHARE_HAS_NO_OFFSETS),
         ),

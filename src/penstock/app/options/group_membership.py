@@ -10,7 +10,7 @@ from penstock.assign import Assignor
 
 SETTINGS = "settings"
 
-_SPARK_IS_NO_MEMBER = "Spark is not a member of the consumer group"
+_SPARK_HAS_ONE_MEMBER = Ignored("Spark's driver is the only member, and its tasks share the work")
 _ONE_MEMBER_IN_TESTS = Ignored("a bench runs one member for each handler, and assigns its partitions")
 
 
@@ -22,7 +22,7 @@ class MembershipOptions(TypedDict, total=False):
         HandlerOption(
             default=1,
             text="How many members of the group run in this process, each with its own ``concurrency``.",
-            spark=Ignored(_SPARK_IS_NO_MEMBER),
+            spark=_SPARK_HAS_ONE_MEMBER,
             testing=_ONE_MEMBER_IN_TESTS,
         ),
     ]
@@ -33,7 +33,6 @@ class MembershipOptions(TypedDict, total=False):
             text='The group protocol: ``"classic"``, or ``"consumer"``, Kafka 4\'s new one, in which the broker '
             "assigns the partitions.",
             see="[Consuming](consuming.md)",
-            spark=Ignored(_SPARK_IS_NO_MEMBER),
             testing=_ONE_MEMBER_IN_TESTS,
             share=Refused("a share group has a protocol of its own"),
         ),
@@ -48,7 +47,7 @@ class MembershipOptions(TypedDict, total=False):
             "coordinator.",
             shown_default='`"cooperative-sticky"`; the broker\'s with `protocol="consumer"`',
             see="[Assignment](assignment.md)",
-            spark=Ignored(_SPARK_IS_NO_MEMBER),
+            spark=_SPARK_HAS_ONE_MEMBER,
             testing=_ONE_MEMBER_IN_TESTS,
             share=Refused(SHARE_ASSIGNS_ITSELF),
         ),
@@ -61,7 +60,6 @@ class MembershipOptions(TypedDict, total=False):
             "session timeout, it gets its partitions back without a rebalance. With ``members`` each gets ``-0``, "
             "``-1`` and so on.",
             see="[Consuming](consuming.md)",
-            spark=Ignored(_SPARK_IS_NO_MEMBER),
             testing=_ONE_MEMBER_IN_TESTS,
             share=Refused("share groups have no static members"),
         ),
@@ -73,7 +71,6 @@ class MembershipOptions(TypedDict, total=False):
             text="The rack of this process (``client.rack``). The client then fetches from replicas in the same rack "
             "where the brokers allow it.",
             see="[Consuming](consuming.md)",
-            spark=Ignored(_SPARK_IS_NO_MEMBER),
             testing=_ONE_MEMBER_IN_TESTS,
             share=Ignored("share groups fetch from the leaders of partitions"),
         ),
@@ -86,7 +83,6 @@ class MembershipOptions(TypedDict, total=False):
             "partitions is handled. It runs on the fetching thread, so the member waits for it; if it raises, the app "
             "stops.",
             see="[Consuming](consuming.md)",
-            spark=Refused(_SPARK_IS_NO_MEMBER),
             share=Refused(SHARE_ASSIGNS_ITSELF),
         ),
     ]
@@ -97,7 +93,6 @@ class MembershipOptions(TypedDict, total=False):
             text="Like ``on_assigned``, called when the records of revoked partitions are finished and committed, "
             "before other members get the partitions.",
             see="[Consuming](consuming.md)",
-            spark=Refused(_SPARK_IS_NO_MEMBER),
             share=Refused(SHARE_ASSIGNS_ITSELF),
         ),
     ]
@@ -108,7 +103,6 @@ class MembershipOptions(TypedDict, total=False):
             text="Like ``on_assigned``, called when the group has taken partitions away without a revocation: other "
             "members may own them already.",
             see="[Consuming](consuming.md)",
-            spark=Refused(_SPARK_IS_NO_MEMBER),
             share=Refused(SHARE_ASSIGNS_ITSELF),
         ),
     ]

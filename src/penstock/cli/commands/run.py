@@ -170,7 +170,7 @@ def run(
 
         conf = spark.parse_conf(spark_conf or [])
         with Steps(err, quiet=as_json or log is LogKind.json) as steps:
-            spark.fetch_jars(app.packages, progress=steps.step)
+            spark.fetch_jars(app.packages if app.pipelines else None, progress=steps.step)
     totals = Totals()
     with ExitStack() as stack:
         printers, say, warn = _printers(stack, log, quiet=as_json)

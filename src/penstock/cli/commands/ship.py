@@ -88,4 +88,5 @@ def _print(summary: dict[str, Any]) -> None:
     out.print(f"Executors need Python {summary['python']} with:")
     for line in summary["requirements"]:
         out.print(f"  {line}", markup=False)
-    out.print(f"spark-submit needs: --packages {','.join(summary['spark_packages'])}", markup=False, soft_wrap=True)
+    if summary["spark_packages"]:
+        out.print(f"spark-submit needs: --packages {','.join(summary['spark_packages'])}", markup=False, soft_wrap=True)

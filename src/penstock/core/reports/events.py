@@ -290,15 +290,15 @@ class Resumed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progressed(CountsEvent):
-    """The counts of this run so far: about once a second while they change; on Spark after each batch."""
+    """The counts of this run so far: about once a second while they change; in pipelines after each batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchFinished(Event):
-    """Spark finished a micro-batch: its outputs are in Kafka and its end is in the checkpoint.
+    """Spark finished slices of a handler, or a micro-batch of a pipeline: the outputs are in Kafka.
 
-    ``lag`` is the lag after the batch, None if Kafka did not report it. ``next_size`` is the maximum size of the next
-    batch, if the size adapts to the duration of batches.
+    ``lag`` is the lag after that, None if Kafka did not report it. ``next_size`` is the maximum size of a pipeline's
+    next batch.
     """
 
     group: str
@@ -315,7 +315,7 @@ class BatchFinished(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lagging(Event):
-    """The progress on one partition after a batch on Spark: all below ``offset`` is finished, ``lag`` remain."""
+    """The progress on one partition on Spark: all below ``offset`` is finished, ``lag`` remain."""
 
     group: str
     topic: str
@@ -326,9 +326,9 @@ class Lagging(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restarting(Event):
-    """A query on Spark ended unexpectedly. It restarts in ``seconds``, after the last finished batch.
+    """A slice of a handler, or the query of a pipeline, failed on Spark. It starts again in ``seconds``.
 
-    ``attempt`` is the number of failures in a row without a finished batch; 0 if the query did not fail.
+    ``attempt`` is the number of failures in a row without a finished slice or batch; 0 if the query did not fail.
     """
 
     group: str

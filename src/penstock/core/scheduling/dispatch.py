@@ -165,6 +165,14 @@ class Dispatch:
         else:
             epoch.gate.hold(records)
 
+    def deliver_later(self, tp: TopicPartition, record: AnyRecord, at: float) -> None:
+        """Like ``deliver``, for a record that failed in an earlier epoch: its next attempt is due at this time."""
+        epoch = self._open_epoch(tp)
+        if epoch is not None and epoch.tracker.deliver([self._offset_of(record)]):
+            self._schedule.deliver_later(epoch, record, at)
+        else:
+            self.in_flight.settled += 1
+
     def deliver_returned(
         self,
         tp: TopicPartition,
@@ -224,6 +232,10 @@ class Dispatch:
     def release(self) -> None:
         """A worker finished a bundle, so another bundle may be taken."""
         self._schedule.release()
+
+    def stop_lingering(self) -> None:
+        """Hand out incomplete batches at once, because no more records will arrive."""
+        self._schedule.stop_lingering()
 
     def next_due(self) -> float | None:
         """When the next retry is due, in memory or in a retry topic, or the ``linger`` of a batch is over."""

@@ -84,6 +84,21 @@ class Schedule:
                 lane = self._lane(epoch, keyless if key is None else key)
             lane.waiting.append(record)
 
+    def deliver_later(self, epoch: Epoch, record: AnyRecord, at: float) -> None:
+        """Append a record that failed in an earlier epoch: its next attempt is due at this time, and its lane waits.
+
+        Call it before the records behind it are delivered.
+        """
+        key = self._key_of(record) if self._order == "key" else _WHOLE_PARTITION
+        if self._order == "none" or (key is None and self._keyless is _UNORDERED):
+            self._retry_alone(epoch, record, at)
+            return
+        lane = epoch.lanes.by_key.get(key)
+        if lane is None:
+            lane = epoch.lanes.by_key[key] = Lane(epoch, key)
+            self._back_off(lane, at)
+        lane.waiting.append(record)
+
     def _lane(self, epoch: Epoch, key: Hashable) -> Lane:
         """The lane of this key. A new one is queued as ready, so the caller must give it a record."""
         lanes = epoch.lanes

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 from penstock.app import Handler
+from penstock.app.reporter import Reporter
 from penstock.core.progress.lease import Lease
 from penstock.core.scheduling.dispatch import Dispatch
 from penstock.engine.dispatch.thread_messages import CommitAnswer, Commits
 from penstock.engine.observe.member_metrics import Stopwatches
-from penstock.engine.observe.reporter import Reporter
 
 # How long to wait after a refused commit, and between commits while the member is about to leave.
 _SOON_SECONDS = 0.1

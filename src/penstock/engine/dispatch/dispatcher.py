@@ -7,6 +7,8 @@ from math import inf
 from queue import Empty
 
 from penstock.app import Handler, RecordAdapter, breaker_error, halt_error
+from penstock.app.failed_records import FailedRecords
+from penstock.app.reporter import Reporter
 from penstock.app.work import Work
 from penstock.core.failures.breaker import Circuit
 from penstock.core.progress.lease import Lease
@@ -19,7 +21,6 @@ from penstock.core.scheduling.hot_key_detector import HotKeyDetector
 from penstock.core.scheduling.in_flight import HandedOver, InFlight
 from penstock.core.scheduling.lanes import AnyRecord, Epoch
 from penstock.engine.dispatch.commit_scheduler import CommitScheduler
-from penstock.engine.dispatch.failed_records import FailedRecords
 from penstock.engine.dispatch.partition_lifecycle import PartitionLifecycle
 from penstock.engine.dispatch.protocols import FetcherSide, OutboxSide, TransactorSide
 from penstock.engine.dispatch.shutdown import Shutdown
@@ -57,7 +58,6 @@ from penstock.engine.dispatch.works_in_progress import WorksInProgress
 from penstock.engine.membership.catch_up import CatchUp
 from penstock.engine.observe.health import InProgress
 from penstock.engine.observe.member_metrics import Stopwatches
-from penstock.engine.observe.reporter import Reporter
 from penstock.engine.workers.worker_pools import Workers
 from penstock.errors import PenstockError
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
 
+from penstock.app.reporter import Reporter
 from penstock.core.progress.offset_map import Range, UnreadableMapError, decode, joined
 from penstock.core.records.out_of_range import OutOfRange
 from penstock.core.records.record import TopicPartition
@@ -12,7 +13,6 @@ from penstock.core.scheduling.lanes import Epoch
 from penstock.engine.dispatch.commit_scheduler import CommitScheduler
 from penstock.engine.dispatch.protocols import TransactorSide
 from penstock.engine.dispatch.thread_messages import Assigned, Revoking, Seek, ToFetcher
-from penstock.engine.observe.reporter import Reporter
 
 
 @dataclass(slots=True)

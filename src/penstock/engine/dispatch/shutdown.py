@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from math import inf
 
+from penstock.app.reporter import Reporter
 from penstock.core.scheduling.dispatch import Dispatch
 from penstock.engine.dispatch.commit_scheduler import CommitScheduler
 from penstock.engine.dispatch.protocols import FetcherSide, OutboxSide
 from penstock.engine.dispatch.thread_messages import Pause
-from penstock.engine.observe.reporter import Reporter
 from penstock.errors import PenstockError
 
 

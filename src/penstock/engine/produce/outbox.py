@@ -3,19 +3,18 @@
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 from queue import SimpleQueue
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from penstock.core.failures.dead_letter import shortened
-from penstock.core.failures.outcome import Failed, ProducerRecord
+from penstock.core.failures.outcome import ProducerRecord
 from penstock.core.scheduling.effects import Send
 from penstock.engine.dispatch.thread_messages import Delivered, Inbox, Refused, Undeliverable
 from penstock.kafka.client.proven_producer import is_proven
+from penstock.kafka.client.refused_output import final_failure, undeliverable
 from penstock.kafka.error_codes import BAD_RECORD, DROPPED_BY_CLIENT
-from penstock.kafka.errors import translate
 
 _POLL_SECONDS = 0.1
 _CLOSE_SECONDS = 5.0
@@ -155,23 +154,7 @@ def _produce(producer: Producer, out: ProducerRecord, on_delivery: Callable[...,
 
 def refusal(send: Send, error: KafkaError, *, brokers: str) -> Refused | Undeliverable:
     """The message for a record that the broker has refused in every form."""
-    # There is no other topic for a refused dead letter, so it always stops the member.
-    is_dead_letter = send.failure is not None and send.delay is None
-    if error.code() in BAD_RECORD and not is_dead_letter:
-        return Refused(send, _final_failure(send, error))
-    doing = f"writing the result of {_name(send)} to topic {send.outgoing.topic}"
-    return Undeliverable(send, translate(KafkaException(error), doing=doing, brokers=brokers))
-
-
-def _final_failure(send: Send, error: KafkaError) -> Failed:
-    """The final failure of the consumed record: its output was refused, or its retry record was."""
-    topic = send.outgoing.topic
-    if send.failure is None:
-        return Failed("OutputRefused", f"topic {topic} refused its output: {error.str()}", final=True)
-    message = f"{send.failure.message} (topic {topic} refused its retry record: {error.str()})"
-    return replace(send.failure, message=message, final=True)
-
-
-def _name(send: Send) -> str:
-    topic, partition = send.tried.epoch.tp
-    return f"{topic}[{partition}]@{send.tried.offset}"
+    failure = final_failure(send, error)
+    if failure is not None:
+        return Refused(send, failure)
+    return Undeliverable(send, undeliverable(send, error, brokers=brokers))

@@ -11,7 +11,6 @@ from typing import Any
 from confluent_kafka import KafkaError
 
 from penstock.core.failures.dead_letter import shortened
-from penstock.core.failures.outcome import ProducerRecord
 from penstock.core.scheduling.effects import Send
 from penstock.engine.dispatch.thread_messages import (
     Approved,
@@ -23,7 +22,7 @@ from penstock.engine.dispatch.thread_messages import (
 )
 from penstock.engine.produce.outbox import refusal
 from penstock.errors import PenstockError, ServerError
-from penstock.kafka.client.transactions import Row, Transaction
+from penstock.kafka.client.transactions import Transaction, row_of, size_of
 from penstock.kafka.error_codes import BAD_RECORD
 from penstock.kafka.errors import is_final, kafka_error
 
@@ -32,8 +31,6 @@ _IDLE_SECONDS = 0.1
 _CLOSE_SECONDS = 15.0
 # If more records than this are queued for the client, the dispatcher hands no more work out.
 _MAX_QUEUED = 20_000
-# The most that a batch, and each field of a record, take in addition to their bytes.
-_BATCH_BYTES, _FIELD_BYTES = 120, 10
 _BATCH_SIZE = 1_000_000  # the client's default of batch.size
 _SURELY_SMALL_BYTES = 500
 
@@ -126,7 +123,7 @@ class Transactor:
             return False
         # Before the limits are known, assume the smallest that any topic is likely to have.
         limit = _SURELY_SMALL_BYTES if self._topic_limits is None else self._topic_limits.get(send.outgoing.topic, inf)
-        return _size(send.outgoing) > limit
+        return size_of(send.outgoing) > limit
 
     def flush(self) -> None:
         """Nothing to do: records never wait for the dispatcher's thread here."""
@@ -198,7 +195,7 @@ class Transactor:
         else:
             self._written += len(asked)
             if not self._has_failed:
-                self._open().write(_row(send.outgoing) for send in asked)
+                self._open().write(row_of(send.outgoing) for send in asked)
 
     def _end(self, commit_point: _CommitPoint) -> None:
         reason = "the transaction it belongs to is lost"
@@ -272,10 +269,10 @@ class Transactor:
         refused: KafkaError | None = None
         for form in (send, *shorter):
             error = None
-            if _size(form.outgoing) > limits.get(form.outgoing.topic, inf):
+            if size_of(form.outgoing) > limits.get(form.outgoing.topic, inf):
                 # Created only if needed: it takes a tenth of a second, while a transaction is open.
                 trial = trial or self._open_trial()
-                error = trial.try_out(_row(form.outgoing))
+                error = trial.try_out(row_of(form.outgoing))
             if error is None:
                 self._approved.add(id(form))
                 self._inbox.put(Approved(form))
@@ -283,13 +280,3 @@ class Transactor:
             refused = refused or error
         if refused is not None:
             self._inbox.put(refusal(send, refused, brokers=self._brokers))
-
-
-def _row(out: ProducerRecord) -> Row:
-    return out.topic, out.key, out.value, list(out.headers)
-
-
-def _size(out: ProducerRecord) -> int:
-    """An upper bound for its size in a batch of its own, without compression."""
-    headers = sum(len(name.encode()) + len(value or b"") + _FIELD_BYTES for name, value in out.headers)
-    return len(out.key or b"") + len(out.value or b"") + headers + _BATCH_BYTES

@@ -9,14 +9,14 @@ from queue import Empty, SimpleQueue
 from confluent_kafka import AcknowledgeType, Message
 
 from penstock.app import Handler, RecordAdapter, halt_error
+from penstock.app.failed_records import FailedRecords
+from penstock.app.reporter import Reporter
 from penstock.core.failures.outcome import Done, Failed, Halt, Outcome, Skipped, TryAgain, decide
 from penstock.core.progress.tracker import Tracker
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.effects import Attempt, Effects, Send
 from penstock.core.scheduling.lanes import Epoch
-from penstock.engine.dispatch.failed_records import FailedRecords
 from penstock.engine.dispatch.thread_messages import Delivered, EngineError, Refused, ToDispatcher, Undeliverable
-from penstock.engine.observe.reporter import Reporter
 from penstock.engine.produce.outbox import Outbox
 from penstock.engine.share.share_workers import Attempted
 from penstock.errors import PenstockError

@@ -14,12 +14,12 @@ from confluent_kafka import KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from penstock.app import Handler
+from penstock.app.reporter import Reporter
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports.events import Event
 from penstock.engine.dispatch.thread_messages import PartitionState
 from penstock.engine.observe.health import Health
 from penstock.engine.observe.member_metrics import MemberMetrics, Stopwatches
-from penstock.engine.observe.reporter import Reporter
 from penstock.engine.produce.outbox import Outbox
 from penstock.engine.share.acquired_records import AcquiredRecords, Inbox
 from penstock.engine.share.share_workers import make_workers

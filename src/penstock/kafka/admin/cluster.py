@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from confluent_kafka import (
+    IsolationLevel,
     KafkaException,
     TopicCollection,
 )
@@ -186,6 +187,10 @@ class Cluster:
         """Return the offset of the next record of each partition."""
         return self._offsets(tps, OffsetSpec.latest())
 
+    def stable_ends(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return up to where a read-committed consumer can read now: an open transaction holds it back."""
+        return self._offsets(tps, OffsetSpec.latest(), isolation_level=IsolationLevel.READ_COMMITTED)
+
     def members(self, group: str) -> int:
         """Return the current number of members; 0 if the group does not exist."""
 
@@ -214,14 +219,18 @@ class Cluster:
 
     def settled(self, group: str, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the committed offsets once no open transaction can change them; this may wait for transactions."""
+        return {tp: offset for tp, (offset, _) in self.stable_commits(group, tps).items()}
+
+    def stable_commits(self, group: str, tps: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, str]]:
+        """Return the same with the metadata of the commits."""
         asked = list(tps)
 
-        def ask() -> dict[TopicPartition, int]:
+        def ask() -> dict[TopicPartition, tuple[int, str]]:
             found = self._committed(group, asked, stable=True)
             error = next((each.error for each in found.values() if each.error is not None), None)
             if error is not None:
                 raise KafkaException(error)
-            return {tp: each.offset for tp, each in found.items() if each.offset >= 0}
+            return {tp: (each.offset, each.metadata or "") for tp, each in found.items() if each.offset >= 0}
 
         try:
             deadline = time.monotonic() + ANSWER_SECONDS
@@ -274,12 +283,17 @@ class Cluster:
         return translate(error, doing=f"reading the offsets of group {group}", brokers=self.brokers)
 
     def _offsets(
-        self, tps: Iterable[TopicPartition], spec: OffsetSpec, *, passing: Collection[int] = NO_LEADER_YET
+        self,
+        tps: Iterable[TopicPartition],
+        spec: OffsetSpec,
+        *,
+        passing: Collection[int] = NO_LEADER_YET,
+        **options: Any,
     ) -> dict[TopicPartition, int]:
         asked = {KafkaTopicPartition(*tp): spec for tp in tps}
 
         def ask() -> dict[TopicPartition, int]:
-            futures = self._admin.list_offsets(asked, request_timeout=ANSWER_SECONDS) if asked else {}
+            futures = self._admin.list_offsets(asked, request_timeout=ANSWER_SECONDS, **options) if asked else {}
             return {(tp.topic, tp.partition): future.result().offset for tp, future in futures.items()}
 
         try:

@@ -129,15 +129,18 @@ def make_producer(
     transactional_id: str | None = None,
     on_error: Callable[..., None] | None = None,
     proven: bool = True,
+    more: Mapping[str, Any] | None = None,
 ) -> Producer:
-    """Make a producer. With ``proven=False``, the caller checks each delivery report with ``is_proven``.
+    """Make a producer. ``more`` are settings that the user must not choose.
 
-    That is for producers on the hot path: a ``ProvenProducer`` takes half as much time again for each record. In a
-    transaction the client notices a missing batch and fails the transaction.
+    With ``proven=False``, the caller checks each delivery report with ``is_proven``. That is for producers on the hot
+    path: a ``ProvenProducer`` takes half as much time again for each record. In a transaction the client notices a
+    missing batch and fails the transaction.
     """
     config: dict[str, Any] = {
         **PRODUCER_DEFAULTS,
         **producer_settings(settings),
+        **(more or {}),
         "bootstrap.servers": brokers,
         "enable.idempotence": True,
         "acks": "all",

@@ -11,6 +11,7 @@ from typing import Any, Self
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
+from penstock.core.failures.outcome import ProducerRecord
 from penstock.core.records.record import TopicPartition
 from penstock.errors import ServerError
 from penstock.kafka.client.clients import make_consumer, make_producer
@@ -41,6 +42,9 @@ _ROOM_SECONDS = 0.01
 Commit = tuple[int, str]
 """An offset and its metadata."""
 
+# The most that a batch, and each field of a record, take in addition to their bytes.
+_BATCH_BYTES, _FIELD_BYTES = 120, 10
+
 _NOT_ASCII = re.compile(r"[^!-~]")
 _MAX_NAME_LENGTH = 200
 _TAG_LENGTH = 16
@@ -60,6 +64,16 @@ def group_metadata(brokers: str, group: str, *, settings: Mapping[str, Any]) -> 
         return consumer.consumer_group_metadata()
     finally:
         consumer.close()
+
+
+def row_of(out: ProducerRecord) -> Row:
+    return out.topic, out.key, out.value, list(out.headers)
+
+
+def size_of(out: ProducerRecord) -> int:
+    """Return an upper bound for its size in a batch of its own, without compression."""
+    headers = sum(len(name.encode()) + len(value or b"") + _FIELD_BYTES for name, value in out.headers)
+    return len(out.key or b"") + len(out.value or b"") + headers + _BATCH_BYTES
 
 
 class Transaction:

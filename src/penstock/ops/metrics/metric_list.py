@@ -112,8 +112,13 @@ METRICS = {
             "Time from a start, a revoke or a loss to the next assignment.",
         ),
         # Spark.
-        Metric("penstock_batch_seconds", "histogram", _HANDLER, "How long a micro-batch takes."),
-        Metric("penstock_next_batch_records", "gauge", _HANDLER, "How many records the next micro-batch may take."),
-        Metric("penstock_restarts_total", "counter", _HANDLER, "Restarts of queries that failed."),
+        Metric("penstock_batch_seconds", "histogram", _HANDLER, "Duration of a slice, or of a pipeline's micro-batch."),
+        Metric(
+            "penstock_next_batch_records",
+            "gauge",
+            _HANDLER,
+            "Maximum size of a pipeline's next micro-batch.",
+        ),
+        Metric("penstock_restarts_total", "counter", _HANDLER, "Restarts of slices and queries that failed."),
     )
 }

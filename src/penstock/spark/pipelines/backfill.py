@@ -19,17 +19,17 @@ from penstock.core.reports import events
 from penstock.core.reports.record_counts import Counts
 from penstock.errors import PenstockError, TopicError
 from penstock.kafka import Cluster
+from penstock.spark.driver.spark_errors import query_failure
 from penstock.spark.internals import as_batch
+from penstock.spark.pipelines.kafka_options import client_options
 from penstock.spark.pipelines.observed_counts import counted, sources_of
 from penstock.spark.pipelines.output_batches import OutputWriter
 from penstock.spark.pipelines.read_sources import readable_range
+from penstock.spark.pipelines.resume_offsets import Log, Offsets
 from penstock.spark.pipelines.sinks import BatchId
 from penstock.spark.pipelines.transactional_writer import ExactlyOnce
 from penstock.spark.pipelines.user_function import outputs_of
 from penstock.spark.pipelines.writer_schemas import NewSchemasError, Schemas, fetch_schemas, schemas_of
-from penstock.spark.resume_offsets import Log, Offsets
-from penstock.spark.source import client_options
-from penstock.spark.spark_errors import query_failure
 
 _WATCH_SECONDS = 0.05
 

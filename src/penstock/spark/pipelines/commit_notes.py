@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Protocol
 
 from penstock.core.records.record import TopicPartition
-from penstock.spark.group import Commits
-from penstock.spark.resume_offsets import Offsets
+from penstock.spark.pipelines.group_offsets import Commits
+from penstock.spark.pipelines.resume_offsets import Offsets
 
 _Pairs = dict[TopicPartition, tuple[int, int]]
 

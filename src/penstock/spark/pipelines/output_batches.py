@@ -14,14 +14,16 @@ from penstock.core.reports.events import Event, SinkOpened
 from penstock.core.reports.record_counts import Counts
 from penstock.core.scheduling.batch_size import BatchSize
 from penstock.kafka import Cluster
-from penstock.spark.batch_barrier import BatchBarrier
 from penstock.spark.internals import Execution, as_batch, batch_execution, set_limit
+from penstock.spark.pipelines.batch_barrier import BatchBarrier
 from penstock.spark.pipelines.dead_letter_rows import dead_letters
 from penstock.spark.pipelines.decoded_columns import decoded
 from penstock.spark.pipelines.format_columns import is_unknown_schema, unknown_schema_ids
+from penstock.spark.pipelines.kafka_options import sink_options
 from penstock.spark.pipelines.observed_counts import Observed, counted, read_counts, reads_all
 from penstock.spark.pipelines.pipeline_checkpoint import PipelineCheckpoint
 from penstock.spark.pipelines.read_sources import of_each_source, of_source, read_range
+from penstock.spark.pipelines.resume_offsets import EARLIEST, Log, Offsets
 from penstock.spark.pipelines.sinks import BatchId, writer_for
 from penstock.spark.pipelines.sinks.kafka import kafka_rows
 from penstock.spark.pipelines.task_ranges import task_ranges
@@ -29,8 +31,6 @@ from penstock.spark.pipelines.transactional_writer import GUARANTEE, ExactlyOnce
 from penstock.spark.pipelines.unreadable import UnreadableRecords
 from penstock.spark.pipelines.unreadable_reasons import reason_column
 from penstock.spark.pipelines.writer_schemas import NewSchemasError, Schemas
-from penstock.spark.resume_offsets import EARLIEST, Log, Offsets
-from penstock.spark.source import sink_options
 
 Range = tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]]
 """Start offsets and end offsets. The end itself is not part of the range."""

@@ -22,17 +22,17 @@ from penstock.core.records.record import TopicPartition
 from penstock.core.reports import events
 from penstock.core.reports.record_counts import Counts
 from penstock.errors import PenstockError, ServerError
-from penstock.spark.batch_barrier import Batch
+from penstock.spark.driver.spark_errors import QueryFailure, planning_failure, query_failure
 from penstock.spark.internals import JvmError
-from penstock.spark.lagging import ends_of, report_lag
+from penstock.spark.pipelines.batch_barrier import Batch
+from penstock.spark.pipelines.lag_report import ends_of, report_lag
 from penstock.spark.pipelines.observed_counts import counted
 from penstock.spark.pipelines.output_batches import Output, OutputWriter, PipelineBatches
 from penstock.spark.pipelines.pipeline_checkpoint import PipelineCheckpoint
 from penstock.spark.pipelines.read_sources import first_size
+from penstock.spark.pipelines.resume_offsets import Offsets
 from penstock.spark.pipelines.user_function import spark_refused
 from penstock.spark.pipelines.writer_schemas import NewSchemasError, SchemaIds, fetch_schemas
-from penstock.spark.resume_offsets import Offsets
-from penstock.spark.spark_errors import QueryFailure, planning_failure, query_failure
 
 
 class OffsetCommitter(Protocol):

@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from penstock.spark.checkpoint import Checkpoint, checkpoint_of
-from penstock.spark.declared import Declared
-from penstock.spark.resume_offsets import Offsets, from_json
+from penstock.spark.driver.declared import Declared
+from penstock.spark.pipelines.checkpoint import Checkpoint, checkpoint_of
+from penstock.spark.pipelines.resume_offsets import Offsets, from_json
 
 _VERSION_LINE = "v1"
 # Spark writes this for a source that has read nothing yet.

@@ -12,20 +12,20 @@ from penstock.core.records.record import TopicPartition
 from penstock.core.reports.events import Error, Event
 from penstock.errors import ConfigError, StateError
 from penstock.kafka import Cluster
-from penstock.spark.exactly_once import CommittedByTasks
-from penstock.spark.group import GroupOffsets, refuse_members
 from penstock.spark.pipelines.commit_notes import NotedCommits, commit_note
+from penstock.spark.pipelines.group_offsets import GroupOffsets, refuse_members
+from penstock.spark.pipelines.kafka_options import client_options
+from penstock.spark.pipelines.markers import CommittedByTasks
 from penstock.spark.pipelines.observed_counts import sources_of
 from penstock.spark.pipelines.output_batches import OutputWriter
 from penstock.spark.pipelines.output_query import OffsetCommitter, OutputPlan, PipelineQuery
 from penstock.spark.pipelines.pipeline_checkpoint import PipelineCheckpoint, pipeline_checkpoint
 from penstock.spark.pipelines.read_sources import read_stream
+from penstock.spark.pipelines.resume_offsets import EARLIEST, Log, Offsets
 from penstock.spark.pipelines.resumption import PipelineResumption, resume_pipeline
 from penstock.spark.pipelines.transactional_writer import ExactlyOnce
 from penstock.spark.pipelines.user_function import outputs_of
 from penstock.spark.pipelines.writer_schemas import Schemas, schemas_of
-from penstock.spark.resume_offsets import EARLIEST, Log, Offsets
-from penstock.spark.source import client_options
 
 # How many partitions an error names.
 _SHOWN_MOVES = 5

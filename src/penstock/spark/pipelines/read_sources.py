@@ -9,13 +9,13 @@ from pyspark.sql import functions as F  # noqa: N812
 from penstock.app import Pipeline, Source
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.batch_size import BatchSize
-from penstock.spark.arrow_columns import SOURCE_COLUMNS
 from penstock.spark.internals import collect_smallest
+from penstock.spark.pipelines.arrow_columns import SOURCE_COLUMNS
 from penstock.spark.pipelines.dead_letter_rows import halting
 from penstock.spark.pipelines.decoded_columns import REASON, decoded, selected
+from penstock.spark.pipelines.kafka_options import reading_options
+from penstock.spark.pipelines.resume_offsets import Offsets, to_json
 from penstock.spark.pipelines.writer_schemas import Schemas
-from penstock.spark.resume_offsets import Offsets, to_json
-from penstock.spark.source import reading_options
 
 # The name under which a plan counts the records of a source; the source's name follows.
 READ_METRIC = "penstock.read."

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from penstock.core.records.record import TopicPartition
-from penstock.spark.resume_offsets import EARLIEST, Log, Offsets
+from penstock.spark.pipelines.resume_offsets import EARLIEST, Log, Offsets
 
 
 @dataclass(frozen=True)

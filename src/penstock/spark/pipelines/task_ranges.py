@@ -2,7 +2,7 @@
 
 from penstock.errors import ConfigError
 from penstock.spark.internals import Execution, kafka_range_of_each_task
-from penstock.spark.transaction import TaskRange
+from penstock.spark.pipelines.task_transaction import TaskRange
 
 
 def task_ranges(execution: Execution, pipeline: str) -> list[TaskRange]:

@@ -17,13 +17,13 @@ from pyspark.sql import functions as F  # noqa: N812
 from penstock.app import Pipeline
 from penstock.errors import ConfigError, StateError
 from penstock.kafka import Cluster
-from penstock.spark.arrow_columns import SINK_SCHEMA, SinkColumns
-from penstock.spark.exactly_once import NO_ROWS, Markers
 from penstock.spark.internals import task_count
+from penstock.spark.pipelines.arrow_columns import SINK_SCHEMA, SinkColumns
+from penstock.spark.pipelines.markers import NO_ROWS, Markers
+from penstock.spark.pipelines.resume_offsets import Offsets
+from penstock.spark.pipelines.task_transaction import TaskRange, Transactions, write_exactly_once
 from penstock.spark.pipelines.unreadable import Letters
-from penstock.spark.resume_offsets import Offsets
-from penstock.spark.session.java_client_settings import settings_for_workers
-from penstock.spark.transaction import TaskRange, Transactions, write_exactly_once
+from penstock.spark.session.worker_settings import settings_for_workers
 
 _LETTERS = ".dead-letters"
 

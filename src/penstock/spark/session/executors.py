@@ -10,9 +10,9 @@ from pyspark import SparkContext
 from penstock.core.text.durations import seconds
 from penstock.errors import ServerError, SetupError
 from penstock.paths import spark_log_file
+from penstock.spark.driver.spark_errors import executors_error
 from penstock.spark.internals import JvmError
 from penstock.spark.session.shipping import NEEDED_MODULES, Shipment
-from penstock.spark.spark_errors import executors_error
 
 # Penstock's setting, with Spark's prefix, for clusters that start machines first. docs/spark-clusters.md names it.
 _WAIT = "spark.penstock.executors.wait"
@@ -24,7 +24,7 @@ _CANCEL_SECONDS = 0.5
 def check_executors(context: SparkContext, shipment: Shipment) -> None:
     """Raise one clear error if no executor starts, or if one lacks a module that the app needs."""
     wait = seconds(context.getConf().get(_WAIT, _DEFAULT_WAIT), name=_WAIT)
-    check = _check([*NEEDED_MODULES, "penstock.spark.task", *shipment.modules])
+    check = _check([*NEEDED_MODULES, "penstock.spark.tasks.run_slices", *shipment.modules])
     tasks = max(1, context.defaultParallelism)
     timed_out = threading.Event()
     try:

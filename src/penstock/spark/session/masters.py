@@ -16,15 +16,12 @@ _LAST_PORT = 65_535
 
 def check_master(master: str) -> None:
     """Raise an error if the URL is not valid, or if the master does not answer: Spark itself tries for minutes."""
-    if master.startswith("sc://"):
-        raise ConfigError(
-            f"{master!r} is a Spark Connect server, which Penstock cannot run on. There the code between batches runs "
-            "in a process of the server, and the checkpoint is on the server's disk.",
-            hint="Name the cluster behind it: spark://HOST:PORT, yarn or k8s://URL.",
-        )
+    if is_connect_url(master):
+        return
     if not _MASTER.fullmatch(master):
         raise ConfigError(
-            f"{master!r} is not a Spark master.", hint="Use local[*], local[4], spark://HOST:PORT, k8s://URL or yarn."
+            f"{master!r} is not a Spark master.",
+            hint="Use local[*], local[4], spark://HOST:PORT, k8s://URL, yarn or sc://HOST:PORT.",
         )
     if master == "yarn":
         managers = resource_managers()
@@ -33,6 +30,11 @@ def check_master(master: str) -> None:
             _require_answer(managers, f"YARN resource manager answers at {named}")
     if master.startswith("spark://"):
         _require_answer(_addresses(master), f"Spark master answers at {master!r}")
+
+
+def is_connect_url(master: str) -> bool:
+    """Whether this is the address of a Spark Connect server."""
+    return master.startswith("sc://")
 
 
 def is_local(master: str) -> bool:

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 import penstock
 from penstock.app import App, called
 from penstock.jvm.coordinates import spark_package
+from penstock.spark.internals import is_connect
 from penstock.spark.session.user_modules import find_own_code, package_files
 
 # The libraries that Penstock and Spark import in a task.
@@ -61,7 +62,10 @@ def shipment_of(app: App) -> Shipment:
         modules=tuple(module for module in modules if module != "__main__"),
         requirements=_requirements({*code.installed, *NEEDED_MODULES}),
         python=".".join(platform.python_version_tuple()[:2]),
-        spark_packages=tuple(str(spark_package(name).artifacts[0]) for name in ("kafka", *app.packages)),
+        # Handlers need no jars.
+        spark_packages=tuple(
+            str(spark_package(name).artifacts[0]) for name in (("kafka", *app.packages) if app.pipelines else ())
+        ),
     )
 
 
@@ -77,17 +81,21 @@ def write_archive(shipment: Shipment, target: Path) -> None:
 
 
 @contextmanager
-def shipped(context: SparkContext, shipment: Shipment) -> Iterator[None]:
-    """In the block, every executor of this context can import the app, also one that starts later."""
+def shipped(session: SparkSession, shipment: Shipment) -> Iterator[None]:
+    """In the block, every executor of this session can import the app, also one that starts later."""
     if not shipment.files:  # spark-submit brought the app in an archive, and gave that to the executors
         yield
         return
     with tempfile.TemporaryDirectory(prefix="penstock-ship-") as folder:
         draft = Path(folder, "draft.zip")
         write_archive(shipment, draft)
-        # Named by its content, because a context serves each name once.
+        # Named by its content, because a session serves each name once.
         tag = hashlib.sha256(draft.read_bytes()).hexdigest()[:_TAG_LENGTH]
-        context.addPyFile(str(draft.rename(Path(folder, f"penstock-app-{tag}.zip"))))
+        archive = str(draft.rename(Path(folder, f"penstock-app-{tag}.zip")))
+        if is_connect(session):
+            session.addArtifacts(archive, pyfile=True)
+        else:
+            session.sparkContext.addPyFile(archive)
         yield
 
 

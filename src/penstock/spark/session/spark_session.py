@@ -14,16 +14,23 @@ from pyspark.sql import SparkSession
 from penstock.errors import ConfigError, SetupError
 from penstock.jvm.class_archive import archive_flags
 from penstock.jvm.coordinates import Coordinates, kafka_connector, spark_package
-from penstock.jvm.installed_spark import not_in_spark, one_of_each, pyspark_jars, spark_version
+from penstock.jvm.installed_spark import INSTALL_SPARK, not_in_spark, one_of_each, pyspark_jars, spark_version
 from penstock.jvm.jars import resolve
 from penstock.jvm.java_runtime import find_java
 from penstock.jvm.progress_callback import ProgressCallback, silent
 from penstock.paths import spark_log_file
-from penstock.spark.internals import JvmError, is_submitted, running_context
+from penstock.spark.driver.spark_errors import session_error
+from penstock.spark.internals import JvmError, is_connect, is_submitted, running_context
 from penstock.spark.session.gateway import end_context, join_submitted, python_path, start_context
-from penstock.spark.session.masters import DEFAULT_MASTER, LOOPBACK, check_master, is_local, is_on_this_machine
+from penstock.spark.session.masters import (
+    DEFAULT_MASTER,
+    LOOPBACK,
+    check_master,
+    is_connect_url,
+    is_local,
+    is_on_this_machine,
+)
 from penstock.spark.session.spark_conf import checked_conf, session_conf
-from penstock.spark.spark_errors import session_error
 
 # Not every Maven registry has this package. Without it Penstock decodes Protobuf in Python (``protobuf_columns.py``).
 OPTIONAL_PACKAGE = "protobuf"
@@ -35,14 +42,15 @@ _CLASS_PATH_VARIABLES = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR", "
 
 @contextmanager
 def spark_session(
-    name: str, *, master: str | None = None, conf: Mapping[str, str] | None = None, packages: Iterable[str] = ()
+    name: str, *, master: str | None = None, conf: Mapping[str, str] | None = None, packages: Iterable[str] | None = ()
 ) -> Iterator[SparkSession]:
     """Return a session for the block: the one that runs in this process, spark-submit's, or a new one.
 
     Leaves a session that was there before running. Ends a new one, with its JVM and its Python workers. A new session
-    has the ``packages`` that sources and sinks need besides Kafka (``avro``, ``delta``, ``postgresql`` and so on).
+    has the ``packages`` that sources and sinks of pipelines need besides Kafka (``avro``, ``delta``, ``postgresql`` and
+    so on); with None, no jars at all, because handlers need none.
     """
-    spark_version()
+    spark_version(pipelines=packages is not None)
     running = running_context()
     if running is not None:
         _refuse_choices(f"A Spark session runs in this process already, on {running.master!r}", master, conf)
@@ -56,24 +64,25 @@ def spark_session(
 
 
 def start_session(
-    name: str, *, master: str | None = None, conf: Mapping[str, str] | None = None, packages: Iterable[str] = ()
+    name: str, *, master: str | None = None, conf: Mapping[str, str] | None = None, packages: Iterable[str] | None = ()
 ) -> SparkSession:
     if is_submitted():
         _refuse_choices("spark-submit has chosen the master and settings of this session", master, conf)
         return SparkSession(join_submitted())
     master = master or DEFAULT_MASTER
     check_master(master)
+    if is_connect_url(master):
+        return _connect(master, conf)
     java = find_java()
     given, log = checked_conf(conf or {}), spark_log_file()
-    packages = tuple(packages)
-    jars = _connector_jars(packages)
+    jars = [] if packages is None else _connector_jars(packages := tuple(packages))
     options = session_conf(
         name,
         master,
         jars=jars,
         python_path=python_path(),
         given=given,
-        packages=packages,
+        packages=packages or (),
         java_flags=_class_archive(master, java, jars, given),
     )
     try:
@@ -91,8 +100,28 @@ def start_session(
         raise session_error(error, master) from error
 
 
+def _connect(url: str, conf: Mapping[str, str] | None) -> SparkSession:
+    """Connect to a Spark Connect server, which brings its own cluster and settings."""
+    builder = SparkSession.builder.remote(url)
+    for name, value in checked_conf(conf or {}).items():
+        builder = builder.config(name, value)
+    try:
+        session: SparkSession = builder.create()
+    except ImportError as error:
+        raise SetupError(
+            f"Spark Connect needs more packages: {error}.",
+            hint=f"Run `{INSTALL_SPARK} 'pyspark[connect]'` with the version of the server.",
+        ) from error
+    except Exception as error:
+        raise session_error(error, url) from error
+    return session
+
+
 def end_session(session: SparkSession) -> None:
-    end_context(session.sparkContext)
+    if is_connect(session):
+        session.stop()
+    else:
+        end_context(session.sparkContext)
 
 
 def _refuse_choices(why: str, master: str | None, conf: Mapping[str, str] | None) -> None:
@@ -102,10 +131,10 @@ def _refuse_choices(why: str, master: str | None, conf: Mapping[str, str] | None
         )
 
 
-def fetch_jars(packages: Iterable[str] = (), *, progress: ProgressCallback = silent) -> None:
-    """Download the jars before a session starts, with progress messages."""
-    spark_version()
-    if not is_submitted():  # spark-submit has downloaded its own
+def fetch_jars(packages: Iterable[str] | None = (), *, progress: ProgressCallback = silent) -> None:
+    """Download the jars before a session starts, with progress messages; with None, there are none to download."""
+    spark_version(pipelines=packages is not None)
+    if packages is not None and not is_submitted():  # spark-submit has downloaded its own
         find_java()
         for each in _jar_sets(packages):
             _resolved(each, progress=progress)

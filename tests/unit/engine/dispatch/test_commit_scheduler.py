@@ -7,6 +7,7 @@ import pytest
 from dispatch_helpers import make_dispatch, records, take
 from penstock import App
 from penstock.app import RECORDS, Handler
+from penstock.app.reporter import Reporter
 from penstock.core.failures.outcome import DONE
 from penstock.core.progress.lease import Lease
 from penstock.core.records.record import TopicPartition
@@ -14,7 +15,6 @@ from penstock.core.reports import events
 from penstock.engine.dispatch.commit_scheduler import CommitScheduler
 from penstock.engine.dispatch.thread_messages import CommitAnswer, Commits
 from penstock.engine.observe.member_metrics import Stopwatches
-from penstock.engine.observe.reporter import Reporter
 
 TP: TopicPartition = ("orders", 0)
 

@@ -8,6 +8,7 @@ import pytest
 from penstock import App, Record
 from penstock.app import RECORDS, Handler
 from penstock.app.options import CommitMode
+from penstock.app.reporter import Reporter
 from penstock.app.work import Work
 from penstock.core.failures.outcome import DONE
 from penstock.core.progress.lease import FOREVER
@@ -30,7 +31,6 @@ from penstock.engine.dispatch.thread_messages import (
     Worked,
 )
 from penstock.engine.membership.catch_up import CatchUp
-from penstock.engine.observe.reporter import Reporter
 
 TP = ("orders", 0)
 

@@ -8,6 +8,7 @@ import pytest
 from dispatch_helpers import make_dispatch, records, take
 from penstock import App
 from penstock.app import RECORDS
+from penstock.app.reporter import Reporter
 from penstock.core.failures.outcome import DONE
 from penstock.core.progress.lease import FOREVER
 from penstock.core.progress.offset_map import encode
@@ -19,7 +20,6 @@ from penstock.engine.dispatch.commit_scheduler import CommitScheduler
 from penstock.engine.dispatch.partition_lifecycle import PartitionLifecycle
 from penstock.engine.dispatch.thread_messages import Assigned, CommitAnswer, Commits, Revoking, Seek, ToFetcher
 from penstock.engine.observe.member_metrics import Stopwatches
-from penstock.engine.observe.reporter import Reporter
 
 TP: TopicPartition = ("orders", 0)
 OTHER: TopicPartition = ("orders", 1)

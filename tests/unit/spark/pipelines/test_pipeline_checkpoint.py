@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from penstock.spark.pipelines.pipeline_checkpoint import PipelineCheckpoint
-from penstock.spark.resume_offsets import Offsets, to_json
+from penstock.spark.pipelines.resume_offsets import Offsets, to_json
 
 A, B = ("a", 0), ("b", 0)
 

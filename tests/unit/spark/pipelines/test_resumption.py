@@ -1,7 +1,7 @@
 """Where a pipeline goes on, whatever checkpoint, group and logs say."""
 
+from penstock.spark.pipelines.resume_offsets import EARLIEST, Log
 from penstock.spark.pipelines.resumption import resume_pipeline
-from penstock.spark.resume_offsets import EARLIEST, Log
 
 A, A1, B = ("a", 0), ("a", 1), ("b", 0)
 

@@ -14,7 +14,6 @@ from penstock.spark.session.spark_conf import parse_conf, session_conf
 @pytest.mark.parametrize(
     ("master", "said"),
     [
-        ("sc://host:15002", "Spark Connect"),
         ("spark:/host", "not a Spark master"),
         ("spark://host:port", "not a Spark master"),
         ("spark://host:70000", "not a Spark master"),

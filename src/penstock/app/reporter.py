@@ -1,0 +1,276 @@
+"""Emits a member's events and counts its records."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from typing import Any
+
+from penstock.app.handler import Handler
+from penstock.app.record_adapter import RecordAdapter
+from penstock.app.work import Work
+from penstock.core.failures.outcome import Failed
+from penstock.core.records.out_of_range import OutOfRange
+from penstock.core.records.record import TopicPartition
+from penstock.core.reports import events
+from penstock.core.reports.rebalance import Rebalance
+from penstock.core.reports.record_counts import Counts
+from penstock.core.scheduling.effects import Attempt, Effects, Send
+from penstock.core.scheduling.hot_key_detector import BlockingKey
+from penstock.core.scheduling.lanes import AnyRecord, Epoch
+from penstock.errors import PenstockError
+
+
+class Reporter:
+    """The dispatcher calls one method per fact.
+
+    With ``per_record`` it also emits events for each record, which costs time.
+    """
+
+    def __init__(
+        self,
+        handler: Handler,
+        emit: Callable[[events.Event], None],
+        *,
+        member: str,
+        adapter: RecordAdapter,
+        per_record: bool,
+    ) -> None:
+        self._who: dict[str, Any] = {"group": handler.group, "member": member}
+        self._group = handler.group
+        self._handler = handler
+        self._emit = emit
+        self._adapter = adapter
+        self._per_record = per_record
+        self._counts = Counts()
+        self._reported_read = 0
+        self._reported_blocked = False
+
+    @property
+    def counts(self) -> Counts:
+        return self._counts
+
+    def started(self, lag: int, topics: tuple[str, ...]) -> None:
+        name = self._handler.name
+        self._emit(events.Started(engine="local", group=self._group, handler=name, topics=topics, lag=lag))
+
+    # Ownership.
+
+    def rebalanced(self, rebalance: Rebalance) -> None:
+        """Called on the fetcher thread or a self-managed member's thread, not on the dispatcher's."""
+        self._emit(events.Rebalanced(**self._who, rebalance=rebalance))
+
+    def assigned(self, epoch: Epoch, offset: int | None) -> None:
+        self._emit(events.Assigned(**self._who, **_where(epoch), epoch=epoch.number, offset=offset))
+
+    def revoked(self, epoch: Epoch) -> None:
+        unfinished = epoch.tracker.unfinished
+        self._emit(events.Revoked(**self._who, **_where(epoch), epoch=epoch.number, unfinished=unfinished))
+
+    def lost(self, epoch: Epoch) -> None:
+        self._emit(events.Lost(**self._who, **_where(epoch), epoch=epoch.number))
+
+    def forced(self, epoch: Epoch, offset: int | None, committed: int | None) -> None:
+        self._emit(events.Forced(**self._who, **_where(epoch), offset=offset, committed=committed))
+
+    def out_of_range(self, found: OutOfRange) -> None:
+        topic, partition = found.tp
+        self._emit(
+            events.OffsetOutOfRange(
+                **self._who,
+                topic=topic,
+                partition=partition,
+                offset=found.offset,
+                low=found.low,
+                high=found.high,
+                moved_to=found.moved_to,
+                skipped=found.skipped,
+            )
+        )
+
+    # Records.
+
+    def dispatched(self, works: Iterable[Work]) -> None:
+        """Emit an event for each record that was sent to a worker."""
+        if not self._per_record:
+            return
+        for work in works:
+            for run in work.unstarted:
+                for record in run.records:
+                    offset = self._adapter.offset_of(record)
+                    attempt = run.epoch.attempt_at(offset)
+                    self._emit(events.Dispatched(**self._record(run.epoch, record, offset), attempt=attempt))
+
+    def stalled(self, epoch: Epoch, record: AnyRecord, seconds: float) -> None:
+        offset = self._adapter.offset_of(record)
+        where = self._record(epoch, record, offset)
+        self._emit(events.Stalled(**where, attempt=epoch.attempt_at(offset), seconds=round(seconds, 3)))
+
+    def hot_key(self, hot: BlockingKey) -> None:
+        epoch = hot.lane.epoch
+        self._emit(
+            events.HotKey(
+                **self._who,
+                **_where(epoch),
+                key=_text(hot.lane.key),
+                epoch=epoch.number,
+                waiting=hot.waiting,
+                of=hot.of,
+                seconds=round(hot.seconds, 3),
+            )
+        )
+
+    def settled(self, effects: Effects) -> None:
+        """What workers reported: finished, skipped and retried records."""
+        self._counts.read += sum(len(records) for _, records in effects.finished)
+        self._counts.skipped += len(effects.skipped)
+        if self._per_record:
+            self._each(effects)
+        for tried, failure, delay in effects.retried:
+            self._emit(
+                events.Retried(
+                    **self._who,
+                    **_tried(tried),
+                    attempt=tried.attempt,
+                    reason=_reason(failure),
+                    seconds=round(delay, 3),
+                    traceback=failure.traceback,
+                )
+            )
+
+        self._blocked(effects)
+
+    def _blocked(self, effects: Effects) -> None:
+        """Emit one event for all lanes: if a dependency is unavailable, every lane is blocked by it."""
+        if effects.blocked and not self._reported_blocked:
+            self._reported_blocked = True
+            tried, failure, delay = effects.blocked[0]
+            self._emit(events.Blocked(**self._who, **_tried(tried), reason=failure.message, seconds=round(delay, 3)))
+
+    def delivered(self, send: Send) -> None:
+        """Count a record whose output or dead letter the broker has.
+
+        A record in a retry topic is counted after its retry.
+        """
+        tried = send.tried
+        if send.failure is not None and send.delay is not None:
+            self._postponed(send, send.failure, send.delay)
+            return
+        self._counts.read += 1
+        if send.failure is None:
+            self._counts.written += 1
+            if self._per_record:
+                self._finished(tried.epoch, tried.record, tried.offset, tried.attempt)
+            return
+        self._counts.dead_lettered += 1
+        self._emit(
+            events.DeadLettered(
+                **self._who,
+                **_tried(tried),
+                attempt=tried.attempt,
+                to=send.outgoing.topic,
+                reason=_reason(send.failure),
+                traceback=send.failure.traceback,
+            )
+        )
+
+    def _postponed(self, send: Send, failure: Failed, delay: float) -> None:
+        self._emit(
+            events.Postponed(
+                **self._who,
+                **_tried(send.tried),
+                attempt=send.tried.attempt,
+                to=send.outgoing.topic,
+                reason=_reason(failure),
+                seconds=delay,
+                traceback=failure.traceback,
+            )
+        )
+
+    def progressed(self) -> None:
+        self._reported_blocked = False
+        if self._counts.read != self._reported_read:
+            self._reported_read = self._counts.read
+            self._emit(events.Progressed(group=self._group, handler=self._handler.name, **asdict(self._counts)))
+
+    # Commits and back-pressure.
+
+    def committed(self, tp: TopicPartition, offset: int) -> None:
+        topic, partition = tp
+        self._emit(events.Committed(**self._who, topic=topic, partition=partition, offset=offset))
+
+    def commit_failed(self, tp: TopicPartition, offset: int, reason: str) -> None:
+        topic, partition = tp
+        self._emit(events.CommitFailed(**self._who, topic=topic, partition=partition, offset=offset, reason=reason))
+
+    def paused(self, epoch: Epoch) -> None:
+        self._emit(events.Paused(group=self._group, **_where(epoch)))
+
+    def resumed(self, epoch: Epoch) -> None:
+        self._emit(events.Resumed(group=self._group, **_where(epoch)))
+
+    # Errors, and the stop.
+
+    def ignored_metadata(self, tp: TopicPartition, offset: int, why: str) -> None:
+        topic, partition = tp
+        self.warned(
+            f"The metadata of the commit {topic}[{partition}]@{offset} is ignored: {why}. "
+            "Records that it marks as finished may be processed again."
+        )
+
+    def suspended(self, seconds: float) -> None:
+        self.warned(
+            f"No poll for {seconds:.1f} s, longer than the member's lease (session.timeout.ms minus a heartbeat). "
+            "Handlers are paused until the broker confirms the membership."
+        )
+
+    def damaged_headers(self, tp: TopicPartition, offset: int, count: int, why: str) -> None:
+        topic, partition = tp
+        more = f" and {count - 1:,} more" if count > 1 else ""
+        self.warned(f"{topic}[{partition}]@{offset}{more}: {why}.")
+
+    def warned(self, reason: str) -> None:
+        self._emit(events.Error(group=self._group, reason=reason, fatal=False))
+
+    def error(self, error: PenstockError, *, fatal: bool) -> None:
+        reason = str(error) if fatal else f"{error} Penstock retries."
+        self._emit(events.Error(group=self._group, reason=reason, fatal=fatal, traceback=error.traceback))
+
+    def stopping(self, reason: str) -> None:
+        self._emit(events.Stopping(group=self._group, handler=self._handler.name, reason=reason))
+
+    def stopped(self, seconds: float) -> None:
+        counts = asdict(self._counts)
+        self._emit(events.Stopped(group=self._group, handler=self._handler.name, seconds=round(seconds, 3), **counts))
+
+    def _each(self, effects: Effects) -> None:
+        skipped = {id(tried.record) for tried, _ in effects.skipped}
+        for epoch, records in effects.finished:
+            for record in records:
+                if id(record) not in skipped:
+                    offset = self._adapter.offset_of(record)
+                    self._finished(epoch, record, offset, effects.again.get((epoch, offset), 1))
+        for tried, reason in effects.skipped:
+            self._emit(events.Skipped(**self._who, **_tried(tried), reason=reason))
+
+    def _finished(self, epoch: Epoch, record: AnyRecord, offset: int, attempt: int) -> None:
+        self._emit(events.Finished(**self._record(epoch, record, offset), attempt=attempt))
+
+    def _record(self, epoch: Epoch, record: AnyRecord, offset: int) -> dict[str, Any]:
+        key = _text(self._adapter.key_of(record))
+        return {**self._who, **_where(epoch), "offset": offset, "key": key, "epoch": epoch.number}
+
+
+def _text(key: Any) -> str | None:
+    return None if key is None else key.decode(errors="backslashreplace")
+
+
+def _where(epoch: Epoch) -> dict[str, Any]:
+    topic, partition = epoch.tp
+    return {"topic": topic, "partition": partition}
+
+
+def _tried(tried: Attempt) -> dict[str, Any]:
+    return {**_where(tried.epoch), "offset": tried.offset, "epoch": tried.epoch.number}
+
+
+def _reason(failure: Failed) -> str:
+    return f"{failure.error_type}: {failure.message}"

@@ -1,0 +1,36 @@
+"""What follows when the broker does not take an output, a dead letter or a retry record. Both engines use it."""
+
+from dataclasses import replace
+
+from confluent_kafka import KafkaError, KafkaException
+
+from penstock.core.failures.outcome import Failed
+from penstock.core.scheduling.effects import Send
+from penstock.errors import PenstockError
+from penstock.kafka.error_codes import BAD_RECORD
+from penstock.kafka.errors import translate
+
+
+def final_failure(send: Send, error: KafkaError) -> Failed | None:
+    """Return the final failure of the consumed record if the broker will never take ``send``; otherwise None.
+
+    There is no other topic for a refused dead letter, so that one is no failure of the record: it stops the app.
+    """
+    is_dead_letter = send.failure is not None and send.delay is None
+    if error.code() not in BAD_RECORD or is_dead_letter:
+        return None
+    topic = send.outgoing.topic
+    if send.failure is None:
+        return Failed("OutputRefused", f"topic {topic} refused its output: {error.str()}", final=True)
+    message = f"{send.failure.message} (topic {topic} refused its retry record: {error.str()})"
+    return replace(send.failure, message=message, final=True)
+
+
+def undeliverable(send: Send, error: KafkaError, *, brokers: str) -> PenstockError:
+    """Return the error for a record that could not be written."""
+    topic, partition = send.tried.epoch.tp
+    doing = f"writing the result of {topic}[{partition}]@{send.tried.offset} to topic {send.outgoing.topic}"
+    inner = KafkaException(error)
+    found = translate(inner, doing=doing, brokers=brokers)
+    found.__cause__ = inner
+    return found

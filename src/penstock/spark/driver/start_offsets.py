@@ -1,0 +1,121 @@
+"""Where the driver resumes partitions: at the group's commit, else by ``start``; ``from_`` overrides both."""
+
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from penstock.app import Handler
+from penstock.core.progress.slices import PartitionSlices
+from penstock.core.records.record import TopicPartition
+from penstock.core.reports import events
+from penstock.kafka import Cluster, forced_positions, positions
+from penstock.spark.pipelines.checkpoint import checkpoint_of
+from penstock.spark.pipelines.resume_offsets import Log, Offsets, Resumption, resume
+from penstock.spark.tasks.slice_task import MEMBER
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """The partitions where they resume, and those whose commit must be set first: it is missing or does not count."""
+
+    partitions: list[PartitionSlices]
+    uncommitted: set[TopicPartition] = field(default_factory=set)
+
+
+class StartOffsets:
+    """One for each handler and run. Earlier versions of Penstock kept a checkpoint for handlers: it is read once."""
+
+    def __init__(self, handler: Handler, cluster: Cluster, *, root: Path, emit: Callable[[events.Event], None]) -> None:
+        self._handler = handler
+        self._cluster = cluster
+        self._emit = emit
+        self._checkpoint = checkpoint_of(handler, root)
+        self._seen: set[TopicPartition] = set()
+        self._epochs = 0
+        self._old = self._checkpoint.finished()
+
+    def resume(
+        self, tps: Sequence[TopicPartition], known: Mapping[TopicPartition, int], renewed: Container[str] = ()
+    ) -> Resumed:
+        """Ask the cluster where these partitions resume; topics that are ``renewed`` were recreated.
+
+        ``known`` has positions of this run that the group may not have: not committed yet, or deleted with a topic.
+        """
+        handler, cluster = self._handler, self._cluster
+        starts, ends = cluster.start_offsets(tps), cluster.stable_ends(tps)
+        logs = {tp: Log(starts[tp], ends[tp]) for tp in tps}
+        commits = cluster.commits(handler.group, tps)
+        committed = {**{tp: offset for tp, (offset, _) in commits.items()}, **known}
+        first = [tp for tp in tps if tp not in self._seen]
+        sources = [tp for tp in tps if tp[0] not in handler.delayed]
+        found = resume(
+            logs,
+            finished={tp: offset for tp, offset in self._old.items() if tp in first},
+            committed=committed,
+            # A record may be in a retry topic before the group has committed an offset of that topic.
+            starts={**dict.fromkeys(tps), **positions(handler.start, cluster, sources)},
+            forced=forced_positions(handler, cluster, [tp for tp in first if tp in sources]),
+            renewed=renewed,
+        )
+        self._report(found, committed)
+        self._seen.update(tps)
+        begin = found.begin(logs)
+        self._epochs += 1
+        partitions = [
+            PartitionSlices(
+                tp,
+                self._epochs,
+                begin[tp],
+                metadata=commits[tp][1]
+                if tp in commits and commits[tp][0] == begin[tp] and tp not in found.reset
+                else "",
+                end=ends[tp],
+            )
+            for tp in tps
+        ]
+        there = {tp: offset for tp, (offset, _) in commits.items()}
+        uncommitted = {tp for tp in tps if begin[tp] != there.get(tp, logs[tp].start) or tp in found.reset}
+        return Resumed(partitions, uncommitted)
+
+    def set_checkpoint_aside(self) -> None:
+        """Call it when the group has the offsets of the old checkpoint."""
+        if not self._old:
+            return
+        self._old = {}
+        self._checkpoint.set_aside()
+        self._emit(
+            events.Error(
+                group=self._handler.group,
+                reason=f"The checkpoint {self._checkpoint.folder} was read for the last time: the group's offsets have "
+                "the progress of handlers now. It was renamed and can be deleted.",
+                fatal=False,
+            )
+        )
+
+    def _report(self, found: Resumption, committed: Offsets) -> None:
+        who = {"group": self._handler.group, "member": MEMBER}
+        for topic, partition in sorted(found.forced):
+            offset = found.offsets[topic, partition]
+            self._emit(
+                events.Forced(
+                    **who,
+                    topic=topic,
+                    partition=partition,
+                    offset=offset if offset >= 0 else None,
+                    committed=committed.get((topic, partition)),
+                )
+            )
+        for each in found.moved:
+            topic, partition = each.tp
+            self._emit(
+                events.OffsetOutOfRange(
+                    **who,
+                    topic=topic,
+                    partition=partition,
+                    offset=each.offset,
+                    low=each.low,
+                    high=each.high,
+                    moved_to=each.moved_to,
+                    skipped=each.skipped,
+                )
+            )

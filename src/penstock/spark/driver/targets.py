@@ -1,0 +1,33 @@
+"""Where a run with ``--until-caught-up`` ends: the ends of the logs when it began."""
+
+from collections.abc import Container, Mapping, Sequence
+
+from penstock.core.progress.slices import PartitionSlices
+from penstock.core.records.record import TopicPartition
+from penstock.kafka import Cluster
+
+
+class Targets:
+    """The partitions of the handler's topics. Other members may own some, so their commits count too."""
+
+    def __init__(self, cluster: Cluster, group: str, sources: Sequence[TopicPartition]) -> None:
+        self._cluster = cluster
+        self._group = group
+        self._ends = dict(cluster.end_offsets(sources))
+        self._elsewhere: dict[TopicPartition, int] = {}
+
+    def ask_others(self, owned: Container[TopicPartition]) -> None:
+        """Ask how far the other members are."""
+        others = [tp for tp in self._ends if tp not in owned]
+        self._elsewhere = self._cluster.committed(self._group, others) if others else {}
+
+    def lower(self, topic: str) -> None:
+        """A topic was recreated: its log may be shorter now."""
+        for tp, end in self._cluster.end_offsets([tp for tp in self._ends if tp[0] == topic]).items():
+            self._ends[tp] = min(self._ends[tp], end)
+
+    def are_reached(self, partitions: Mapping[TopicPartition, PartitionSlices]) -> bool:
+        def position(tp: TopicPartition) -> int:
+            return partitions[tp].position if tp in partitions else self._elsewhere.get(tp, -1)
+
+        return all(position(tp) >= end for tp, end in self._ends.items())

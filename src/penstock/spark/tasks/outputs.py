@@ -1,0 +1,188 @@
+"""Writes the outputs, dead letters and retry records of a slice.
+
+Each is written without waiting for the broker. ``flush`` waits for all of them, before the task returns its result.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from math import inf
+from typing import Protocol
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from penstock.core.failures.dead_letter import shortened
+from penstock.core.failures.outcome import Failed, ProducerRecord
+from penstock.core.scheduling.effects import Attempt, Send
+from penstock.core.scheduling.lanes import AnyRecord, Epoch
+from penstock.kafka.client.refused_output import undeliverable
+from penstock.kafka.client.transactions import Row, Transaction, row_of, size_of
+from penstock.kafka.error_codes import BAD_RECORD
+
+# How long to wait for room in the client's buffer, before another try.
+_ROOM_SECONDS = 0.01
+_FLUSH_SECONDS = 1.0
+# So many rows are written to a transaction at once.
+_ROWS = 1_000
+
+Refusals = list[tuple[Send, KafkaError]]
+
+
+class Outputs(Protocol):
+    def write(self, epoch: Epoch, record: AnyRecord, out: ProducerRecord) -> None:
+        """Write the output of a record. A short form of ``send``, because it runs for nearly every record."""
+
+    def send(self, send: Send) -> None:
+        """Write a dead letter, a retry record or an output."""
+
+    def flush(self) -> Refusals:
+        """Wait until the broker has everything. Returns what it refuses in every form; raises if it does not answer."""
+
+
+class PlainOutputs:
+    """Outputs without a transaction. The producer reports only errors, which costs nothing for the others.
+
+    It has one request under way for each broker. Otherwise the client could take a lost batch for delivered (see
+    ``ProvenProducer``).
+
+    The client sends records in batches, and the broker refuses a batch as a whole. So each refused record is sent again
+    alone, by a second client that ``make_alone`` makes when it is first needed.
+    """
+
+    def __init__(
+        self,
+        producer: Producer,
+        *,
+        make_alone: Callable[[], Producer],
+        offset_of: Callable[[AnyRecord], int],
+        brokers: str,
+    ) -> None:
+        self._producer = producer
+        self._make_alone = make_alone
+        self._offset_of = offset_of
+        self._brokers = brokers
+        self._refused: Refusals = []
+
+    def write(self, epoch: Epoch, record: AnyRecord, out: ProducerRecord) -> None:
+        self._produce(out, partial(self._on_error, epoch, record, out, None, None))
+
+    def send(self, send: Send) -> None:
+        tried = send.tried
+        self._produce(
+            send.outgoing, partial(self._on_error, tried.epoch, tried.record, send.outgoing, send.failure, send.delay)
+        )
+
+    def flush(self) -> Refusals:
+        while self._producer.flush(_FLUSH_SECONDS):
+            pass
+        refused, self._refused = self._refused, []
+        if not refused:
+            return []
+        alone = self._make_alone()
+        return [each for each in refused if not self._send_alone(alone, *each)]
+
+    def _produce(self, out: ProducerRecord, on_error: Callable[..., None]) -> None:
+        while True:
+            try:
+                self._producer.produce(out.topic, out.value, out.key, headers=list(out.headers), on_delivery=on_error)
+            except BufferError:
+                self._producer.poll(_ROOM_SECONDS)
+            except KafkaException as error:
+                on_error(error.args[0], None)
+                return
+            else:
+                return
+
+    def _on_error(  # noqa: PLR0917 - the client calls it with positional arguments
+        self,
+        epoch: Epoch,
+        record: AnyRecord,
+        out: ProducerRecord,
+        failure: Failed | None,
+        delay: float | None,
+        error: KafkaError,
+        _message: object,
+    ) -> None:
+        offset = self._offset_of(record)
+        tried = Attempt(epoch, record, offset, epoch.attempt_at(offset))
+        self._refused.append((Send(tried, out, failure, delay), error))
+
+    def _send_alone(self, alone: Producer, send: Send, error: KafkaError) -> bool:
+        """Return whether the broker takes this record alone, or with shortened headers if it has a failure."""
+        if error.code() not in BAD_RECORD:
+            raise undeliverable(send, error, brokers=self._brokers)
+        return any(_takes(alone, out) for out in _forms(send))
+
+
+class TransactionalOutputs:
+    """Outputs in one transaction. A record that may be too large for its topic is first tried out in another one.
+
+    In the real transaction, a refused record would fail all others. ``limits`` are the topics' max.message.bytes.
+    """
+
+    def __init__(
+        self,
+        transaction: Transaction,
+        *,
+        limits: Mapping[str, int],
+        open_trial: Callable[[], Transaction],
+        offset_of: Callable[[AnyRecord], int],
+    ) -> None:
+        self._transaction = transaction
+        self._limits = limits
+        self._open_trial = open_trial
+        self._offset_of = offset_of
+        self._rows: list[Row] = []
+        self._refused: Refusals = []
+
+    def write(self, epoch: Epoch, record: AnyRecord, out: ProducerRecord) -> None:
+        if size_of(out) > self._limits.get(out.topic, inf):
+            offset = self._offset_of(record)
+            self.send(Send(Attempt(epoch, record, offset, epoch.attempt_at(offset)), out))
+        else:
+            self._add(out)
+
+    def send(self, send: Send) -> None:
+        refused: KafkaError | None = None
+        for out in _forms(send):
+            error = None
+            if size_of(out) > self._limits.get(out.topic, inf):
+                with self._open_trial() as trial:
+                    error = trial.try_out(row_of(out))
+            if error is None:
+                self._add(out)
+                return
+            refused = refused or error
+        if refused is not None:
+            self._refused.append((send, refused))
+
+    def flush(self) -> Refusals:
+        """Write everything to the transaction; its commit waits for the broker."""
+        rows, self._rows = self._rows, []
+        if rows:
+            self._transaction.write(rows)
+        refused, self._refused = self._refused, []
+        return refused
+
+    def _add(self, out: ProducerRecord) -> None:
+        self._rows.append(row_of(out))
+        if len(self._rows) >= _ROWS:
+            rows, self._rows = self._rows, []
+            self._transaction.write(rows)
+
+
+def _forms(send: Send) -> list[ProducerRecord]:
+    """Return the forms in which a record may be written: a dead letter or retry record also with shortened headers."""
+    return [send.outgoing] if send.failure is None else [send.outgoing, shortened(send.outgoing)]
+
+
+def _takes(producer: Producer, out: ProducerRecord) -> bool:
+    """Return whether the broker takes this record; waits for its answer."""
+    answers: list[KafkaError | None] = []
+
+    def answer(error: KafkaError | None, _message: object) -> None:
+        answers.append(error)
+
+    producer.produce(out.topic, out.value, out.key, headers=list(out.headers), on_delivery=answer)
+    while producer.flush(_FLUSH_SECONDS):
+        pass
+    return answers == [None]

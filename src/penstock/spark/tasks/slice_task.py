@@ -1,0 +1,365 @@
+"""Runs the handler on slices, in one of Spark's Python workers, by the rules that the local engine uses too.
+
+The task's thread reads records, hands them to workers, and writes what follows from their outcomes. When its time is
+over, it starts no further record: what is finished by then counts, and the next slice begins with the rest.
+"""
+
+import random
+import time
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from penstock.app import Handler, breaker_error, halt_error
+from penstock.app.failed_records import FailedRecords
+from penstock.app.reporter import Reporter
+from penstock.app.work import Work
+from penstock.core.failures.breaker import Circuit
+from penstock.core.failures.outcome import DONE, Done, Failed, Outcome
+from penstock.core.progress.offset_map import UnreadableMapError, decode
+from penstock.core.progress.slices import Reached, Slice, Wait
+from penstock.core.records.record import TopicPartition
+from penstock.core.reports.events import Event
+from penstock.core.reports.record_counts import Counts
+from penstock.core.scheduling.bundle_size import BundleSize
+from penstock.core.scheduling.dispatch import Dispatch
+from penstock.core.scheduling.effects import Attempt, Effects, Result, Send
+from penstock.core.scheduling.in_flight import HandedOver, InFlight
+from penstock.core.scheduling.lanes import AnyRecord, Epoch, LaneRun
+from penstock.errors import HandlerError
+from penstock.kafka import MESSAGES
+from penstock.kafka.client.refused_output import final_failure, undeliverable
+from penstock.spark.tasks.outputs import Outputs
+from penstock.spark.tasks.slice_reader import SliceReader
+from penstock.spark.tasks.workers import Workers
+
+MEMBER = "spark"
+"""The member name in events of records: the driver is the member, and tasks work for it."""
+
+# How long a read waits for a first record, and how long it waits while workers are busy.
+_POLL_SECONDS = 0.05
+_BUSY_POLL_SECONDS = 0.005
+# How often the task collects outcomes of workers that are in the middle of a bundle. If a worker takes longer than
+# this, other workers get the rest of its bundle.
+_COLLECT_SECONDS = 0.05
+# Without any record for so long, the slice ends: the broker does not answer, and the driver knows more.
+_SILENT_SECONDS = 10.0
+# If all that is left waits for longer than this, the slice ends, and the next one begins when a record is due.
+_LONG_WAIT_SECONDS = 1.0
+# A slice returns at most so many events of failed records; the counts include all.
+_MOST_EVENTS = 1_000
+
+
+@dataclass
+class SliceTask:
+    """Call ``run`` once; then ``reached`` and ``counts`` say what is done.
+
+    ``clock`` is for timers, ``wall_clock`` for times that other processes read.
+    """
+
+    handler: Handler
+    slices: Sequence[Slice]
+    reader: SliceReader
+    outputs: Outputs
+    workers: Workers
+    circuit: Circuit | None = None
+    per_record: bool = False
+    brokers: str = ""
+    clock: Callable[[], float] = time.monotonic
+    wall_clock: Callable[[], float] = time.time
+    events: list[Event] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        handler = self.handler
+        self._failed_records = FailedRecords(handler, MESSAGES, self.wall_clock)
+        self._reporter = Reporter(handler, self._emit, member=MEMBER, adapter=MESSAGES, per_record=self.per_record)
+        self._in_flight = InFlight(handler.max_in_flight, handler.max_in_flight_bytes)
+        self._dispatch = Dispatch(
+            order=handler.order,
+            null_keys_in_order=handler.null_keys_in_order,
+            concurrency=self.workers.width + self.workers.ahead,
+            batch=handler.batch,
+            linger=handler.linger,
+            offset_of=MESSAGES.offset_of,
+            key_of=MESSAGES.key_of,
+            in_flight=self._in_flight,
+            dead_letter_of=self._failed_records.dead_letter if handler.dead_letter else None,
+            retry_record_of=self._failed_records.retry_record,
+            retry_topics=sorted({topic.seconds for topic in handler.delayed.values()}),
+            circuit=self.circuit,
+            random=random.random,
+        )
+        self._slices = {each.tp: each for each in self.slices}
+        self._epochs = {each.tp: self._begin(each) for each in self.slices}
+        self._delivered = HandedOver()
+        self._bundle_size = BundleSize()
+        self._works: set[Work] = set()
+        self._collect_at = 0.0
+        self._due: dict[tuple[TopicPartition, int], float] = {}
+        self._again_at: dict[TopicPartition, float] = {}
+        self._all_wait = False  # what is left waits for a retry, or behind a record that does
+        self._sent: list[Send] = []
+        self._written = 0
+        # A breaker may stop the app instead of writing a dead letter, so the lane waits for the decision.
+        self._has_dead_letter = handler.dead_letter is not None and self.circuit is None
+        self.halted: HandlerError | None = None
+        """The error of the record that stops the app, if there is one."""
+
+    def _begin(self, each: Slice) -> Epoch:
+        try:
+            finished = decode(each.start, each.metadata)
+        except UnreadableMapError as error:
+            finished = []
+            self._reporter.ignored_metadata(each.tp, each.start, str(error))
+        epoch = self._dispatch.assign(each.tp, each.start, each.metadata, finished)
+        epoch.number = each.epoch
+        epoch.failures.update({offset: failures for offset, (failures, _) in each.waiting.items() if failures})
+        return epoch
+
+    # What is done.
+
+    @property
+    def counts(self) -> Counts:
+        found = self._reporter.counts
+        return Counts(found.read, found.written + self._written, found.dead_lettered, found.skipped)
+
+    def reached(self, tp: TopicPartition) -> Reached:
+        epoch = self._epochs[tp]
+        read_to = self.reader.read_to[tp]
+        epoch.tracker.reach(read_to)
+        point, metadata = self._dispatch.commits(known_too=True)[tp]
+        waiting: dict[int, Wait] = {}
+        for (where, offset), due in self._due.items():
+            if where == tp and epoch.tracker.is_unfinished(offset):
+                waiting[offset] = epoch.failures.get(offset, 0), due
+        if epoch.tracker.unfinished > len(waiting) and not self._all_wait:
+            # Time was over before these records were begun: the next slice reads them again.
+            read_to = next(at for at in range(point, read_to) if at not in waiting and epoch.tracker.is_unfinished(at))
+        return Reached(point, metadata, max(point, read_to), waiting, self._again_at.get(tp, 0.0))
+
+    # The run.
+
+    def run(self) -> None:
+        """Handle the slices. When this returns, the broker has every output of what is finished."""
+        deadline = self.clock() + min(each.seconds for each in self.slices)
+        try:
+            self._handle(deadline)
+            self._drain()
+        finally:
+            self._dispatch.stop_dispatching(self._epochs)
+            self.workers.close(self.handler.drain_timeout)
+        self._flush()
+
+    def _handle(self, deadline: float) -> None:
+        heard, clock, reader = self.clock(), self.clock, self.reader
+        while self.halted is None:
+            now = clock()
+            if now >= deadline:
+                return
+            room = 0 if reader.is_done else self._dispatch.in_flight.room(self._delivered)
+            arrived = room > 0 and self._read(room, 0 if self._works else min(_POLL_SECONDS, deadline - now))
+            if arrived:
+                heard = now
+            if reader.is_done:
+                self._dispatch.stop_lingering()
+            handed_out = self._hand_out()
+            left = self._left
+            if not left and (reader.is_done or now - heard > _SILENT_SECONDS):
+                return
+            if not handed_out and self._only_waits(deadline, reads=room > 0):
+                self._all_wait = True
+                return
+            self._report(self.workers.wait(self._patience(deadline, reads=room > 0, arrived=arrived)))
+
+    @property
+    def _left(self) -> int:
+        """How many records are read and not finished."""
+        return self._delivered.records - self._dispatch.settled
+
+    def _only_waits(self, deadline: float, *, reads: bool) -> bool:
+        if self._works or (reads and not self.reader.is_done):
+            return False
+        due = self._dispatch.next_due()
+        return due is not None and due > min(deadline, self.clock() + _LONG_WAIT_SECONDS)
+
+    def _patience(self, deadline: float, *, reads: bool, arrived: bool) -> float:
+        """Return how long the task can wait for its workers."""
+        if arrived:
+            return 0.0
+        if reads:
+            return _BUSY_POLL_SECONDS if self._works else 0.0
+        due = [deadline, self._dispatch.next_due(), self._collect_at if self._works else None]
+        return max(0.0, min(at for at in due if at is not None) - self.clock())
+
+    def _drain(self) -> None:
+        """Start no further record, and wait for those in progress."""
+        self._dispatch.stop_dispatching(self._epochs)
+        deadline = self.clock() + self.handler.drain_timeout
+        while self._works and self.clock() < deadline:
+            self._report(self.workers.wait(_COLLECT_SECONDS))
+
+    # Records come in.
+
+    def _read(self, room: int, seconds: float) -> bool:
+        arrived = self.reader.read(room, seconds)
+        for tp, batch in arrived:
+            ours = self._of_share(self._slices[tp], batch)
+            excesses = self._in_flight.excesses(ours, offset_of=MESSAGES.offset_of, size_of=len)
+            self._delivered.add(len(ours), excesses.values())
+            self._dispatch.in_flight.received(sum(excesses.values()))
+            if tp[0] in self.handler.delayed:
+                self._deliver_returned(tp, ours, excesses)
+            else:
+                self._deliver(tp, ours, excesses)
+        return bool(arrived)
+
+    def _of_share(self, each: Slice, batch: Sequence[AnyRecord]) -> Sequence[AnyRecord]:
+        """Return the records that this task handles, where several tasks divide the keys of a slice."""
+        if each.shares == 1:
+            return batch
+        return [message for message in batch if self._share(message, each.shares) == each.share]
+
+    def _share(self, message: AnyRecord, shares: int) -> int:
+        key = MESSAGES.key_of(message)
+        if self.handler.order == "none" or (key is None and not self.handler.null_keys_in_order):
+            return MESSAGES.offset_of(message) % shares
+        return zlib.crc32(key or b"") % shares
+
+    def _deliver(self, tp: TopicPartition, batch: Sequence[AnyRecord], excesses: Mapping[int, int]) -> None:
+        waiting = self._slices[tp].waiting
+        if not waiting:
+            self._dispatch.deliver(tp, batch, excesses)
+            return
+        late = self.wall_clock() - self.clock()  # from the wall clock to the clock of timers
+        ahead: list[AnyRecord] = []
+        for message in batch:
+            offset = MESSAGES.offset_of(message)
+            if offset not in waiting:
+                ahead.append(message)
+                continue
+            self._dispatch.deliver(tp, ahead, excesses)
+            ahead, excesses = [], {}
+            due = waiting[offset][1]
+            self._due[tp, offset] = due
+            self._dispatch.deliver_later(tp, message, due - late)
+        self._dispatch.deliver(tp, ahead, excesses)
+
+    def _deliver_returned(self, tp: TopicPartition, batch: Sequence[AnyRecord], excesses: Mapping[int, int]) -> None:
+        """Deliver records of a retry topic, up to the first that is not due yet."""
+        now, epoch = self.clock(), self._epochs[tp]
+        begun = self._dispatch.deliver_returned(tp, self._failed_records.read_returned(tp, batch), now, excesses)
+        damaged = [each for each in begun if each.said.problem]
+        if damaged:
+            offset = MESSAGES.offset_of(damaged[0].record)
+            self._reporter.damaged_headers(tp, offset, len(damaged), damaged[0].said.problem)
+        wake_at = epoch.fetch_state.wake_at
+        if wake_at is not None:
+            self._again_at[tp] = self.wall_clock() + wake_at - now
+            position = epoch.tracker.position
+            self.reader.read_to[tp] = self._slices[tp].start if position is None else position
+            self.reader.stop(tp)
+
+    # Records go to workers, and outcomes come back.
+
+    def _hand_out(self) -> bool:
+        bundles = self._dispatch.take(self.clock(), self._bundle_size.size)
+        works = [Work(runs, has_dead_letter=self._has_dead_letter, clock=self.clock) for runs in bundles]
+        self._works.update(works)
+        self._reporter.dispatched(works)
+        self.workers.submit(works)
+        return bool(works)
+
+    def _report(self, ended: list[Work]) -> None:
+        results: list[Result] = []
+        for work in ended:
+            self._works.discard(work)
+            self._dispatch.release()
+            self._bundle_size.observe(work.attempted, work.seconds)
+            results += work.collect()
+        now = self.clock()
+        if self._works and now >= self._collect_at:
+            self._collect_at = now + _COLLECT_SECONDS
+            results += self._collect(now)
+        if results:
+            self._carry_out(self._dispatch.report(self._write(results), now))
+
+    def _collect(self, now: float) -> list[Result]:
+        """Return outcomes of workers that are still busy, and take back the records that slow ones have not started."""
+        results: list[Result] = []
+        for work in self._works:
+            results += work.collect()
+            if work.began is not None and now - work.began > _COLLECT_SECONDS:
+                results += [(run, (), True) for run in work.take_back()]
+        return results
+
+    def _write(self, results: list[Result]) -> list[Result]:
+        """Write the outputs. Their records count as done: the task returns only when the broker has everything."""
+        if self.handler.to is None:
+            return results
+        passed: dict[int, int] = {}
+        return [(run, self._written_of(run, outcomes, passed), last) for run, outcomes, last in results]
+
+    def _written_of(self, run: LaneRun, outcomes: Sequence[Outcome], passed: dict[int, int]) -> Sequence[Outcome]:
+        first = passed.get(id(run), run.collected)
+        passed[id(run)] = first + len(outcomes)
+        write, epoch, done = self.outputs.write, run.epoch, []
+        for outcome, record in zip(outcomes, run.records[first:]):  # noqa: B905 - there may be more records
+            if type(outcome) is Done and outcome.output is not None:
+                write(epoch, record, outcome.output)
+                self._written += 1
+                outcome = DONE  # noqa: PLW2901
+            done.append(outcome)
+        return done
+
+    def _carry_out(self, effects: Effects) -> None:
+        self._reporter.settled(effects)
+        if effects.retried or effects.blocked:
+            now = self.wall_clock()
+            for tried, _, delay in (*effects.retried, *effects.blocked):
+                self._due[tried.epoch.tp, tried.offset] = now + delay
+        for send in effects.sends:
+            self.outputs.send(send)
+            self._dispatch.acknowledge(send)
+            self._sent.append(send)
+        if effects.halted is not None:
+            self._halt(*effects.halted)
+
+    def _halt(self, tried: Attempt, failure: Failed) -> None:
+        handler = self.handler
+        record = MESSAGES.to_record(tried.record, tried.attempt)
+        if self.circuit is not None and self.circuit.is_open:
+            self.halted = breaker_error(handler.name, record, failure, self.circuit)
+        else:
+            self.halted = halt_error(handler.name, record, failure, is_committed=handler.is_at_most_once)
+
+    # The end.
+
+    def _flush(self) -> None:
+        """Wait for the broker. A record whose output it refuses for good becomes a dead letter, or stops the app."""
+        while refused := self.outputs.flush():
+            for send, error in refused:
+                failure = final_failure(send, error)
+                if failure is None:
+                    raise undeliverable(send, error, brokers=self.brokers)
+                self._refuse(send, failure)
+        for send in self._sent:
+            self._reporter.delivered(send)
+        self._sent.clear()
+
+    def _refuse(self, send: Send, failure: Failed) -> None:
+        if send.failure is None:
+            self._written -= 1
+            self._reporter.counts.read -= 1  # the dead letter counts it
+        self._sent = [each for each in self._sent if each.tried is not send.tried]
+        if self.handler.dead_letter is None:
+            raise halt_error(
+                self.handler.name, MESSAGES.to_record(send.tried.record, send.tried.attempt), failure,
+                is_committed=self.handler.is_at_most_once,
+            )  # fmt: skip
+        letter = Send(send.tried, self._failed_records.dead_letter(send.tried, failure), failure)
+        self.outputs.send(letter)
+        self._sent.append(letter)
+
+    def _emit(self, event: Event) -> None:
+        if self.per_record or len(self.events) < _MOST_EVENTS:
+            self.events.append(event)

@@ -1,0 +1,170 @@
+"""What a Python worker keeps from slice to slice: the handler, Kafka clients and the state of its breaker.
+
+Spark runs one task at a time in a Python worker, and many tasks one after the other. Clients keep their connections and
+threads, so they are made once. They do not survive a fork; a forked process makes its own.
+"""
+
+import os
+import pickle
+from collections import OrderedDict
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+from uuid import uuid4
+
+from confluent_kafka import Consumer, KafkaException, Producer
+
+from penstock.app import Handler
+from penstock.core.failures.breaker import Circuit
+from penstock.core.records.record import TopicPartition
+from penstock.core.settings import Settings
+from penstock.kafka import Cluster, buffer_settings, make_alone_producer, make_consumer, make_producer, reader_settings
+from penstock.kafka.client.transactions import Transaction, group_metadata, transactional_id
+
+# Each has threads and connections, so a worker keeps only a few.
+_MOST_STATES = 8
+_MOST_TRANSACTIONS = 4
+_BATCH_SIZE = 1_000_000  # the client's default of batch.size
+_CLOSE_SECONDS = 5.0
+_ONLY_ERRORS = {
+    "delivery.report.only.error": True,
+    # With several requests under way, a missing report of an error would not prove the delivery (see ProvenProducer).
+    "max.in.flight.requests.per.connection": 1,
+}
+
+
+@dataclass(frozen=True)
+class TaskPlan:
+    """What a task needs to run a handler. Spark sends it to workers, with secrets, which it never prints."""
+
+    handler: Handler  # without settings
+    brokers: str
+    settings: Settings
+    per_record: bool = False
+
+
+class WorkerState:
+    """One for each handler in each Python worker."""
+
+    def __init__(self, plan: TaskPlan) -> None:
+        self.plan = plan
+        self.name = uuid4().hex
+        self.circuit = None if plan.handler.breaker is None else Circuit(plan.handler.breaker)
+        self._consumers: list[Consumer] = []
+        self._producer: Producer | None = None
+        self._alone: Producer | None = None
+        self._transactions: OrderedDict[TopicPartition, Transaction] = OrderedDict()
+
+    # Reading and writing.
+
+    def take_consumer(self) -> Consumer:
+        """Return a consumer for one task; ``give_back`` takes it for the next task."""
+        if self._consumers:
+            return self._consumers.pop()
+        handler = self.plan.handler
+        return make_consumer(
+            self.plan.brokers,
+            handler.group,
+            settings=self.plan.settings,
+            member={**reader_settings(handler), **buffer_settings(handler)},
+            reset="error",
+        )
+
+    def give_back(self, consumer: Consumer) -> None:
+        self._consumers.append(consumer)
+
+    def producer(self) -> Producer:
+        if self._producer is None:
+            self._producer = make_producer(
+                self.plan.brokers, settings=self.plan.settings, proven=False, more=_ONLY_ERRORS
+            )
+        return self._producer
+
+    def alone_producer(self) -> Producer:
+        if self._alone is None:
+            self._alone = make_alone_producer(self.plan.brokers, self.plan.settings)
+        return self._alone
+
+    def drop_producer(self) -> None:
+        """The next task gets a new one, because this one has failed."""
+        self._producer = None
+
+    # Transactions.
+
+    @cached_property
+    def cluster(self) -> Cluster:
+        return Cluster(self.plan.brokers, self.plan.settings)
+
+    @cached_property
+    def limits(self) -> Mapping[str, int]:
+        """The largest batch that each topic takes."""
+        handler = self.plan.handler
+        written = {*filter(None, (handler.to, handler.dead_letter)), *handler.delayed}
+        return self.cluster.largest_batches(written)
+
+    def forget_limits(self) -> None:
+        """Ask for them again, as they may have changed."""
+        self.__dict__.pop("limits", None)
+
+    def transaction(self, tp: TopicPartition, *, is_newest: bool) -> Transaction:
+        """Return the transactions of this partition, after all earlier producers of it are fenced.
+
+        ``is_newest``: the last slice of this partition ran in this worker. Then its producer is still the newest one,
+        unless another task has fenced it meanwhile, which its commit finds out.
+        """
+        found = self._transactions.pop(tp, None)
+        if found is None or not is_newest:
+            # The broker refuses a batch as a whole, so no batch may be larger than the smallest limit of a topic.
+            found = self._open(tp, {"batch.size": min([_BATCH_SIZE, *self.limits.values()])})
+            found.fence()
+        return found
+
+    def keep_transaction(self, tp: TopicPartition, transaction: Transaction) -> None:
+        self._transactions[tp] = transaction
+        while len(self._transactions) > _MOST_TRANSACTIONS:
+            self._transactions.popitem(last=False)
+
+    def trial(self, tp: TopicPartition) -> Transaction:
+        """Return a transaction to find out what the broker refuses; it is never committed."""
+        trial = self._open(tp, {}, "trial")
+        trial.fence()
+        return trial
+
+    def _open(self, tp: TopicPartition, more: Mapping[str, Any], *name: str) -> Transaction:
+        group = self.plan.handler.group
+        return Transaction(
+            self.plan.brokers,
+            transactional_id(group, *tp, *name),
+            group=self._not_a_member,
+            settings={**self.plan.settings, **more},
+        )
+
+    @cached_property
+    def _not_a_member(self) -> Any:
+        return group_metadata(self.plan.brokers, self.plan.handler.group, settings=self.plan.settings)
+
+    def close(self) -> None:
+        for consumer in self._consumers:
+            with suppress(KafkaException, RuntimeError):
+                consumer.close()
+        if self._producer is not None:
+            self._producer.flush(_CLOSE_SECONDS)
+
+
+_states: OrderedDict[bytes, WorkerState] = OrderedDict()
+
+
+def worker_state(packed: bytes) -> WorkerState:
+    """Return the state for this packed plan. Unpacks a plan once, so what a handler's module holds stays alive too."""
+    state = _states.get(packed)
+    if state is None:
+        state = _states[packed] = WorkerState(pickle.loads(packed))  # noqa: S301 - our own driver packed it
+        while len(_states) > _MOST_STATES:
+            _states.popitem(last=False)[1].close()
+    _states.move_to_end(packed)
+    return state
+
+
+os.register_at_fork(after_in_child=_states.clear)

@@ -1,0 +1,189 @@
+"""Exactly once in a task: outputs, dead letters and the offset are one transaction, whoever runs the same slice."""
+
+import random
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from kafka_helpers import WAIT_SECONDS, MakeTopic, committed, produce, read_values
+from penstock import App, Reject
+from penstock.core.progress.slices import Slice
+from penstock.errors import HandlerError, ServerError
+from penstock.kafka import Cluster
+from penstock.kafka.client.transactions import Transaction, group_metadata
+from penstock.spark.driver.packing import pack
+from penstock.spark.tasks import worker_state
+from penstock.spark.tasks.run_slices import Membership, run_slices
+from penstock.spark.tasks.slice_result import SliceResult
+
+RECORDS = 20
+
+
+class Held:
+    """Where a handler waits; handlers are pickled, and what they import is not."""
+
+    entered = threading.Event()
+    go_on = threading.Event()
+
+
+def echo(value: int) -> int:
+    if value == 7:
+        raise Reject("seven")
+    return value
+
+
+def stuck(value: int) -> int:
+    if value == 12:
+        Held.entered.set()
+        assert Held.go_on.wait(WAIT_SECONDS)
+    return -1
+
+
+def fails(value: int) -> int:
+    if value == 15:
+        raise KeyboardInterrupt
+    return value
+
+
+def large(value: int) -> bytes:
+    return random.Random(value).randbytes(3_000_000) if value == 5 else b"%d" % value
+
+
+class Tasks:
+    """Slices of one partition, as several Python workers would run them."""
+
+    def __init__(self, brokers: str, group: str, make_topic: MakeTopic) -> None:
+        self.source, self.out, self.dlq = make_topic(), make_topic(), make_topic()
+        self.brokers, self.group = brokers, group
+        produce(brokers, self.source, range(RECORDS))
+
+    def run(self, function: Callable[..., Any], start: int = 0, end: int = RECORDS, **options: Any) -> SliceResult:
+        app = App(self.group)
+        app.consume(self.source, to=self.out, **{"dead_letter": self.dlq, "delivery": "exactly-once", **options})(
+            function
+        )
+        packed = pack(app.handlers[0], self.brokers, is_local=True, per_record=False)
+        (result,) = run_slices(packed, [Slice((self.source, 0), start, end)], Membership())
+        return result
+
+    def outputs(self) -> list[int]:
+        return [int(value or b"") for value in read_values(self.brokers, self.out)]
+
+
+@pytest.fixture
+def tasks(brokers: str, group: str, make_topic: MakeTopic) -> Iterator[Tasks]:
+    Held.entered, Held.go_on = threading.Event(), threading.Event()
+    yield Tasks(brokers, group, make_topic)
+    worker_state._states.clear()  # as with the end of a worker process
+
+
+def test_outputs_and_dead_letters_come_with_the_offset_after_the_last_record(tasks: Tasks, cluster: Cluster) -> None:
+    result = tasks.run(echo)
+    assert result.is_committed
+    assert (result.counts.read, result.counts.written, result.counts.dead_lettered) == (20, 19, 1)
+    assert tasks.outputs() == [number for number in range(RECORDS) if number != 7]
+    assert list(read_values(tasks.brokers, tasks.dlq)) == [b"7"]
+    assert committed(cluster, tasks.group, tasks.source) == {0: RECORDS}
+
+
+def test_what_is_below_the_committed_offset_is_not_handled_again(tasks: Tasks) -> None:
+    tasks.run(echo, end=10)
+    again = tasks.run(echo)
+    assert again.counts.read == 10
+    assert tasks.run(echo).counts.read == 0
+    assert tasks.outputs() == [number for number in range(RECORDS) if number != 7]
+
+
+def test_a_task_that_fails_after_it_has_written_leaves_nothing(tasks: Tasks, cluster: Cluster) -> None:
+    result = tasks.run(fails)
+    assert isinstance(result.error, HandlerError)
+    assert f"{tasks.source}[0]@15" in result.error.problem
+    assert result.reached is None
+    assert tasks.outputs() == []
+    assert committed(cluster, tasks.group, tasks.source) == {}
+
+
+def test_a_death_between_the_offsets_and_the_commit_leaves_nothing(
+    tasks: Tasks, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(Transaction, "_finish", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(Transaction, "__exit__", lambda *_: None)  # the dead abort nothing
+        with pytest.raises(KeyboardInterrupt):
+            tasks.run(echo)
+    assert tasks.outputs() == []
+    tasks.run(echo)
+    assert len(tasks.outputs()) == RECORDS - 1
+    assert committed(cluster, tasks.group, tasks.source) == {0: RECORDS}
+
+
+def test_a_zombie_cannot_commit_and_the_task_that_began_last_counts(tasks: Tasks, cluster: Cluster) -> None:
+    found: list[SliceResult] = []
+    thread = threading.Thread(target=lambda: found.append(tasks.run(stuck)))
+    thread.start()
+    assert Held.entered.wait(WAIT_SECONDS)
+    tasks.run(echo)
+    Held.go_on.set()
+    thread.join(WAIT_SECONDS)
+    (zombie,) = found
+    assert isinstance(zombie.error, ServerError)
+    assert "took over" in zombie.error.problem
+    assert zombie.may_pass
+    assert -1 not in tasks.outputs()
+    assert committed(cluster, tasks.group, tasks.source) == {0: RECORDS}
+
+
+def test_an_output_that_is_too_large_becomes_a_dead_letter_and_the_others_are_written(
+    tasks: Tasks, cluster: Cluster
+) -> None:
+    result = tasks.run(large)
+    assert (result.counts.read, result.counts.written, result.counts.dead_lettered) == (20, 19, 1)
+    assert tasks.outputs() == [number for number in range(RECORDS) if number != 5]
+    assert list(read_values(tasks.brokers, tasks.dlq)) == [b"5"]
+    assert committed(cluster, tasks.group, tasks.source) == {0: RECORDS}
+
+
+def test_without_a_transaction_too(tasks: Tasks) -> None:
+    result = tasks.run(large, delivery="at-least-once")
+    assert (result.counts.read, result.counts.written, result.counts.dead_lettered) == (20, 19, 1)
+    assert sorted(tasks.outputs()) == [number for number in range(RECORDS) if number != 5]
+    refused = tasks.run(large, delivery="at-least-once", dead_letter=None)
+    assert isinstance(refused.error, HandlerError)
+    assert "OutputRefused" in refused.error.problem
+    assert refused.reached is None
+
+
+def test_at_most_once_commits_first_and_never_again(tasks: Tasks, cluster: Cluster) -> None:
+    found: list[SliceResult] = []
+    thread = threading.Thread(target=lambda: found.append(tasks.run(stuck, delivery="at-most-once")))
+    thread.start()
+    assert Held.entered.wait(WAIT_SECONDS)
+    assert committed(cluster, tasks.group, tasks.source) == {0: RECORDS}
+    assert tasks.run(echo, delivery="at-most-once").counts.read == 0
+    Held.go_on.set()
+    thread.join(WAIT_SECONDS)
+    assert found[0].counts.read == RECORDS
+
+
+def test_an_offset_in_an_open_transaction_is_waited_for(cluster: Cluster, group: str, make_topic: MakeTopic) -> None:
+    tp = (make_topic(), 0)
+    metadata = group_metadata(cluster.brokers, group, settings={})
+    asked, read = threading.Event(), list[dict[tuple[str, int], int]]()
+
+    def ask() -> None:
+        asked.set()
+        read.append(cluster.settled(group, [tp]))
+
+    with Transaction(cluster.brokers, group, group=metadata, settings={}) as transaction:
+        transaction.fence()
+        transaction.write([(tp[0], None, b"1", None)])
+        transaction._send_offsets({tp: 7})  # halfway, as at the moment of a death
+        assert cluster.committed(group, [tp]) == {}
+        thread = threading.Thread(target=ask)
+        thread.start()
+        assert asked.wait(WAIT_SECONDS)
+        transaction._finish()
+    thread.join(WAIT_SECONDS)
+    assert read == [{tp: 7}]
