@@ -16,6 +16,20 @@ def started(app: App) -> list[Started]:
     ]
 
 
+def runs(app: App) -> bool:
+    """The same as ``app.is_running``, of which mypy believes that it does not change."""
+    return app.is_running
+
+
+def waits_for(event: threading.Event) -> Callable[[], None]:
+    """A function that returns when the event is set."""
+
+    def wait() -> None:
+        assert event.wait(WAIT_SECONDS)
+
+    return wait
+
+
 class FakeEngine:
     """Replaces ``run_on_engine``. ``fail`` ends the run with that error; ``finish`` as if it had caught up."""
 

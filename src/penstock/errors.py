@@ -78,7 +78,7 @@ class HandlerBug(PenstockError):  # noqa: N818 - users list it in retry policies
 
 
 class CallbackError(PenstockError):
-    """``on_assigned``, ``on_revoked`` or ``on_lost`` raised, so the app stopped."""
+    """A hook or a callback raised or did not end, so the app stopped: ``on_start``, ``on_assigned`` and others."""
 
 
 class StateError(PenstockError):

@@ -9,6 +9,7 @@ from typing import Any, Literal, Never, TypeVar, Unpack
 from penstock.app.conflicts import check_handlers, check_pipeline
 from penstock.app.consume_options import is_offset, is_topic_partition
 from penstock.app.handler import Handler
+from penstock.app.hooks import HookMethods
 from penstock.app.option_reference import documented
 from penstock.app.option_values import handler_values
 from penstock.app.options import SETTINGS, ConsumeOptions, Delivery, refuse_unknown, with_defaults
@@ -28,7 +29,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _APP_OPTIONS = ("brokers", "settings", "registry", "create_topics")
 
 
-class App(RunMethods):
+class App(RunMethods, HookMethods):
     """A named set of handlers.
 
     Args:
@@ -58,7 +59,8 @@ class App(RunMethods):
                 f"App({name!r}) has no name.", hint='Name it: App("shop"). The name is the consumer group.'
             )
         _refuse_unknown(_unknown, App)
-        super().__init__()
+        RunMethods.__init__(self)
+        HookMethods.__init__(self)
         self.name = name
         self.brokers = brokers
         self.settings = client_settings(settings or {})
@@ -232,6 +234,7 @@ class App(RunMethods):
             copy._add(replace(handler, **{"app": name, **changes}))
             copy._declared.append({**declared, **changes})
         copy.take_pipelines_of(self)
+        copy.take_hooks_of(self)
         return copy
 
     def progress(self) -> list[PartitionProgress]:

@@ -89,6 +89,21 @@ def prepare_formats(app: App) -> None:
                     codec_of(source.format, registry=pipeline.registry, field="value")
 
 
+def registry_checks(app: App) -> list[tuple[str, Callable[[], str | None]]]:
+    """Return a name, and a function that returns what is wrong, for each schema registry that handlers use."""
+    used: dict[Registry, Callable[[], str | None]] = {}
+    for handler in app.handlers:
+        headers = handler.headers.values() if isinstance(handler.headers, Mapping) else [handler.headers]
+        for how in (handler.value, handler.key, handler.to_value, *headers):
+            if isinstance(how, Format) and how.schema_id is not None:
+                registry = how.registry if isinstance(how.registry, Registry) else handler.registry
+                if registry is not None and registry not in used:
+                    from penstock.codecs.registry_client import registry_client_of  # noqa: PLC0415 - as above
+
+                    used[registry] = registry_client_of(registry).problem
+    return [(f"The schema registry at {registry}", problem) for registry, problem in used.items()]
+
+
 @contextmanager
 def _naming(who: str) -> Iterator[None]:
     try:

@@ -23,6 +23,7 @@ _UNREGISTERED_SECONDS = 2.0
 _NEWEST = 20
 # A registry answers 40401, 40402 and so on for what it does not have; a plain 404 may come from any other server.
 _NOT_FOUND = 404
+_SERVER_ERROR = 500
 # HTTP statuses of refused requests: the same request would be refused again.
 _REFUSALS = (400, 409, 422)
 # Larger numbers are not ids, and registries differ in their answers to them.
@@ -127,6 +128,25 @@ class RegistryClient:
             )
             raise DependencyUnavailable(problem, _UNREGISTERED_SECONDS) from error
 
+    def problem(self) -> str | None:
+        """Ask for the registry's configuration; return why it cannot be used now, or None. For probes.
+
+        It takes no lock and starts no pause, so that probes and records do not wait for each other.
+        """
+        if self._paused_until > time.monotonic():
+            return f"{self._reason}."
+        if self._registry.url.startswith("mock://"):
+            return None
+        try:
+            self._client.get_config()
+        except SchemaRegistryError as error:
+            # Any other answer, even a refusal, comes from a registry that runs.
+            return f"The schema registry at {self} answered: {self._in_words(error)}." if _is_down(error) else None
+        except Exception as error:  # noqa: BLE001 - the network, TLS or a login
+            reason = self._registry.scrubbed(str(error)) or type(error).__name__
+            return f"The schema registry at {self} cannot be asked: {reason}."
+        return None
+
     def forget(self) -> None:
         """Clear the caches of Confluent's client, which have no limit."""
         self._client.clear_caches()
@@ -164,6 +184,10 @@ class RegistryClient:
         error = DependencyUnavailable(reason, self._pause)
         self._pause = min(self._pause * 2, _LONGEST_PAUSE)
         return error
+
+
+def _is_down(error: SchemaRegistryError) -> bool:
+    return int(error.http_status_code) >= _SERVER_ERROR
 
 
 @lru_cache(maxsize=32)

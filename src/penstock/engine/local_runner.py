@@ -11,6 +11,7 @@ from penstock.engine.handler_members import HandlerMembers
 from penstock.engine.member import HandlerMember
 from penstock.engine.membership.topic_watcher import TopicWatcher
 from penstock.engine.observe.health import HealthBoard
+from penstock.engine.observe.readiness import readiness_checks
 from penstock.engine.observe.running_app import RunningApp
 from penstock.engine.share import ShareMember
 from penstock.errors import ConfigError
@@ -32,7 +33,7 @@ def run(
     """Consume for every handler of the app until ``stop`` is set, all have caught up, or one fails.
 
     Several threads call ``emit``. With ``per_record`` there are also events for single records. ``health`` gets the
-    members' health and metrics.
+    members' health, readiness and metrics.
     """
     app.refuse_pipelines(
         where="the local engine", hint="Run the app with --engine spark, or move the pipelines to a separate app."
@@ -51,6 +52,7 @@ def run(
         if health is not None:
             for member in members:
                 health.add(member.health, member.member_metrics)
+            health.set_readiness(readiness_checks(app, members, stop))
         for handler_members in all_members:
             handler_members.start()
         topic_watcher = TopicWatcher(all_members)

@@ -173,6 +173,11 @@ class HandlerMember:
         """Whether the member has had its first assignment, which may be empty. Read it from any thread."""
         return self._dispatcher.has_joined
 
+    def ping_store(self) -> None:
+        """Raise a StoreError if the offset store cannot be used now. Call it from any thread; it may wait long."""
+        if self._store_session is not None:
+            self._store_session.ping()
+
     @property
     def id_in_group(self) -> str | None:
         """The member id with the consumer protocol, after the first join request. Read it from any thread."""

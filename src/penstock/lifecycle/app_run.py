@@ -6,13 +6,17 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import replace
+from functools import partial
 
-from penstock.app import App
+from penstock.app import App, Handler, Pipeline
+from penstock.app.hooks import Hooks
 from penstock.app.run_options import RunSettings
-from penstock.core.reports.events import Event, Started
-from penstock.errors import ConfigError
+from penstock.core.reports.events import Error, Event, Started
+from penstock.errors import CallbackError, ConfigError
 from penstock.lifecycle.brokers import brokers_in_program
-from penstock.lifecycle.engine_choice import RunExtras, run_on_engine
+from penstock.lifecycle.engine_choice import RunExtras, refuse_listeners, run_on_engine
+from penstock.lifecycle.hook_thread import HookThread
 from penstock.lifecycle.stop_signals import stop_on_signals
 
 _LOG = logging.getLogger("penstock")
@@ -46,6 +50,7 @@ class AppRun:
         # An engine emits Started for each of these; a pipeline with several outputs emits several, with other names.
         self._not_started = {(each.group, each.name) for each in app.handlers}
         self._process = os.getpid()
+        self._hook_thread: HookThread | None = None
 
     def start(self) -> None:
         self._app.hold_run(self)
@@ -93,11 +98,49 @@ class AppRun:
         app, settings = self._app, self._settings
         if not app.handlers and not app.pipelines:
             raise ConfigError(f"App {app.name!r} has no handlers.", hint='Declare one with @app.consume("topic").')
+        hooks = app.hooks.listening(settings.on_event)
+        refuse_listeners(hooks, settings.engine)
         brokers = brokers_in_program(settings.brokers, app.brokers)
-        run_on_engine(app, settings, brokers=brokers, emit=self._on_event, stop=self._stop, extras=self._extras)
+        extras = replace(self._extras, per_record=self._extras.per_record or hooks.per_record)
+        run = partial(
+            run_on_engine, app, settings, brokers=brokers, emit=self._on_event, stop=self._stop, extras=extras
+        )
+        if hooks:
+            self._run_with_hooks(hooks, run)
+        else:
+            run()
+
+    def _run_with_hooks(self, hooks: Hooks, run: Callable[[], None]) -> None:
+        declared: list[Handler | Pipeline] = [*self._app.handlers, *self._app.pipelines]
+        limit = max(each.drain_timeout for each in declared)
+        thread = self._hook_thread = HookThread(self._app.name, hooks, self._on_event, limit=limit)
+        failure: BaseException | None = None
+        try:
+            thread.start(self._stop)
+            try:
+                if not self._stop.is_set():
+                    run()
+            except BaseException as error:  # noqa: BLE001 - raised after on_stop
+                failure = error
+            failed_hook = thread.finish()
+        except CallbackError as error:
+            failed_hook = error
+        finally:
+            thread.close()
+        if failed_hook is not None:
+            traceback = failed_hook.traceback
+            self._emit(Error(group=self._app.name, reason=str(failed_hook), fatal=True, traceback=traceback))
+        if failure is None:
+            failure = failed_hook
+        elif failed_hook is not None:
+            failure.add_note(str(failed_hook))
+        if failure is not None:
+            raise failure
 
     def _on_event(self, event: Event) -> None:
         self._emit(event)
+        if self._hook_thread is not None:
+            self._hook_thread.offer(event)
         if isinstance(event, Started) and not self.started.done():
             self._not_started.discard((event.group, event.handler))
             if not self._not_started:

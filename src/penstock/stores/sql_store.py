@@ -72,6 +72,11 @@ class SqlOffsets:
         for engine in {*(opened or ())}:
             engine.dispose()
 
+    def ping(self) -> None:
+        """Raise a StoreError if the database does not answer."""
+        with self._own_transaction("being probed") as connection:
+            connection.execute(self._text("SELECT 1"))
+
     # The methods of an OffsetStore.
 
     def claim(self, group: str, tps: Sequence[TopicPartition]) -> Mapping[TopicPartition, Kept]:

@@ -14,6 +14,7 @@ from penstock.core.settings import Registry, registry_of
 from penstock.core.text.durations import Duration, seconds
 from penstock.errors import ConfigError
 from penstock.serde import decoder_for, encode
+from penstock.testing.bench_hooks import BenchHooks
 from penstock.testing.bench_process import Process
 from penstock.testing.clock import Clock
 from penstock.testing.dead_letter_view import DeadLetter, read_letter
@@ -158,6 +159,9 @@ class Bench:
         with self._turn() as process:
             process.stop("asked to")
             self._end()
+            problem = self._hooks.stop()
+        if problem is not None:
+            raise problem
 
     def crash(self) -> None:
         """Kill the app's process without a commit. If a handler calls it, the process dies inside that handler."""
@@ -264,6 +268,7 @@ class Bench:
             yield process
             if process.error is not None:
                 process.stop("error")
+            self._hooks.deliver()
         except BaseException as death:
             process.kill()
             self._end()
@@ -273,9 +278,12 @@ class Bench:
             self._is_turning = False
         if process.error is not None:
             self._end()
+            self._hooks.stop()
             raise process.error
 
     def _start(self) -> Process:
+        self._hooks = BenchHooks(self._app, self._world, self.events)
+        self._hooks.start()
         process = Process(self._app, self._world)
         # Tests do not stop a bench. If the app outlives it, the app must not ask this process any more.
         self._detach = weakref.finalize(self, self._users_app.detach_control, process.control)

@@ -5,17 +5,20 @@ import signal
 import subprocess
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from kafka_helpers import QUICK, WAIT_SECONDS, MakeTopic, committed, lag, produce, wait_for
-from penstock import NO_RETRY, App
+from penstock import NO_RETRY, App, Reject
 from penstock.errors import HandlerError, ServerError, TopicError
+from penstock.events import DeadLettered, Finished
 from penstock.kafka import Cluster
 
 SCRIPT = """
 import threading
+from functools import partial
 from pathlib import Path
 
 from penstock import App
@@ -56,11 +59,11 @@ def test_one_app_runs_twice_in_a_row_and_repeats_nothing(
     def handle(value: int) -> None:
         seen.append(value)
 
-    for first in (0, 10):
-        produce(brokers, source, range(first, first + 10), partition=first // 10)
+    for partition, values in enumerate([range(10), range(10, 20)]):
+        produce(brokers, source, values, partition=partition)
         app.start()
         wait_for(lambda: len(app.progress()) == 2, "the partitions")
-        wait_for(lambda end=first + 10: len(seen) == end, "the records")
+        wait_for(partial(set(values).issubset, seen), "the records")
         app.stop()
     assert sorted(seen) == list(range(20))
     assert lag(cluster, group, source) == 0
@@ -199,3 +202,44 @@ def test_a_cancelled_serve_finishes_the_record_in_progress(
     asyncio.run(program())
     assert threads[0] is not threading.main_thread()
     assert committed(cluster, group, source) == {0: 1}
+
+
+def test_hooks_surround_a_run_and_listeners_get_the_dead_letters(
+    brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic
+) -> None:
+    source, calls = make_topic(), list[str]()
+    app = App(group, brokers=brokers, settings=QUICK)
+    app.on_start(lambda: calls.append(f"start at {committed(cluster, group, source)}"))
+    app.on_stop(lambda: calls.append(f"stop at {committed(cluster, group, source)}"))
+
+    @app.on_event(DeadLettered, Finished)
+    async def note(event: DeadLettered | Finished) -> None:
+        calls.append(f"{type(event).__name__} {event.offset}")
+
+    @app.consume(source, dead_letter=f"{source}.dlq")
+    def handle(value: int) -> None:
+        if value == 1:
+            raise Reject("no")
+
+    produce(brokers, source, range(3))
+    app.run(until_caught_up=True)
+    assert (calls[0], calls[-1]) == ("start at {}", "stop at {0: 3}")
+    assert sorted(calls[1:-1]) == ["DeadLettered 1", "Finished 0", "Finished 2"]
+
+
+def test_a_start_hook_that_raises_ends_penstock_run_with_its_traceback_before_a_record(
+    brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, tmp_path: Path
+) -> None:
+    source = make_topic()
+    produce(brokers, source, range(3))
+    ending = "pass"
+    script(tmp_path, ending, group=group, brokers=brokers, source=source).communicate(timeout=WAIT_SECONDS)
+    with (tmp_path / "script.py").open("a", encoding="utf-8") as file:
+        file.write("\n@app.on_start\ndef connect() -> None:\n    raise ConnectionError('no database')\n")
+    command = [sys.executable, "-m", "penstock", "run", "script:app"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=WAIT_SECONDS)
+    assert done.returncode == 1
+    assert "error: The on_start hook connect raised ConnectionError: no database." in done.stderr
+    assert "raise ConnectionError('no database')" in done.stderr
+    assert seen_by(tmp_path) == []
+    assert committed(cluster, group, source) == {}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kafka_helpers import wait_for
-from lifecycle_fakes import WAIT_SECONDS, FakeEngine
+from lifecycle_fakes import WAIT_SECONDS, FakeEngine, runs
 from penstock import App
 from penstock.errors import HandlerError, ServerError, StateError
 
@@ -35,12 +35,12 @@ def test_a_cancelled_serve_drains_the_app_first(app: App, engine: FakeEngine) ->
 
     async def program() -> None:
         serving = asyncio.create_task(app.serve())
-        await asyncio.to_thread(wait_for, lambda: app.is_running, "the engine")
+        await asyncio.to_thread(wait_for, lambda: runs(app), "the engine")
         serving.cancel()
         with pytest.raises(asyncio.CancelledError):
             await serving
         assert drained.is_set()
-        assert not app.is_running
+        assert not runs(app)
 
     asyncio.run(program())
 
@@ -65,8 +65,8 @@ def test_the_app_runs_inside_of_the_block_and_the_loop_is_free(app: App, engine:
         ticking = asyncio.create_task(tick())
         async with app as entered:
             assert entered is app
-            assert app.is_running
-        assert not app.is_running
+            assert runs(app)
+        assert not runs(app)
         ticking.cancel()
 
     asyncio.run(program())
@@ -77,7 +77,7 @@ def test_leaving_the_block_raises_the_failure(app: App, engine: FakeEngine) -> N
     async def program() -> None:
         async with app:
             engine.fail(HandlerError("record 7 failed"))
-            await asyncio.to_thread(wait_for, lambda: not app.is_running, "the engine")
+            await asyncio.to_thread(wait_for, lambda: not runs(app), "the engine")
 
     with pytest.raises(HandlerError, match="record 7 failed"):
         asyncio.run(program())
@@ -108,7 +108,7 @@ def test_an_error_in_the_block_stops_the_app_and_names_its_failure_too(app: App,
     with pytest.raises(KeyError, match="mine") as raised:
         asyncio.run(program())
     assert raised.value.__notes__ == ["App 'shop' failed too: record 7 failed"]
-    assert not app.is_running
+    assert not runs(app)
 
 
 def test_a_block_inside_of_the_block_is_refused(app: App, engine: FakeEngine) -> None:
@@ -117,10 +117,10 @@ def test_a_block_inside_of_the_block_is_refused(app: App, engine: FakeEngine) ->
             with pytest.raises(StateError, match="is running already"):
                 async with app:
                     pass
-            assert app.is_running
-        assert not app.is_running
+            assert runs(app)
+        assert not runs(app)
         async with app:
-            assert app.is_running
+            assert runs(app)
 
     asyncio.run(program())
     assert len(engine.runs) == 2
@@ -138,7 +138,7 @@ def test_running_takes_options(app: App, engine: FakeEngine) -> None:
 def test_a_lifespan_gets_the_server_and_gives_no_state(app: App, engine: FakeEngine) -> None:
     async def program() -> Any:
         async with app.lifespan(object(), brokers="call:9092") as state:
-            assert app.is_running
+            assert runs(app)
             return state
 
     assert asyncio.run(program()) is None
@@ -156,7 +156,7 @@ def test_run_does_not_block_an_event_loop(app: App) -> None:
 def test_start_and_stop_work_beside_a_running_loop_as_in_a_notebook(app: App, engine: FakeEngine) -> None:
     async def cell() -> None:
         app.start()
-        assert app.is_running
+        assert runs(app)
         app.stop()
 
     asyncio.run(cell())

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from lifecycle_fakes import FakeEngine
+from lifecycle_fakes import FakeEngine, runs
 from penstock import App
 from penstock.errors import HandlerError, StateError
 
@@ -30,13 +30,13 @@ def test_it_raises_the_failure(app: App, engine: FakeEngine) -> None:
     engine.fail(HandlerError("record 7 failed"))
     with pytest.raises(HandlerError, match="record 7 failed"):
         app.run()
-    assert not app.is_running
+    assert not runs(app)
 
 
 def test_another_thread_may_stop_it(app: App, engine: FakeEngine) -> None:
     engine.before_start = lambda: _stop_on_a_thread(app)
     app.run()
-    assert not app.is_running
+    assert not runs(app)
 
 
 def _stop_on_a_thread(app: App) -> None:

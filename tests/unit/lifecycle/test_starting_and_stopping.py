@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lifecycle_fakes import WAIT_SECONDS, FakeEngine
+from lifecycle_fakes import WAIT_SECONDS, FakeEngine, runs, waits_for
 from penstock import App
 from penstock.app.engine_threads import mark_engine_thread
 from penstock.app.run_control import NoControl
@@ -34,20 +34,20 @@ def on_a_thread(call: Any) -> BaseException | None:
 
 
 def test_it_runs_in_the_background_until_it_is_stopped(app: App, engine: FakeEngine) -> None:
-    assert not app.is_running
+    assert not runs(app)
     app.start()
-    assert app.is_running
+    assert runs(app)
     assert engine.runs[0]["app"] is app
     assert engine.runs[0]["thread"] is not threading.current_thread()
     assert not app.wait(timeout=0)
     app.stop()
-    assert not app.is_running
+    assert not runs(app)
     assert app.wait()
 
 
 def test_start_returns_when_every_handler_has_started(app: App, engine: FakeEngine) -> None:
     released = threading.Event()
-    engine.before_start = lambda: released.wait(WAIT_SECONDS) and None
+    engine.before_start = waits_for(released)
     starter = threading.Thread(target=app.start)
     starter.start()
     starter.join(0.1)
@@ -91,7 +91,7 @@ def test_a_start_while_it_runs_is_refused(app: App, engine: FakeEngine) -> None:
     app.start()
     with pytest.raises(StateError, match=r"App 'shop' is running already in this process\. Stop it first"):
         app.start()
-    assert app.is_running
+    assert runs(app)
     app.stop()
     assert len(engine.runs) == 1
 
@@ -116,10 +116,10 @@ def test_a_handler_cannot_start_an_app_or_wait_for_one(app: App, engine: FakeEng
 
 def test_a_handler_that_stops_its_app_does_not_wait_for_the_end(app: App, engine: FakeEngine) -> None:
     released = threading.Event()
-    engine.draining = lambda: released.wait(WAIT_SECONDS) and None
+    engine.draining = waits_for(released)
     app.start()
     assert on_a_thread(app.stop) is None
-    assert app.is_running
+    assert runs(app)
     released.set()
     assert app.wait()
 
@@ -138,7 +138,7 @@ def test_the_error_of_a_start_is_raised_by_start(app: App, engine: FakeEngine) -
     engine.before_start = fail
     with pytest.raises(ServerError, match="no broker"):
         app.start()
-    assert not app.is_running
+    assert not runs(app)
     app.stop()  # nothing is left to stop, and the error is known
 
 
@@ -169,7 +169,7 @@ def test_two_apps_run_at_the_same_time(engine: FakeEngine, app: App) -> None:
     app.start()
     other.start()
     app.stop()
-    assert (app.is_running, other.is_running) == (False, True)
+    assert (runs(app), runs(other)) == (False, True)
     other.stop()
 
 
@@ -214,14 +214,14 @@ def test_an_app_without_handlers_does_not_start() -> None:
 def test_a_wrong_option_is_an_error_that_names_it(app: App, options: dict[str, Any], problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
         app.start(**options)
-    assert not app.is_running
+    assert not runs(app)
 
 
 def test_a_copy_in_another_process_is_not_running(app: App, engine: FakeEngine) -> None:
     plain = App("plain", brokers="declared:9092")
     plain.hold_run(_Endless())
-    assert plain.is_running
-    assert not pickle.loads(pickle.dumps(plain)).is_running
+    assert runs(plain)
+    assert not runs(pickle.loads(pickle.dumps(plain)))
 
 
 class _Endless:

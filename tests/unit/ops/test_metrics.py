@@ -161,6 +161,7 @@ def test_batches_of_spark_are_counted_and_its_partitions_are_known_by_their_lag(
         )
     event_counters(events.Lagging(**WHERE, offset=5, lag=3))
     event_counters(events.Committed(**{**WHO, "partition": 9}, offset=5))
+    event_counters(events.EventsDropped(app="shop", dropped=7))
     event_counters(events.Restarting(group="g", handler="ship", attempt=1, reason="r", seconds=1.0))
     text = scrape(event_counters)
     assert problems_of(text) == []
@@ -168,6 +169,7 @@ def test_batches_of_spark_are_counted_and_its_partitions_are_known_by_their_lag(
     assert value_of(text, "penstock_batch_seconds_bucket", group="g", handler="ship", le="0.25") == 1
     assert value_of(text, "penstock_batch_seconds_sum", group="g", handler="ship") == 2.2
     assert value_of(text, "penstock_next_batch_records", group="g", handler="ship") == 100
+    assert value_of(text, "penstock_dropped_events_total") == 7
     assert value_of(text, "penstock_restarts_total", group="g", handler="ship") == 1
 
 

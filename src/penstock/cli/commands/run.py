@@ -52,7 +52,7 @@ HealthPort = Annotated[
     str | None,
     typer.Option(
         metavar="[HOST:]PORT",
-        help="Answer liveness probes on this port. Default host: 127.0.0.1. Local engine only.",
+        help="Answer the probes /live and /ready on this port. Default host: 127.0.0.1. Local engine only.",
     ),
 ]
 StuckAfter = Annotated[

@@ -133,6 +133,9 @@ class TerminalListener:
                 self._say(f"{_tp(event)}: {_why_moved(event)}", style="yellow")
             case events.Restarting():
                 self._say(f"{event.handler} restarts in {event.seconds:g} s: {event.reason}", style="yellow")
+            case events.EventsDropped(dropped=dropped):
+                lost = counted(dropped, "event")
+                self._say(f"listeners of the app are too slow: they did not get {lost}", style="yellow")
             case events.Error(reason=reason, fatal=False):
                 self._say(reason, style="yellow")
             case events.Error(fatal=True):

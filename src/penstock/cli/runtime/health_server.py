@@ -1,4 +1,4 @@
-"""``--health``: answers liveness probes over HTTP."""
+"""``--health``: answers liveness and readiness probes over HTTP."""
 
 import json
 import threading
@@ -12,8 +12,12 @@ from penstock.engine import HealthBoard
 from penstock.errors import ConfigError, SetupError
 
 _LOOPBACK = "127.0.0.1"
-# The paths of probes. A misspelled path gets 404, so that it does not look like a healthy app.
-PATHS = ("/", "/health", "/healthz")
+# The probes, and a list of them. A misspelled path gets 404, so that it does not look like a healthy app.
+PROBES = {
+    "/live": "503 if a member does not poll, or a record is in progress for too long: restart the app",
+    "/ready": "503 until every member has its partitions, and while a dependency cannot be reached or the app stops",
+}
+PATHS = ("/", *PROBES)
 # A connection that sends no request for so long is closed, so that idle connections do not accumulate.
 _SILENCE_SECONDS = 10.0
 _MAX_PORT = 65_535
@@ -23,7 +27,7 @@ _STOP_CHECK_SECONDS = 0.05
 
 @contextmanager
 def serve_health(address: str, board: HealthBoard, *, stuck_after: float) -> Iterator[int]:
-    """Answer GET and HEAD of ``PATHS`` with 200 or 503 and a report while the block runs. Yields the port."""
+    """Answer GET and HEAD of ``PATHS`` while the block runs; probes get 200 or 503 and a report. Yields the port."""
     host, port = parse_address(address)
 
     class Answer(BaseHTTPRequestHandler):
@@ -31,11 +35,7 @@ def serve_health(address: str, board: HealthBoard, *, stuck_after: float) -> Ite
         timeout = _SILENCE_SECONDS
 
         def do_GET(self) -> None:
-            if self.path.partition("?")[0] not in PATHS:
-                self._answer(404, {"error": "This path does not exist.", "paths": PATHS})
-                return
-            report = board.report(stuck_after=stuck_after)
-            self._answer(503 if report["status"] == "failing" else 200, report)
+            self._answer(*_answer_to(self.path.partition("?")[0], board, stuck_after))
 
         do_HEAD = do_GET  # noqa: N815 - as the server calls it
 
@@ -73,6 +73,19 @@ def serve_health(address: str, board: HealthBoard, *, stuck_after: float) -> Ite
     finally:
         server.shutdown()
         server.server_close()
+
+
+def _answer_to(path: str, board: HealthBoard, stuck_after: float) -> tuple[int, Mapping[str, Any]]:
+    match path:
+        case "/live":
+            report = board.report(stuck_after=stuck_after)
+            return 503 if report["status"] == "failing" else 200, report
+        case "/ready":
+            report = board.ready_report()
+            return 200 if report["status"] == "ready" else 503, report
+        case "/":
+            return 200, {"paths": PROBES}
+    return 404, {"error": "This path does not exist.", "paths": PATHS}
 
 
 def parse_address(address: str, *, flag: str = "--health") -> tuple[str, int]:

@@ -339,6 +339,14 @@ class Restarting(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EventsDropped(Event):
+    """Listeners of the app were too slow, and their queue was full: they did not get ``dropped`` events."""
+
+    app: str
+    dropped: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Error(Event):
     """An error; ``fatal`` if the engine stops because of it.
 

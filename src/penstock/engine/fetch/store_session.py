@@ -76,6 +76,14 @@ class StoreSession:
         for tp in tps:
             self._tokens.pop(tp, None)
 
+    def ping(self) -> None:
+        """Raise an error if the store cannot be used now. Waits while the member uses the store."""
+        with self._store_lock:
+            if isinstance(self._store, SqlOffsets):
+                self._store.ping()
+            else:
+                self._store.claim(self._group, [])
+
     def close(self) -> None:
         if self._on_close is not None:
             self._on_close()

@@ -1,6 +1,6 @@
-"""Health of members: how long ago they polled and finished a record, and which records run for long."""
+"""Health and readiness of members: how long ago they polled and finished a record, and which records run for long."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -51,11 +51,23 @@ class HealthBoard:
 
     _health: list[Callable[[], Health]] = field(default_factory=list)
     _metrics: list[Callable[[], MemberMetrics]] = field(default_factory=list)
+    _checks: Sequence[Callable[[], str | None]] = ()
 
     def add(self, health: Callable[[], Health], metrics: Callable[[], MemberMetrics] | None = None) -> None:
         self._health.append(health)
         if metrics is not None:
             self._metrics.append(metrics)
+
+    def set_readiness(self, checks: Sequence[Callable[[], str | None]]) -> None:
+        """Each check returns a sentence about what is not ready, or None."""
+        self._checks = checks
+
+    def ready_report(self) -> dict[str, Any]:
+        """Run the checks one after the other; those of dependencies have a time limit."""
+        if not self._checks:
+            return {"status": "starting", "problems": ["The app is starting."]}
+        problems = [problem for check in self._checks if (problem := check()) is not None]
+        return {"status": "not ready" if problems else "ready", "problems": problems}
 
     def member_metrics(self) -> list[MemberMetrics]:
         return [metrics() for metrics in self._metrics]

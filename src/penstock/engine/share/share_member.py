@@ -51,6 +51,7 @@ class ShareMember:
         self._stopping = threading.Event()
         self._stop_by = float("inf")
         self._polled = time.monotonic()
+        self._has_polled = False
         self._in_flight = 0
         self._watches = Stopwatches(time.monotonic)
         self._inbox: Inbox = SimpleQueue()
@@ -70,6 +71,14 @@ class ShareMember:
     def join(self, timeout: float) -> bool:
         self._thread.join(timeout)
         return not self._thread.is_alive()
+
+    @property
+    def has_joined(self) -> bool:
+        """Whether a poll has returned: a share group assigns partitions without a rebalance."""
+        return self._has_polled
+
+    def ping_store(self) -> None:
+        """Do nothing: a share group has no offset store."""
 
     def survey(self) -> dict[TopicPartition, PartitionState]:
         """Return {}: members of a share group own no partitions."""
@@ -184,6 +193,7 @@ class ShareMember:
         """Poll. The poll also sends the acknowledgements of the last records."""
         messages = list(consumer.poll(timeout=_POLL_SECONDS))
         self._polled = time.monotonic()
+        self._has_polled = True
         good = [message for message in messages if message.error() is None]
         self._in_flight = len(good)
         for message in messages:

@@ -51,6 +51,7 @@ class EventCounters:
             events.OffsetOutOfRange: self._out_of_range,
             events.BatchFinished: self._batch_finished,
             events.Restarting: lambda event: self._add("penstock_restarts_total", event.group, event.handler),
+            events.EventsDropped: lambda event: self._add("penstock_dropped_events_total", by=event.dropped),
             events.Error: lambda event: self._add("penstock_errors_total", event.group, str(event.fatal).lower()),
         }
 
@@ -92,6 +93,7 @@ class EventCounters:
     def _expect(self, group: str, handler: str, topics: Iterable[str]) -> None:
         for metric in _BY_HANDLER:
             self._add(metric, group, handler, by=0)
+        self._add("penstock_dropped_events_total", by=0)
         for fatal in ("false", "true"):
             self._add("penstock_errors_total", group, fatal, by=0)
         for topic in topics:

@@ -73,6 +73,12 @@ METRICS = {
         Metric("penstock_outputs_total", "counter", _HANDLER, "Outputs that Kafka has acknowledged."),
         Metric("penstock_skipped_records_total", "counter", _HANDLER, "Records for which the handler raised Skip."),
         Metric("penstock_dead_letters_total", "counter", _HANDLER, "Dead letters that Kafka has acknowledged."),
+        Metric(
+            "penstock_dropped_events_total",
+            "counter",
+            (),
+            "Events that listeners of the app were too slow to take.",
+        ),
         Metric("penstock_commit_failures_total", "counter", _TOPIC, "Commits of a partition that the broker refused."),
         Metric(
             "penstock_lost_offsets_total",

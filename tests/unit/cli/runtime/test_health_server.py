@@ -1,4 +1,4 @@
-"""The answers to liveness probes."""
+"""The answers to liveness and readiness probes."""
 
 import http.client
 import json
@@ -57,13 +57,13 @@ def port(board: HealthBoard) -> Iterator[int]:
 
 def test_a_probe_gets_a_status_and_a_report(board: HealthBoard, port: int) -> None:
     board.add(lambda: FINE)
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/live", timeout=10) as answer:
         reported = json.load(answer)
     assert reported["status"] == "ok"
     assert reported["members"][0]["longest"] == [{"topic": "orders", "partition": 2, "offset": 17, "seconds": 500.0}]
     board.add(lambda: replace(FINE, polled_seconds_ago=99.0))
     with pytest.raises(urllib.error.HTTPError, match="503"):
-        urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=10)
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/live", timeout=10)
 
 
 def test_a_port_that_is_taken_is_said_to_be(board: HealthBoard, port: int) -> None:
@@ -92,12 +92,13 @@ def _asked(port: int, method: str, path: str) -> tuple[int, bytes, str | None]:
 @pytest.mark.parametrize("path", PATHS)
 def test_every_documented_path_answers(path: str, board: HealthBoard, port: int) -> None:
     board.add(lambda: FINE)
+    board.set_readiness([lambda: None])
     assert _asked(port, "GET", path)[0] == 200
     assert _asked(port, "GET", f"{path}?verbose=1")[0] == 200
     assert _asked(port, "HEAD", path)[:2] == (200, b"")
 
 
-@pytest.mark.parametrize("path", ["/nope", "/healthz/", "/healthz/../nope", "/metrics", "/%68ealthz", "*"])
+@pytest.mark.parametrize("path", ["/nope", "/live/", "/live/../nope", "/%6cive", "/health", "/healthz", "*"])
 def test_other_paths_are_not_there(path: str, board: HealthBoard, port: int) -> None:
     board.add(lambda: FINE)
     status, body, _ = _asked(port, "GET", path)
@@ -108,5 +109,28 @@ def test_other_paths_are_not_there(path: str, board: HealthBoard, port: int) -> 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "NONSENSE"])
 def test_other_methods_are_refused(method: str, board: HealthBoard, port: int) -> None:
     board.add(lambda: FINE)
-    status, _, allowed = _asked(port, method, "/healthz")
+    status, _, allowed = _asked(port, method, "/live")
     assert (status, allowed) == (405, "GET, HEAD")
+
+
+def test_the_root_lists_the_probes(port: int) -> None:
+    status, body, _ = _asked(port, "GET", "/")
+    assert status == 200
+    assert set(json.loads(body)["paths"]) == {"/live", "/ready"}
+
+
+def test_the_app_is_ready_when_all_checks_pass(board: HealthBoard, port: int) -> None:
+    problems: list[str | None] = ["ship has no assignment yet.", "The database does not answer."]
+    answers = [_asked(port, "GET", "/ready")[:2]]
+    board.set_readiness([lambda: problems[0], lambda: problems[1]])
+    for _ in range(2):
+        answers.append(_asked(port, "GET", "/ready")[:2])
+        problems[0] = None
+    problems[1] = None
+    answers.append(_asked(port, "GET", "/ready")[:2])
+    assert [(status, json.loads(body)) for status, body in answers] == [
+        (503, {"status": "starting", "problems": ["The app is starting."]}),
+        (503, {"status": "not ready", "problems": ["ship has no assignment yet.", "The database does not answer."]}),
+        (503, {"status": "not ready", "problems": ["The database does not answer."]}),
+        (200, {"status": "ready", "problems": []}),
+    ]

@@ -37,7 +37,7 @@ def test_the_list_is_closed_and_known() -> None:
         "Started", "SinkOpened", "RangeRead", "TopicCreated", "Assigned", "Revoked", "Lost", "Forced",
         "OffsetOutOfRange", "Dispatched", "Stalled", "Finished", "Skipped", "Retried", "Postponed", "DeadLettered",
         "Committed", "CommitFailed", "Paused", "Resumed", "Progressed", "BatchFinished", "Lagging", "Restarting",
-        "Error", "Stopping", "Stopped", "Blocked", "Rebalanced", "HotKey", "Joining",
+        "Error", "Stopping", "Stopped", "Blocked", "Rebalanced", "HotKey", "Joining", "EventsDropped",
     }  # fmt: skip
 
 
