@@ -112,8 +112,15 @@ METRICS = {
             "Time from a start, a revoke or a loss to the next assignment.",
         ),
         # Spark.
-        Metric("penstock_batch_seconds", "histogram", _HANDLER, "How long a slice takes, or a micro-batch of a pipeline."),
-        Metric("penstock_next_batch_records", "gauge", _HANDLER, "How many records the next micro-batch of a pipeline may take."),
+        Metric(
+            "penstock_batch_seconds", "histogram", _HANDLER, "How long a slice takes, or a micro-batch of a pipeline."
+        ),
+        Metric(
+            "penstock_next_batch_records",
+            "gauge",
+            _HANDLER,
+            "How many records the next micro-batch of a pipeline may take.",
+        ),
         Metric("penstock_restarts_total", "counter", _HANDLER, "Restarts of slices and queries that failed."),
     )
 }
