@@ -25,7 +25,7 @@ def main(brokers: str, source: str, out: str, kind: str, delivery: Any) -> None:
         options = {"session": SparkSession.builder.remote("local[2]").getOrCreate()}
     engine.run(app, brokers=brokers, emit=seen.append, stop=threading.Event(), until_caught_up=True, **options)
     written = sum(event.written for event in seen if isinstance(event, Stopped))
-    print(f"Spark {pyspark.__version__}, {kind}, {delivery}: {written} written")
+    sys.stdout.write(f"Spark {pyspark.__version__}, {kind}, {delivery}: {written} written\n")
 
 
 if __name__ == "__main__":

@@ -350,8 +350,8 @@ class Progressed(Event):
 class BatchFinished(Event):
     """Spark finished slices of a handler, or a micro-batch of a pipeline: the outputs are in Kafka.
 
-    ``lag`` is the lag after that, None if Kafka did not report it. ``next_size`` is the maximum size of the next batch of
-    a pipeline.
+    ``lag`` is the lag after that, None if Kafka did not report it. ``next_size`` is the maximum size of the next
+    micro-batch.
     """
 
     group: str
