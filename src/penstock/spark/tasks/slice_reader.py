@@ -37,8 +37,8 @@ class SliceReader:
 
     def read(self, limit: int, seconds: float) -> list[tuple[TopicPartition, Sequence[Message]]]:
         """Return up to ``limit`` records, by partition. Waits for them up to ``seconds``."""
-        # The call waits until it has all that it asks for, so it asks for no more than the slice has. Where offsets have
-        # no record, it waits for nothing, but only once: at the end of the slice.
+        # The call waits until it has all that it asks for, so it asks for no more than the slice has. Where offsets
+        # have no record, it waits in vain, but only once: at the end of the slice.
         messages = self._consumer.consume(min(limit, self._left(), _MOST_RECORDS), seconds)
         notices: list[Message] = []
         if any(map(Message.error, messages)):
