@@ -73,6 +73,10 @@ bench-peers: $(STAMP) ## Compare with Parallel Consumer, Quix Streams, FastStrea
 bench-pipeline: $(STAMP) ## Compare a pipeline from Kafka to Kafka with plain Spark
 	@$(BIN)/python benchmarks/spark_pipeline.py
 
+.PHONY: test-spark-versions
+test-spark-versions: $(STAMP) ## Run a handler on the oldest and newest Spark, and through Spark Connect (installs them)
+	@PYTHONPATH=tests $(BIN)/python -m spark_versions .spark-versions
+
 .PHONY: bench-spark
 bench-spark: $(STAMP) ## Compare the Spark engine with Spark programs written by hand
 	@$(BIN)/python benchmarks/spark_engine.py

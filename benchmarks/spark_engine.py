@@ -171,9 +171,8 @@ def looked_at_by_hand(rows: DataFrame) -> DataFrame:
 
 
 def priced_by_hand(out: str) -> Callable[[DataFrame], DataFrame]:
-    decode, encode = msgspec.json.Decoder(Order).decode, msgspec.json.encode
-
     def handle(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        decode, encode = msgspec.json.Decoder(Order).decode, msgspec.json.encode
         for batch in batches:
             values = [encode(price(decode(value))) for value in batch.column("value").to_pylist()]
             count = len(values)

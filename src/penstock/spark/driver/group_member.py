@@ -203,6 +203,23 @@ class NamedPartitions:
         self._revoked(list(self._handler.partitions))
 
 
+def make_member(
+    handler: Handler,
+    cluster: Cluster,
+    *,
+    assigned: Changed,
+    revoked: Changed,
+    lost: Changed,
+    answered: Answered,
+    warn: Callable[[str], None],
+) -> Member:
+    if handler.partitions:
+        return NamedPartitions(handler, cluster, assigned=assigned, revoked=revoked, answered=answered)
+    return GroupMember(
+        handler, cluster.brokers, assigned=assigned, revoked=revoked, lost=lost, answered=answered, warn=warn
+    )
+
+
 def _joinable(settings: dict[str, Any], handler: Handler) -> dict[str, Any]:
     """Return the settings of a member by the Kafka client, for a handler with an assignor of Penstock's too."""
     if not handler.is_self_managed:

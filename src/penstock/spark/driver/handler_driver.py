@@ -16,10 +16,11 @@ from penstock.core.failures.restarts import Restarts
 from penstock.core.progress.slices import PartitionSlices, Slice, plan
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports import events
-from penstock.errors import CallbackError, PenstockError
-from penstock.kafka import Cluster, source_partitions
+from penstock.errors import PenstockError
+from penstock.kafka import Cluster, source_lag, source_partitions
+from penstock.spark.driver.callbacks import call_back
 from penstock.spark.driver.driver_reports import DriverReports
-from penstock.spark.driver.group_member import Commits, GroupMember, Member, NamedPartitions
+from penstock.spark.driver.group_member import Commits, make_member
 from penstock.spark.driver.merged_results import merged
 from penstock.spark.driver.slice_jobs import JobEnded, SliceJobs
 from penstock.spark.driver.spark_errors import job_failure
@@ -80,28 +81,17 @@ class HandlerDriver:
         self._was_cancelled = self._has_joined = False
         self._begun = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"driver-{handler.name}", daemon=True)
-        self._member = self._make_member()
-        self.is_over = False
-        self.error: PenstockError | None = None
-
-    def _make_member(self) -> Member:
-        if self._handler.partitions:
-            return NamedPartitions(
-                self._handler,
-                self._cluster,
-                assigned=self._assigned,
-                revoked=self._revoked,
-                answered=self._answered,
-            )
-        return GroupMember(
-            self._handler,
-            self._cluster.brokers,
+        self._member = make_member(
+            handler,
+            cluster,
             assigned=self._assigned,
             revoked=self._revoked,
             lost=self._lost,
             answered=self._answered,
             warn=self._reports.warned,
         )
+        self.is_over = False
+        self.error: PenstockError | None = None
 
     # Called by the runner's thread.
 
@@ -372,8 +362,8 @@ class HandlerDriver:
             return False
         # Records of a retry topic that are not due yet do not count.
         now, delayed = self._clock(), self._handler.delayed
-        retried = [each for tp, each in self._partitions.items() if tp[0] in delayed]
-        busy = any(each.running or each.wants_slice(now) for each in retried)
+        retries = (each for tp, each in self._partitions.items() if tp[0] in delayed)
+        busy = any(each.running or each.wants_slice(now) for each in retries)
         return self._targets.are_reached(self._partitions) and not busy
 
     # Commits.
@@ -440,22 +430,12 @@ class HandlerDriver:
     # Reports.
 
     def _report_start(self) -> None:
-        committed = self._cluster.committed(self._handler.group, self._sources)
-        starts, ends = self._cluster.start_offsets(self._sources), self._cluster.end_offsets(self._sources)
-        lag = sum(max(0, ends[tp] - max(starts[tp], committed.get(tp, 0))) for tp in self._sources)
         topics = tuple(dict.fromkeys(topic for topic, _ in self._sources)) or self._handler.topics
-        self._reports.started(topics, lag)
+        self._reports.started(topics, source_lag(self._handler, self._cluster, self._sources))
 
     def _call(self, option: str, tps: Sequence[TopicPartition]) -> bool:
         """Call the user's function, if there is one; return False, and stop the app, if it raises."""
-        function = getattr(self._handler, option)
-        if function is None or not tps:
-            return True
-        try:
-            function(list(tps))
-        except Exception as error:  # noqa: BLE001 - any exception stops the app
-            problem = f"{option} of handler {self._handler.name} raised {type(error).__name__}: {error}."
-            hint = f"Fix {option} and start the app again. Kafka redelivers the records that were not committed."
-            self._fail(CallbackError(problem, hint=hint))
-            return False
-        return True
+        error = call_back(self._handler, option, tps)
+        if error is not None:
+            self._fail(error)
+        return error is None

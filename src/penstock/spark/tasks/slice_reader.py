@@ -14,7 +14,7 @@ from penstock.kafka.client.message_records import tp_of
 from penstock.kafka.error_codes import OUT_OF_RANGE, Code
 from penstock.kafka.errors import translate
 
-_MOST_RECORDS = 4_000
+_MOST_RECORDS = 2_000
 
 
 class SliceReader:
@@ -36,11 +36,10 @@ class SliceReader:
         return not self._open
 
     def read(self, limit: int, seconds: float) -> list[tuple[TopicPartition, Sequence[Message]]]:
-        """Return up to ``limit`` records, by partition. Waits up to ``seconds`` if there are none yet."""
-        # A call for many records waits until it has all of them, so first ask for those that the client has buffered.
-        messages = self._consumer.consume(min(limit, self._left(), _MOST_RECORDS), 0)
-        if not messages and seconds:
-            messages = self._consumer.consume(1, seconds)
+        """Return up to ``limit`` records, by partition. Waits for them up to ``seconds``."""
+        # The call waits until it has all that it asks for, so it asks for no more than the slice has. Where offsets
+        # have no record, it waits in vain, but only once: at the end of the slice.
+        messages = self._consumer.consume(min(limit, self._left(), _MOST_RECORDS), seconds)
         notices: list[Message] = []
         if any(map(Message.error, messages)):
             notices = [message for message in messages if message.error() is not None]
