@@ -11,6 +11,7 @@ from penstock.core.records.record import TopicPartition
 from penstock.core.reports import events
 from penstock.core.reports.record_counts import Counts
 from penstock.errors import PenstockError
+from penstock.kafka import Cluster, source_lag
 from penstock.spark.tasks.slice_result import SliceResult
 from penstock.spark.tasks.slice_task import MEMBER
 
@@ -33,7 +34,9 @@ class DriverReports:
         """Slices can start from now on."""
         self._began = time.monotonic()
 
-    def started(self, topics: tuple[str, ...], lag: int) -> None:
+    def started(self, cluster: Cluster, sources: Sequence[TopicPartition]) -> None:
+        topics = tuple(dict.fromkeys(topic for topic, _ in sources)) or self._handler.topics
+        lag = source_lag(self._handler, cluster, sources)
         self.emit(events.Started(engine="spark", **self._who, topics=topics, lag=lag))
 
     # Partitions.

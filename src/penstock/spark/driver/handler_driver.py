@@ -3,7 +3,6 @@
 It has a thread of its own, which alone uses its state. ``_turn`` shows what the thread does, again and again.
 """
 
-import random
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -12,23 +11,25 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from penstock.app import Handler
-from penstock.core.failures.restarts import Restarts
-from penstock.core.progress.slices import PartitionSlices, Slice, plan
+from penstock.core.progress.slices import PartitionSlices, Slice
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports import events
 from penstock.errors import PenstockError
-from penstock.kafka import Cluster, source_lag, source_partitions
+from penstock.kafka import Cluster, source_partitions
 from penstock.spark.driver.callbacks import call_back
+from penstock.spark.driver.cluster_retry import ClusterRetry
 from penstock.spark.driver.driver_reports import DriverReports
 from penstock.spark.driver.group_member import Commits, make_member
 from penstock.spark.driver.merged_results import merged
+from penstock.spark.driver.next_slices import next_slices, tasks_commit
 from penstock.spark.driver.slice_jobs import JobEnded, SliceJobs
+from penstock.spark.driver.slice_restarts import SliceRestarts
 from penstock.spark.driver.spark_errors import job_failure
 from penstock.spark.driver.start_offsets import StartOffsets
 from penstock.spark.driver.targets import Targets
 from penstock.spark.driver.topic_ids import TopicIds
 from penstock.spark.driver.uncommitted import Uncommitted
-from penstock.spark.tasks.run_slices import Membership, may_pass
+from penstock.spark.tasks.run_slices import Membership
 from penstock.spark.tasks.slice_result import SliceResult
 
 # The longest wait for the end of a job; between two waits the thread serves the Kafka client.
@@ -38,10 +39,6 @@ _ENDS_SECONDS = 0.2
 _SOON_SECONDS = 0.05
 # How often to look at other members' progress and to report one's own.
 _LOOK_SECONDS = 1.0
-# How long to wait after the cluster did not answer.
-_AWAY_SECONDS = 1.0
-# So many jobs for each task that Spark runs at once: while one runs, the next one is being scheduled.
-_JOBS_PER_SLOT = 2
 
 
 class HandlerDriver:
@@ -63,19 +60,20 @@ class HandlerDriver:
         self._clock = clock
         self._starts = StartOffsets(handler, cluster, root=root, emit=emit)
         self._sources = source_partitions(handler, cluster)  # raises if a topic is missing
-        self._targets = Targets(cluster, handler.group, self._sources) if until_caught_up else None
+        self._targets = Targets(cluster, handler, self._sources) if until_caught_up else None
         self._topic_ids = TopicIds(cluster, {topic for topic, _ in self._sources})
         self._partitions: dict[TopicPartition, PartitionSlices] = {}
         self._unresolved: dict[TopicPartition, bool] = {}  # owned, position unknown; True: its topic was recreated
         self._uncommitted = Uncommitted(self._partitions)
         self._left: dict[TopicPartition, int] = {}  # the positions of partitions that it owned before
         self._owners: dict[TopicPartition, str] = {}
-        self._restarts: dict[TopicPartition, Restarts] = {}
+        self._restarts = SliceRestarts(handler)
         self._ended: SimpleQueue[JobEnded] = SimpleQueue()
         self._running: list[Sequence[Slice]] = []
         self._jobs: SliceJobs | None = None
         self._slots = 1
-        self._asked_ends = self._looked = self._away_until = 0.0
+        self._asked_ends = self._looked = 0.0
+        self._ask = ClusterRetry(self._reports.warned)
         self._stop_reason: str | None = None
         self._stopping_at: float | None = None
         self._was_cancelled = self._has_joined = False
@@ -123,7 +121,7 @@ class HandlerDriver:
             while not self.is_over:
                 if not was_started and self._begun.is_set():
                     was_started = True
-                    self._report_start()
+                    self._reports.started(self._cluster, self._sources)
                 self._turn()
         except PenstockError as error:
             self._end(error)
@@ -134,28 +132,16 @@ class HandlerDriver:
         self._take_ended(_TURN_SECONDS)
         for error in self._member.poll():
             raise error
-        self._guarded(self._resume)
+        self._ask(self._resume)
         self._commit()
         if self._stop_reason is not None:
             self._check_stop(self._stop_reason)
             return
-        self._guarded(self._look)
+        self._ask(self._look)
         if self._jobs is not None:
             self._start_slices(self._jobs)
             if self._has_caught_up():
                 self.stop("caught up")
-
-    def _guarded(self, ask: Callable[[], None]) -> None:
-        """Ask the cluster. If it does not answer, ask again in a while: slices that run go on."""
-        if time.monotonic() < self._away_until:
-            return
-        try:
-            ask()
-        except PenstockError as error:
-            if not may_pass(error):
-                raise
-            self._away_until = time.monotonic() + _AWAY_SECONDS
-            self._reports.warned(f"{error} Penstock retries.")
 
     # Partitions come and go.
 
@@ -224,34 +210,17 @@ class HandlerDriver:
     # Slices.
 
     def _start_slices(self, jobs: SliceJobs) -> None:
-        handler = self._handler
-        free = self._slots * _JOBS_PER_SLOT - len(self._running)
-        most = (
-            min(handler.max_micro_batch, handler.max_in_flight) if handler.is_at_most_once else handler.max_micro_batch
-        )
         partitions = [each for tp, each in self._partitions.items() if tp not in self._unresolved]
-        bundles = plan(
-            partitions,
-            self._clock(),
-            free=free,
-            slots=self._slots,
-            most=most,
-            seconds=handler.micro_batch,
-            may_share=not self._tasks_commit and handler.scale == "partition",
-        )
-        for bundle in bundles:
-            tasks: list[Sequence[Slice]] = [bundle]
-            if handler.scale == "cpu":
-                (only,) = bundle
-                tasks = [[each] for each in only.split(max(1, min(self._slots, only.end - only.start)))]
-            self._running.append(bundle)
-            owners = {each.tp: self._owners[each.tp] for each in bundle if each.tp in self._owners}
+        found = next_slices(self._handler, partitions, self._clock(), running=len(self._running), slots=self._slots)
+        for bundle in found:
+            self._running.append(bundle.slices)
+            owners = {each.tp: self._owners[each.tp] for each in bundle.slices if each.tp in self._owners}
             metadata = self._member.metadata() if self._tasks_commit else None
-            jobs.start(tasks, Membership(metadata, owners))
+            jobs.start(bundle.tasks, Membership(metadata, owners))
 
     @property
     def _tasks_commit(self) -> bool:
-        return self._handler.delivery != "at-least-once"
+        return tasks_commit(self._handler)
 
     def _take_ended(self, seconds: float, *, starts: bool = True) -> None:
         """Take the jobs that ended. Waits for one up to ``seconds``."""
@@ -282,7 +251,7 @@ class HandlerDriver:
             self._owners.pop(result.tp, None)
             self._slice_failed(partition, result.error, may_pass=result.may_pass)
             return
-        self._restarts.pop(result.tp, None)
+        self._restarts.succeeded(result.tp)
         before = partition.position, partition.metadata
         partition.finish(result.reached, self._clock())
         if result.out_of_range:
@@ -317,18 +286,16 @@ class HandlerDriver:
         partition.fail(now, again_at=now)
         if error is None:
             return
-        restarts = self._restarts.setdefault(partition.tp, Restarts(self._handler.restart))
-        seconds = restarts.failed(random.random()) if may_pass and self._stop_reason is None else None  # noqa: S311 - no secret
-        if seconds is None:
-            count = restarts.failures
-            problem = f"{error.problem} It failed {count} times in a row, with no slice finished in between."
-            self._fail(type(error)(problem, hint=error.hint, traceback=error.traceback) if count > 1 else error)
+        may_restart = may_pass and self._stop_reason is None
+        seconds = self._restarts.failed(partition.tp, error, may_restart=may_restart)
+        if isinstance(seconds, PenstockError):
+            self._fail(seconds)
             return
         partition.again_at = now + seconds
         if self._tasks_commit:
             # The task may have committed before it failed.
             self._unresolved[partition.tp] = False
-        self._reports.restarting(restarts.failures, error.problem, seconds)
+        self._reports.restarting(self._restarts.failures(partition.tp), error.problem, seconds)
 
     # Progress.
 
@@ -360,11 +327,7 @@ class HandlerDriver:
     def _has_caught_up(self) -> bool:
         if self._targets is None or self._unresolved or not self._has_joined:
             return False
-        # Records of a retry topic that are not due yet do not count.
-        now, delayed = self._clock(), self._handler.delayed
-        retries = (each for tp, each in self._partitions.items() if tp[0] in delayed)
-        busy = any(each.running or each.wants_slice(now) for each in retries)
-        return self._targets.are_reached(self._partitions) and not busy
+        return self._targets.are_reached(self._partitions, self._clock())
 
     # Commits.
 
@@ -426,12 +389,6 @@ class HandlerDriver:
         self._reports.progressed(self._partitions.values())
         self._reports.stopped()
         self.is_over = True
-
-    # Reports.
-
-    def _report_start(self) -> None:
-        topics = tuple(dict.fromkeys(topic for topic, _ in self._sources)) or self._handler.topics
-        self._reports.started(topics, source_lag(self._handler, self._cluster, self._sources))
 
     def _call(self, option: str, tps: Sequence[TopicPartition]) -> bool:
         """Call the user's function, if there is one; return False, and stop the app, if it raises."""

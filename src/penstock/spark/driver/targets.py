@@ -2,6 +2,7 @@
 
 from collections.abc import Container, Mapping, Sequence
 
+from penstock.app import Handler
 from penstock.core.progress.slices import PartitionSlices
 from penstock.core.records.record import TopicPartition
 from penstock.kafka import Cluster
@@ -10,9 +11,10 @@ from penstock.kafka import Cluster
 class Targets:
     """The partitions of the handler's topics. Other members may own some, so their commits count too."""
 
-    def __init__(self, cluster: Cluster, group: str, sources: Sequence[TopicPartition]) -> None:
+    def __init__(self, cluster: Cluster, handler: Handler, sources: Sequence[TopicPartition]) -> None:
         self._cluster = cluster
-        self._group = group
+        self._group = handler.group
+        self._delayed = handler.delayed
         self._ends = dict(cluster.end_offsets(sources))
         self._elsewhere: dict[TopicPartition, int] = {}
 
@@ -26,8 +28,13 @@ class Targets:
         for tp, end in self._cluster.end_offsets([tp for tp in self._ends if tp[0] == topic]).items():
             self._ends[tp] = min(self._ends[tp], end)
 
-    def are_reached(self, partitions: Mapping[TopicPartition, PartitionSlices]) -> bool:
+    def are_reached(self, partitions: Mapping[TopicPartition, PartitionSlices], now: float) -> bool:
+        """Whether all partitions have reached their targets, and no record of a retry topic is due."""
+
         def position(tp: TopicPartition) -> int:
             return partitions[tp].position if tp in partitions else self._elsewhere.get(tp, -1)
 
+        retries = [each for tp, each in partitions.items() if tp[0] in self._delayed]
+        if any(each.running or each.wants_slice(now) for each in retries):
+            return False
         return all(position(tp) >= end for tp, end in self._ends.items())
