@@ -24,6 +24,13 @@ _FLUSH_SECONDS = 1.0
 # So many rows are written to a transaction at once.
 _ROWS = 1_000
 
+ONLY_ERRORS = {
+    "delivery.report.only.error": True,
+    # With several requests under way, the client may take a lost batch for delivered (see ProvenProducer).
+    "max.in.flight.requests.per.connection": 1,
+}
+"""The settings of the producer for ``PlainOutputs``: an output costs no callback, and no report proves its delivery."""
+
 Refusals = list[tuple[Send, KafkaError]]
 
 
@@ -39,10 +46,7 @@ class Outputs(Protocol):
 
 
 class PlainOutputs:
-    """Outputs without a transaction. The producer reports only errors, which costs nothing for the others.
-
-    It has one request under way for each broker. Otherwise the client could take a lost batch for delivered (see
-    ``ProvenProducer``).
+    """Outputs without a transaction, by a producer with the settings ``ONLY_ERRORS``.
 
     The client sends records in batches, and the broker refuses a batch as a whole. So each refused record is sent again
     alone, by a second client that ``make_alone`` makes when it is first needed.

@@ -22,17 +22,13 @@ from penstock.core.records.record import TopicPartition
 from penstock.core.settings import Settings
 from penstock.kafka import Cluster, buffer_settings, make_alone_producer, make_consumer, make_producer, reader_settings
 from penstock.kafka.client.transactions import Transaction, group_metadata, transactional_id
+from penstock.spark.tasks.outputs import ONLY_ERRORS
 
 # Each has threads and connections, so a worker keeps only a few.
 _MOST_STATES = 8
 _MOST_TRANSACTIONS = 4
 _BATCH_SIZE = 1_000_000  # the client's default of batch.size
 _CLOSE_SECONDS = 5.0
-_ONLY_ERRORS = {
-    "delivery.report.only.error": True,
-    # With several requests under way, a missing report of an error would not prove the delivery (see ProvenProducer).
-    "max.in.flight.requests.per.connection": 1,
-}
 
 
 @dataclass(frozen=True)
@@ -78,7 +74,7 @@ class WorkerState:
     def producer(self) -> Producer:
         if self._producer is None:
             self._producer = make_producer(
-                self.plan.brokers, settings=self.plan.settings, proven=False, more=_ONLY_ERRORS
+                self.plan.brokers, settings=self.plan.settings, proven=False, more=ONLY_ERRORS
             )
         return self._producer
 

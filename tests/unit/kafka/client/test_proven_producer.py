@@ -25,6 +25,7 @@ from penstock.kafka import Cluster, make_alone_producer, make_producer
 from penstock.kafka.client.transactions import Transaction, group_metadata
 from penstock.kafka.read.read_records import read_to_end
 from penstock.ops.produce_records import produce
+from penstock.spark.tasks.outputs import ONLY_ERRORS, PlainOutputs
 
 WAIT_SECONDS = 60.0
 ANSWER_MS = 150
@@ -84,7 +85,17 @@ def write_by_outbox(kafka: MockCluster) -> None:
         outbox.close()
 
 
-@pytest.mark.parametrize("write", [write_by_producer, write_by_command, write_by_outbox])
+def write_by_spark_task(kafka: MockCluster) -> None:
+    producer = make_producer(kafka.brokers, settings=ONE_BATCH_EACH, proven=False, more=ONLY_ERRORS)
+    make_alone = partial(make_alone_producer, kafka.brokers, {})
+    outputs = PlainOutputs(producer, make_alone=make_alone, offset_of=lambda each: each, brokers=kafka.brokers)
+    epoch = Epoch(("orders", 0), 1, Tracker(0), None)
+    for offset, value in enumerate(VALUES):
+        outputs.write(epoch, offset, ProducerRecord("out", None, value))
+    assert outputs.flush() == []
+
+
+@pytest.mark.parametrize("write", [write_by_producer, write_by_command, write_by_outbox, write_by_spark_task])
 def test_every_record_that_counts_as_written_is_in_the_log(
     kafka: MockCluster, write: Callable[[MockCluster], None]
 ) -> None:
