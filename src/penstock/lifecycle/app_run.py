@@ -27,7 +27,7 @@ class AppRun:
     """Implements ``penstock.app.run_slot.Run``. Use it once: call ``start``, ``run_here`` or ``run_beside``.
 
     ``emit`` gets every event, on the threads of the engine. The thread that runs the app writes ``failure`` before it
-    completes ``started`` and ``ended``, so whoever waited for one of them may read it.
+    completes ``started`` and ``ended``, so a thread that waited for one of them may read it.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Exactly once in a task: outputs, dead letters and the offset are one transaction, whoever runs the same slice."""
+"""Exactly once in a task: outputs, dead letters and the offset are one transaction; several tasks may run one slice."""
 
 import random
 import threading

@@ -1,4 +1,4 @@
-"""What an error of the consumer means: a new consumer may work, or the app must stop; and what the user is told."""
+"""What an error of the consumer means: a new consumer may work, or the app must stop; and the text of the error."""
 
 from confluent_kafka import KafkaError
 

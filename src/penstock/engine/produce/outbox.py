@@ -8,12 +8,11 @@ from queue import SimpleQueue
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from penstock.core.failures.dead_letter import shortened
 from penstock.core.failures.outcome import ProducerRecord
 from penstock.core.scheduling.effects import Send
 from penstock.engine.dispatch.thread_messages import Delivered, Inbox, Refused, Undeliverable
 from penstock.kafka.client.proven_producer import is_proven
-from penstock.kafka.client.refused_output import final_failure, undeliverable
+from penstock.kafka.client.refused_output import final_failure, forms_of, undeliverable
 from penstock.kafka.error_codes import BAD_RECORD, DROPPED_BY_CLIENT
 
 _POLL_SECONDS = 0.1
@@ -97,13 +96,13 @@ class Outbox:
         elif is_proven(message):
             self._acknowledged.append(send)
         else:
-            self._refused.put((send, _forms(send)))
+            self._refused.put((send, forms_of(send)))
 
     def _on_refusal(self, send: Send, error: KafkaError) -> None:
         if error.code() in DROPPED_BY_CLIENT:  # after a fatal error, whose reason the client reports only once
             self._purged.put((send, error))
         elif error.code() in BAD_RECORD:
-            self._refused.put((send, _forms(send)))
+            self._refused.put((send, forms_of(send)))
         else:
             self._give_up(send, error)
 
@@ -140,12 +139,6 @@ class Outbox:
 
     def _give_up(self, send: Send, error: KafkaError) -> None:
         self._inbox.put(refusal(send, error, brokers=self._brokers))
-
-
-def _forms(send: Send) -> list[ProducerRecord]:
-    """The forms in which to send a record alone, one after the other, until the broker accepts one."""
-    out = send.outgoing
-    return [out] if send.failure is None else [out, shortened(out)]
 
 
 def _produce(producer: Producer, out: ProducerRecord, on_delivery: Callable[..., None]) -> None:

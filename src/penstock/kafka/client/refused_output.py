@@ -4,11 +4,17 @@ from dataclasses import replace
 
 from confluent_kafka import KafkaError, KafkaException
 
-from penstock.core.failures.outcome import Failed
+from penstock.core.failures.dead_letter import shortened
+from penstock.core.failures.outcome import Failed, ProducerRecord
 from penstock.core.scheduling.effects import Send
 from penstock.errors import PenstockError
 from penstock.kafka.error_codes import BAD_RECORD
 from penstock.kafka.errors import translate
+
+
+def forms_of(send: Send) -> list[ProducerRecord]:
+    """Return the forms to try one after the other: a dead letter or retry record also with shortened headers."""
+    return [send.outgoing] if send.failure is None else [send.outgoing, shortened(send.outgoing)]
 
 
 def final_failure(send: Send, error: KafkaError) -> Failed | None:

@@ -10,11 +10,10 @@ from typing import Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from penstock.core.failures.dead_letter import shortened
 from penstock.core.failures.outcome import Failed, ProducerRecord
 from penstock.core.scheduling.effects import Attempt, Send
 from penstock.core.scheduling.lanes import AnyRecord, Epoch
-from penstock.kafka.client.refused_output import undeliverable
+from penstock.kafka.client.refused_output import forms_of, undeliverable
 from penstock.kafka.client.transactions import Row, Transaction, row_of, size_of
 from penstock.kafka.error_codes import BAD_RECORD
 
@@ -114,7 +113,7 @@ class PlainOutputs:
         """Return whether the broker takes this record alone, or with shortened headers if it has a failure."""
         if error.code() not in BAD_RECORD:
             raise undeliverable(send, error, brokers=self._brokers)
-        return any(_takes(alone, out) for out in _forms(send))
+        return any(_takes(alone, out) for out in forms_of(send))
 
 
 class TransactionalOutputs:
@@ -147,7 +146,7 @@ class TransactionalOutputs:
 
     def send(self, send: Send) -> None:
         refused: KafkaError | None = None
-        for out in _forms(send):
+        for out in forms_of(send):
             error = None
             if size_of(out) > self._limits.get(out.topic, inf):
                 with self._open_trial() as trial:
@@ -172,11 +171,6 @@ class TransactionalOutputs:
         if len(self._rows) >= _ROWS:
             rows, self._rows = self._rows, []
             self._transaction.write(rows)
-
-
-def _forms(send: Send) -> list[ProducerRecord]:
-    """Return the forms in which a record may be written: a dead letter or retry record also with shortened headers."""
-    return [send.outgoing] if send.failure is None else [send.outgoing, shortened(send.outgoing)]
 
 
 def _takes(producer: Producer, out: ProducerRecord) -> bool:

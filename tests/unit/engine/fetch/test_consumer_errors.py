@@ -1,4 +1,4 @@
-"""Whether a new consumer can help after an error, and what the user is told."""
+"""Whether a new consumer can help after an error, and the text of the error."""
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
