@@ -72,7 +72,7 @@ def committed(cluster: Cluster, group: str, topic: str) -> dict[int, int]:
     tps = cluster.topic_partitions([topic])
     try:
         # The offsets of a committed transaction may take a moment to appear.
-        found = cluster.settled(group, tps)
+        found = cluster.stable_offsets(group, tps)
     except PenstockError:  # a transaction is open, and its producer has ended
         found = cluster.committed(group, tps)
     return {partition: offset for (_, partition), offset in found.items()}

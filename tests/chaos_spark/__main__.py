@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from chaos_spark.bout import Bout, Options, Outcome
+from chaos_spark.chaos_spark_run import ChaosSparkRun, Options, Outcome
 from penstock.devkit import Embedded, UpOptions
 from standalone import StandaloneCluster
 
@@ -78,7 +78,7 @@ def _show(brokers: str, spark: StandaloneCluster, folder: Path, options: Options
             else:
                 progress.update(task, description=text, completed=committed)
 
-        return Bout(brokers, spark, folder, options, tell).run()
+        return ChaosSparkRun(brokers, spark, folder, options, tell).run()
 
 
 def _print(outcome: Outcome) -> None:

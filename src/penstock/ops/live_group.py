@@ -12,7 +12,8 @@ from penstock.core.progress.group_metadata import Subscription
 from penstock.core.records.record import TopicPartition
 from penstock.core.text.plurals import counted
 from penstock.errors import PenstockError
-from penstock.kafka.admin.cluster import ANSWER_SECONDS, Cluster
+from penstock.kafka.admin.answers import ANSWER_SECONDS, answer
+from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.admin.consumer_groups import CommittedOffset, GroupDescription, Groups
 from penstock.kafka.admin.log_bounds import Bounds, Found, Logs
 from penstock.kafka.errors import translate
@@ -196,8 +197,8 @@ def _metadata(cluster: Cluster) -> Mapping[str, Any]:
 def _racks(cluster: Cluster) -> dict[int, str]:
     """Return the racks of brokers, by id."""
     try:
-        nodes = cluster.admin.describe_cluster(request_timeout=ANSWER_SECONDS).result(ANSWER_SECONDS * 2).nodes
-    except (KafkaException, TimeoutError) as error:
+        nodes = answer(cluster.admin.describe_cluster(request_timeout=ANSWER_SECONDS)).nodes
+    except KafkaException as error:
         raise translate(
             error, doing="describing the cluster", brokers=cluster.brokers, settings=cluster.settings
         ) from error

@@ -17,7 +17,8 @@ from penstock.core.progress.group_metadata import (
     read_subscription,
 )
 from penstock.errors import PenstockError
-from penstock.kafka.admin.cluster import ANSWER_SECONDS, Cluster
+from penstock.kafka.admin.answers import ANSWER_SECONDS
+from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.admin.consumer_groups import GroupDescription
 from penstock.kafka.errors import translate
 from penstock.kafka.read.read_records import read_to_end

@@ -11,7 +11,8 @@ from confluent_kafka.admin import ConfigResource, NewPartitions, ResourceType
 from penstock.core.records.record import TopicPartition
 from penstock.core.text.plurals import counted
 from penstock.errors import ConfigError, PenstockError
-from penstock.kafka.admin.cluster import ANSWER_SECONDS, Cluster
+from penstock.kafka.admin.answers import ANSWER_SECONDS, answer
+from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.admin.log_bounds import Bounds, Found, Logs
 from penstock.kafka.admin.log_dirs import partition_bytes
 from penstock.kafka.errors import translate
@@ -138,8 +139,8 @@ def _configs(cluster: Cluster, names: Iterable[str]) -> dict[str, dict[str, str]
         return found
     for resource, future in cluster.admin.describe_configs(list(resources), request_timeout=ANSWER_SECONDS).items():
         try:
-            entries = future.result(timeout=ANSWER_SECONDS * 2)
-        except (KafkaException, TimeoutError):
+            entries = answer(future)
+        except KafkaException:
             continue
         found[resources[resource]] = {name: entry.value or "" for name, entry in entries.items()}
     return found
@@ -179,7 +180,7 @@ def grow(cluster: Cluster, topic: str, partitions: int) -> None:
     """Set the number of partitions, which adds the missing ones."""
     future = cluster.admin.create_partitions([NewPartitions(topic, partitions)], request_timeout=ANSWER_SECONDS)[topic]
     try:
-        future.result(timeout=ANSWER_SECONDS * 2)
-    except (KafkaException, TimeoutError) as error:
+        answer(future)
+    except KafkaException as error:
         doing = f"adding partitions to topic {topic}"
         raise translate(error, doing=doing, brokers=cluster.brokers, settings=cluster.settings) from error

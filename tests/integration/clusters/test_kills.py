@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos_spark.bout import Bout, Options
+from chaos_spark.chaos_spark_run import ChaosSparkRun, Options
 from standalone import StandaloneCluster
 
 pytestmark = pytest.mark.long
@@ -16,7 +16,7 @@ def test_each_output_is_there_once_though_an_executor_and_a_driver_were_killed(
 ) -> None:
     seed = secrets.randbelow(1_000_000)
     options = Options(records=10_000, executor_kills=1, driver_kills=1, seconds=600, seed=seed)
-    outcome = Bout(brokers, standalone, tmp_path, options, tell=lambda _text, _committed: None).run()
+    outcome = ChaosSparkRun(brokers, standalone, tmp_path, options, tell=lambda _text, _committed: None).run()
     assert not outcome.problems, f"seed {seed}: {outcome.problems}"
     # A run without these would have shown nothing.
     assert (outcome.figures["outputs"], outcome.figures["records"]) == (10_000, 10_000)

@@ -174,7 +174,7 @@ def test_an_offset_in_an_open_transaction_is_waited_for(cluster: Cluster, group:
 
     def ask() -> None:
         asked.set()
-        read.append(cluster.settled(group, [tp]))
+        read.append(cluster.stable_offsets(group, [tp]))
 
     with Transaction(cluster.brokers, group, group=metadata, settings={}) as transaction:
         transaction.fence()

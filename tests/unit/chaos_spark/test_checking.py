@@ -2,7 +2,7 @@
 
 import pytest
 
-from chaos_spark.bout import check
+from chaos_spark.chaos_spark_run import check
 from penstock.core.records.record import Record
 
 

@@ -27,7 +27,7 @@ class Answering:
     def list_topics(self, **_: Any) -> Any:
         return SimpleNamespace(topics={})
 
-    def create_topics(self, topics: list[Any]) -> dict[str, Future[None]]:
+    def create_topics(self, topics: list[Any], **_: Any) -> dict[str, Future[None]]:
         return {topic.topic: self._answer(None) for topic in topics}
 
     def list_offsets(self, tps: dict[Any, Any], **_: Any) -> dict[Any, Future[Any]]:

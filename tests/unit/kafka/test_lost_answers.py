@@ -1,12 +1,15 @@
 """A client that has missed an answer of a broker, as around its restart, must not be waited for."""
 
 import threading
+from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from penstock.errors import PenstockError, ServerError
+from penstock.kafka.admin import answers
 from penstock.kafka.client import transactions
 from penstock.kafka.client.transactions import Transaction
 
@@ -93,3 +96,24 @@ def test_a_transaction_that_fails_under_its_offsets_says_by_what(monkeypatch: py
         Transaction("localhost:1", "group:1", group=b"", settings={}).commit({("orders", 0): 5})
     assert isinstance(caught.value.__cause__, KafkaException)
     assert caught.value.__cause__.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE
+
+
+def test_an_admin_request_that_the_client_never_ends_is_an_error_and_not_an_endless_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(answers, "_LOST_SECONDS", 0.01)
+    never: Future[str] = Future()
+    with pytest.raises(KafkaException) as raised:
+        answers.answer(never)
+    assert raised.value.args[0].code() == KafkaError._TIMED_OUT
+
+
+def test_no_admin_request_is_waited_for_without_a_limit() -> None:
+    package = Path(answers.__file__).parents[2]
+    endless = [
+        str(file)
+        for part in ("kafka", "ops")
+        for file in (package / part).rglob("*.py")
+        if ".result()" in file.read_text()
+    ]
+    assert not endless, "use penstock.kafka.admin.answers.answer"

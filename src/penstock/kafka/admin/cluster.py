@@ -19,6 +19,7 @@ from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource, New
 
 from penstock.core.records.record import TopicPartition
 from penstock.errors import PenstockError, ServerError, TopicError
+from penstock.kafka.admin.answers import ANSWER_SECONDS, answer
 from penstock.kafka.admin.diagnosis import why_silent
 from penstock.kafka.admin.group_offsets import GroupOffsets
 from penstock.kafka.client.addresses import require_listener
@@ -38,8 +39,6 @@ from penstock.kafka.errors import commit_refusal, kafka_error, translate
 
 T = TypeVar("T")
 
-# A broker that does not answer a request in this time counts as unavailable.
-ANSWER_SECONDS = 8.0
 # After this time without an answer, look for the reason.
 _FIRST_SECONDS = 1.0
 _RETRY_SECONDS = 0.2
@@ -82,7 +81,7 @@ class Cluster:
         ids = {}
         for name, future in futures.items():
             try:
-                ids[name] = str(future.result().topic_id)
+                ids[name] = str(answer(future).topic_id)
             except KafkaException as error:
                 if _code(error) != Code.UNKNOWN_TOPIC_OR_PART:
                     raise translate(error, doing=f"describing topic {name}", brokers=self.brokers) from error
@@ -108,8 +107,8 @@ class Cluster:
         """
         try:
             found = self._admin.describe_cluster(include_authorized_operations=True, request_timeout=ANSWER_SECONDS)
-            allowed = found.result(timeout=ANSWER_SECONDS * 2).authorized_operations
-        except (KafkaException, TimeoutError) as error:
+            allowed = answer(found).authorized_operations
+        except KafkaException as error:
             raise translate(error, doing="asking what is allowed", brokers=self.brokers) from error
         if AclOperation.DESCRIBE not in (allowed or ()):
             raise ServerError(
@@ -124,7 +123,7 @@ class Cluster:
         found = {}
         for resource, future in futures.items():
             with suppress(KafkaException):
-                found[resource.name] = int(future.result()["max.message.bytes"].value)
+                found[resource.name] = int(answer(future)["max.message.bytes"].value)
         return found
 
     def create_topics(
@@ -152,7 +151,7 @@ class Cluster:
         """Create the topic; return False if it exists, for example because another process was quicker."""
 
         def ask() -> None:
-            self._admin.create_topics([topic])[topic.topic].result()
+            answer(self._admin.create_topics([topic], request_timeout=ANSWER_SECONDS)[topic.topic])
 
         try:
             _retry(ask, NO_BROKERS_YET, deadline)
@@ -163,11 +162,13 @@ class Cluster:
         return True
 
     def delete_topics(self, names: Sequence[str]) -> None:
-        for name, future in (self._admin.delete_topics(list(names)) if names else {}).items():
+        for name, future in (
+            self._admin.delete_topics(list(names), request_timeout=ANSWER_SECONDS) if names else {}
+        ).items():
             self._wait(future, f"deleting topic {name}", ignore=Code.UNKNOWN_TOPIC_OR_PART)
 
     def delete_group(self, group: str) -> None:
-        for future in self._admin.delete_consumer_groups([group]).values():
+        for future in self._admin.delete_consumer_groups([group], request_timeout=ANSWER_SECONDS).values():
             self._wait(future, f"deleting group {group}", ignore=Code.GROUP_ID_NOT_FOUND)
 
     def topic_partitions(self, topics: Iterable[str]) -> list[TopicPartition]:
@@ -195,7 +196,7 @@ class Cluster:
         """Return the current number of members; 0 if the group does not exist."""
 
         def ask() -> Any:
-            return self._admin.describe_consumer_groups([group], request_timeout=ANSWER_SECONDS)[group].result()
+            return answer(self._admin.describe_consumer_groups([group], request_timeout=ANSWER_SECONDS)[group])
 
         try:
             # A cluster that has just started has no coordinator for a moment.
@@ -217,7 +218,7 @@ class Cluster:
             raise self._no_offsets(group, error) from error
         return {tp: (each.offset, each.metadata or "") for tp, each in found.items() if each.offset >= 0}
 
-    def settled(self, group: str, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+    def stable_offsets(self, group: str, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the committed offsets once no open transaction can change them; this may wait for transactions."""
         return {tp: offset for tp, (offset, _) in self.stable_commits(group, tps).items()}
 
@@ -294,7 +295,7 @@ class Cluster:
 
         def ask() -> dict[TopicPartition, int]:
             futures = self._admin.list_offsets(asked, request_timeout=ANSWER_SECONDS, **options) if asked else {}
-            return {(tp.topic, tp.partition): future.result().offset for tp, future in futures.items()}
+            return {(tp.topic, tp.partition): answer(future).offset for tp, future in futures.items()}
 
         try:
             return _retry(ask, passing, time.monotonic() + ANSWER_SECONDS)
@@ -322,7 +323,7 @@ class Cluster:
     def _wait(self, future: Any, doing: str, *, ignore: int) -> None:
         """Wait for the change. An error with the code ``ignore`` means that there is nothing to change."""
         try:
-            future.result()
+            answer(future)
         except KafkaException as error:
             if _code(error) != ignore:
                 raise translate(error, doing=doing, brokers=self.brokers) from error

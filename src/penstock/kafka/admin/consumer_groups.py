@@ -16,7 +16,8 @@ from confluent_kafka.admin import ConfigResource, ConsumerGroupDescription, Memb
 
 from penstock.core.records.record import TopicPartition
 from penstock.errors import PenstockError
-from penstock.kafka.admin.cluster import ANSWER_SECONDS, Cluster
+from penstock.kafka.admin.answers import ANSWER_SECONDS, answer
+from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.error_codes import Code
 from penstock.kafka.errors import kafka_error, translate
 
@@ -100,10 +101,10 @@ class Groups:
 
         Raise if a broker does not answer: its groups would be missing.
         """
-        answer = self._result(self._admin.list_consumer_groups(request_timeout=ANSWER_SECONDS), "listing groups")
-        for failure in answer.errors:
+        listed = self._result(self._admin.list_consumer_groups(request_timeout=ANSWER_SECONDS), "listing groups")
+        for failure in listed.errors:
             raise self._translated(failure, "listing groups")
-        found = [GroupListing(each.group_id, _word(each.type), _state(each)) for each in answer.valid]
+        found = [GroupListing(each.group_id, _word(each.type), _state(each)) for each in listed.valid]
         return sorted(found, key=lambda each: each.name)
 
     def others(self) -> list[GroupListing]:
@@ -139,8 +140,8 @@ class Groups:
         resource = ConfigResource(ResourceType.GROUP, name)
         future = self._admin.describe_configs([resource], request_timeout=ANSWER_SECONDS)[resource]
         try:
-            return int(future.result(timeout=ANSWER_SECONDS * 2)["consumer.session.timeout.ms"].value) / 1000
-        except (KafkaException, TimeoutError, KeyError, TypeError, ValueError):  # an old broker, or no permission
+            return int(answer(future)["consumer.session.timeout.ms"].value) / 1000
+        except (KafkaException, KeyError, TypeError, ValueError):  # an old broker, or no permission
             return None
 
     def committed(
@@ -186,8 +187,8 @@ class Groups:
     def _result(self, future: "Future[Any]", doing: str, **otherwise: Any) -> Any:
         """Wait for a result. If ``none`` is given, it is the result for a group that does not exist."""
         try:
-            return future.result(timeout=ANSWER_SECONDS * 2)
-        except (KafkaException, TimeoutError) as error:
+            return answer(future)
+        except KafkaException as error:
             inner = kafka_error(error)
             if "none" in otherwise and inner is not None and inner.code() == Code.GROUP_ID_NOT_FOUND:
                 return otherwise["none"]

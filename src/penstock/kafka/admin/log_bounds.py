@@ -6,7 +6,6 @@ An error of one partition does not affect the others.
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +15,7 @@ from confluent_kafka.admin import OffsetSpec
 
 from penstock.core.records.record import TopicPartition
 from penstock.errors import PenstockError
+from penstock.kafka.admin.answers import answer
 from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.errors import translate
 
@@ -88,8 +88,8 @@ class Logs:
         for each, future in futures.items():
             tp = (each.topic, each.partition)
             try:
-                answers[tp] = _found(future.result(timeout=_ANSWER_SECONDS * 2))
-            except (KafkaException, FutureTimeoutError) as error:
+                answers[tp] = _found(answer(future))
+            except KafkaException as error:
                 doing = f"reading offsets of {each.topic}-{each.partition}"
                 answers[tp] = translate(
                     error, doing=doing, brokers=self._cluster.brokers, settings=self._cluster.settings

@@ -8,7 +8,8 @@ from confluent_kafka import KafkaException
 
 from penstock.core.records.record import TopicPartition
 from penstock.errors import ConfigError
-from penstock.kafka.admin.cluster import ANSWER_SECONDS, Cluster
+from penstock.kafka.admin.answers import ANSWER_SECONDS
+from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.client.kafka_python_settings import kafka_python_config
 
 

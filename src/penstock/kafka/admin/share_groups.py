@@ -8,7 +8,8 @@ from confluent_kafka import KafkaError, KafkaException
 
 from penstock.core.records.record import TopicPartition
 from penstock.errors import PenstockError
-from penstock.kafka.admin.cluster import ANSWER_SECONDS, Cluster
+from penstock.kafka.admin.answers import ANSWER_SECONDS
+from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.admin.consumer_groups import (
     SHARE,
     CommittedOffset,

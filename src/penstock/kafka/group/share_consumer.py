@@ -7,7 +7,8 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from penstock.app import Handler
 from penstock.errors import SetupError
-from penstock.kafka.admin.cluster import ANSWER_SECONDS, Cluster
+from penstock.kafka.admin.answers import ANSWER_SECONDS, answer
+from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.client.clients import LOG
 from penstock.kafka.client.settings_by_client import consumer_settings
 from penstock.kafka.errors import translate
@@ -51,7 +52,7 @@ def set_share_start(brokers: str, handler: Handler) -> None:
     admin = Cluster(brokers, handler.settings).admin
     try:
         for future in admin.incremental_alter_configs([resource], request_timeout=ANSWER_SECONDS).values():
-            future.result(ANSWER_SECONDS)
+            answer(future)
     except KafkaException as error:
         doing = f"setting where share group {handler.group} starts"
         raise translate(error, doing=doing, brokers=brokers, settings=handler.settings) from error
@@ -64,6 +65,6 @@ def delivery_limit(brokers: str, handler: Handler) -> int:
         known = admin.list_topics(timeout=ANSWER_SECONDS).brokers
         asked = [ConfigResource(ResourceType.BROKER, str(broker)) for broker in known]
         answers = admin.describe_configs(asked, request_timeout=ANSWER_SECONDS).values()
-        return min(int(future.result(ANSWER_SECONDS)[_LIMIT].value) for future in answers)
+        return min(int(answer(future)[_LIMIT].value) for future in answers)
     except (KafkaException, KeyError, ValueError):  # ACLs may forbid to read broker settings
         return _DEFAULT_LIMIT

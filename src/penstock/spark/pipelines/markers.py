@@ -30,7 +30,7 @@ class Markers:
         tps = list(tps)
         with ThreadPoolExecutor(_AT_ONCE) as threads:
             list(threads.map(self._transactions.fence, tps))
-        return self._cluster.settled(self._transactions.group, tps) if tps else {}
+        return self._cluster.stable_offsets(self._transactions.group, tps) if tps else {}
 
     def advance(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Move markers forward where no task has done it: past offsets without a record.

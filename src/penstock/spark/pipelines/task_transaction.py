@@ -38,7 +38,7 @@ class Transactions:
 
     def marker(self, tp: TopicPartition) -> int:
         """Return the marker: all records below it are handled."""
-        return _cluster(self.brokers, self._items).settled(self.group, [tp]).get(tp, 0)
+        return _cluster(self.brokers, self._items).stable_offsets(self.group, [tp]).get(tp, 0)
 
     def fence(self, tp: TopicPartition) -> None:
         """Fence all earlier producers of this partition."""

@@ -49,7 +49,7 @@ Tell = Callable[[str, int], None]
 """What happens now, and how many records are committed."""
 
 
-class Bout:
+class ChaosSparkRun:
     def __init__(self, brokers: str, spark: StandaloneCluster, folder: Path, options: Options, tell: Tell) -> None:
         self._brokers, self._spark, self._folder, self._options = brokers, spark, folder, options
         self._cluster = Cluster(brokers)
