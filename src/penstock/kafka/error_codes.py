@@ -82,6 +82,7 @@ class Code(IntEnum):
 
     # Fetching.
     LEADER_NOT_AVAILABLE = 5, "the partition has no leader now", RETRIABLE
+    LOCAL_NOENT = -156, "the client knows no leader of any of the partitions", RETRIABLE
     NOT_LEADER_FOR_PARTITION = 6, "another broker is the leader", RETRIABLE
     BROKER_NOT_AVAILABLE = 8, "the broker is not available"
     REPLICA_NOT_AVAILABLE = 9, "the replica is not available", RETRIABLE
@@ -149,7 +150,7 @@ COORDINATOR_UNREACHABLE = NO_COORDINATOR_YET | {Code.LOCAL_TRANSPORT}
 NO_BROKERS_YET = frozenset({Code.INVALID_REPLICATION_FACTOR, Code.LOCAL_TIMED_OUT})
 """In a cluster that has just started, the controller may know no broker yet that could host a new topic."""
 
-NO_LEADER_YET = frozenset({Code.LEADER_NOT_AVAILABLE, Code.NOT_LEADER_FOR_PARTITION})
+NO_LEADER_YET = frozenset({Code.LEADER_NOT_AVAILABLE, Code.NOT_LEADER_FOR_PARTITION, Code.LOCAL_NOENT})
 """A partition that was just created, or whose leader moves."""
 
 NOT_CREATED_YET = NO_LEADER_YET | {Code.UNKNOWN_TOPIC_OR_PART, Code.LOCAL_UNKNOWN_TOPIC, Code.LOCAL_UNKNOWN_PARTITION}

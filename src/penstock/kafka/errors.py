@@ -174,6 +174,7 @@ _TABLE: dict[int, _Row] = {
     ),
     # Fetching.
     Code.LEADER_NOT_AVAILABLE: _LEADER,
+    Code.LOCAL_NOENT: _LEADER,
     Code.NOT_LEADER_FOR_PARTITION: _LEADER,
     Code.BROKER_NOT_AVAILABLE: _LEADER,
     Code.REPLICA_NOT_AVAILABLE: _LEADER,

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from penstock.errors import ServerError
+from penstock.errors import PenstockError, ServerError
 from penstock.kafka.admin import cluster
 from penstock.kafka.admin.cluster import Cluster
 
@@ -16,6 +16,7 @@ NOT_ALLOWED = KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED)
 THERE_ALREADY = KafkaError(KafkaError.TOPIC_ALREADY_EXISTS)
 UNKNOWN_YET = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
 NO_LEADER_YET = KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION)
+NO_LEADERS_FOUND = KafkaError(KafkaError._NOENT, "Failed to query partition leaders: No leaders found")
 
 
 class Answering:
@@ -23,12 +24,18 @@ class Answering:
 
     def __init__(self, *answers: KafkaError | None) -> None:
         self.answers = list(answers)
+        self.topics: list[str] = []
+        self.refreshed = 0
 
     def list_topics(self, **_: Any) -> Any:
-        return SimpleNamespace(topics={})
+        self.refreshed += 1
+        return SimpleNamespace(topics=dict.fromkeys(self.topics, SimpleNamespace(error=None, partitions={})))
 
     def create_topics(self, topics: list[Any], **_: Any) -> dict[str, Future[None]]:
         return {topic.topic: self._answer(None) for topic in topics}
+
+    def describe_topics(self, topics: Any, **_: Any) -> dict[str, Future[Any]]:
+        return {name: self._answer(SimpleNamespace(topic_id="id")) for name in topics.topic_names}
 
     def list_offsets(self, tps: dict[Any, Any], **_: Any) -> dict[Any, Future[Any]]:
         return {tp: self._answer(SimpleNamespace(offset=7)) for tp in tps}
@@ -60,14 +67,16 @@ def test_one_that_stays_without_brokers_is_an_error(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_final_refusal_is_an_error_at_once_and_an_existing_topic_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    kafka = cluster_that_says(monkeypatch, THERE_ALREADY, None, None, NOT_ALLOWED)
+    kafka = cluster_that_says(monkeypatch, THERE_ALREADY, None, None, None, NOT_ALLOWED)
     assert kafka.create_topics(["old", "new"], partitions=1) == ["new"]
     with pytest.raises(ServerError):
         kafka.create_topics(["secret"], partitions=1)
 
 
 def test_a_topic_counts_as_created_when_all_brokers_know_its_leaders(monkeypatch: pytest.MonkeyPatch) -> None:
-    kafka = cluster_that_says(monkeypatch, None, UNKNOWN_YET, None, NO_LEADER_YET, None, None, None, None)
+    kafka = cluster_that_says(
+        monkeypatch, None, UNKNOWN_YET, NO_LEADERS_FOUND, None, UNKNOWN_YET, None, NO_LEADER_YET, None, None, None, None
+    )
     assert kafka.create_topics(["orders"], partitions=2) == ["orders"]
     assert cast("Any", kafka.admin).answers == [None], "asked until both partitions had a leader, and not after that"
 
@@ -88,3 +97,20 @@ def test_a_partition_that_stays_without_a_leader_is_an_error(monkeypatch: pytest
     kafka = cluster_that_says(monkeypatch, NO_LEADER_YET)
     with pytest.raises(ServerError, match="no leader that answers while reading offsets of orders"):
         kafka.end_offsets([("orders", 0)])
+
+
+def test_a_client_that_remembers_that_a_topic_is_missing_asks_for_the_metadata_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kafka = cluster_that_says(monkeypatch, NO_LEADERS_FOUND, NO_LEADERS_FOUND, None)
+    admin = cast("Any", kafka.admin)
+    admin.topics = ["orders"]
+    assert kafka.end_offsets([("orders", 0)]) == {("orders", 0): 7}
+    assert admin.refreshed == 2
+
+
+def test_offsets_of_a_missing_topic_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    kafka = cluster_that_says(monkeypatch, NO_LEADERS_FOUND, None)
+    with pytest.raises(PenstockError, match="reading offsets of gone"):
+        kafka.end_offsets([("gone", 0)])
+    assert cast("Any", kafka.admin).answers == [None]

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from confluent_kafka import (
     IsolationLevel,
+    KafkaError,
     KafkaException,
     TopicCollection,
 )
@@ -42,7 +43,8 @@ T = TypeVar("T")
 # After this time without an answer, look for the reason.
 _FIRST_SECONDS = 1.0
 _RETRY_SECONDS = 0.2
-_NOT_STABLE_RETRY_SECONDS = 0.02
+# The same for what is over within milliseconds.
+_SHORT_RETRY_SECONDS = 0.02
 
 
 class Cluster:
@@ -143,8 +145,9 @@ class Cluster:
         created = [topic.topic for topic in wanted if self._create(topic, deadline)]
         # An error here is not one of the creation: the login may create topics, and not describe them.
         with suppress(PenstockError):
+            self.topic_ids(created)
             tps = [(topic, partition) for topic in created for partition in range(partitions)]
-            self._offsets(tps, OffsetSpec.latest(), passing=NOT_CREATED_YET)
+            self._offsets(tps, OffsetSpec.latest(), passing=NOT_CREATED_YET, pause=_SHORT_RETRY_SECONDS)
         return created
 
     def _create(self, topic: NewTopic, deadline: float) -> bool:
@@ -235,7 +238,7 @@ class Cluster:
 
         try:
             deadline = time.monotonic() + ANSWER_SECONDS
-            return _retry(ask, NOT_STABLE_YET, deadline, pause=_NOT_STABLE_RETRY_SECONDS)
+            return _retry(ask, NOT_STABLE_YET, deadline, pause=_SHORT_RETRY_SECONDS)
         except KafkaException as error:
             raise self._no_offsets(group, error) from error
 
@@ -289,19 +292,35 @@ class Cluster:
         spec: OffsetSpec,
         *,
         passing: Collection[int] = NO_LEADER_YET,
+        pause: float | None = None,
         **options: Any,
     ) -> dict[TopicPartition, int]:
         asked = {KafkaTopicPartition(*tp): spec for tp in tps}
+        topics = sorted({tp.topic for tp in asked})
 
         def ask() -> dict[TopicPartition, int]:
             futures = self._admin.list_offsets(asked, request_timeout=ANSWER_SECONDS, **options) if asked else {}
-            return {(tp.topic, tp.partition): answer(future).offset for tp, future in futures.items()}
+            try:
+                return {(tp.topic, tp.partition): answer(future).offset for tp, future in futures.items()}
+            except KafkaException as error:
+                if _code(error) == Code.LOCAL_NOENT:
+                    self._forget_missing(topics, passing)
+                raise
 
         try:
-            return _retry(ask, passing, time.monotonic() + ANSWER_SECONDS)
+            return _retry(ask, passing, time.monotonic() + ANSWER_SECONDS, pause=pause)
         except KafkaException as error:
-            topics = ", ".join(sorted({tp.topic for tp in asked}))
-            raise translate(error, doing=f"reading offsets of {topics}", brokers=self.brokers) from error
+            raise translate(error, doing=f"reading offsets of {', '.join(topics)}", brokers=self.brokers) from error
+
+    def _forget_missing(self, topics: Iterable[str], passing: Collection[int]) -> None:
+        """Refresh the client's metadata.
+
+        A client that asked for a topic too early remembers for many seconds that it does not exist, and does not ask
+        again. Raise if the topic really does not exist.
+        """
+        existing = self.topics()
+        if Code.UNKNOWN_TOPIC_OR_PART not in passing and not existing.keys() >= set(topics):
+            raise KafkaException(KafkaError(Code.UNKNOWN_TOPIC_OR_PART))
 
     def _metadata(self, doing: str) -> Any:
         try:
