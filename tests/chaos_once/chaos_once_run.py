@@ -14,7 +14,7 @@ import psutil
 
 from chaos.fleet import Fleet, Process
 from chaos_once.sinks import Sink, TableSink, TopicSink
-from chaos_spark.bout import write
+from chaos_spark.chaos_spark_run import write
 from penstock.devkit import Embedded, UpOptions
 from penstock.kafka import Cluster
 
