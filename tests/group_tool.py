@@ -56,7 +56,7 @@ class GroupTool:
         return str(printed.toString())
 
     def rows(self, *arguments: str) -> list[dict[str, str]]:
-        """The printed table. A column's name may contain one space; two spaces or more separate columns."""
+        """The rows of the printed table. No cell contains a space, but for one in front of an id in parentheses."""
         lines = [line for line in self(*arguments).splitlines() if line.strip()]
         at = next(number for number, line in enumerate(lines) if line.startswith("GROUP"))
         names = lines[at].replace("COORDINATOR (ID)", "COORDINATOR").split()
