@@ -1,4 +1,4 @@
-"""Setting offsets of groups on a real broker: shown first, saved, undone."""
+"""Offsets of groups are set on a real broker: shown first, saved, and restored."""
 
 from pathlib import Path
 
@@ -144,7 +144,7 @@ def test_settings_come_from_a_file_the_environment_or_flags_and_a_wrong_one_is_n
     assert "hunter2" not in secret.err + secret.out
 
 
-def test_offsets_of_a_partition_that_there_is_not_are_refused_with_the_numbers_that_there_are(
+def test_offsets_of_a_missing_partition_are_refused_with_the_numbers_of_existing_ones(
     penstock: Penstock, cluster: Cluster, group: str, topic: str, tmp_path: Path
 ) -> None:
     set_offsets(cluster, group, {(topic, 0): 3})

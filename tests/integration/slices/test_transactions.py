@@ -22,7 +22,7 @@ RECORDS = 20
 
 
 class Held:
-    """Where a handler waits; handlers are pickled, and what they import is not."""
+    """The place where a handler waits. Handlers are pickled; modules that they import are not."""
 
     entered = threading.Event()
     go_on = threading.Event()
@@ -76,7 +76,7 @@ class Tasks:
 def tasks(brokers: str, group: str, make_topic: MakeTopic) -> Iterator[Tasks]:
     Held.entered, Held.go_on = threading.Event(), threading.Event()
     yield Tasks(brokers, group, make_topic)
-    worker_state._states.clear()  # as with the end of a worker process
+    worker_state._states.clear()  # as if the worker process had ended
 
 
 def test_outputs_and_dead_letters_come_with_the_offset_after_the_last_record(tasks: Tasks, cluster: Cluster) -> None:
@@ -110,7 +110,7 @@ def test_a_death_between_the_offsets_and_the_commit_leaves_nothing(
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(Transaction, "_finish", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
-        patch.setattr(Transaction, "__exit__", lambda *_: None)  # the dead abort nothing
+        patch.setattr(Transaction, "__exit__", lambda *_: None)  # a dead process aborts nothing
         with pytest.raises(KeyboardInterrupt):
             tasks.run(echo)
     assert tasks.outputs() == []
@@ -179,7 +179,7 @@ def test_an_offset_in_an_open_transaction_is_waited_for(cluster: Cluster, group:
     with Transaction(cluster.brokers, group, group=metadata, settings={}) as transaction:
         transaction.fence()
         transaction.write([(tp[0], None, b"1", None)])
-        transaction._send_offsets({tp: 7})  # halfway, as at the moment of a death
+        transaction._send_offsets({tp: 7})  # without an end, as if the producer had died
         assert cluster.committed(group, [tp]) == {}
         thread = threading.Thread(target=ask)
         thread.start()
