@@ -138,6 +138,10 @@ class Joined(Joining):
     def commit(self, topic: str, partition: int, offset: int) -> None:
         self._consumer.commit(offsets=[KafkaTopicPartition(topic, partition, offset)], asynchronous=False)
 
+    def metadata(self) -> bytes:
+        metadata: bytes = self._consumer.consumer_group_metadata()
+        return metadata
+
 
 class Sharing:
     """A share group member that is a plain Kafka client and acquires no records."""
