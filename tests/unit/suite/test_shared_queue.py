@@ -1,4 +1,4 @@
-"""Workers that share the files of a run: each file has one owner, and that of a dead worker finds another."""
+"""Workers share the files of a run: each file has one owner, and a file of a dead worker gets another owner."""
 
 import json
 from pathlib import Path

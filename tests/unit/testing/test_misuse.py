@@ -1,4 +1,4 @@
-"""Errors of the bench for tests that cannot work."""
+"""Errors of the bench for wrong tests."""
 
 import subprocess
 import sys

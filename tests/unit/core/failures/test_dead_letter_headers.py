@@ -117,7 +117,7 @@ def test_the_docs_name_every_header() -> None:
         (operating, REPLAY_PREFIX, ReplayHeader),
     ):
         assert f"`{prefix}" in page
-        # After the first one, pages write only the end of a name: `-partition`.
+        # After the first header, pages write only the end of a name: `-partition`.
         missing = [name for name in names if not re.search(rf"-{name.removeprefix(prefix)}`", page)]
         assert not missing
 

@@ -73,7 +73,7 @@ def test_expressions_mean_what_they_mean_in_python(text: str, *, expected: bool)
     expression = Expression(text)
     assert expression.matches(_RECORD) is expected, expression.example
     python = eval(text, {**_RECORD})
-    # But for this: a tuple is a list here, as JSON has no other.
+    # The only exception: a tuple is a list here, because JSON has no tuples.
     assert bool(python) is expected or "(1, 2)" in text
 
 

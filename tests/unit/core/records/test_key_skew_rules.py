@@ -9,7 +9,7 @@ from penstock.core.records.partitioner import partition_for
 
 
 def survey(keys: dict[str, int], *, partitions: int = 6, others: int = 0, unkeyed: int = 0) -> KeySurvey:
-    """``others`` are records of keys that are too rare to be told, spread evenly, as those without a key."""
+    """``others`` are records of rare keys or without a key, which are spread evenly."""
     counts = [(others + unkeyed) // partitions] * partitions
     found = []
     for key, count in sorted(keys.items(), key=lambda each: -each[1]):

@@ -19,7 +19,7 @@ BROKEN = KafkaException(KafkaError(KafkaError._TRANSPORT))
 
 
 class Client:
-    """The Kafka client, and what it commits."""
+    """The Kafka client, which records its commits."""
 
     def __init__(self) -> None:
         self.generation = 7
@@ -34,7 +34,7 @@ class Client:
 
 
 class Connection:
-    """The network and its connection. What is committed in the background is answered when the test says so."""
+    """The network and its connection. Asynchronous commits are answered when the test says so."""
 
     def __init__(self) -> None:
         self.commits: list[tuple[int, Identity]] = []

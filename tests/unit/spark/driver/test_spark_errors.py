@@ -1,4 +1,4 @@
-"""Spark's stack traces, cut down to sentences. The texts are what Spark 4.0 really said, shortened."""
+"""Spark's stack traces become short sentences. The texts are shortened errors of Spark 4.0."""
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -153,7 +153,7 @@ def test_a_halted_handler_and_what_is_denied_are_not_tried_again(handler: Handle
 
 
 def planning_error(code: int) -> PenstockError:
-    """As the cluster's methods raise it."""
+    """An error as the methods of ``Cluster`` raise it."""
     try:
         raise translate(KafkaException(KafkaError(code)), doing="planning", brokers="x:1") from KafkaException(
             KafkaError(code)

@@ -1,4 +1,4 @@
-"""Where a handler goes on, from what the checkpoint, the group and the logs say."""
+"""Where a handler resumes, by its checkpoint, its group and the logs."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def test_offsets_are_written_as_spark_reads_them() -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"orders": 5}', '{"orders": {"x": 1}}', '{"orders": {"0": null}}'])
 def test_what_spark_never_writes_is_an_error(text: str) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011 - whatever it says
+    with pytest.raises(ValueError):  # noqa: PT011 - any text will do
         from_json(text)
 
 

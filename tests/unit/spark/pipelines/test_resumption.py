@@ -1,4 +1,4 @@
-"""Where a pipeline goes on, whatever checkpoint, group and logs say."""
+"""Where a pipeline resumes, for all states of checkpoint, group and logs."""
 
 from penstock.spark.pipelines.resume_offsets import EARLIEST, Log
 from penstock.spark.pipelines.resumption import resume_pipeline
@@ -60,6 +60,6 @@ def test_where_another_tool_has_moved_the_group_its_offset_counts_back_and_forth
             logs, finished={A: 6, A1: 3}, committed={A: offset, A1: 2}, start="earliest", moved={A}
         )
         assert (resumption.offsets, resumption.checkpoint_fits) == ({A: offset, A1: 3}, False)
-    # Commits that have expired have not been moved.
+    # Expired commits do not count as moved.
     resumption = resume_pipeline(logs, finished={A: 6, A1: 3}, committed={}, start="earliest", moved={A})
     assert (resumption.offsets, resumption.checkpoint_fits) == ({A: 6, A1: 3}, True)

@@ -39,7 +39,7 @@ def test_a_module_that_fails_on_executors_is_named_with_its_reason() -> None:
 
 
 class Context:
-    """Of a Spark context, what jobs with a tag need: a job that is started late misses the first cancellation."""
+    """The part of a Spark context that jobs with a tag need. A job that starts late misses the first cancellation."""
 
     def __init__(self) -> None:
         self.tags: list[str] = []

@@ -1,4 +1,4 @@
-"""The driver's JVM, without one."""
+"""Rules for the driver's JVM, tested without a JVM."""
 
 import subprocess
 import sys

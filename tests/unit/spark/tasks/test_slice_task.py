@@ -1,4 +1,4 @@
-"""What a task makes of its records, without Spark and without a broker."""
+"""The results of a task for its records, without Spark and without a broker."""
 
 import asyncio
 from collections.abc import Sequence
