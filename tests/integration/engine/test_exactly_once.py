@@ -152,7 +152,7 @@ def test_a_client_call_that_never_returns_costs_its_transaction_and_nothing_else
     assert numbers(brokers, out) == list(range(600))
 
 
-def test_handlers_go_on_while_a_transaction_is_committed(
+def test_handlers_continue_while_a_transaction_is_committed(
     brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The commit here ends only after more records are handled, so handlers must not wait for it."""

@@ -179,7 +179,7 @@ def test_lists_and_descriptions_say_the_same(
         member.close()
 
 
-def test_a_group_that_rebalances_by_the_newer_protocol_is_said_to_rebalance(
+def test_a_group_that_rebalances_by_the_newer_protocol_is_shown_as_rebalancing(
     penstock: Penstock, tool: GroupTool, brokers: str, group: str, topic: str
 ) -> None:
     newer = {"group.protocol": "consumer"}

@@ -63,7 +63,7 @@ def outputs(brokers: str, group: str) -> Counter[int]:
     return Counter(json.loads(value or b"")["id"] for value in read_values(brokers, f"{group}.out"))
 
 
-def test_rows_and_dead_letters_are_there_once_whatever_is_repeated(
+def test_rows_and_dead_letters_are_written_once_with_any_repeats(
     brokers: str,
     cluster: Cluster,
     group: str,

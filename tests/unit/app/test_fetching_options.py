@@ -189,7 +189,7 @@ def test_an_app_that_does_not_run_says_so() -> None:
         app.commit({("a", 0): 1})
 
 
-def test_members_that_commit_each_record_hear_of_rebalances_soon() -> None:
+def test_members_that_commit_each_record_learn_of_rebalances_soon() -> None:
     often = {"heartbeat.interval.ms": 500}
     assert often.items() <= member_settings(handler("a", commit="record"), 0).items()
     own = handler("a", commit="record", settings={"heartbeat.interval.ms": 2_000})

@@ -33,7 +33,7 @@ def boxes(root: ET.Element) -> list[tuple[str, float, float, float, float]]:
 
 @given(groups())
 @settings(max_examples=40)
-def test_every_cell_says_what_becomes_of_a_partition_and_none_is_out_of_sight(group: Group) -> None:
+def test_every_cell_shows_the_move_of_a_partition_and_all_are_visible(group: Group) -> None:
     changed = with_members(group, "+2")
     for assignor in (CooperativeSticky(), Range()):
         made = plan(group, assignor, changed=changed)

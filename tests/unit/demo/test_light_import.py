@@ -1,4 +1,4 @@
-"""Spark's Python workers import the demo's handler, and must not import anything else of the demo."""
+"""Spark's Python workers import the demo's handler, and must not import Kafka, Spark or the rest of the demo."""
 
 import subprocess
 import sys

@@ -78,7 +78,7 @@ def test_an_archive_that_was_cut_off_is_removed_and_written_again(java: Path, ja
     assert not archive.exists()
 
 
-def test_another_java_another_jar_and_another_program_have_archives_of_their_own(java: Path, jar: Path) -> None:
+def test_another_java_another_jar_and_another_program_have_separate_archives(java: Path, jar: Path) -> None:
     _end_jvm(flags_of("kafka", java, [jar]))
     assert not writes_archive(flags_of("kafka", java, [jar]))
     assert writes_archive(flags_of("spark", java, [jar]))

@@ -261,7 +261,7 @@ def test_a_pom_that_cannot_be_used_is_an_error(registry: MavenRegistry, more: st
     assert caught.value.hint
 
 
-def test_a_registry_out_of_reach_is_said_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_registry_is_reported_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PENSTOCK_MAVEN_URL", "http://me:secret@127.0.0.1:9/")
     with pytest.raises(SetupError, match=r"cannot be reached \(127\.0\.0\.1:9: Connection refused\)") as caught:
         fetch()

@@ -47,7 +47,7 @@ def test_histories_of_all_runs_are_read_and_half_a_line_is_not(tmp_path: Path) -
     assert read_history(tmp_path / "nowhere", "g") == []
 
 
-def test_members_tell_of_one_round_together_and_the_leader_knows_most(tmp_path: Path) -> None:
+def test_the_reports_of_one_rebalance_are_merged_and_the_leader_knows_most(tmp_path: Path) -> None:
     voter = RebalanceMember(id="A", static_id=None, rack=None, topics=("t",), votes=None, owned=0, assigned=1)
     write(
         tmp_path,

@@ -270,7 +270,7 @@ def test_large_values_stay_in_kafka_until_there_are_bytes_for_them() -> None:
 
 
 @pytest.mark.parametrize("order", ["partition", "key", "none"])
-def test_the_same_test_takes_the_same_course(order: str) -> None:
+def test_the_same_test_always_runs_the_same_way(order: str) -> None:
     def course() -> list[events.Event]:
         app = App("shop")
 

@@ -199,7 +199,7 @@ def test_expressions_that_need_much_time_or_memory_end_soon(text: str) -> None:
 
 
 @pytest.mark.timeout(60)
-def test_lists_that_hold_one_another_many_times_over_are_not_compared_for_ever() -> None:
+def test_lists_that_contain_each_other_many_times_are_not_compared_forever() -> None:
     deep: Any = 1
     other: Any = 1
     for _ in range(60):

@@ -94,7 +94,7 @@ def test_a_commit_that_is_under_way_at_a_stop_decides_about_its_records() -> Non
         assert epoch.drained
 
 
-def test_a_close_ends_it_whatever_is_left() -> None:
+def test_a_close_ends_it_with_unfinished_records() -> None:
     dispatch = make()
     dispatch.assign(TP, 0)
     deliver(dispatch, [0, 1])

@@ -186,13 +186,13 @@ def test_nothing_to_deliver_or_finish_is_fine() -> None:
 
 
 @pytest.mark.parametrize("offsets", [[4], [9, 9], [9, 8]])
-def test_offsets_that_do_not_ascend_are_a_bug_and_said_so(offsets: list[int]) -> None:
+def test_offsets_that_do_not_ascend_are_reported_as_a_bug(offsets: list[int]) -> None:
     tracker = Tracker(5)
     with pytest.raises(ValueError, match="do not ascend"):
         tracker.deliver(offsets)
 
 
-def test_finishing_twice_or_what_was_never_delivered_is_a_bug_and_said_so() -> None:
+def test_finishing_twice_or_what_was_never_delivered_is_reported_as_a_bug() -> None:
     tracker = Tracker(0)
     tracker.deliver([0, 1, 5, 6])
     tracker.finish(1)
@@ -218,7 +218,7 @@ def test_finishing_twice_or_what_was_never_delivered_is_a_bug_and_said_so() -> N
 
 
 @pytest.mark.parametrize("wrong", [range(4, 7), range(7, 10)])
-def test_a_stretch_that_was_not_delivered_or_is_finished_is_a_bug_and_said_so(wrong: range) -> None:
+def test_a_range_that_was_not_delivered_or_is_finished_is_reported_as_a_bug(wrong: range) -> None:
     tracker = Tracker(5)
     tracker.deliver([5, 6, 7, 8])
     with pytest.raises(ValueError, match="not delivered"):

@@ -50,7 +50,7 @@ def test_one_hot_key_is_helped_by_giving_up_its_order_or_by_salts() -> None:
     assert named(found, "salted keys").commands == (f"penstock topics keys orders --salt {salts_for(found)}",)
 
 
-def test_many_warm_keys_in_one_partition_are_helped_by_lanes_of_their_own_and_by_more_partitions() -> None:
+def test_many_warm_keys_in_one_partition_are_helped_by_lanes_by_key_and_by_more_partitions() -> None:
     warm = dict.fromkeys(in_partition(2, partitions=6, count=40), 60)
     found = survey({**warm, **{f"customer-{number}": 1 for number in range(3_000)}})
     assert fitting(found)[:2] == ["order by key", "more partitions"]

@@ -221,7 +221,7 @@ def test_lanes_wait_rather_than_finish_what_no_commit_could_say() -> None:
     assert dispatch.commits() == {("t", 0): (total, "")}
 
 
-def test_lanes_that_reach_too_far_for_the_map_go_on_with_what_is_near() -> None:
+def test_lanes_that_reach_too_far_for_the_map_continue_with_near_records() -> None:
     """Each of 100 keys has records all over the partition; if only whole lanes could start, hardly any would."""
     total = 2 * BITMAP_SPAN
     dispatch = make_dispatch(order="key", concurrency=1, max_in_flight=2 * total)

@@ -84,7 +84,7 @@ class HandlerMember:
         self.commits.commit(offsets=[TopicPartition(*A, offset)], asynchronous=not wait)
 
 
-def test_commits_go_over_the_connection_of_their_own_as_the_member_that_the_client_is() -> None:
+def test_commits_use_the_second_connection_with_the_client_s_membership() -> None:
     member = HandlerMember()
     member.commit(3)
     member.connection.answer({})

@@ -71,7 +71,7 @@ class LastClient(Client):
         return offsets
 
 
-def test_polls_go_on_while_handlers_keep_the_database_from_a_save() -> None:
+def test_polls_continue_while_handlers_keep_the_database_from_a_save() -> None:
     saving = Saving()
     saving.commit_sender.attend(saving.client)
     assert saving.client.asked == [], "Kafka follows the store"

@@ -258,11 +258,11 @@ def test_a_wrong_master_is_named_before_anything_starts(master: str) -> None:
         ),
     ],
 )
-def test_executors_that_cannot_run_python_are_told_by_their_reason(text: str, said: str) -> None:
+def test_executors_that_cannot_run_python_are_reported_with_the_reason(text: str, said: str) -> None:
     assert executors_error(RuntimeError(text), "spark://moon:1").problem == said
 
 
-def test_a_java_error_whose_jvm_is_gone_is_told_as_just_that() -> None:
+def test_a_java_error_whose_jvm_is_gone_says_only_that() -> None:
     class SpeechlessError(Exception):
         def __str__(self) -> str:
             raise ConnectionRefusedError(111, "Connection refused")

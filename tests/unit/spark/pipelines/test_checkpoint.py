@@ -81,7 +81,7 @@ def test_a_damaged_commit_makes_it_unreadable(checkpoint: Checkpoint) -> None:
     assert not checkpoint.is_readable()
 
 
-def test_what_was_planned_and_not_finished_can_be_planned_anew(checkpoint: Checkpoint) -> None:
+def test_batches_that_were_planned_and_not_finished_can_be_planned_again(checkpoint: Checkpoint) -> None:
     plan(checkpoint, 0, 10)
     finish(checkpoint, 0)
     plan(checkpoint, 1, 500, "v1\n")

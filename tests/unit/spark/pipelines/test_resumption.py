@@ -42,7 +42,7 @@ def test_topics_that_an_output_does_not_read_say_nothing_about_its_checkpoint() 
     assert resumption.checkpoint_fits
 
 
-def test_records_that_are_gone_and_logs_that_are_shorter_are_told() -> None:
+def test_deleted_records_and_shorter_logs_are_reported() -> None:
     resumption = resume_pipeline({A: Log(8, 10)}, finished={A: 6}, committed={}, start="earliest")
     assert (resumption.offsets, resumption.checkpoint_fits) == ({A: EARLIEST}, False)
     assert resumption.warnings == ("Records 6 to 7 of a[0] were deleted before they were handled.",)

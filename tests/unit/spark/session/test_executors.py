@@ -10,7 +10,7 @@ import pytest
 from penstock.spark.session.executors import _bounded, _check, _lacks
 
 
-def test_a_look_imports_everything_and_tells_what_failed_and_why(
+def test_a_check_imports_everything_and_reports_what_failed_and_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "look_raises.py").write_text("import os\nos.environ['NO_SUCH_VARIABLE']")
