@@ -305,7 +305,7 @@ class Offsets:
             span = None if first is None or last is None else (first, last)
             moves.append(OffsetMove(move.group, move.tp, move.old, move.new, move.effect, span, move.note))
         warnings = [
-            f"No member has ever joined {name!r}. If a pipeline on another machine or with --checkpoint uses this group, it "
+            f"No member has ever joined {name!r}. If a pipeline uses it on another machine or with --checkpoint, it "
             "continues from the checkpoint there: move that aside too."
             for name, each in described.items()
             if each.exists and each.simple and name not in plan.checkpoints
