@@ -28,9 +28,7 @@ from penstock.errors import CallbackError, HandlerError
 from penstock.kafka import Cluster
 
 
-def test_one_resource_for_the_process_and_one_for_each_worker(
-    brokers: str, group: str, make_topic: MakeTopic
-) -> None:
+def test_one_resource_for_the_process_and_one_for_each_worker(brokers: str, group: str, make_topic: MakeTopic) -> None:
     source, out, seen = make_topic(), make_topic(), []
     produce(brokers, source, range(20))
     app = App(group)

@@ -16,13 +16,13 @@ from penstock.spark.tasks import worker_state
 @pytest.fixture(autouse=True)
 def own_worker(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The states of one Python worker, which this test may close."""
-    states = type(worker_state._states)()  # noqa: SLF001 - as a new Python worker has none
+    states = type(worker_state._states)()
     monkeypatch.setattr(worker_state, "_states", states)
     return states
 
 
 @pytest.mark.parametrize("options", [{}, {"order": "key"}, {"delivery": "exactly-once"}])
-def test_a_python_worker_keeps_resources_from_slice_to_slice(  # noqa: PLR0913, PLR0917 - fixtures
+def test_a_python_worker_keeps_resources_from_slice_to_slice(
     brokers: str, group: str, make_topic: MakeTopic, catch_up: CatchUp, tmp_path: Path, own_worker: Any, options: Any
 ) -> None:
     source, out, notes, app = make_topic(2), make_topic(), Notes(tmp_path / "notes"), App(group)
@@ -65,7 +65,7 @@ def test_a_python_worker_keeps_resources_from_slice_to_slice(  # noqa: PLR0913, 
     assert notes.read()[-3:] == ["close cache", "close cache", "close db"]
 
 
-def test_async_resources_belong_to_the_loop_of_the_python_worker(  # noqa: PLR0913, PLR0917 - fixtures
+def test_async_resources_belong_to_the_loop_of_the_python_worker(
     brokers: str, group: str, make_topic: MakeTopic, catch_up: CatchUp, tmp_path: Path, own_worker: Any
 ) -> None:
     source, out, notes, app = make_topic(), make_topic(), Notes(tmp_path / "notes"), App(group)

@@ -181,11 +181,11 @@ def def_middleware(record: Record, call: Any) -> Any:
 
 def test_a_mix_is_refused_at_the_declaration_that_comes_second() -> None:
     app = shop()
-    with pytest.raises(ConfigError, match="async_middleware is async def, and handler handle, .* is def"):
+    with pytest.raises(ConfigError, match=r"async_middleware is async def, and handler handle, .* is def"):
         app.around(async_middleware)
     app = App("shop")
     app.around(def_middleware)
-    with pytest.raises(ConfigError, match="def_middleware is def, and handler handle, .* is async def"):
+    with pytest.raises(ConfigError, match=r"def_middleware is def, and handler handle, .* is async def"):
 
         @app.consume("orders")
         async def handle(order: int) -> None: ...
@@ -218,7 +218,7 @@ def test_named_handlers_only() -> None:
 def test_a_name_of_no_handler_is_refused_at_the_start() -> None:
     app = shop()
     app.around(handlers=["handel"])(def_middleware)
-    with pytest.raises(ConfigError, match="handlers= names handel, which is not a handler of app 'shop'"):
+    with pytest.raises(ConfigError, match="handlers= names handel, which is not a handler of app"):
         app.wired_handlers()
 
 

@@ -58,7 +58,7 @@ def test_a_test_replaces_a_resource_and_what_only_that_one_needs_is_not_made() -
 
 
 def test_a_value_for_an_unknown_resource_is_refused() -> None:
-    with pytest.raises(ConfigError, match="App 'shop' has no resource called sesion. It has db, session"):
+    with pytest.raises(ConfigError, match=r"App 'shop' has no resource called sesion\. It has db, session"):
         Bench(shop([]), sesion="fake")
 
 
