@@ -31,7 +31,8 @@ def called_handler(handler: Handler) -> Handler:
         each.name for each in wiring.resources if each.scope == "partition" and each.name not in wiring.supplied
     ]
     fixed = {name: wiring.supplied[name] for name in signature.resources if name not in partition_names}
-    function = _bound(handler.function, signature.names, fixed)
+    bound = partial(_bound, handler.function, signature.names)
+    function = bound(fixed)
     if not (wiring.around or partition_names):
         return handler.calling(function, replace(signature, names=names, resources=()))
     # Middleware and the resources of partitions need the record, which the handler may not take.
@@ -39,8 +40,12 @@ def called_handler(handler: Handler) -> Handler:
     index = parts.index("record")
     taken = [name for name in signature.resources if name in partition_names]
     if wiring.partitions is not None and partition_names:
-        order = tuple(name for name in signature.names if name not in fixed)
-        function = _with_partition(partial(_bound, function, order), taken, wiring.partitions, index, len(names))
+        function = _with_partition(
+            lambda values: bound({**fixed, **{name: values[name] for name in taken}}),
+            wiring.partitions,
+            index,
+            len(names),
+        )
     elif len(parts) > len(names):
         function = _without_last(function)
     make_layer = async_layer if signature.is_async else layer
@@ -69,7 +74,6 @@ def _without_last(function: _Function) -> _Function:
 
 def _with_partition(
     bound: Callable[[Mapping[str, Any]], _Function],
-    taken: Sequence[str],
     partitions: PartitionResources | AsyncPartitionResources,
     index: int,
     count: int,
@@ -81,7 +85,7 @@ def _with_partition(
         def call(*given: Any) -> Any:
             record = given[index]
             with use((record.topic, record.partition)) as values:
-                return bound({name: values[name] for name in taken})(*given[:count])
+                return bound(values)(*given[:count])
 
         return call
     use_async = partitions.use
@@ -89,6 +93,6 @@ def _with_partition(
     async def call_async(*given: Any) -> Any:
         record = given[index]
         async with use_async((record.topic, record.partition)) as values:
-            return await bound({name: values[name] for name in taken})(*given[:count])
+            return await bound(values)(*given[:count])
 
     return call_async

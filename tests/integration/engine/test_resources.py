@@ -245,13 +245,16 @@ def test_the_resource_of_a_partition_closes_after_its_last_commit_when_it_is_rev
         wait_for(lambda: len(opened) == 2, "both partitions")
         wait_for(lambda: sum(e.read for e in of_kind(first.events, events.Progressed)) == 30, "all records")
         assert closed == []
-        with running(make("second"), brokers):
+        with running(make("second"), brokers) as second:
             # Cooperative: one partition moves.
             wait_for(lambda: len(closed) == 1, "the revoked partition to close")
             ((count, commits),) = closed
             assert count in commits.values()
+            wait_for(lambda: of_kind(second.events, events.Assigned), "the partition to move")
+        # A stop in the middle of a rebalance is the subject of other tests.
+        wait_for(lambda: len(of_kind(first.events, events.Assigned)) == 3, "the partition to come back")
     assert sorted(count for count, _ in closed) == [10, 20]
-    assert all(count in commits.values() for count, commits in closed)
+    assert all(count in commits.values() for count, commits in closed), closed
 
 
 def test_worker_processes_make_their_own_and_close_them(
