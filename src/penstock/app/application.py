@@ -8,6 +8,7 @@ from typing import Any, Literal, Never, TypeVar, Unpack
 
 from penstock.app.conflicts import check_handlers, check_pipeline
 from penstock.app.consume_options import is_offset, is_topic_partition
+from penstock.app.declared_resources import ResourceMethods
 from penstock.app.handler import Handler
 from penstock.app.hooks import HookMethods
 from penstock.app.option_reference import documented
@@ -29,7 +30,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _APP_OPTIONS = ("brokers", "settings", "registry", "create_topics")
 
 
-class App(RunMethods, HookMethods):
+class App(RunMethods, HookMethods, ResourceMethods):
     """A named set of handlers.
 
     Args:
@@ -61,6 +62,7 @@ class App(RunMethods, HookMethods):
         _refuse_unknown(_unknown, App)
         RunMethods.__init__(self)
         HookMethods.__init__(self)
+        ResourceMethods.__init__(self)
         self.name = name
         self.brokers = brokers
         self.settings = client_settings(settings or {})
@@ -235,6 +237,7 @@ class App(RunMethods, HookMethods):
             copy._declared.append({**declared, **changes})
         copy.take_pipelines_of(self)
         copy.take_hooks_of(self)
+        copy.take_resources_of(self)
         return copy
 
     def progress(self) -> list[PartitionProgress]:
@@ -274,6 +277,7 @@ class App(RunMethods, HookMethods):
                 check_handlers(other, handler)
         for pipeline in self._pipelines:
             check_pipeline(pipeline, handler)
+        self._check_middleware_around(handler)
         self._handlers.append(handler)
 
     def _add_pipeline(self, build: Callable[["App"], Pipeline]) -> None:

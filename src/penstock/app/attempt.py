@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from penstock.app.called_handler import called_handler
 from penstock.app.handler import Handler
 from penstock.app.handler_failure import failure_maker
 from penstock.app.offset_store import AlreadyFinished
@@ -36,6 +37,7 @@ RECORDS = RecordAdapter()
 
 def attempts(handler: Handler, adapter: RecordAdapter = RECORDS) -> Attempt:
     """A function that attempts a record with this handler and returns an outcome; it never raises."""
+    handler = called_handler(handler)
     if handler.signature.takes_transaction:
         return attempts_in_transactions(handler, adapter)
     function, arguments, takes_record = handler.function, Arguments(handler, adapter), handler.signature.takes_record
@@ -64,6 +66,7 @@ def attempts(handler: Handler, adapter: RecordAdapter = RECORDS) -> Attempt:
 
 def attempts_async(handler: Handler, adapter: RecordAdapter = RECORDS) -> AsyncAttempt:
     """Like ``attempts`` for an ``async def`` handler. It raises only when Penstock cancels its task."""
+    handler = called_handler(handler)
     function, arguments, takes_record = handler.function, Arguments(handler, adapter), handler.signature.takes_record
     source_of, decode, arguments_of = arguments.source_of, arguments.decode, arguments.of
     to_record, to_outcome, only_record = adapter.to_record, outcome_maker(handler, adapter), arguments.only_record

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from penstock.app.attempt import RECORDS, outcome_maker, transactions_of
+from penstock.app.called_handler import called_handler
 from penstock.app.handler import Handler
 from penstock.app.handler_failure import failure_maker
 from penstock.app.offset_store import AlreadyFinished
@@ -27,6 +28,7 @@ AsyncBatchAttempt = Callable[[list[Any], list[int]], Awaitable[list[Outcome]]]
 
 def batch_attempts(handler: Handler, adapter: RecordAdapter = RECORDS) -> BatchAttempt:
     """A function that attempts a batch and never raises. It takes the records and the attempt number of each."""
+    handler = called_handler(handler)
     batch = _Batch(handler, adapter)
     call = _transactional_call(handler, adapter, batch) if handler.signature.takes_transaction else batch.call
 
@@ -67,6 +69,7 @@ def _transactional_call(handler: Handler, adapter: RecordAdapter, batch: "_Batch
 
 def batch_attempts_async(handler: Handler, adapter: RecordAdapter = RECORDS) -> AsyncBatchAttempt:
     """Like ``batch_attempts`` for an ``async def`` handler."""
+    handler = called_handler(handler)
     batch = _Batch(handler, adapter)
 
     async def attempt(records: list[Any], numbers: list[int]) -> list[Outcome]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from importlib.util import find_spec
@@ -25,6 +26,7 @@ from penstock.app.guarantees import check_guarantees
 from penstock.app.offset_store import OffsetStore
 from penstock.app.options import CommitMode, Delivery, Mode, Scale, WorkerKind
 from penstock.app.signature import Signature, read_signature
+from penstock.app.wiring import PLAIN, Wiring
 from penstock.assign import Assignor, assignor_named
 from penstock.assign.cooperative import cooperates
 from penstock.core.failures.breaker import Breaker
@@ -95,6 +97,7 @@ class Handler:
     tracing: bool = False
     offsets: str | OffsetStore | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    wiring: Wiring = PLAIN
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", client_settings(self.settings))
@@ -123,6 +126,23 @@ class Handler:
     @cached_property
     def signature(self) -> Signature:
         return read_signature(self.function, batch=self.batch is not None)
+
+    def calling(self, function: Callable[..., Any], signature: Signature) -> "Handler":
+        """A copy for attempts that calls this function, without the checks of a declaration."""
+        made = copy(self)
+        # The fields of a frozen dataclass are in its __dict__, and so is a cached property.
+        made.__dict__.update(function=function, signature=signature)
+        return made
+
+    def wired(self, wiring: Wiring) -> "Handler":
+        """A copy with these resources and this middleware, without the checks of a declaration."""
+        made = copy(self)
+        made.__dict__.update(wiring=wiring)
+        return made
+
+    def with_values(self, values: Mapping[str, Any]) -> "Handler":
+        """A copy whose resources of these names are made."""
+        return self.wired(self.wiring.with_values(values)) if values else self
 
     @property
     def named_settings(self) -> dict[str, Any]:

@@ -11,9 +11,13 @@ from penstock.errors import ConfigError
 
 Part = Literal["value", "record", "key", "headers", "tx"]
 
+NOT_RESOURCES = frozenset(("value", "values", "record", "records", "key", "keys", "headers", "tx"))
+"""Names that a handler's parameters for parts of the record have. No resource may have one."""
+
 _FORMS = (
     "Write it as f(value), f(value, record: Record) or f(record: Record), each as def or async def; parameters named "
-    "key and headers get those, and with offsets= one named tx gets the open transaction."
+    "key and headers get those, and with offsets= one named tx gets the open transaction. Parameters after the first "
+    "may also be named like a resource of the app."
 )
 _BATCH_FORMS = (
     "With batch= write it as f(values: list[...]), f(values: list[...], records: list[Record]) or "
@@ -23,12 +27,17 @@ _BATCH_FORMS = (
 
 @dataclass(frozen=True)
 class Signature:
-    """``parts`` are the parameters in order; ``hints`` their types, except the record's (in a batch, of one record)."""
+    """``parts`` are the parameters in order; ``hints`` their types, except the record's (in a batch, of one record).
+
+    ``names`` are all required parameters in order. Those in ``resources`` have no part: each is named like a resource.
+    """
 
     is_async: bool
     parts: tuple[Part, ...]
     hints: Mapping[str, Any] = field(default_factory=dict)
     returns: Any = Any
+    names: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
 
     @property
     def takes_record(self) -> bool:
@@ -63,10 +72,12 @@ def read_signature(function: Callable[..., Any], *, batch: bool = False) -> Sign
     if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
         raise ConfigError(f"Handler {name} is a generator; a handler returns its result or None.", hint=forms)
     hints = _hints(inner, name)
-    parameters = _required(function, name, forms)
+    required = _required(function, name, forms)
+    resources = _resources(required, hints, batch=batch)
+    parameters = [each for each in required if each.name not in resources]
     parts = tuple(_part(each, hints, batch=batch) for each in parameters)
     if not parts or len(set(parts)) < len(parts) or ("value" in parts and parts[0] != "value"):
-        listed = ", ".join(p.name for p in parameters) or "nothing"
+        listed = ", ".join(p.name for p in required) or "nothing"
         raise ConfigError(f"Handler {name} takes ({listed}), which cannot be called with a record.", hint=forms)
     by_part: dict[str, Any] = {
         part: hints.get(each.name) for part, each in zip(parts, parameters, strict=True) if part not in ("record", "tx")
@@ -78,6 +89,22 @@ def read_signature(function: Callable[..., Any], *, batch: bool = False) -> Sign
         parts=parts,
         hints=by_part,
         returns=hints.get("return", Any),
+        names=tuple(each.name for each in required),
+        resources=resources,
+    )
+
+
+def _resources(required: Sequence[inspect.Parameter], hints: dict[str, Any], *, batch: bool) -> tuple[str, ...]:
+    """The parameters that can only be resources: the value is the first parameter, and all other parts have names.
+
+    The app may declare its resources later, so only its start finds out whether they exist.
+    """
+    return tuple(
+        each.name
+        for each in required[1:]
+        if each.name not in NOT_RESOURCES
+        and each.kind is not each.POSITIONAL_ONLY
+        and _part(each, hints, batch=batch) == "value"
     )
 
 

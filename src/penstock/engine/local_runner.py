@@ -13,6 +13,7 @@ from penstock.engine.membership.topic_watcher import TopicWatcher
 from penstock.engine.observe.health import HealthBoard
 from penstock.engine.observe.readiness import readiness_checks
 from penstock.engine.observe.running_app import RunningApp
+from penstock.engine.process_resources import process_resources
 from penstock.engine.share import ShareMember
 from penstock.errors import ConfigError
 from penstock.kafka import Cluster, prepare_topics
@@ -39,29 +40,43 @@ def run(
         where="the local engine", hint="Run the app with --engine spark, or move the pipelines to a separate app."
     )
     _check_options(app, until_caught_up=until_caught_up)
+    declared = app.wired_handlers()
     members: list[HandlerMember | ShareMember] = []
     prepare_formats(app)
     cluster = Cluster(brokers, app.settings)
     with app.controlled_by(RunningApp(members, cluster.end_offsets)), tuned_gc():
         prepare_topics(app, cluster, emit)
-        all_members = [
-            HandlerMembers(handler, cluster, emit, per_record=per_record, until_caught_up=until_caught_up)
-            for handler in app.handlers
-        ]
-        members.extend(member for handler_members in all_members for member in handler_members.members)
-        if health is not None:
+        with process_resources(app.name, declared, emit=emit, stop=stop) as handlers:
+            all_members = [
+                HandlerMembers(handler, cluster, emit, per_record=per_record, until_caught_up=until_caught_up)
+                for handler in handlers
+            ]
+            members.extend(member for handler_members in all_members for member in handler_members.members)
+            if health is not None:
+                for member in members:
+                    health.add(member.health, member.member_metrics)
+                health.set_readiness(readiness_checks(app, members, stop))
+            _prepare(members, stop)
+            for handler_members in all_members:
+                handler_members.start()
+            topic_watcher = TopicWatcher(all_members)
+            topic_watcher.start()
+            _watch(members, stop)
+            topic_watcher.stop()
             for member in members:
-                health.add(member.health, member.member_metrics)
-            health.set_readiness(readiness_checks(app, members, stop))
-        for handler_members in all_members:
-            handler_members.start()
-        topic_watcher = TopicWatcher(all_members)
-        topic_watcher.start()
-        _watch(members, stop)
-        topic_watcher.stop()
-    for member in members:
-        if member.error is not None:
-            raise member.error
+                if member.error is not None:
+                    raise member.error
+
+
+def _prepare(members: Sequence[HandlerMember | ShareMember], stop: threading.Event) -> None:
+    """Make what the members need, so that nothing is consumed if one of them cannot start."""
+    try:
+        for member in members:
+            member.prepare(stop)
+    except BaseException:
+        for member in members:
+            member.discard()
+        raise
 
 
 def _check_options(app: App, *, until_caught_up: bool) -> None:

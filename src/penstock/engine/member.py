@@ -5,6 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -36,7 +37,8 @@ from penstock.engine.observe.health import Health
 from penstock.engine.observe.member_metrics import MemberMetrics
 from penstock.engine.produce.outbox import Outbox
 from penstock.engine.produce.transactor import Transactor
-from penstock.engine.workers.worker_pools import make_workers
+from penstock.engine.workers.worker_pools import Workers, make_workers
+from penstock.errors import CallbackError
 from penstock.kafka import MESSAGES, Cluster, make_alone_producer, make_producer
 from penstock.kafka.client.message_records import tp_of
 from penstock.kafka.client.transactions import Transaction, transactional_id
@@ -131,10 +133,29 @@ class HandlerMember:
             transactor=self._transactor,
             store_session=self._store_session,
             on_rebalance=self._reporter.rebalanced,
+            on_gone=self._on_gone,
         )
+        self._workers: Workers | None = None
+        self._closing_problem: CallbackError | None = None
         self._brokers = brokers
         self._thread = threading.Thread(target=self._run, name=f"{handler.name}-dispatcher", daemon=True)
         self._crash: BaseException | None = None
+
+    def prepare(self, stop: threading.Event) -> None:
+        """Make the workers and what they need before anything is consumed; then call ``start`` or ``discard``.
+
+        Raises what a resource raises.
+        """
+        try:
+            self._workers = make_workers(self._handler, self._inbox, self._adapter, self._lease, stop)
+        except CallbackError as error:
+            self._reporter.error(error, fatal=True)
+            raise
+
+    def discard(self) -> None:
+        """Close the workers of a member that does not start, because another one cannot."""
+        if self._workers is not None:
+            self._close(self._workers)
 
     def start(self, lag: int, topics: tuple[str, ...]) -> None:
         self._reporter.started(lag, topics)
@@ -166,7 +187,7 @@ class HandlerMember:
 
     @property
     def error(self) -> BaseException | None:
-        return self._crash or self._dispatcher.error
+        return self._crash or self._dispatcher.error or self._closing_problem
 
     @property
     def has_joined(self) -> bool:
@@ -218,8 +239,10 @@ class HandlerMember:
             with ExitStack() as stack:
                 if self._store_session is not None:
                     stack.callback(self._store_session.close)
-                workers = make_workers(self._handler, self._inbox, self._adapter, self._lease)
-                stack.callback(workers.close)
+                workers = self._workers
+                if workers is None:
+                    workers = self._workers = make_workers(self._handler, self._inbox, self._adapter, self._lease)
+                stack.callback(self._close, workers)
                 outbox = self._start_outbox()
                 stack.callback(outbox.close)
                 self._dispatcher.attach(self._fetcher, workers, outbox, self._transactor)
@@ -229,6 +252,16 @@ class HandlerMember:
                 self._dispatcher.run()
         except BaseException as crash:  # noqa: BLE001 - the runner raises it; nothing is committed after it
             self._crash = crash
+
+    def _close(self, workers: Workers) -> None:
+        problem = workers.close()
+        if problem is not None:
+            self._reporter.error(problem, fatal=True)
+            self._closing_problem = problem
+
+    def _on_gone(self, tps: Sequence[TopicPartition]) -> "Future[None] | None":
+        """The fetcher's thread calls it when these partitions are committed for the last time, or lost."""
+        return None if self._workers is None else self._workers.gone(tps)
 
     def _start_outbox(self) -> Outbox | Transactor:
         if self._transactor is not None:

@@ -12,10 +12,11 @@ from penstock.core.records.record import Record, TopicPartition
 from penstock.core.reports.events import Event
 from penstock.core.settings import Registry, registry_of
 from penstock.core.text.durations import Duration, seconds
-from penstock.errors import ConfigError
+from penstock.errors import CallbackError, ConfigError
 from penstock.serde import decoder_for, encode
 from penstock.testing.bench_hooks import BenchHooks
 from penstock.testing.bench_process import Process
+from penstock.testing.bench_resources import BenchResources
 from penstock.testing.clock import Clock
 from penstock.testing.dead_letter_view import DeadLetter, read_letter
 from penstock.testing.decoded_outputs import reader_of_outputs
@@ -55,6 +56,7 @@ class Bench:
         partitions: How many partitions each topic has; or, by topic name, how many this topic has (others have one).
         now: The time at the start.
         registry: A schema registry to use instead of the app's; ``"mock://any-name"`` is one in memory.
+        resources: Values to use instead of resources of the app, by name: ``Bench(app, db=fake)``.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class Bench:
         partitions: int | Mapping[str, int] = 1,
         now: datetime = _START,
         registry: Registry | str | None = None,
+        **resources: Any,
     ) -> None:
         app.refuse_pipelines(where="the testing kit", hint="Test their functions on DataFrames of your own.")
         if not app.handlers:
@@ -74,6 +77,8 @@ class Bench:
         if registry is not None:
             chosen = registry_of(registry)
             self._app = app.variant(app.name, lambda _handler: {"registry": chosen})
+        app.wired_handlers(resources)  # raises if a resource is missing
+        self._given = resources
         self._clock = Clock(now)
         self._broker = Broker(self._clock.time_ms, partitions)
         self._faults = Faults()
@@ -159,7 +164,7 @@ class Bench:
         with self._turn() as process:
             process.stop("asked to")
             self._end()
-            problem = self._hooks.stop()
+            problem = self._close_process()
         if problem is not None:
             raise problem
 
@@ -278,16 +283,23 @@ class Bench:
             self._is_turning = False
         if process.error is not None:
             self._end()
-            self._hooks.stop()
+            self._close_process()
             raise process.error
 
     def _start(self) -> Process:
         self._hooks = BenchHooks(self._app, self._world, self.events)
         self._hooks.start()
-        process = Process(self._app, self._world)
+        self._resources = BenchResources(self._app, self._given, self._world)
+        process = Process(self._resources.make(), self._world)
         # Tests do not stop a bench. If the app outlives it, the app must not ask this process any more.
         self._detach = weakref.finalize(self, self._users_app.detach_control, process.control)
         return process
+
+    def _close_process(self) -> CallbackError | None:
+        """After a clean stop or an error: close the resources and call the hooks. Returns the first error."""
+        of_resource = self._resources.close()
+        of_hook = self._hooks.stop()
+        return of_resource or of_hook
 
     def _end(self) -> None:
         self._process = None

@@ -1,10 +1,10 @@
 """One process of an app on the bench: a member for each handler, from the start to a clean stop or a crash."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from itertools import count
 from math import inf
 
-from penstock.app import App
+from penstock.app import Handler
 from penstock.core.records.record import TopicPartition
 from penstock.engine.observe.running_app import RunningApp
 from penstock.errors import ConfigError, PenstockError
@@ -20,10 +20,10 @@ _TICK_SECONDS = 0.001
 
 
 class Process:
-    def __init__(self, app: App, world: World) -> None:
+    def __init__(self, handlers: Sequence[Handler], world: World) -> None:
         self._clock = world.clock
         self._loop = world.loop
-        self._members = [BenchMember(handler, world) for handler in app.handlers]
+        self._members = [BenchMember(handler, world) for handler in handlers]
         self.control = RunningApp(self._members, lambda tps: {each: world.broker.log(each).end for each in tps})
         """Answers ``app.progress()`` and ``app.commit()``."""
 

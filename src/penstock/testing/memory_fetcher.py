@@ -26,6 +26,7 @@ from penstock.engine.dispatch.thread_messages import (
     Rewound,
     ToFetcher,
 )
+from penstock.testing.bench_resources import close_gone
 from penstock.testing.world import World
 
 _FETCH_LIMIT = 500
@@ -44,6 +45,7 @@ class MemoryFetcher:
     ) -> None:
         self._handler = handler
         self._inbox = inbox
+        self._world = world
         self._broker = world.broker
         self._faults = world.faults
         self._clock = world.clock.elapsed
@@ -207,6 +209,7 @@ class MemoryFetcher:
         return True
 
     def _drop(self, tps: Collection[TopicPartition]) -> None:
+        close_gone(self._handler, tps, self._world)
         for tp in tps:
             self._positions.pop(tp, None)
             self._ends.pop(tp, None)

@@ -2,7 +2,8 @@
 
 from typing import Literal
 
-from conformance.scenarios import exactly_once, ordering, outcomes, reset, resuming  # the imports declare them
+# Importing a module declares its scenarios.
+from conformance.scenarios import exactly_once, ordering, outcomes, reset, resources, resuming
 from conformance.scenarios.declaring import SCENARIOS, Scenario
 
 Engine = Literal["kit", "local", "self-managed", "spark"]
@@ -29,4 +30,4 @@ def scenarios_on(engine: Engine) -> list[Scenario]:
     return [play for play in SCENARIOS if play not in LEFT_OUT[engine]]
 
 
-__all__ = ["LEFT_OUT", "SCENARIOS", "Engine", "Scenario", "outcomes", "scenarios_on"]
+__all__ = ["LEFT_OUT", "SCENARIOS", "Engine", "Scenario", "outcomes", "resources", "scenarios_on"]

@@ -113,13 +113,13 @@ def test_with_manual_commits_what_is_handled_is_held() -> None:
     assert attempt(handle, b"1", commit="manual") == [HELD]
 
 
-def takes_three(one: list[int], two: list[int], three: list[int]) -> None: ...
+def takes_values_after_records(records: list[Record], values: list[int]) -> None: ...
 
 
 def takes_one_value(value: int) -> None: ...
 
 
-@pytest.mark.parametrize("function", [takes_three, takes_one_value])
+@pytest.mark.parametrize("function", [takes_values_after_records, takes_one_value])
 def test_a_batch_handler_takes_lists(function: Callable[..., Any]) -> None:
     with pytest.raises(ConfigError, match="list"):
         App("shop").consume("numbers", batch=10)(function)

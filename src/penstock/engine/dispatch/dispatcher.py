@@ -22,7 +22,7 @@ from penstock.core.scheduling.in_flight import HandedOver, InFlight
 from penstock.core.scheduling.lanes import AnyRecord, Epoch
 from penstock.engine.dispatch.commit_scheduler import CommitScheduler
 from penstock.engine.dispatch.partition_lifecycle import PartitionLifecycle
-from penstock.engine.dispatch.protocols import FetcherSide, OutboxSide, TransactorSide
+from penstock.engine.dispatch.protocols import FetcherSide, OutboxSide, TransactorSide, WorkersSide
 from penstock.engine.dispatch.shutdown import Shutdown
 from penstock.engine.dispatch.thread_messages import (
     Acked,
@@ -58,7 +58,6 @@ from penstock.engine.dispatch.works_in_progress import WorksInProgress
 from penstock.engine.membership.catch_up import CatchUp
 from penstock.engine.observe.health import InProgress
 from penstock.engine.observe.member_metrics import Stopwatches
-from penstock.engine.workers.worker_pools import Workers
 from penstock.errors import PenstockError
 
 # The longest wait for a message; timers that are due sooner shorten it.
@@ -174,7 +173,7 @@ class Dispatcher:
         return {epoch.tp: _partition_state(epoch) for epoch in self._dispatch.epochs}
 
     def attach(
-        self, fetcher: FetcherSide, workers: Workers, outbox: OutboxSide, transactor: TransactorSide | None = None
+        self, fetcher: FetcherSide, workers: WorkersSide, outbox: OutboxSide, transactor: TransactorSide | None = None
     ) -> None:
         """Connect it to the other threads, before its first turn. With exactly-once, the outbox is the transactor."""
         self._fetcher, self._workers, self._outbox, self._transactor = fetcher, workers, outbox, transactor

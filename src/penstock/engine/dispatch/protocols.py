@@ -1,11 +1,12 @@
-"""What the dispatcher needs from the fetcher and the outbox. The testing kit implements these protocols in memory.
+"""What the dispatcher needs from the fetcher, the workers and the outbox.
 
-The protocol of the workers is in ``engine/workers/worker_pools.py``.
+The testing kit implements these protocols in memory.
 """
 
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+from penstock.app.work import Work
 from penstock.core.scheduling.effects import Send
 from penstock.engine.dispatch.thread_messages import Commits, ToFetcher
 
@@ -17,6 +18,12 @@ class FetcherSide(Protocol):
 
     def leave(self) -> None:
         """Leave the group: revoke all partitions (the dispatcher drains them), commit, and answer with ``Left``."""
+
+
+class WorkersSide(Protocol):
+    """Runs at most ``concurrency`` works at once, the further ones after them; each ends with ``Worked``."""
+
+    def submit(self, works: Sequence[Work]) -> None: ...
 
 
 class OutboxSide(Protocol):

@@ -42,7 +42,7 @@ from penstock.engine.fetch.owned_consumer import OwnedConsumer
 from penstock.engine.fetch.record_poller import InFlightRoom, RecordPoller
 from penstock.engine.fetch.start_positions import AssignedBefore, find_new_position
 from penstock.engine.fetch.store_session import StoreSession
-from penstock.engine.membership.native_membership import Membership
+from penstock.engine.membership.native_membership import Membership, OnGone
 from penstock.engine.produce.transactor import Transactor
 from penstock.errors import PenstockError, ServerError, StoreError
 from penstock.kafka import buffer_settings, make_consumer, member_settings, reader_settings
@@ -73,6 +73,7 @@ class Fetcher:
         transactor: Transactor | None = None,
         store_session: StoreSession | None = None,
         on_rebalance: Callable[[Rebalance], None] | None = None,
+        on_gone: OnGone = lambda _tps: None,
     ) -> None:
         self._handler = handler
         self._inbox = inbox
@@ -83,6 +84,7 @@ class Fetcher:
         self._assigned_before = assigned_before or AssignedBefore()
         self._number = number
         self._on_rebalance = on_rebalance or (lambda _: None)
+        self._on_gone = on_gone
         self._commands: SimpleQueue[ToFetcher] = SimpleQueue()
         self._closing = threading.Event()
         self._ended = False  # True if the thread ended cleanly or has reported its error to the dispatcher
@@ -191,6 +193,7 @@ class Fetcher:
             "store_session": self._store_session,
             "during_drain": self._during_drain,
             "on_rebalance": self._on_rebalance,
+            "on_gone": self._on_gone,
         }
         if not self._handler.is_self_managed:
             membership = Membership(self._handler, self._inbox, self._consumer, **parts)
@@ -326,8 +329,10 @@ class Fetcher:
             self._commands.put(command)
 
     def _seek(self, command: Seek) -> None:
-        if command.recreated and self._store_session is not None:
-            self._store_session.forget(command.offsets)
+        if command.recreated:
+            self._on_gone([*command.offsets])
+            if self._store_session is not None:
+                self._store_session.forget(command.offsets)
         self._positions.resume(command.offsets)
         for tp, offset in command.offsets.items():
             self._positions.reassign_at(tp, offset)

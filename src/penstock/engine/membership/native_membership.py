@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -10,6 +11,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from penstock.app import Handler
+from penstock.app.resources import never_closed
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports.rebalance import Rebalance
 from penstock.engine.dispatch.thread_messages import Assigned, Commits, EngineError, Inbox, Lost, Revoking
@@ -24,6 +26,9 @@ from penstock.errors import CallbackError
 _ANSWER_GRACE_SECONDS = 5.0
 _DRAIN_CHECK_SECONDS = 0.05
 _ANSWER_SECONDS = 10.0
+
+OnGone = Callable[[Sequence[TopicPartition]], "Future[None] | None"]
+"""Closes the resources of partitions; returns when that has ended, None if there are none."""
 
 
 class Membership:
@@ -44,6 +49,7 @@ class Membership:
         store_session: StoreSession | None,
         during_drain: Callable[[Sequence[TopicPartition]], None],
         on_rebalance: Callable[[Rebalance], None],
+        on_gone: OnGone = lambda _tps: None,
     ) -> None:
         self._handler = handler
         self._inbox = inbox
@@ -53,6 +59,7 @@ class Membership:
         self._store_session = store_session
         self._during_drain = during_drain
         self._on_rebalance = on_rebalance
+        self._on_gone = on_gone
         self._recorder = RebalanceRecorder(handler, consumer, on_rebalance)
         self._over = False
         self.positions = FetchPositions(consumer, cooperates=handler.cooperates, only_fetches=handler.is_self_managed)
@@ -150,6 +157,7 @@ class Membership:
         self._inbox.put(Revoking(tps, answer))
         self._commit_sender.commit_last(self.committer, self._await_drain(answer, tps))
         self._remove(tps)
+        self._close_resources(tps)
         self._call("on_revoked", tps)
 
     def _await_drain(self, answer: "SimpleQueue[Commits]", tps: Sequence[TopicPartition]) -> Commits:
@@ -161,6 +169,20 @@ class Membership:
             self._during_drain(tps)
         return {}
 
+    def _close_resources(self, tps: Sequence[TopicPartition]) -> None:
+        """Close the resources of committed partitions before another member gets them."""
+        closing = self._on_gone(tps)
+        if closing is None:
+            return
+        deadline = time.monotonic() + self._handler.drain_timeout
+        while not wait([closing], _DRAIN_CHECK_SECONDS).done:
+            if time.monotonic() > deadline:
+                names = ", ".join(each.name for each in self._handler.wiring.of_partition)
+                what = f"The resources of {len(tps)} revoked partitions ({names})"
+                self._inbox.put(EngineError(never_closed(what, self._handler.drain_timeout), fatal=True))
+                return
+            self._during_drain(tps)
+
     def _lose(self, tps: Sequence[TopicPartition]) -> None:
         tps = [tp for tp in tps if tp in self.positions.owned]
         if self._over or not tps:
@@ -168,6 +190,7 @@ class Membership:
         self._commit_sender.lost()
         self._inbox.put(Lost(tps))
         self._remove(tps)
+        self._on_gone(tps)
         self._call("on_lost", tps)
 
     def _remove(self, tps: Sequence[TopicPartition]) -> None:

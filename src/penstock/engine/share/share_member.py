@@ -22,8 +22,8 @@ from penstock.engine.observe.health import Health
 from penstock.engine.observe.member_metrics import MemberMetrics, Stopwatches
 from penstock.engine.produce.outbox import Outbox
 from penstock.engine.share.acquired_records import AcquiredRecords, Inbox
-from penstock.engine.share.share_workers import make_workers
-from penstock.errors import PenstockError
+from penstock.engine.share.share_workers import Workers, make_workers
+from penstock.errors import CallbackError, PenstockError
 from penstock.kafka import MESSAGES, make_alone_producer, make_producer
 from penstock.kafka.errors import is_final, translate
 from penstock.kafka.group.share_consumer import delivery_limit, make_share_consumer, set_share_start
@@ -56,7 +56,24 @@ class ShareMember:
         self._watches = Stopwatches(time.monotonic)
         self._inbox: Inbox = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=f"{handler.name}-share-{number}", daemon=True)
+        self._workers: Workers | None = None
         self.error: BaseException | None = None
+
+    def prepare(self, stop: threading.Event) -> None:
+        """Make the workers and what they need before anything is consumed; then call ``start`` or ``discard``.
+
+        Raises what a resource raises.
+        """
+        try:
+            self._workers = make_workers(self.handler, MESSAGES, self._inbox.put, stop)
+        except CallbackError as error:
+            self._reporter.error(error, fatal=True)
+            raise
+
+    def discard(self) -> None:
+        """Close the workers of a member that does not start, because another one cannot."""
+        if self._workers is not None:
+            self._close(self._workers)
 
     def start(self, lag: int, topics: tuple[str, ...]) -> None:
         self._reporter.started(lag, topics)
@@ -136,7 +153,7 @@ class ShareMember:
         handler = self.handler
         set_share_start(self._brokers, handler)
         limit = delivery_limit(self._brokers, handler)
-        workers = make_workers(handler, MESSAGES, self._inbox.put)
+        workers = self._workers or make_workers(handler, MESSAGES, self._inbox.put, self._stopping)
         outbox = Outbox(
             make_producer(self._brokers, settings=handler.named_settings, proven=False),
             self._inbox,  # type: ignore[arg-type] # the outbox only puts messages that this inbox accepts
@@ -156,8 +173,14 @@ class ShareMember:
                     self._stopping.wait(wait)
                     wait = min(2 * wait, _MAX_REBUILD_SECONDS)
         finally:
-            workers.close()
+            self._close(workers)
             outbox.close()
+
+    def _close(self, workers: Workers) -> None:
+        problem = workers.close()
+        if problem is not None:
+            self._reporter.error(problem, fatal=True)
+            self.error = self.error or problem
 
     def _consume(self, submit: Callable[[Message, int], None], outbox: Outbox, limit: int) -> None:
         consumer = make_share_consumer(self._brokers, self.handler)

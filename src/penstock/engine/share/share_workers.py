@@ -11,11 +11,14 @@ from typing import Protocol
 from confluent_kafka import Message
 
 from penstock.app import Handler, RecordAdapter, attempts, attempts_async, forget_cancellation, is_ended
+from penstock.app.attempt import Attempt
 from penstock.app.engine_threads import mark_engine_thread
 from penstock.core.failures.outcome import Failed, Outcome
 from penstock.engine.dispatch.thread_messages import EngineError
 from penstock.engine.workers.event_loop import OnEventLoop
 from penstock.engine.workers.worker_pools import worker_failure
+from penstock.engine.workers.worker_resources import ThreadResources
+from penstock.errors import CallbackError
 
 # How long a record waits for an unavailable dependency, such as a schema registry. Each release would use one of the
 # few deliveries that a record has. The wait must end well before the record's lock expires.
@@ -36,11 +39,14 @@ Report = Callable[[Attempted | EngineError], None]
 
 class Workers(Protocol):
     def submit(self, message: Message, attempt: int) -> None: ...
-    def close(self) -> None: ...
+
+    def close(self) -> CallbackError | None:
+        """End the workers and close their resources. Returns what went wrong with that."""
 
 
-def make_workers(handler: Handler, adapter: RecordAdapter, report: Report) -> Workers:
-    return _Tasks(handler, adapter, report) if handler.signature.is_async else _Threads(handler, adapter, report)
+def make_workers(handler: Handler, adapter: RecordAdapter, report: Report, stop: threading.Event) -> Workers:
+    """Make the workers, and the resources of an event loop; raises what those raise. ``stop`` gives them up."""
+    return _Tasks(handler, adapter, report, stop) if handler.signature.is_async else _Threads(handler, adapter, report)
 
 
 class _Threads:
@@ -48,8 +54,9 @@ class _Threads:
 
     def __init__(self, handler: Handler, adapter: RecordAdapter, report: Report) -> None:
         self._handler = handler
-        self._attempt = attempts(handler, adapter)
+        self._adapter = adapter
         self._report = report
+        self._resources = ThreadResources(handler, lambda error: report(EngineError(error, fatal=True)))
         self._queue: SimpleQueue[tuple[Message, int] | None] = SimpleQueue()
         # A handler that never returns must not keep the process alive past its drain timeout.
         self._threads = [
@@ -62,31 +69,35 @@ class _Threads:
     def submit(self, message: Message, attempt: int) -> None:
         self._queue.put((message, attempt))
 
-    def close(self) -> None:
+    def close(self) -> CallbackError | None:
         for _ in self._threads:
             self._queue.put(None)
+        return self._resources.close(self._threads) if self._handler.wiring.resources else None
 
     def _work(self) -> None:
         mark_engine_thread()
         try:
-            while (given := self._queue.get()) is not None:
-                message, attempt = given
-                until = time.monotonic() + _DEPENDENCY_WAIT_SECONDS
-                while (wait := _wait(outcome := self._attempt(message, attempt), until)) is not None:
-                    time.sleep(wait)
-                self._report(Attempted(message, outcome))
+            with self._resources.on_this_thread() as handler:
+                self._attempt_all(attempts(handler, self._adapter))
         except BaseException as error:  # noqa: BLE001 - without a report, the record would never be acknowledged
             self._report(worker_failure(self._handler, error))
+
+    def _attempt_all(self, attempt: Attempt) -> None:
+        while (given := self._queue.get()) is not None:
+            message, number = given
+            until = time.monotonic() + _DEPENDENCY_WAIT_SECONDS
+            while (wait := _wait(outcome := attempt(message, number), until)) is not None:
+                time.sleep(wait)
+            self._report(Attempted(message, outcome))
 
 
 class _Tasks(OnEventLoop):
     """One asyncio task for each record."""
 
-    def __init__(self, handler: Handler, adapter: RecordAdapter, report: Report) -> None:
-        self._handler = handler
-        self._attempt = attempts_async(handler, adapter)
+    def __init__(self, handler: Handler, adapter: RecordAdapter, report: Report, stop: threading.Event) -> None:
         self._report = report
-        super().__init__(handler.name)
+        super().__init__(handler, stop=stop, report=lambda error: report(EngineError(error, fatal=True)))
+        self._attempt = attempts_async(self._handler, adapter)
 
     def submit(self, message: Message, attempt: int) -> None:
         self._loop.call_soon_threadsafe(lambda: self._begin(self._work(message, attempt)))

@@ -2,30 +2,76 @@
 
 import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Iterable
+from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any
 
-from penstock.app import end_task
+from penstock.app import Handler, end_task
 from penstock.app.engine_threads import mark_engine_thread
+from penstock.app.resources import AsyncPartitionResources, AsyncResources, never_closed
+from penstock.core.records.record import TopicPartition
+from penstock.engine.workers.worker_resources import until_made
+from penstock.errors import CallbackError
 
 _CLOSE_SECONDS = 1.0
 
 
 class OnEventLoop:
-    """Base class of workers that run on an event loop; other threads use ``self._loop.call_soon_threadsafe``."""
+    """Base class of workers that run on an event loop; other threads use ``self._loop.call_soon_threadsafe``.
 
-    def __init__(self, name: str) -> None:
+    The constructor returns when the resources of the loop are made, and raises what they raise. Then ``_handler`` has
+    them. ``report`` gets errors of closing the resources of partitions.
+    """
+
+    def __init__(
+        self, handler: Handler, *, stop: threading.Event | None, report: Callable[[CallbackError], None]
+    ) -> None:
+        self._handler = handler
         self._loop = asyncio.new_event_loop()
         self._closing = False
         self._tasks: set[asyncio.Task[None]] = set()
-        self._thread = threading.Thread(target=self._run_loop, name=f"{name}-event-loop", daemon=True)
+        self._resources: AsyncResources | None = None
+        self._partitions: AsyncPartitionResources | None = None
+        self._closing_problem: CallbackError | None = None
+        self._thread = threading.Thread(target=self._run_loop, name=f"{handler.name}-event-loop", daemon=True)
         self._thread.start()
+        wiring = handler.wiring
+        if wiring.of_worker:
+            self._make_resources(stop or threading.Event())
+        if wiring.of_partition:
+            supplied = self._handler.wiring.supplied
+            self._partitions = AsyncPartitionResources(wiring.of_partition, supplied, report)
+            self._handler = self._handler.wired(replace(self._handler.wiring, partitions=self._partitions))
 
-    def close(self) -> None:
-        """Cancel the tasks in progress and end the loop."""
+    def _make_resources(self, stop: threading.Event) -> None:
+        handler = self._handler
+        self._resources = AsyncResources(handler.wiring.of_worker, handler.wiring.supplied)
+        making = asyncio.run_coroutine_threadsafe(self._resources.make(), self._loop)
+        what = f"The resources of handler {handler.name}"
+        try:
+            values = until_made(making, stop, limit=handler.drain_timeout, what=what)
+        except BaseException:
+            self._resources = None  # they closed what they had made
+            self.close()
+            raise
+        self._handler = handler.with_values(values)
+
+    def gone(self, tps: Iterable[TopicPartition]) -> "Future[None] | None":
+        """Close the resources of these partitions, from any thread. Returns when that ended; None if there are none."""
+        if self._partitions is None or not self._partitions.has_any:
+            return None
+        return asyncio.run_coroutine_threadsafe(self._partitions.close(tps), self._loop)
+
+    def close(self) -> CallbackError | None:
+        """Cancel the tasks in progress, close the resources and end the loop. Returns what went wrong."""
         self._closing = True
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(timeout=_CLOSE_SECONDS)
+        limit = self._handler.drain_timeout if self._resources or self._partitions else 0.0
+        self._thread.join(timeout=_CLOSE_SECONDS + limit)
+        if limit and self._thread.is_alive():
+            return never_closed(f"The resources of handler {self._handler.name}", limit)
+        return self._closing_problem
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         """Start a task; only for the loop's thread. The set keeps the task alive: the loop holds tasks only weakly."""
@@ -47,5 +93,12 @@ class OnEventLoop:
         for task in self._tasks:
             end_task(task)
         self._loop.run_until_complete(asyncio.gather(*self._tasks, return_exceptions=True))
+        self._loop.run_until_complete(self._close_resources())
         self._loop.run_until_complete(self._loop.shutdown_asyncgens())
         self._loop.close()
+
+    async def _close_resources(self) -> None:
+        if self._partitions is not None:
+            await self._partitions.close()
+        if self._resources is not None:
+            self._closing_problem = await self._resources.close()

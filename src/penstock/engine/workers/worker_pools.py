@@ -4,7 +4,8 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import Protocol
 
@@ -22,10 +23,12 @@ from penstock.app import (
 from penstock.app.engine_threads import mark_engine_thread
 from penstock.app.work import Work
 from penstock.core.progress.lease import Lease
+from penstock.core.records.record import TopicPartition
 from penstock.engine.dispatch.thread_messages import EngineError, Inbox, Worked
 from penstock.engine.workers.event_loop import OnEventLoop
 from penstock.engine.workers.worker_processes import Child, check_importable
-from penstock.errors import PenstockError
+from penstock.engine.workers.worker_resources import ThreadResources
+from penstock.errors import CallbackError, PenstockError
 
 _CLOSE_SECONDS = 1.0
 
@@ -34,12 +37,20 @@ class Workers(Protocol):
     """At most ``concurrency`` bundles are worked on at once; further ones are queued."""
 
     def submit(self, works: Sequence[Work]) -> None: ...
-    def close(self) -> None: ...
+
+    def gone(self, tps: Iterable[TopicPartition]) -> "Future[None] | None":
+        """Close the resources of these partitions, from any thread. Returns when that ended; None if there are none."""
+
+    def close(self) -> CallbackError | None:
+        """End the workers and close their resources. Returns what went wrong with that."""
 
 
-def make_workers(handler: Handler, inbox: Inbox, adapter: RecordAdapter, lease: Lease) -> Workers:
+def make_workers(
+    handler: Handler, inbox: Inbox, adapter: RecordAdapter, lease: Lease, stop: threading.Event | None = None
+) -> Workers:
+    """Make the workers, and the resources of an event loop; raises what those raise. ``stop`` gives them up."""
     if handler.signature.is_async:
-        return EventLoopWorkers(handler, inbox, adapter, lease)
+        return EventLoopWorkers(handler, inbox, adapter, lease, stop=stop)
     if handler.workers == "process":
         check_importable(handler)
     return ThreadWorkers(handler, inbox, adapter, lease)
@@ -57,6 +68,7 @@ class ThreadWorkers:
         self._threads: list[threading.Thread] = []
         self._children: list[Child] = []
         self._idle = threading.Semaphore(0)
+        self._resources = ThreadResources(handler, lambda error: inbox.put(EngineError(error, fatal=True)))
 
     def submit(self, works: Sequence[Work]) -> None:
         for work in works:
@@ -67,9 +79,14 @@ class ThreadWorkers:
                 self._threads[-1].start()
             self._works.put(work)
 
-    def close(self) -> None:
+    def gone(self, tps: Iterable[TopicPartition]) -> "Future[None] | None":
+        partitions = self._resources.partitions
+        return partitions.gone(tps) if partitions is not None and partitions.has_any else None
+
+    def close(self) -> CallbackError | None:
         for _ in self._threads:
             self._works.put(None)
+        problem = self._resources.close(self._threads) if self._handler.wiring.resources else None
         if self._children:
             # A daemon thread ends with this process, but a child process would continue, so kill it.
             deadline = time.monotonic() + _CLOSE_SECONDS
@@ -77,6 +94,7 @@ class ThreadWorkers:
                 thread.join(max(0.0, deadline - time.monotonic()))
             for child in self._children:
                 child.kill()
+        return problem
 
     def _serve(self) -> None:
         mark_engine_thread()
@@ -93,9 +111,10 @@ class ThreadWorkers:
             self._work(
                 batch_runner(child, adapter, lease) if handler.batch else single_record_runner(child, adapter, lease)
             )
-            child.close()
+            self._resources.close_here(child.close)
         else:
-            self._work(work_runner(handler, adapter, lease))
+            with self._resources.on_this_thread() as complete:
+                self._work(work_runner(complete, adapter, lease))
 
     def _work(self, run_work: RunWork) -> None:
         while (work := self._works.get()) is not None:
@@ -116,13 +135,20 @@ def worker_failure(handler: Handler, error: BaseException) -> EngineError:
 class EventLoopWorkers(OnEventLoop):
     """One event loop on one thread; up to ``concurrency`` tasks take bundles from a queue."""
 
-    def __init__(self, handler: Handler, inbox: Inbox, adapter: RecordAdapter, lease: Lease) -> None:
-        self._handler = handler
+    def __init__(
+        self,
+        handler: Handler,
+        inbox: Inbox,
+        adapter: RecordAdapter,
+        lease: Lease,
+        *,
+        stop: threading.Event | None = None,
+    ) -> None:
         self._inbox = inbox
-        self._run_work = async_work_runner(handler, adapter, lease)
         self._serving = 0  # tasks that will take another bundle; a task that ends may still be in ``_tasks``
         self._waiting: deque[Work] = deque()
-        super().__init__(handler.name)
+        super().__init__(handler, stop=stop, report=lambda error: inbox.put(EngineError(error, fatal=True)))
+        self._run_work = async_work_runner(self._handler, adapter, lease)
 
     def submit(self, works: Sequence[Work]) -> None:
         self._loop.call_soon_threadsafe(self._start, works)

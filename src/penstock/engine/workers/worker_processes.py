@@ -3,15 +3,17 @@
 import multiprocessing
 import pickle
 import signal
+from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any, cast
 
 from penstock.app import Handler, NoControl, RecordAdapter, attempts, batch_attempts, called, engine_is_elsewhere
+from penstock.app.resources import OpenResources, never_closed
 from penstock.codecs import RECORDS
 from penstock.core.failures.outcome import Failed, Outcome, WorkerDied, failed
 from penstock.core.records.record import Record
-from penstock.errors import ConfigError
+from penstock.errors import CallbackError, ConfigError
 
 # A fork would copy threads and the Kafka client in an unknown state, so children start as new processes.
 _SPAWN = multiprocessing.get_context("spawn")
@@ -21,11 +23,12 @@ _CLOSE_SECONDS = 1.0
 def check_importable(handler: Handler) -> None:
     """Raise a ConfigError if the handler or its decoders cannot be pickled: a child imports them by name."""
     try:
-        pickle.dumps((handler.function, handler.value, handler.key, handler.headers, handler.to_value))
+        pickle.dumps((handler.function, handler.value, handler.key, handler.headers, handler.to_value, handler.wiring))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise ConfigError(
             f"Handler {handler.name} cannot run in a worker process: {error}.",
-            hint="Define it, and what it decodes and encodes with, at the top level of a module, under its own name.",
+            hint="Define it, its resources and middleware, and what it decodes and encodes with, at the top level of a "
+            "module, under its own name.",
         ) from error
 
 
@@ -56,13 +59,29 @@ class Child:
         # One record killed the process. Attempt each alone to find out which.
         return [outcome for record in records for outcome in self._ask_batch([record])]
 
-    def close(self) -> None:
+    def close(self) -> CallbackError | None:
+        """Let an idle child close its resources and exit, and kill it if it does not. Returns what went wrong."""
+        problem = self._close_resources() if self._is_up and self._handler.wiring.resources else None
+        self._end()
+        return problem
+
+    def _end(self) -> None:
         """Close the pipe, at which an idle child exits at once, and kill the child if it does not."""
         if self._is_up:
             self._is_up = False
             self._pipe.close()
             self._process.join(_CLOSE_SECONDS)
             self._process.kill()
+
+    def _close_resources(self) -> CallbackError | None:
+        limit = self._handler.drain_timeout
+        with suppress(EOFError, OSError):
+            self._pipe.send(None)
+            if not self._pipe.poll(limit):
+                return never_closed(f"The resources of a worker process of handler {self._handler.name}", limit)
+            problem: CallbackError | None = self._pipe.recv()
+            return problem
+        return None
 
     def kill(self) -> None:
         """Kill the child at once; other threads may call it."""
@@ -76,14 +95,17 @@ class Child:
         theirs.close()
         self._is_up = True
         try:
-            self._pipe.recv()  # the child's "ready"
+            failure = self._pipe.recv()  # what its resources raised; None says that it is ready
         except (EOFError, OSError):
-            self.close()
+            self._end()
             module = called(self._handler.function).__module__
             raise ConfigError(
                 f"A worker process of handler {self._handler.name} did not start ({_how(self._process.exitcode)}).",
                 hint=f'It imports the handler by its name. Try it alone: python -c "import {module}".',
             ) from None
+        if failure is not None:
+            self._end()
+            raise failure
 
     def _ask(self, sent: Record | list[Record]) -> Any:
         if not self._is_up:
@@ -92,7 +114,7 @@ class Child:
             self._pipe.send(sent)
             return self._pipe.recv()
         except (EOFError, OSError):
-            self.close()
+            self._end()
             death = WorkerDied(f"the worker process died ({_how(self._process.exitcode)})")
             return failed(death, self._handler.retry)
 
@@ -113,7 +135,21 @@ def _serve(handler: Handler, pipe: Connection) -> None:
             'Call them in the process that runs the app, or leave workers="process" out.',
         )
     )
-    pipe.send("ready")
+    opened = OpenResources()
+    try:
+        opened.make(handler.wiring.of_worker)
+    except CallbackError as error:
+        pipe.send(error)
+        return
+    pipe.send(None)
+    asked = _answer(handler.with_values(opened.values), pipe)
+    problem = opened.close()
+    if asked:
+        pipe.send(problem)
+
+
+def _answer(handler: Handler, pipe: Connection) -> bool:
+    """Attempt what the parent sends. Returns whether it asked for the end; if not, it has died or gone on."""
     attempt_all, attempt = (
         (batch_attempts(handler, RECORDS), None) if handler.batch else (None, attempts(handler, RECORDS))
     )
@@ -121,7 +157,9 @@ def _serve(handler: Handler, pipe: Connection) -> None:
         try:
             asked = pipe.recv()
         except (EOFError, OSError):
-            return
+            return False
+        if asked is None:
+            return True
         outcome: Outcome | list[Outcome]
         if attempt is not None:
             outcome = attempt(asked, asked.attempt)

@@ -63,6 +63,7 @@ def run(
     """
     _check_names(app)
     _check_options(app)
+    handlers = app.wired_handlers()
     prepare_formats(app)
     cluster = Cluster(brokers, app.settings)
     with app.controlled_by(UNANSWERED):
@@ -75,11 +76,11 @@ def run(
             return
         root = checked_root(checkpoint) if checkpoint is not None else default_root(cluster.id())
         check_sources(app, cluster)
-        for handler in app.handlers:
+        for handler in handlers:
             pack(handler, brokers, is_local=True, per_record=per_record)  # raises if it cannot be sent
         drivers = [
             HandlerDriver(handler, cluster, root=root, emit=emit, until_caught_up=until_caught_up)
-            for handler in app.handlers
+            for handler in handlers
         ]
         pipelines = [
             plan_pipeline(pipeline, cluster, root=root, emit=emit, until_caught_up=until_caught_up)

@@ -8,7 +8,7 @@ from math import inf
 from penstock.app.tuned_gc import tuned_gc
 from penstock.core.progress.slices import Reached, Slice
 from penstock.core.records.record import TopicPartition
-from penstock.errors import ConfigError, HandlerError, PenstockError, SetupError
+from penstock.errors import CallbackError, ConfigError, HandlerError, PenstockError, SetupError
 from penstock.kafka import MESSAGES
 from penstock.kafka.error_codes import BAD_RECORD
 from penstock.kafka.errors import is_final, kafka_error
@@ -41,10 +41,10 @@ def run_slices(packed: bytes, slices: Sequence[Slice], membership: Membership) -
             return [_exactly_once(state, each, membership) for each in slices]
         if handler.is_at_most_once:
             return [_at_most_once(state, each, membership) for each in slices]
-        return _at_least_once(state, slices)
+        return _at_least_once(state, slices, membership)
 
 
-def _at_least_once(state: WorkerState, slices: Sequence[Slice]) -> list[SliceResult]:
+def _at_least_once(state: WorkerState, slices: Sequence[Slice], membership: Membership) -> list[SliceResult]:
     began = time.monotonic()
     plain = PlainOutputs(
         state.producer(),
@@ -52,7 +52,7 @@ def _at_least_once(state: WorkerState, slices: Sequence[Slice]) -> list[SliceRes
         offset_of=MESSAGES.offset_of,
         brokers=state.plan.brokers,
     )
-    task, error = _handled(state, slices, plain)
+    task, error = _handled(state, slices, plain, membership)
     if error is not None and not isinstance(error, HandlerError):
         state.drop_producer()
     return _results(state, task, slices, error, began)
@@ -75,7 +75,7 @@ def _exactly_once(state: WorkerState, each: Slice, membership: Membership) -> Sl
                 open_trial=lambda: state.trial(tp),
                 offset_of=MESSAGES.offset_of,
             )
-            task, halted = _handled(state, [each], outputs)
+            task, halted = _handled(state, [each], outputs, membership)
             if task is None or halted is not None:
                 return _failed(each, halted, began)
             reached = task.reached(tp)
@@ -104,7 +104,7 @@ def _at_most_once(state: WorkerState, each: Slice, membership: Membership) -> Sl
     plain = PlainOutputs(
         state.producer(), make_alone=state.alone_producer, offset_of=MESSAGES.offset_of, brokers=state.plan.brokers
     )
-    task, halted = _handled(state, [each], plain)
+    task, halted = _handled(state, [each], plain, membership)
     found = _results(state, task, [each], halted, began)[0]
     # Whatever happened, these records are not handled again.
     return replace(found, reached=Reached(each.end, "", each.end), is_committed=True)
@@ -120,18 +120,19 @@ def _from_committed(state: WorkerState, each: Slice) -> Slice:
 
 
 def _handled(
-    state: WorkerState, slices: Sequence[Slice], outputs: Outputs
+    state: WorkerState, slices: Sequence[Slice], outputs: Outputs, membership: Membership
 ) -> tuple[SliceTask | None, PenstockError | None]:
     """Run the slices. Returns the task, unless nothing of it counts, and the error that ended it."""
     plan, consumer = state.plan, state.take_consumer()
     try:
+        state.resources.begin(slices, membership.owners)
         reader = SliceReader(consumer, slices, brokers=plan.brokers)
         task = SliceTask(
             plan.handler,
             slices,
             reader,
             outputs,
-            make_workers(plan.handler, time.sleep),
+            make_workers(plan.handler, time.sleep, state.resources),
             circuit=state.circuit,
             per_record=plan.per_record,
             brokers=plan.brokers,
@@ -188,7 +189,7 @@ def _failed(each: Slice, error: PenstockError | None, began: float) -> SliceResu
 
 def may_pass(error: PenstockError) -> bool:
     """Whether another attempt may succeed: the error is about a broker, the network or a topic."""
-    if isinstance(error, HandlerError | ConfigError | SetupError):
+    if isinstance(error, HandlerError | ConfigError | SetupError | CallbackError):
         return False
     inner = None if error.__cause__ is None else kafka_error(error.__cause__)
     return inner is None or not is_final(inner) or inner.code() in BAD_RECORD

@@ -1,4 +1,4 @@
-"""What a Python worker keeps from slice to slice: the handler, Kafka clients and the state of its breaker.
+"""What a Python worker keeps from slice to slice: the handler, its resources, Kafka clients and its breaker's state.
 
 Spark runs one task at a time in a Python worker, and many tasks one after the other. Clients keep their connections and
 threads, so they are made once. They do not survive a fork; a forked process makes its own.
@@ -23,6 +23,7 @@ from penstock.core.settings import Settings
 from penstock.kafka import Cluster, buffer_settings, make_alone_producer, make_consumer, make_producer, reader_settings
 from penstock.kafka.client.transactions import Transaction, group_metadata, transactional_id
 from penstock.spark.tasks.outputs import ONLY_ERRORS
+from penstock.spark.tasks.task_resources import TaskResources
 
 # Each has threads and connections, so a worker keeps only a few.
 _MOST_STATES = 8
@@ -48,6 +49,7 @@ class WorkerState:
         self.plan = plan
         self.name = uuid4().hex
         self.circuit = None if plan.handler.breaker is None else Circuit(plan.handler.breaker)
+        self.resources = TaskResources(plan.handler, self.name)
         self._consumers: list[Consumer] = []
         self._producer: Producer | None = None
         self._alone: Producer | None = None
@@ -147,6 +149,7 @@ class WorkerState:
                 consumer.close()
         if self._producer is not None:
             self._producer.flush(_CLOSE_SECONDS)
+        self.resources.close()
 
 
 _states: OrderedDict[bytes, WorkerState] = OrderedDict()

@@ -19,7 +19,9 @@ from penstock.app import Handler, RunWork, async_work_runner, end_task, is_ended
 from penstock.app.work import Work
 from penstock.core.progress.lease import FOREVER
 from penstock.core.scheduling.bundle_size import queued_ahead
+from penstock.errors import CallbackError
 from penstock.kafka import MESSAGES
+from penstock.spark.tasks.task_resources import TaskResources
 
 # How long a cancelled attempt has to clean up.
 _CANCEL_SECONDS = 1.0
@@ -41,13 +43,16 @@ class Workers(Protocol):
         """Wait up to ``seconds`` for works in progress. No work of this task starts afterwards."""
 
 
-def make_workers(handler: Handler, sleep: Callable[[float], None]) -> Workers:
+def make_workers(handler: Handler, sleep: Callable[[float], None], resources: TaskResources | None = None) -> Workers:
+    """Make the workers of a task, and the resources that they need. Raises what those raise."""
+    resources = resources or TaskResources(handler)
     if handler.signature.is_async:
-        return LoopWorkers(handler)
+        return LoopWorkers(resources.on_loop(_event_loop()))
     # One record at a time: another thread would have nothing to do.
     if handler.concurrency == 1 or handler.order == "partition":
-        return InlineWorker(handler, sleep)
-    return ThreadWorkers(handler)
+        with resources.on_this_thread() as complete:
+            return InlineWorker(complete, sleep)
+    return ThreadWorkers(handler, resources)
 
 
 class InlineWorker:
@@ -94,6 +99,8 @@ class _Ended:
             return ended
 
     def _checked(self, ended: Work | BaseException) -> Work:
+        if isinstance(ended, CallbackError):
+            raise ended
         if isinstance(ended, BaseException):
             # An error that is no outcome of a record: the task fails, and with it the batch.
             raise worker_error(self._handler.name, ended) from ended
@@ -103,10 +110,15 @@ class _Ended:
 class ThreadWorkers:
     """For ``def``: threads of the process that the task borrows, one for each work, up to ``width``."""
 
-    def __init__(self, handler: Handler) -> None:
+    def __init__(self, handler: Handler, resources: TaskResources) -> None:
         self.width = handler.concurrency
         self.ahead = queued_ahead(self.width)
-        self._run_work: RunWork = work_runner(handler, MESSAGES, FOREVER)
+        self._resources = resources
+        # One for all threads, unless each has resources of its own.
+        self._run_work: RunWork | None = None
+        if not handler.wiring.of_worker:
+            with resources.on_this_thread() as complete:
+                self._run_work = work_runner(complete, MESSAGES, FOREVER)
         self._works: SimpleQueue[Work | None] = SimpleQueue()
         self._ended = _Ended(handler)
         self._borrowed = 0
@@ -123,8 +135,12 @@ class ThreadWorkers:
 
     def _serve(self) -> None:
         try:
+            run_work = self._run_work
+            if run_work is None:
+                with self._resources.on_this_thread() as complete:
+                    run_work = work_runner(complete, MESSAGES, FOREVER)
             while (work := self._works.get()) is not None:
-                self._run_work(work)
+                run_work(work)
                 # Idle first: the task may react to the ended work at once, and should find this thread free.
                 self._idle.release()
                 self._ended.put(work)

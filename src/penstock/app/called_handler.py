@@ -1,0 +1,98 @@
+"""The function that an attempt calls: the handler's own, with its resources passed and its middleware around it.
+
+It is put together once, when the attempt function is built. A handler without resources and middleware stays as it is.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from penstock.app.handler import Handler
+from penstock.app.middleware import async_layer, layer
+from penstock.app.resources import AsyncPartitionResources, PartitionResources
+from penstock.errors import StateError
+
+_Function = Callable[..., Any]
+
+
+def called_handler(handler: Handler) -> Handler:
+    """Return the handler whose function takes only parts of the record, and calls everything that belongs to it."""
+    wiring, signature = handler.wiring, handler.signature
+    if wiring.is_plain:
+        if signature.resources:
+            raise StateError(
+                f"Handler {handler.name} takes {signature.resources[0]}, and no engine has made its resources.",
+                hint="This is a bug in Penstock: please report it.",
+            )
+        return handler
+    names = tuple(name for name in signature.names if name not in signature.resources)
+    partition_names = [
+        each.name for each in wiring.resources if each.scope == "partition" and each.name not in wiring.supplied
+    ]
+    fixed = {name: wiring.supplied[name] for name in signature.resources if name not in partition_names}
+    bound = partial(_bound, handler.function, signature.names)
+    function = bound(fixed)
+    if not (wiring.around or partition_names):
+        return handler.calling(function, replace(signature, names=names, resources=()))
+    # Middleware and the resources of partitions need the record, which the handler may not take.
+    parts = signature.parts if "record" in signature.parts else (*signature.parts, "record")
+    index = parts.index("record")
+    taken = [name for name in signature.resources if name in partition_names]
+    if wiring.partitions is not None and partition_names:
+        function = _with_partition(
+            lambda values: bound({**fixed, **{name: values[name] for name in taken}}),
+            wiring.partitions,
+            index,
+            len(names),
+        )
+    elif len(parts) > len(names):
+        function = _without_last(function)
+    make_layer = async_layer if signature.is_async else layer
+    for each in reversed(wiring.around):
+        needed = {name: wiring.supplied[name] for name in each.needs}
+        function = make_layer(
+            partial(each.function, **needed) if needed else each.function, each.name, function, names, index
+        )
+    return handler.calling(function, replace(signature, parts=parts, names=names, resources=()))
+
+
+def _bound(function: _Function, names: Sequence[str], values: Mapping[str, Any]) -> _Function:
+    """Return the function with these arguments passed; the others stay positional, in their order."""
+    if not values:
+        return function
+    given = [name for name in names if name not in values]
+    if list(names[: len(given)]) == given:
+        return partial(function, **values)
+    slots = [(name in values, values[name] if name in values else given.index(name)) for name in names]
+    return lambda *others: function(*[what if is_value else others[what] for is_value, what in slots])
+
+
+def _without_last(function: _Function) -> _Function:
+    return lambda *given: function(*given[:-1])
+
+
+def _with_partition(
+    bound: Callable[[Mapping[str, Any]], _Function],
+    partitions: PartitionResources | AsyncPartitionResources,
+    index: int,
+    count: int,
+) -> _Function:
+    """Return a function of ``count`` arguments and maybe the record; it passes the resources of its partition too."""
+    if isinstance(partitions, PartitionResources):
+        use = partitions.use
+
+        def call(*given: Any) -> Any:
+            record = given[index]
+            with use((record.topic, record.partition)) as values:
+                return bound(values)(*given[:count])
+
+        return call
+    use_async = partitions.use
+
+    async def call_async(*given: Any) -> Any:
+        record = given[index]
+        async with use_async((record.topic, record.partition)) as values:
+            return await bound(values)(*given[:count])
+
+    return call_async

@@ -1,0 +1,157 @@
+"""Middleware: the user's functions around every attempt of handlers, and what they call to go on."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.app.resources.resource import needed_names
+from penstock.app.signature import called, function_name
+from penstock.errors import ConfigError, HandlerBug
+
+_FORMS = "Write @app.around above def NAME(record, call), or async def for async handlers; it ends with return call()."
+# The record and the call.
+_OWN_PARAMETERS = 2
+_NOT_CALLED = object()
+
+
+@dataclass(frozen=True)
+class Middleware:
+    """``handlers`` are functions or names of handlers; None stands for all. ``needs`` are names of resources."""
+
+    function: Callable[..., Any]
+    is_async: bool
+    needs: tuple[str, ...] = ()
+    handlers: tuple[Callable[..., Any] | str, ...] | None = None
+
+    @property
+    def name(self) -> str:
+        return function_name(self.function)
+
+    def is_around(self, handler: str, function: Callable[..., Any]) -> bool:
+        return self.handlers is None or any(each in (handler, function) for each in self.handlers)
+
+    def check_mix(self, handler: str, *, is_async: bool) -> None:
+        """Refuse ``async def`` around ``def``, which cannot await, and ``def`` around ``async def``."""
+        if self.is_async == is_async:
+            return
+        mine, theirs = ("async def", "def") if self.is_async else ("def", "async def")
+        raise ConfigError(
+            f"Middleware {self.name} is {mine}, and handler {handler}, which it is around, is {theirs}.",
+            hint=f"Write one middleware for each kind, and name its handlers: @app.around(handlers=[{handler}]).",
+        )
+
+
+def read_middleware(function: Any, handlers: Any) -> Middleware:
+    if not callable(function) or inspect.isclass(function):
+        raise ConfigError(f"@app.around got {function!r}, which is not a function.", hint=_FORMS)
+    name, inner = function_name(function), called(function)
+    if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
+        raise ConfigError(f"Middleware {name} is a generator, which cannot call the handler.", hint=_FORMS)
+    try:
+        needed = needed_names(function, f"Middleware {name}", after=_OWN_PARAMETERS)
+        inspect.signature(function).bind(None, None, **dict.fromkeys(needed))
+    except TypeError as error:
+        raise ConfigError(
+            f"@app.around calls {name} with the record and the call, which it does not accept: {error}.", hint=_FORMS
+        ) from error
+    return Middleware(function, inspect.iscoroutinefunction(inner), needed, _checked_handlers(name, handlers))
+
+
+def _checked_handlers(name: str, handlers: Any) -> tuple[Callable[..., Any] | str, ...] | None:
+    if handlers is None:
+        return None
+    hint = "Write @app.around(handlers=[create, cancel]), with handler functions or their names."
+    if isinstance(handlers, str) or not isinstance(handlers, Sequence) or not handlers:
+        raise ConfigError(f"Middleware {name}: handlers={handlers!r} is not a list of handlers.", hint=hint)
+    for each in handlers:
+        if not (callable(each) or isinstance(each, str)):
+            raise ConfigError(f"Middleware {name}: handlers= has {each!r}, which is not a handler.", hint=hint)
+    return tuple(handlers)
+
+
+class Call:
+    """The rest of one attempt: calling it runs the next middleware, or the handler, and returns what that returns.
+
+    ``call()`` passes the handler's arguments on. ``call(order=other)`` replaces those that are named.
+    """
+
+    __slots__ = ("_given", "_inner", "_names", "returned")
+
+    def __init__(self, inner: Callable[..., Any], given: Sequence[Any], names: Sequence[str]) -> None:
+        self._inner = inner
+        self._given = given
+        self._names = names
+        self.returned: Any = _NOT_CALLED
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        """What the handler gets, by the names of its parameters, without its resources."""
+        # The record may follow, which the handler does not take.
+        return dict(zip(self._names, self._given, strict=False))
+
+    def __call__(self, **changes: Any) -> Any:
+        self.returned = None  # also if the handler raises: then the middleware decides
+        self.returned = result = self._inner(*(self._changed(changes) if changes else self._given))
+        return result
+
+    def _changed(self, changes: Mapping[str, Any]) -> list[Any]:
+        given = [*self._given]
+        for name, value in changes.items():
+            if name not in self._names:
+                raise HandlerBug(f"a middleware changed {name}, but the handler takes ({', '.join(self._names)})")
+            given[self._names.index(name)] = value
+        return given
+
+
+class AsyncCall(Call):
+    """``Call`` for ``async def``: write ``await call()``."""
+
+    __slots__ = ()
+
+    async def __call__(self, **changes: Any) -> Any:
+        self.returned = None
+        self.returned = result = await self._inner(*(self._changed(changes) if changes else self._given))
+        return result
+
+
+def layer(
+    middleware: Callable[..., Any], name: str, inner: Callable[..., Any], names: Sequence[str], record_index: int
+) -> Callable[..., Any]:
+    """Return a function that is called like ``inner`` and calls the middleware around it."""
+
+    def around(*given: Any) -> Any:
+        call = Call(inner, given, names)
+        result = middleware(given[record_index], call)
+        if result is None and call.returned is not None:
+            raise _nothing_returned(name, call)
+        return result
+
+    return around
+
+
+def async_layer(
+    middleware: Callable[..., Any], name: str, inner: Callable[..., Any], names: Sequence[str], record_index: int
+) -> Callable[..., Any]:
+    """Like ``layer`` for ``async def``."""
+
+    async def around(*given: Any) -> Any:
+        call = AsyncCall(inner, given, names)
+        result = await middleware(given[record_index], call)
+        if result is None and call.returned is not None:
+            raise _nothing_returned(name, call)
+        return result
+
+    return around
+
+
+def _nothing_returned(name: str, call: Call) -> HandlerBug:
+    if call.returned is _NOT_CALLED:
+        return HandlerBug(
+            f"middleware {name} did not run the handler, and returned nothing; return the result of call(), or raise "
+            "Skip to leave the record out"
+        )
+    return HandlerBug(
+        f"middleware {name} returned nothing, but the handler returned {type(call.returned).__name__}; return the "
+        "result of call(), or raise Skip to drop it"
+    )
