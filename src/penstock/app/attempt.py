@@ -5,8 +5,9 @@ from typing import Any
 
 from penstock.app.handler import Handler
 from penstock.app.handler_failure import failure_maker
+from penstock.app.handler_outputs import collecting, outcome_maker
 from penstock.app.offset_store import AlreadyFinished
-from penstock.app.record_adapter import Arguments, Begin, RecordAdapter, encoder_of, output_codec
+from penstock.app.record_adapter import Arguments, Begin, RecordAdapter
 from penstock.app.task_cancellation import raise_if_ended
 from penstock.app.traceback_text import described
 from penstock.app.tracing import traced, traced_async
@@ -15,11 +16,8 @@ from penstock.core.failures.dead_letter_headers import MAX_MESSAGE_BYTES, bounde
 from penstock.core.failures.outcome import (
     DONE,
     HELD,
-    DependencyUnavailable,
-    Done,
     Failed,
     Outcome,
-    ProducerRecord,
     Skip,
     Skipped,
     error_name,
@@ -38,7 +36,7 @@ def attempts(handler: Handler, adapter: RecordAdapter = RECORDS) -> Attempt:
     """A function that attempts a record with this handler and returns an outcome; it never raises."""
     if handler.signature.takes_transaction:
         return attempts_in_transactions(handler, adapter)
-    function, arguments, takes_record = handler.function, Arguments(handler, adapter), handler.signature.takes_record
+    function, arguments, takes_record = collecting(handler), Arguments(handler, adapter), handler.signature.takes_record
     source_of, decode, arguments_of = arguments.source_of, arguments.decode, arguments.of
     to_record, to_outcome, only_record = adapter.to_record, outcome_maker(handler, adapter), arguments.only_record
     returned, fail = HELD if handler.commit == "manual" else DONE, failure_maker(handler, adapter)
@@ -64,7 +62,7 @@ def attempts(handler: Handler, adapter: RecordAdapter = RECORDS) -> Attempt:
 
 def attempts_async(handler: Handler, adapter: RecordAdapter = RECORDS) -> AsyncAttempt:
     """Like ``attempts`` for an ``async def`` handler. It raises only when Penstock cancels its task."""
-    function, arguments, takes_record = handler.function, Arguments(handler, adapter), handler.signature.takes_record
+    function, arguments, takes_record = collecting(handler), Arguments(handler, adapter), handler.signature.takes_record
     source_of, decode, arguments_of = arguments.source_of, arguments.decode, arguments.of
     to_record, to_outcome, only_record = adapter.to_record, outcome_maker(handler, adapter), arguments.only_record
     returned, fail = HELD if handler.commit == "manual" else DONE, failure_maker(handler, adapter)
@@ -95,7 +93,7 @@ def attempts_async(handler: Handler, adapter: RecordAdapter = RECORDS) -> AsyncA
 
 def attempts_in_transactions(handler: Handler, adapter: RecordAdapter) -> Attempt:
     """Like ``attempts`` for a handler that takes ``tx``: the transaction also marks the record as finished."""
-    function, arguments, fail = handler.function, Arguments(handler, adapter), failure_maker(handler, adapter)
+    function, arguments, fail = collecting(handler), Arguments(handler, adapter), failure_maker(handler, adapter)
     begin, tx_index, to_outcome = (
         transactions_of(handler, adapter),
         arguments.parts.index("tx"),
@@ -171,21 +169,3 @@ def breaker_error(handler_name: str, record: Record, failure: Failed, circuit: C
         "and start again, or change breaker=...",
         traceback=failure.traceback,
     )
-
-
-def outcome_maker(handler: Handler, adapter: RecordAdapter) -> Callable[[Any, Any], Outcome]:
-    to, key_of, codec = handler.to, adapter.key_of, output_codec(handler, adapter)
-    encode = encoder_of(handler)
-
-    def to_outcome(record: Any, result: Any) -> Outcome:
-        if to is None:
-            raise HandlerBug(f"the handler returned {type(result).__name__}, but no output topic is set with to=")
-        try:
-            value, headers = (encode(result), ()) if codec is None else codec.encode(result)
-        except DependencyUnavailable:
-            raise
-        except Exception as error:
-            raise HandlerBug(f"the return value of the handler cannot be encoded: {error}") from error
-        return Done(ProducerRecord(to, key_of(record), value, headers))
-
-    return to_outcome

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from penstock.app.output_hints import output_types
 from penstock.core.records.record import Record
 from penstock.errors import ConfigError
 
@@ -23,12 +24,16 @@ _BATCH_FORMS = (
 
 @dataclass(frozen=True)
 class Signature:
-    """``parts`` are the parameters in order; ``hints`` their types, except the record's (in a batch, of one record)."""
+    """``parts`` are the parameters in order; ``hints`` their types, except the record's (in a batch, of one record).
+
+    ``output_types`` and ``has_several_outputs``: see ``output_types`` in ``penstock.app.output_hints``.
+    """
 
     is_async: bool
     parts: tuple[Part, ...]
     hints: Mapping[str, Any] = field(default_factory=dict)
-    returns: Any = Any
+    output_types: tuple[Any, ...] = (Any,)
+    has_several_outputs: bool = False
 
     @property
     def takes_record(self) -> bool:
@@ -60,8 +65,12 @@ def read_signature(function: Callable[..., Any], *, batch: bool = False) -> Sign
     forms = _BATCH_FORMS if batch else _FORMS
     if not callable(function) or inspect.isclass(function):
         raise ConfigError(f"{name} is not a function, so it cannot be a handler.", hint=forms)
-    if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
-        raise ConfigError(f"Handler {name} is a generator; a handler returns its result or None.", hint=forms)
+    yields = inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner)
+    if yields and batch:
+        raise ConfigError(
+            f"Handler {name} yields, which a handler with batch= cannot.",
+            hint="Return a list with the outputs of each record, such as [Out(a), [Out(b), Out(c)], None].",
+        )
     hints = _hints(inner, name)
     parameters = _required(function, name, forms)
     parts = tuple(_part(each, hints, batch=batch) for each in parameters)
@@ -73,11 +82,13 @@ def read_signature(function: Callable[..., Any], *, batch: bool = False) -> Sign
     }
     if batch:
         by_part = {part: _element(hint, name) for part, hint in by_part.items()}
+    kinds, has_several = output_types(hints.get("return", Any), batch=batch)
     return Signature(
-        is_async=inspect.iscoroutinefunction(inner),
+        is_async=inspect.iscoroutinefunction(inner) or inspect.isasyncgenfunction(inner),
         parts=parts,
         hints=by_part,
-        returns=hints.get("return", Any),
+        output_types=kinds,
+        has_several_outputs=yields or has_several,
     )
 
 

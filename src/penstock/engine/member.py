@@ -39,6 +39,7 @@ from penstock.engine.produce.transactor import Transactor
 from penstock.engine.workers.worker_pools import make_workers
 from penstock.kafka import MESSAGES, Cluster, make_alone_producer, make_producer
 from penstock.kafka.client.message_records import tp_of
+from penstock.kafka.client.output_topics import TopicFacts
 from penstock.kafka.client.transactions import Transaction, transactional_id
 
 _JOIN_SECONDS = 10.0
@@ -117,9 +118,11 @@ class HandlerMember:
         self._transactor = None
         if handler.is_exactly_once:
             name = _transactional_id(handler, self._name, number)
-            make, topics = partial(_make_transaction, brokers, name, handler), _written_topics(handler)
-            read_limits = partial(Cluster(brokers, handler.settings).largest_batches, topics)
-            self._transactor = Transactor(make, read_limits, self._inbox, brokers=brokers)
+            make, cluster = partial(_make_transaction, brokers, name, handler), Cluster(brokers, handler.settings)
+            facts = TopicFacts(
+                handler.written_topics, read_limits=cluster.largest_batches, count_partitions=cluster.require_topics
+            )
+            self._transactor = Transactor(make, facts, self._inbox, brokers=brokers)
         self._fetcher = Fetcher(
             handler,
             self._inbox,
@@ -244,10 +247,6 @@ def _make_transaction(
 ) -> Transaction:
     chosen = {"transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS, **settings, **handler.named_settings}
     return Transaction(brokers, f"{name}:{purpose}" if purpose else name, group=None, settings=chosen)
-
-
-def _written_topics(handler: Handler) -> list[str]:
-    return [topic for topic in (handler.to, handler.dead_letter, *handler.delayed) if topic is not None]
 
 
 def _transactional_id(handler: Handler, member: str, number: int) -> str:
