@@ -202,7 +202,9 @@ class Handler:
     @property
     def output_topics(self) -> tuple[str, ...]:
         """The topics of ``to``. An ``Out`` may name others."""
-        return (self.to,) if isinstance(self.to, str) else self.to or ()
+        if self.to is None:
+            return ()
+        return self.to if isinstance(self.to, tuple) else (self.to,)
 
     @property
     def default_topic(self) -> str | None:

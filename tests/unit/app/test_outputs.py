@@ -122,7 +122,8 @@ def test_an_out_with_a_wrong_part_is_a_bug_of_the_handler_that_says_what_to_use(
 
 def test_outs_can_be_compared_and_shown_so_that_a_handler_is_easy_to_test() -> None:
     assert Out("x", to="a") == Out("x", to="a") != Out("x", to="a", key=None)
-    assert repr(Out("x", to="a")).startswith("Out(value='x', to='a', key=the key of its record")
+    assert repr(Out("x")) == "Out('x')"
+    assert repr(Out("x", to="a", key=None, partition=1)) == "Out('x', to='a', partition=1, key=None)"
 
 
 # Several outputs.
@@ -209,6 +210,10 @@ def test_a_list_that_is_yielded_is_one_json_array() -> None:
 def test_a_list_of_outs_without_a_hint_is_a_bug_that_names_the_hint() -> None:
     message = bug(attempt(lambda _: [Out("a")], to="out"))
     assert "Annotate it with -> list[Out]" in message
+
+
+def test_an_out_inside_of_a_value_is_a_bug() -> None:
+    assert "cannot be encoded" in bug(attempt(lambda _: {"a": Out("x")}, to="out"))
 
 
 def test_one_value_where_several_are_declared_is_one_output() -> None:
