@@ -37,7 +37,7 @@ if _SINK == "exactly-once":
 elif _SINK == "outputs":
 
     @app.consume(
-        _SOURCE, to=[_OUT, f"{_OUT}.audit"], delivery="exactly-once", order="key", concurrency=_CONCURRENCY,
+        _SOURCE, to=[f"{_OUT}", f"{_OUT}.audit"], delivery="exactly-once", order="key", concurrency=_CONCURRENCY,
         assignor=_ASSIGNOR,
     )  # fmt: skip
     def divide(value: int) -> Iterator[str | Out]:

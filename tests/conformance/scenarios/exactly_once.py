@@ -36,7 +36,14 @@ def all_outputs_of_a_record_are_there_once_or_none_is(driver: Driver) -> None:
     source, out, audit, dlq = driver.topic(2), driver.topic(), driver.topic(), driver.topic()
     app, seen = App(driver.group()), driver.notes()
 
-    @app.consume(source, to=[out, audit], dead_letter=dlq, delivery="exactly-once", order="key")
+    @app.consume(
+        source,
+        to=[out, audit],
+        dead_letter=dlq,
+        delivery="exactly-once",
+        order="key",
+        settings={"compression.type": "none"},
+    )
     def handle(value: int) -> Iterator[Out | int]:
         yield value
         yield Out(value, to=audit, partition=0)

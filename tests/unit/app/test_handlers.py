@@ -351,9 +351,8 @@ def test_a_partial_function_is_a_handler_under_the_name_of_the_function() -> Non
     assert (taxed.signature.is_async, shipped.signature.is_async) == (False, True)
     record = Record("orders", 0, 0, None, b'{"id": 21}')
     assert attempts(taxed)(record, 1) == Done((ProducerRecord("taxes", None, b"42"),))
-    assert asyncio.run(_outcome(attempts_async(shipped)(record, 1))) == Done((
-        ProducerRecord("shipments", None, b"21 by rail"),
-    ))  # fmt: skip
+    shipment = ProducerRecord("shipments", None, b"21 by rail")
+    assert asyncio.run(_outcome(attempts_async(shipped)(record, 1))) == Done((shipment,))
 
 
 def test_an_object_that_can_be_called_is_a_handler_under_the_name_of_its_class() -> None:

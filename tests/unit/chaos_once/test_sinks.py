@@ -21,6 +21,6 @@ def test_a_record_with_some_of_its_outputs_is_found() -> None:
     assert outputs_compared("it", [Counter([0, 1, 1, 2]), Counter({0: 2, 1: 2, 2: 1, 3: 2})], 4) == [
         "it, first topic: 1 of 4 are missing",
         "it, first topic: 1 of 4 are there again",
-        "it, second topic: 1 records have 1 of their 2",
+        "it, second topic: 1 records have 1 of their 2 outputs",
         "it: 1 records have some of their outputs only",
     ]

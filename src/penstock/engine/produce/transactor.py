@@ -7,6 +7,9 @@ from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from confluent_kafka import KafkaError
+
+from penstock.core.failures.outcome import ProducerRecord
 from penstock.core.scheduling.effects import Send, by_record
 from penstock.engine.dispatch.thread_messages import (
     Approved,
@@ -20,7 +23,6 @@ from penstock.engine.dispatch.thread_messages import (
 from penstock.engine.produce.outbox import refusal
 from penstock.errors import PenstockError, ServerError, TopicError
 from penstock.kafka.client.output_topics import TopicFacts
-from penstock.kafka.client.refused_output import forms_of
 from penstock.kafka.client.transactions import Transaction, row_of
 from penstock.kafka.error_codes import BAD_RECORD
 from penstock.kafka.errors import is_final, kafka_error
@@ -255,26 +257,24 @@ class Transactor:
         """Find out whether the broker takes all that a record produces; what has a failure, with shortened headers."""
         if self._has_failed:
             return
-        trial, accepted = None, []
+        trials: list[Transaction] = []
+        accepted = []
+
+        def try_out(out: ProducerRecord) -> KafkaError | None:
+            # Created only if needed: it takes a tenth of a second, while a transaction is open.
+            if not trials:
+                trials.append(self._open_trial())
+            return trials[0].try_out(row_of(out))
+
         for send in together:
             try:
-                refused = self._facts.refusal(send.outgoing)
-            except TopicError as error:
-                self._inbox.put(Undeliverable(send, error))
+                form = self._facts.accepted_form(send, try_out)
+            except TopicError as missing:
+                self._inbox.put(Undeliverable(send, missing))
                 return
-            for out in forms_of(send) if refused is None else ():
-                error = None
-                if self._facts.is_large(out):
-                    # Created only if needed: it takes a tenth of a second, while a transaction is open.
-                    trial = trial or self._open_trial()
-                    error = trial.try_out(row_of(out))
-                if error is None:
-                    accepted.append(send if out is send.outgoing else replace(send, outgoing=out))
-                    refused = None
-                    break
-                refused = refused or error
-            if refused is not None:
-                self._inbox.put(refusal(send, refused, brokers=self._brokers))
+            if isinstance(form, KafkaError):
+                self._inbox.put(refusal(send, form, brokers=self._brokers))
                 return
+            accepted.append(send if form is send.outgoing else replace(send, outgoing=form))
         self._approved.add(id(accepted[0]))
         self._inbox.put(Approved(accepted))

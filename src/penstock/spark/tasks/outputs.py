@@ -145,27 +145,17 @@ class TransactionalOutputs:
     def send(self, together: Sequence[Send]) -> None:
         accepted = []
         for send in together:
-            out = self._accepted(send)
-            if out is None:
+            form = self._facts.accepted_form(send, self._try_out)
+            if isinstance(form, KafkaError):
+                self._refused.append((send, form))
                 return
-            accepted.append(out)
+            accepted.append(form)
         for out in accepted:
             self._add(out)
 
-    def _accepted(self, send: Send) -> ProducerRecord | None:
-        """Return the form that the broker takes; None if it refuses all forms."""
-        refused = self._facts.refusal(send.outgoing)
-        for out in forms_of(send) if refused is None else ():
-            error = None
-            if self._facts.is_large(out):
-                with self._open_trial() as trial:
-                    error = trial.try_out(row_of(out))
-            if error is None:
-                return out
-            refused = refused or error
-        if refused is not None:
-            self._refused.append((send, refused))
-        return None
+    def _try_out(self, out: ProducerRecord) -> KafkaError | None:
+        with self._open_trial() as trial:
+            return trial.try_out(row_of(out))
 
     def flush(self) -> Refusals:
         """Write everything to the transaction; its commit waits for the broker."""
