@@ -12,7 +12,8 @@ from penstock.core.scheduling.effects import Attempt, Returned
 from penstock.core.scheduling.in_flight import DEFAULT_BYTES, InFlight
 from penstock.core.scheduling.lanes import LaneRun, Order
 
-OUTPUT = Done(ProducerRecord("out", None, b"x"))
+OUTPUT = Done((ProducerRecord("out", None, b"x"),))
+OUTPUTS = Done(tuple(ProducerRecord(topic, None, b"x") for topic in ("out", "audit", "out")))
 FAILURE = Failed("OSError", "away", retry=Retry(attempts=3, first="1s", jitter=0))
 SLOW_FAILURE = Failed("OSError", "away for long", retry=Retry(attempts=3, first="1m", jitter=0))
 BLOCKED = Failed("DependencyUnavailable", "the registry does not answer", wait=2.0)

@@ -87,8 +87,9 @@ class MemoryOutputs:
         headers = [{"key": name, "value": value} for name, value in out.headers] or None
         self.rows.append({"topic": out.topic, "key": out.key, "value": out.value, "headers": headers})
 
-    def send(self, send: Send) -> None:
-        self.write(send.tried.epoch, send.tried.record, send.outgoing)
+    def send(self, together: Sequence[Send]) -> None:
+        for send in together:
+            self.write(send.tried.epoch, send.tried.record, send.outgoing)
 
     def flush(self) -> Refusals:
         return []

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock._version import __version__
 from penstock.app import App, Console, Jdbc, Source, Table, Topic
+from penstock.app.out import Out
 from penstock.core.failures.breaker import Breaker
 from penstock.core.failures.outcome import Reject, Skip
 from penstock.core.failures.retry import NO_RETRY, Retry
@@ -24,6 +25,7 @@ __all__ = [
     "HandlerBug",
     "Jdbc",
     "JsonSchema",
+    "Out",
     "PenstockError",
     "Producer",
     "Protobuf",

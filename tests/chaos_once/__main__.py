@@ -27,6 +27,7 @@ class Kind(StrEnum):
 
 class SinkName(StrEnum):
     exactly_once = "exactly-once"
+    outputs = "outputs"
     postgresql = "postgresql"
     share = "share"
 

@@ -1,11 +1,12 @@
-"""The apps of the run. Each writes one output, or one row, for each record."""
+"""The apps of the run. Each writes one output, or one row, for each record; one writes three to two topics."""
 
 import os
 import random
 import time
+from collections.abc import Iterator
 from typing import Any
 
-from penstock import App
+from penstock import App, Out
 from penstock.assign import CooperativeSticky
 
 # The longest time for one record.
@@ -32,6 +33,18 @@ if _SINK == "exactly-once":
     def copy(value: int) -> str:
         work()
         return str(value)
+
+elif _SINK == "outputs":
+
+    @app.consume(
+        _SOURCE, to=[f"{_OUT}", f"{_OUT}.audit"], delivery="exactly-once", order="key", concurrency=_CONCURRENCY,
+        assignor=_ASSIGNOR,
+    )  # fmt: skip
+    def divide(value: int) -> Iterator[str | Out]:
+        yield f"{value}"
+        yield Out(f"{value}", to=f"{_OUT}.audit")
+        work()
+        yield Out(f"{value}", to=f"{_OUT}.audit", headers={"part": "2"})
 
 elif _SINK == "share":
 

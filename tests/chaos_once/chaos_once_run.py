@@ -13,13 +13,13 @@ from uuid import uuid4
 import psutil
 
 from chaos.fleet import Fleet, Process
-from chaos_once.sinks import Sink, TableSink, TopicSink
+from chaos_once.sinks import OutputsSink, Sink, TableSink, TopicSink
 from chaos_spark.chaos_spark_run import write
 from penstock.devkit import Embedded, UpOptions
 from penstock.kafka import Cluster
 
 # The longest time for one record: long enough that each fault hits records in progress.
-_WORK_SECONDS = {"exactly-once": 0.2, "postgresql": 0.02, "share": 0.2}
+_WORK_SECONDS = {"exactly-once": 0.2, "outputs": 0.2, "postgresql": 0.02, "share": 0.2}
 _INSTANCES = 2
 _PARTITIONS = 8
 # Longer than the session timeout of the app and the time until the broker notices it.
@@ -73,7 +73,8 @@ class ChaosOnceRun:
         began = time.monotonic()
         records = self._options.records
         self._tell("writing", 0)
-        Cluster(self._brokers).create_topics([self._source, self._out], partitions=_PARTITIONS)
+        topics = [self._source, self._out, f"{self._out}.audit"]
+        Cluster(self._brokers).create_topics(topics, partitions=_PARTITIONS)
         write(self._brokers, self._source, records)
         with self._sink() as sink:
             fleet = Fleet(self._folder, self._environment(sink), self._options.members, app="chaos_once.app:app")
@@ -93,6 +94,8 @@ class ChaosOnceRun:
     def _sink(self) -> Sink:
         if self._options.sink == "postgresql":
             return TableSink()
+        if self._options.sink == "outputs":
+            return OutputsSink(self._brokers, self._out, _PARTITIONS)
         return TopicSink(self._brokers, self._out, _PARTITIONS, once=self._options.sink == "exactly-once")
 
     def _environment(self, sink: Sink) -> dict[str, str]:

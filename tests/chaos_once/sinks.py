@@ -69,6 +69,40 @@ class TopicSink(Background):
         self._last[key] = max(number, self._last.get(key, -1))
 
 
+class OutputsSink(Background):
+    """Two topics: each record has one output in the first and two in the second, all three or none.
+
+    One reader sees the outputs of both as they are committed.
+    """
+
+    def __init__(self, brokers: str, topic: str, partitions: int) -> None:
+        super().__init__()
+        self.environment = {"CHAOS_OUT": topic}
+        self._brokers, self._topic, self._partitions = brokers, topic, partitions
+        self.seen: dict[str, Counter[int]] = {topic: Counter(), f"{topic}.audit": Counter()}
+
+    def progress(self) -> int:
+        return min(len(seen) for seen in self.seen.values())
+
+    def problems(self, records: int) -> list[str]:
+        found = outputs_compared("a reader that was there all the time", [*self.seen.values()], records)
+        by_java = [
+            Counter(int(line) for line in read_committed_by_java(self._brokers, topic) if line.isdigit())
+            for topic in self.seen
+        ]
+        return found + outputs_compared("Java's reader", by_java, records)
+
+    def _run(self) -> None:
+        consumer = make_consumer(self._brokers, "chaos-reader", settings={"isolation.level": "read_committed"})
+        numbers = range(self._partitions)
+        consumer.assign([TopicPartition(topic, each, OFFSET_BEGINNING) for topic in self.seen for each in numbers])
+        while not self._ending.is_set():
+            for message in consumer.consume(_READ_LIMIT, _POLL_SECONDS):
+                if message.error() is None:
+                    self.seen[message.topic() or ""][int(message.value() or b"-1")] += 1
+        consumer.close()
+
+
 class TableSink:
     """A table of a real PostgreSQL, without a constraint that would hide a second row."""
 
@@ -104,6 +138,18 @@ class TableSink:
     def _ask(self, statement: str) -> None:
         with self._engine.begin() as connection:
             connection.execute(sa.text(statement))
+
+
+def outputs_compared(who: str, seen: list[Counter[int]], records: int) -> list[str]:
+    """``seen`` are the numbers in the first topic, which has each once, and in the second, which has each twice."""
+    first, second = seen
+    found = compared(f"{who}, first topic", first, records, once=True)
+    wrong = Counter(second[number] for number in range(records) if second[number] != 2)
+    found += [
+        f"{who}, second topic: {count:,} records have {times} of their 2 outputs" for times, count in wrong.items()
+    ]
+    divided = sum(1 for number in range(records) if bool(first[number]) != bool(second[number]))
+    return found + ([f"{who}: {divided:,} records have some of their outputs only"] if divided else [])
 
 
 def compared(who: str, seen: Counter[int], records: int, *, once: bool) -> list[str]:

@@ -6,8 +6,9 @@ from typing import Any
 from penstock.app.called_handler import called_handler
 from penstock.app.handler import Handler
 from penstock.app.handler_failure import failure_maker
+from penstock.app.handler_outputs import outcome_maker
 from penstock.app.offset_store import AlreadyFinished
-from penstock.app.record_adapter import Arguments, Begin, RecordAdapter, encoder_of, output_codec
+from penstock.app.record_adapter import Arguments, Begin, RecordAdapter
 from penstock.app.task_cancellation import raise_if_ended
 from penstock.app.traceback_text import described
 from penstock.app.tracing import traced, traced_async
@@ -16,11 +17,8 @@ from penstock.core.failures.dead_letter_headers import MAX_MESSAGE_BYTES, bounde
 from penstock.core.failures.outcome import (
     DONE,
     HELD,
-    DependencyUnavailable,
-    Done,
     Failed,
     Outcome,
-    ProducerRecord,
     Skip,
     Skipped,
     error_name,
@@ -174,21 +172,3 @@ def breaker_error(handler_name: str, record: Record, failure: Failed, circuit: C
         "and start again, or change breaker=...",
         traceback=failure.traceback,
     )
-
-
-def outcome_maker(handler: Handler, adapter: RecordAdapter) -> Callable[[Any, Any], Outcome]:
-    to, key_of, codec = handler.to, adapter.key_of, output_codec(handler, adapter)
-    encode = encoder_of(handler)
-
-    def to_outcome(record: Any, result: Any) -> Outcome:
-        if to is None:
-            raise HandlerBug(f"the handler returned {type(result).__name__}, but no output topic is set with to=")
-        try:
-            value, headers = (encode(result), ()) if codec is None else codec.encode(result)
-        except DependencyUnavailable:
-            raise
-        except Exception as error:
-            raise HandlerBug(f"the return value of the handler cannot be encoded: {error}") from error
-        return Done(ProducerRecord(to, key_of(record), value, headers))
-
-    return to_outcome

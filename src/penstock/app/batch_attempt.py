@@ -8,10 +8,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from penstock.app.attempt import RECORDS, outcome_maker, transactions_of
+from penstock.app.attempt import RECORDS, transactions_of
 from penstock.app.called_handler import called_handler
 from penstock.app.handler import Handler
 from penstock.app.handler_failure import failure_maker
+from penstock.app.handler_outputs import outcome_maker
 from penstock.app.offset_store import AlreadyFinished
 from penstock.app.record_adapter import Arguments, RecordAdapter
 from penstock.app.task_cancellation import forget_cancellation, raise_if_ended

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from penstock.app.handler import Handler
+from penstock.app.handler_outputs import collecting
 from penstock.app.middleware import async_layer, layer
 from penstock.app.resources import AsyncPartitionResources, PartitionResources
 from penstock.errors import StateError
@@ -17,21 +18,24 @@ _Function = Callable[..., Any]
 
 
 def called_handler(handler: Handler) -> Handler:
-    """Return the handler whose function takes only parts of the record, and calls everything that belongs to it."""
-    wiring, signature = handler.wiring, handler.signature
+    """Return the handler whose function takes only parts of the record, and calls everything that belongs to it.
+
+    A function that yields has ended when middleware gets its outputs as a list.
+    """
+    wiring, signature, own = handler.wiring, handler.signature, collecting(handler)
     if wiring.is_plain:
         if signature.resources:
             raise StateError(
                 f"Handler {handler.name} takes {signature.resources[0]}, and no engine has made its resources.",
                 hint="This is a bug in Penstock: please report it.",
             )
-        return handler
+        return handler if own is handler.function else handler.calling(own, signature)
     names = tuple(name for name in signature.names if name not in signature.resources)
     partition_names = [
         each.name for each in wiring.resources if each.scope == "partition" and each.name not in wiring.supplied
     ]
     fixed = {name: wiring.supplied[name] for name in signature.resources if name not in partition_names}
-    bound = partial(_bound, handler.function, signature.names)
+    bound = partial(_bound, own, signature.names)
     function = bound(fixed)
     if not (wiring.around or partition_names):
         return handler.calling(function, replace(signature, names=names, resources=()))

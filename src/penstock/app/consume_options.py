@@ -137,11 +137,11 @@ def check_membership(
         raise wrong(f"{useless[0]}= has no effect with partitions=: the group assigns nothing.", "Leave one out.")
 
 
-def one_or_several(assignor: str | Assignor | Sequence[str | Assignor] | None) -> Any:
-    """A list of one assignor becomes that assignor, as a file or a variable always gives a list."""
-    if isinstance(assignor, str) or not isinstance(assignor, Sequence):
-        return assignor
-    return assignor[0] if len(assignor) == 1 else tuple(assignor)
+def one_or_several(value: Any) -> Any:
+    """A list of one assignor or topic becomes that one, as a file or a variable always gives a list."""
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        return value
+    return value[0] if len(value) == 1 else tuple(value)
 
 
 def _check_self_managed(assignor: Any, protocol: Any, wrong: Wrong) -> None:

@@ -60,7 +60,7 @@ def _header_decoder(how: Any, hint: Any) -> Decode:
 
 
 def check_decoders(
-    signature: Signature, *, value: Any, key: Any, headers: Any, to: str | None, to_value: Any, in_batches: bool
+    signature: Signature, *, value: Any, key: Any, headers: Any, has_outputs: bool, to_value: Any, in_batches: bool
 ) -> None:
     """Refuse decoders and encoders that cannot work, as far as that shows without importing a library."""
     for part, how in (("value", value), ("key", key), ("headers", headers)):
@@ -81,7 +81,7 @@ def check_decoders(
             decoder(how, hint, part)
     if to_value is None:
         return
-    if to is None:
+    if not has_outputs:
         raise ConfigError("to_value= has no effect without to=.", hint="Name an output topic with to=...")
     if not isinstance(to_value, Format):
         custom_encoder(to_value)

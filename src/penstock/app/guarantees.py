@@ -105,8 +105,9 @@ def _check_transaction(handler: "Handler", wrong: Wrong) -> None:
                 f"it takes tx, which does not work with {option}: a transaction belongs to a thread.",
                 'Use def, workers="auto" and commit="auto".',
             )
-    if handler.to is not None:
+    if handler.declares_outputs:
+        what = "to=" if handler.to is not None else "outputs"
         raise wrong(
-            "it takes tx and has to=: no transaction covers both a database and Kafka, so an output could be lost.",
+            f"it takes tx and has {what}: no transaction covers both a database and Kafka, so an output could be lost.",
             "Write the output to a table in the same transaction and send it from there, or leave tx out.",
         )

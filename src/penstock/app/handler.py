@@ -6,7 +6,6 @@ from copy import copy
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from importlib.util import find_spec
-from types import NoneType
 from typing import Any, get_args
 
 from penstock.app.consume_options import (
@@ -18,13 +17,14 @@ from penstock.app.consume_options import (
     check_membership,
     check_sources,
     check_start,
-    is_topic_name,
     matches,
 )
 from penstock.app.decoders import check_decoders
 from penstock.app.guarantees import check_guarantees
 from penstock.app.offset_store import OffsetStore
 from penstock.app.options import CommitMode, Delivery, Mode, Scale, WorkerKind
+from penstock.app.out import Out
+from penstock.app.output_options import check_outputs, output_topic_problem
 from penstock.app.signature import Signature, read_signature
 from penstock.app.wiring import PLAIN, Wiring
 from penstock.assign import Assignor, assignor_named
@@ -37,7 +37,7 @@ from penstock.core.failures.retry_topic import RetryTopic, checked_durations, re
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.lanes import Order
 from penstock.core.settings import Registry, client_settings, hide_passwords
-from penstock.errors import ConfigError, SetupError
+from penstock.errors import ConfigError, HandlerBug, SetupError
 
 # One to work on, and one that may arrive before fetching pauses.
 _MIN_IN_FLIGHT = 2
@@ -60,8 +60,9 @@ class Handler:
     key: Any = None
     headers: Any = None
     registry: Registry | None = None
-    to: str | None
+    to: str | tuple[str, ...] | None
     to_value: Any = None
+    carry_headers: bool | tuple[str, ...] = False
     dead_letter: str | None
     retry: RetryPolicy
     retry_topics: tuple[str, ...] = ()  # durations, as the names of the topics have them
@@ -101,10 +102,10 @@ class Handler:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", client_settings(self.settings))
-        returns = self.signature.returns
         self._check_decoders()
         self._check_failures()
-        self._check_topics()
+        check_sources(self.topics, self.pattern, self.partitions, self._wrong)
+        check_outputs(self, self._wrong)
         self._check_numbers()
         if self.order not in get_args(Order):
             raise self._wrong(f"order={self.order!r} does not exist.", 'Use "partition", "key" or "none".')
@@ -112,11 +113,6 @@ class Handler:
         self._check_workers()
         self._check_fetching()
         self._check_tracing()
-        if self.to is None and returns not in (Any, None, NoneType):
-            raise self._wrong(
-                "it returns a value, but has no output topic.",
-                "Name one with to=..., or annotate the function with -> None.",
-            )
 
     def __repr__(self) -> str:
         # Settings hide their secrets themselves; a URL in another option may hold a password too.
@@ -167,7 +163,7 @@ class Handler:
                 value=self.value,
                 key=self.key,
                 headers=self.headers,
-                to=self.to,
+                has_outputs=self.declares_outputs,
                 to_value=self.to_value,
                 in_batches=self.batch is not None,
             )
@@ -224,6 +220,34 @@ class Handler:
         return topic in self.consumed_topics or any(topic == named for named, _ in self.partitions)
 
     @property
+    def output_topics(self) -> tuple[str, ...]:
+        """The topics of ``to``. An ``Out`` may name others."""
+        if self.to is None:
+            return ()
+        return self.to if isinstance(self.to, tuple) else (self.to,)
+
+    @property
+    def default_topic(self) -> str | None:
+        """The topic for outputs that do not name one."""
+        return next(iter(self.output_topics), None)
+
+    @property
+    def written_topics(self) -> tuple[str, ...]:
+        """All topics that it declares to write to: for outputs, dead letters and retries."""
+        return (*self.output_topics, *filter(None, [self.dead_letter]), *self.delayed)
+
+    @property
+    def declares_outputs(self) -> bool:
+        """Whether its options or its return hint say that it has outputs. Without a hint it may still return some."""
+        return self.to is not None or self.signature.has_several_outputs or Out in self.signature.output_types
+
+    def check_output_topic(self, topic: str) -> None:
+        """Raise a HandlerBug if its outputs cannot go to this topic, which an ``Out`` names."""
+        problem = output_topic_problem(self, topic)
+        if problem is not None:
+            raise HandlerBug(f"Out(to={topic!r}): {problem}.")
+
+    @property
     def is_shared(self) -> bool:
         return self.mode == "share"
 
@@ -270,22 +294,6 @@ class Handler:
         for option in ("on_assigned", "on_revoked", "on_lost"):
             check_callback(option, getattr(self, option), self._wrong)
 
-    def _check_topics(self) -> None:
-        check_sources(self.topics, self.pattern, self.partitions, self._wrong)
-        for topic in (*self.consumed_topics, self.to, self.dead_letter):
-            if topic is not None and not is_topic_name(topic):
-                raise self._wrong(
-                    f"{topic!r} is not a topic name.",
-                    "Kafka takes up to 249 letters, digits, dots, dashes and underscores.",
-                )
-        for option, topic in (("to", self.to), ("dead_letter", self.dead_letter)):
-            if topic is not None and self.consumes(topic):
-                raise self._wrong(
-                    f"{option}={topic!r} is also its source, so it would consume its own output.", "Use another topic."
-                )
-        if self.to is not None and self.to == self.dead_letter:
-            raise self._wrong(f"to and dead_letter are both {self.to!r}.", "Use another topic for dead letters.")
-
     def _check_numbers(self) -> None:
         counts = {
             "concurrency": self.concurrency,
@@ -330,11 +338,6 @@ class Handler:
             raise self._wrong(
                 'commit="manual" needs record.ack(), but it does not take the record.',
                 "Add a parameter: record: Record (or records: list[Record] with batch=).",
-            )
-        if self.commit == "manual" and self.to is not None:
-            raise self._wrong(
-                'commit="manual" does not work with to=: a record with an output is finished when Kafka has it.',
-                "Leave one of them out.",
             )
         if self.commit == "manual" and self.workers == "process":
             raise self._wrong("record.ack() does not work in a worker process.", 'Use commit="auto".')

@@ -27,6 +27,8 @@ def handler_values(given: Mapping[str, Any], *, app: str, app_settings: Mapping[
         "retry": _or_default(given["retry"], _default_retry(delivery)),
         "retry_topics": checked_durations(given["retry_topics"]),
         "concurrency": _or_default(given["concurrency"], _default_concurrency(given["workers"], given["scale"])),
+        "to": one_or_several(given["to"]),
+        "carry_headers": _names(given["carry_headers"]),
         "assignor": one_or_several(given["assignor"]),
         "commit_every": _or_default(given["commit_every"], _default_commit_every(delivery)),
         SETTINGS: {**app_settings, **(given[SETTINGS] or {})},
@@ -34,6 +36,11 @@ def handler_values(given: Mapping[str, Any], *, app: str, app_settings: Mapping[
     complete = {**given, **values}
     durations = ("linger", "commit_every", "drain_timeout", "micro_batch")
     return {**complete, **{name: seconds(complete[name], name=name) for name in durations}}
+
+
+def _names(value: Any) -> Any:
+    """A list as a tuple, because a handler does not change."""
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _or_default(value: Any, default: Any) -> Any:

@@ -64,7 +64,7 @@ class Arguments:
     def __init__(self, handler: Handler, adapter: RecordAdapter) -> None:
         self.parts = handler.signature.parts
         self._codecs: list[tuple[Codec, Read, Read]] = []
-        self._encoder = output_codec(handler, adapter)
+        self._encoders = [*output_codecs(handler, adapter).values()]
         self._to_record = adapter.to_record
         self._reads: dict[str, Read] = {}
         self.source_of: Read | None = adapter.value_of
@@ -80,7 +80,7 @@ class Arguments:
 
     def _read_value(self, handler: Handler, adapter: RecordAdapter) -> None:
         read = self._reads["value"] = self._read_by(handler, "value", handler.value, adapter)
-        if self._encoder is not None or not set(self.parts) <= {"value", "record"}:
+        if self._encoders or not set(self.parts) <= {"value", "record"}:
             return
         if isinstance(handler.value, Format):
             self.source_of, self.decode = None, read
@@ -110,22 +110,23 @@ class Arguments:
 
     def _prepare_encoder(self) -> None:
         # Before the handler runs: if the registry does not answer after that, the handler runs again at each attempt.
-        if self._encoder is not None and not self._encoder.can_encode:
-            self._encoder.get_ready()
+        for encoder in self._encoders:
+            if not encoder.can_encode:
+                encoder.get_ready()
 
     @property
     def only_record(self) -> bool:
         """Whether the handler takes only the record, and no output codec has to be prepared."""
-        return self.parts == ("record",) and self._encoder is None
+        return self.parts == ("record",) and not self._encoders
 
     @property
     def has_codecs(self) -> bool:
         """Whether some records may need the schema registry."""
-        return bool(self._codecs) or self._encoder is not None
+        return bool(self._codecs or self._encoders)
 
     def may_block(self, record: Any) -> bool:
         """Whether decoding this record, or encoding its output, asks the schema registry."""
-        if self._encoder is not None and not self._encoder.can_encode:
+        if not all(encoder.can_encode for encoder in self._encoders):
             return True
         for codec, raw_of, headers_of in self._codecs:
             raw = raw_of(record)
@@ -140,10 +141,14 @@ def encoder_of(handler: Handler) -> Callable[[Any], bytes]:
     return encode if how is None or isinstance(how, Format) else custom_encoder(how)
 
 
-def output_codec(handler: Handler, adapter: RecordAdapter) -> Codec | None:
-    if not isinstance(handler.to_value, Format):
-        return None
-    return adapter.codec_of(handler.to_value, registry=handler.registry, field="value", topic=handler.to)
+def output_codecs(handler: Handler, adapter: RecordAdapter) -> dict[str, Codec]:
+    """The codec for each declared output topic, if the handler encodes with a format."""
+    topics = handler.output_topics if isinstance(handler.to_value, Format) else ()
+    return {topic: output_codec(handler, adapter, topic) for topic in topics}
+
+
+def output_codec(handler: Handler, adapter: RecordAdapter, topic: str) -> Codec:
+    return adapter.codec_of(handler.to_value, registry=handler.registry, field="value", topic=topic)
 
 
 def reader_by(

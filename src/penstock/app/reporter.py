@@ -146,7 +146,7 @@ class Reporter:
             self._emit(events.Blocked(**self._who, **_tried(tried), reason=failure.message, seconds=round(delay, 3)))
 
     def delivered(self, send: Send) -> None:
-        """Count a record whose output or dead letter the broker has.
+        """Count a record whose outputs or dead letter the broker has.
 
         A record in a retry topic is counted after its retry.
         """
@@ -156,7 +156,7 @@ class Reporter:
             return
         self._counts.read += 1
         if send.failure is None:
-            self._counts.written += 1
+            self._counts.written += send.output_count
             if self._per_record:
                 self._finished(tried.epoch, tried.record, tried.offset, tried.attempt)
             return

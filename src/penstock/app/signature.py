@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from penstock.app.output_hints import output_types
 from penstock.core.records.record import Record
 from penstock.errors import ConfigError
 
@@ -30,14 +31,16 @@ class Signature:
     """``parts`` are the parameters in order; ``hints`` their types, except the record's (in a batch, of one record).
 
     ``names`` are all required parameters in order. Those in ``resources`` have no part: each is named like a resource.
+    ``output_types`` and ``has_several_outputs``: see ``output_types`` in ``penstock.app.output_hints``.
     """
 
     is_async: bool
     parts: tuple[Part, ...]
     hints: Mapping[str, Any] = field(default_factory=dict)
-    returns: Any = Any
     names: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()
+    output_types: tuple[Any, ...] = (Any,)
+    has_several_outputs: bool = False
 
     @property
     def takes_record(self) -> bool:
@@ -69,8 +72,12 @@ def read_signature(function: Callable[..., Any], *, batch: bool = False) -> Sign
     forms = _BATCH_FORMS if batch else _FORMS
     if not callable(function) or inspect.isclass(function):
         raise ConfigError(f"{name} is not a function, so it cannot be a handler.", hint=forms)
-    if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
-        raise ConfigError(f"Handler {name} is a generator; a handler returns its result or None.", hint=forms)
+    yields = inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner)
+    if yields and batch:
+        raise ConfigError(
+            f"Handler {name} yields, which a handler with batch= cannot.",
+            hint="Return a list with the outputs of each record, such as [Out(a), [Out(b), Out(c)], None].",
+        )
     hints = _hints(inner, name)
     required = _required(function, name, forms)
     resources = _resources(required, hints, batch=batch)
@@ -84,11 +91,13 @@ def read_signature(function: Callable[..., Any], *, batch: bool = False) -> Sign
     }
     if batch:
         by_part = {part: _element(hint, name) for part, hint in by_part.items()}
+    kinds, has_several = output_types(hints.get("return", Any), batch=batch)
     return Signature(
-        is_async=inspect.iscoroutinefunction(inner),
+        is_async=inspect.iscoroutinefunction(inner) or inspect.isasyncgenfunction(inner),
         parts=parts,
         hints=by_part,
-        returns=hints.get("return", Any),
+        output_types=kinds,
+        has_several_outputs=yields or has_several,
         names=tuple(each.name for each in required),
         resources=resources,
     )

@@ -99,11 +99,16 @@ class _Tracing:
             self._contexts.detach(before)
 
     def close(self, span: Any, outcome: Outcome) -> Outcome:
-        """The outcome, with this span's context in the headers of its output or failure."""
+        """The outcome, with this span's context in the headers of its outputs or failure."""
         trace = self._trace
         if isinstance(outcome, Done):
-            if outcome.output is not None:
-                outcome.output.headers = (*outcome.output.headers, *self._headers())
+            if outcome.outputs:
+                headers = self._headers()
+                replaced = {name for name, _ in headers}
+                for output in outcome.outputs:
+                    # The input's context may be among the headers that the handler carries over.
+                    own = (header for header in output.headers if header[0] not in replaced)
+                    output.headers = (*own, *headers)
         elif isinstance(outcome, Failed):
             span.set_attribute("error.type", outcome.error_type)
             span.set_status(trace.Status(trace.StatusCode.ERROR, redacted(f"{outcome.error_type}: {outcome.message}")))

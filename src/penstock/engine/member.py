@@ -41,6 +41,7 @@ from penstock.engine.workers.worker_pools import Workers, make_workers
 from penstock.errors import CallbackError
 from penstock.kafka import MESSAGES, Cluster, make_alone_producer, make_producer
 from penstock.kafka.client.message_records import tp_of
+from penstock.kafka.client.output_topics import TopicFacts
 from penstock.kafka.client.transactions import Transaction, transactional_id
 
 _JOIN_SECONDS = 10.0
@@ -119,9 +120,15 @@ class HandlerMember:
         self._transactor = None
         if handler.is_exactly_once:
             name = _transactional_id(handler, self._name, number)
-            make, topics = partial(_make_transaction, brokers, name, handler), _written_topics(handler)
-            read_limits = partial(_read_limits, brokers, handler, topics)
-            self._transactor = Transactor(make, read_limits, self._inbox, brokers=brokers)
+            make = partial(_make_transaction, brokers, name, handler)
+            # An admin client for each question: questions are rare, and a client has threads and connections.
+            ask = partial(Cluster, brokers, handler.settings)
+            facts = TopicFacts(
+                handler.written_topics,
+                read_limits=lambda topics: ask().largest_batches(topics),
+                count_partitions=lambda topics: ask().require_topics(topics),
+            )
+            self._transactor = Transactor(make, facts, self._inbox, brokers=brokers)
         self._fetcher = Fetcher(
             handler,
             self._inbox,
@@ -277,15 +284,6 @@ def _make_transaction(
 ) -> Transaction:
     chosen = {"transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS, **settings, **handler.named_settings}
     return Transaction(brokers, f"{name}:{purpose}" if purpose else name, group=None, settings=chosen)
-
-
-def _read_limits(brokers: str, handler: Handler, topics: Sequence[str]) -> Mapping[str, int]:
-    """Return the largest batch that each topic takes, with an admin client for this one request."""
-    return Cluster(brokers, handler.settings).largest_batches(topics)
-
-
-def _written_topics(handler: Handler) -> list[str]:
-    return [topic for topic in (handler.to, handler.dead_letter, *handler.delayed) if topic is not None]
 
 
 def _transactional_id(handler: Handler, member: str, number: int) -> str:

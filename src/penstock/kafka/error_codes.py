@@ -107,6 +107,7 @@ class Code(IntEnum):
     # Writing and committing.
     MSG_SIZE_TOO_LARGE = 10, "the record is larger than max.message.bytes"
     RECORD_LIST_TOO_LARGE = 18, "the record batch is larger than a log segment"
+    INVALID_TIMESTAMP = 32, "the topic does not accept the record's timestamp"
     INVALID_RECORD = 87, "the broker refuses the record, for example without a key"
     OFFSET_METADATA_TOO_LARGE = 12, "the commit's metadata is too large"
     LOCAL_PURGE_QUEUE = -152, "the client dropped the record before it was sent"
@@ -171,7 +172,9 @@ ONLY_MEMBERS_COMMIT = NOT_A_MEMBER | REBALANCING | frozenset({Code.FENCED_MEMBER
 OUT_OF_RANGE = frozenset({Code.OFFSET_OUT_OF_RANGE, Code.LOCAL_AUTO_OFFSET_RESET, Code.LOCAL_LOG_TRUNCATION})
 """The log does not have the requested offset."""
 
-BAD_RECORD = frozenset({Code.MSG_SIZE_TOO_LARGE, Code.INVALID_RECORD, Code.RECORD_LIST_TOO_LARGE})
+BAD_RECORD = frozenset(
+    {Code.MSG_SIZE_TOO_LARGE, Code.INVALID_RECORD, Code.RECORD_LIST_TOO_LARGE, Code.INVALID_TIMESTAMP}
+)
 """The record itself is the cause; every other error of a produce request is the cluster's."""
 
 FENCED = frozenset({Code.LOCAL_FENCED, Code.PRODUCER_FENCED, Code.INVALID_PRODUCER_EPOCH})

@@ -20,7 +20,7 @@ from penstock.errors import ConfigError, PenstockError, StateError
 from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.admin.consumer_groups import CommittedOffset, Groups
 from penstock.kafka.admin.log_bounds import Bounds
-from penstock.kafka.client.transactions import Transaction, group_metadata, transactional_id
+from penstock.kafka.client.transactions import Transaction, group_metadata, row_of, transactional_id
 from penstock.kafka.error_codes import FENCED
 from penstock.kafka.errors import kafka_error
 from penstock.ops.dead_letters import Choice, Letter, bounds_of, read_letters
@@ -231,7 +231,7 @@ class _Sender:
         commits = self._remember(letters)
         try:
             with self._transaction:
-                self._transaction.write((each.topic, each.key, each.value, list(each.headers)) for each in outgoing)
+                self._transaction.write(map(row_of, outgoing))
                 self._transaction.commit(commits)
         except PenstockError as error:
             cause = kafka_error(error.__cause__) if error.__cause__ is not None else None

@@ -219,10 +219,8 @@ class Bench:
 
         Without ``kind``, they are decoded by the handler's return hint; without a hint they are bytes.
         """
-        writers = [handler for handler in self._app.handlers if handler.to == topic]
-        self._require(
-            topic, {handler.to for handler in self._app.handlers if handler.to is not None}, "writes outputs to"
-        )
+        writers = [handler for handler in self._app.handlers if topic in handler.output_topics]
+        self._require(topic, self._output_topics(), "writes outputs to")
         if kind is None:
             return list(map(reader_of_outputs(writers), self.records(topic)))
         decode = decoder_for(kind)
@@ -309,8 +307,12 @@ class Bench:
         return self._broker.topic_partitions(topic)
 
     def _targets(self) -> set[str]:
-        named = {topic for handler in self._app.handlers for topic in (handler.to, handler.dead_letter)}
-        return {topic for topic in named if topic is not None}
+        letters = {handler.dead_letter for handler in self._app.handlers if handler.dead_letter is not None}
+        return self._output_topics() | letters
+
+    def _output_topics(self) -> set[str]:
+        """The topics that handlers declare for outputs, and those that an Out has named so far."""
+        return {topic for handler in self._app.handlers for topic in handler.output_topics} | self._world.outputs
 
     def _sources(self) -> set[str]:
         return {topic for handler in self._app.handlers for topic in handler.consumed_topics}

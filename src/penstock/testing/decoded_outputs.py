@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable
 from functools import reduce
 from operator import attrgetter, or_
-from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Any
 
 from penstock.app import Handler, reader_by
+from penstock.app.out import Out
 from penstock.core.records.record import Record
 from penstock.errors import ConfigError
 from penstock.serde import Format
@@ -34,14 +34,6 @@ def reader_of_outputs(handlers: Iterable[Handler]) -> Callable[[Record], Any]:
 
 
 def _returned(handler: Handler) -> Any:
-    hint = handler.signature.returns
-    if handler.batch is not None:
-        # A batch handler returns a list with a result, None or an exception for each record.
-        hint = next(iter(get_args(hint)), Any)
-    kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    outputs = tuple(kind for kind in kinds if kind is not NoneType and not _is_error(kind))
-    return bytes if Any in outputs or not outputs else reduce(or_, outputs)
-
-
-def _is_error(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, BaseException)
+    outputs = handler.signature.output_types
+    # An Out may hold a value of any type.
+    return bytes if Any in outputs or Out in outputs or not outputs else reduce(or_, outputs)

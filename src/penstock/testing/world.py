@@ -1,7 +1,7 @@
 """The parts of a bench that outlive the app's process."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from penstock.core.reports.events import Event
 from penstock.testing.clock import Clock
@@ -17,3 +17,5 @@ class World:
     clock: Clock
     loop: HandDrivenLoop
     emit: Callable[[Event], None]
+    outputs: set[str] = field(default_factory=set)
+    """The topics that outputs were written to."""

@@ -10,7 +10,7 @@ from chaos_once.chaos_once_run import ChaosOnceRun, Options
 pytestmark = pytest.mark.long
 
 
-@pytest.mark.parametrize("sink", ["exactly-once", "postgresql"])
+@pytest.mark.parametrize("sink", ["exactly-once", "outputs", "postgresql"])
 def test_every_promise_holds_while_instances_are_killed_and_frozen(brokers: str, tmp_path: Path, sink: str) -> None:
     options = Options(
         sink=sink,

@@ -213,7 +213,7 @@ def test_an_offset_in_an_open_transaction_is_waited_for(cluster: Cluster, group:
 
     with Transaction(cluster.brokers, group, group=metadata, settings={}) as transaction:
         transaction.fence()
-        transaction.write([(tp[0], None, b"1", None)])
+        transaction.write([(tp[0], None, b"1", None, -1, 0)])
         transaction._send_offsets({tp: 7})  # without an end, as if the producer had died
         assert cluster.committed(group, [tp]) == {}
         thread = threading.Thread(target=ask)

@@ -39,7 +39,7 @@ def test_a_list_has_one_result_for_each_record() -> None:
     outcomes = attempt(handle, *[b"7"] * 6, to="out")
     assert outcomes[:5] == [
         DONE,
-        Done(ProducerRecord("out", b"k", b'{"n":7}')),
+        Done((ProducerRecord("out", b"k", b'{"n":7}'),)),
         Skipped("seen"),
         Failed("Reject", "never", final=True),
         Failed("OSError", "away"),

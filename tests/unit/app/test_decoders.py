@@ -140,7 +140,7 @@ def test_an_object_or_any_function_to_bytes_encodes(how: Any) -> None:
         return customer
 
     done = attempt(handle, value=CustomerFormat(), to="out", to_value=how)
-    assert done == Done(ProducerRecord("out", b"42", ANN))
+    assert done == Done((ProducerRecord("out", b"42", ANN),))
 
 
 def test_an_encoder_that_makes_no_bytes_rejects() -> None:
@@ -202,8 +202,8 @@ def test_formats_decode_and_encode_in_a_batch_and_a_bad_record_fails_alone() -> 
         Record("t", 0, 3, None, AVRO_ANN),
     ]
     outcomes = batch_attempts(app.handlers[0], RECORDS)(records, [1] * 4)
-    assert outcomes[0] == Done(ProducerRecord("out", b"a", AVRO_ANN))
-    assert outcomes[2] == Done(ProducerRecord("out", b"b", AVRO_ANN))
+    assert outcomes[0] == Done((ProducerRecord("out", b"a", AVRO_ANN),))
+    assert outcomes[2] == Done((ProducerRecord("out", b"b", AVRO_ANN),))
     assert [each.message for each in outcomes if isinstance(each, Failed)] == [
         "expected string, but the value ends there (2 of 3 bytes) - at `$.name`",
         "the key is null; to accept null, write `| None` in the type hint",
@@ -263,7 +263,7 @@ def test_while_the_registry_is_unavailable_the_handler_is_not_called_and_no_atte
         assert isinstance(outcome, Failed)
         assert (outcome.wait, outcome.final, outcome.message) == (3.0, False, "the registry does not answer")
     assert not calls
-    assert tried(Record("t", 0, 0, None, b"x"), 1) == Done(ProducerRecord("out", None, b"x", (("h", b"1"),)))
+    assert tried(Record("t", 0, 0, None, b"x"), 1) == Done((ProducerRecord("out", None, b"x", (("h", b"1"),)),))
     assert calls == [b"x"]
 
 

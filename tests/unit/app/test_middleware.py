@@ -62,8 +62,8 @@ def test_it_changes_arguments_and_the_returned_value() -> None:
 
     outcome = attempted(app)
     assert isinstance(outcome, Done)
-    assert outcome.output is not None
-    assert outcome.output.value == b"1600"
+    (output,) = outcome.outputs
+    assert output.value == b"1600"
 
 
 def test_it_may_answer_without_the_handler() -> None:
@@ -71,8 +71,8 @@ def test_it_may_answer_without_the_handler() -> None:
     app.around(lambda record, call: 42)
     outcome = attempted(app)
     assert isinstance(outcome, Done)
-    assert outcome.output is not None
-    assert outcome.output.value == b"42"
+    (output,) = outcome.outputs
+    assert output.value == b"42"
 
 
 def test_it_raises_other_outcomes_and_turns_errors_into_success() -> None:
@@ -153,8 +153,8 @@ def test_async_around_async() -> None:
 
     outcome = attempted(app)
     assert isinstance(outcome, Done)
-    assert outcome.output is not None
-    assert outcome.output.value == b"10"
+    (output,) = outcome.outputs
+    assert output.value == b"10"
 
 
 def test_an_async_call_that_nobody_awaits_is_a_bug() -> None:
@@ -280,7 +280,7 @@ def test_a_batch_has_a_list_of_records() -> None:
 
     (handler,) = app.wired_handlers()
     outcomes = batch_attempts(handler)([RECORD, RECORD], [1, 1])
-    assert [each.output and each.output.value for each in outcomes if isinstance(each, Done)] == [b"6", b"6"]
+    assert [each.outputs[0].value for each in outcomes if isinstance(each, Done)] == [b"6", b"6"]
     assert seen == [[7, 7]]
 
 

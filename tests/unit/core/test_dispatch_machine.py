@@ -8,20 +8,20 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from dispatch_helpers import FAILURE, OUTPUT, POISON, SLOW_FAILURE, make_dispatch, records
+from dispatch_helpers import FAILURE, OUTPUT, OUTPUTS, POISON, SLOW_FAILURE, make_dispatch, records
 from penstock import Record
-from penstock.core.failures.outcome import DONE, Outcome, Skipped
+from penstock.core.failures.outcome import DONE, Failed, Outcome, Skipped
 from penstock.core.failures.retry_topic import RetryInfo
 from penstock.core.progress.offset_map import decode
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling import outcome_rules, schedule
 from penstock.core.scheduling.bundle_size import QUICK
-from penstock.core.scheduling.effects import Returned, Send
+from penstock.core.scheduling.effects import OutputSet, Returned, Send
 from penstock.core.scheduling.lanes import LaneRun, Order
 
 RETRY_PLACE: TopicPartition = ("t.retry.1m", 0)
 TPS: list[TopicPartition] = [("t", 0), ("t", 1), RETRY_PLACE]
-OUTCOMES: list[Outcome] = [DONE, OUTPUT, Skipped(), POISON, FAILURE, SLOW_FAILURE]
+OUTCOMES: list[Outcome] = [DONE, OUTPUT, OUTPUTS, Skipped(), POISON, FAILURE, SLOW_FAILURE]
 
 
 def excesses(offsets: Iterable[int]) -> dict[int, int]:
@@ -53,6 +53,7 @@ class DispatchMachine(RuleBasedStateMachine):
         self.works: list[list[LaneRun]] = []
         self.draining: set[TopicPartition] = set()
         self.sends: list[Send] = []
+        self.refused: list[OutputSet] = []  # of records of which the broker has refused an output
         self.attempted: dict[tuple[int, object], int] = {}  # the highest offset attempted, by epoch and lane
 
     # Ownership.
@@ -240,10 +241,29 @@ class DispatchMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def broker_acknowledges(self, data: st.DataObject) -> None:
         send = self.sends.pop(data.draw(st.integers(0, len(self.sends) - 1)))
-        current = send.tried.epoch in self.dispatch.epochs
-        assert self.dispatch.acknowledge(send) == current
-        if current:
+        finishes = send.tried.epoch in self.dispatch.epochs and not self.lacks_others(send)
+        assert self.dispatch.acknowledge(send) == finishes, "a record is finished with the last of its outputs"
+        if finishes:
             self.finish(send.tried.epoch.tp, send.tried.offset)
+
+    def lacks_others(self, send: Send) -> bool:
+        """Another output of this record is on its way, or was refused."""
+        return send.outputs is not None and (
+            send.outputs in self.refused or any(other.outputs is send.outputs for other in self.sends)
+        )
+
+    @precondition(lambda self: any(send.failure is None for send in self.sends))
+    @rule(data=st.data())
+    def broker_refuses(self, data: st.DataObject) -> None:
+        """An output: the record fails once, however many of its outputs are refused, and goes to the dead letters."""
+        send = data.draw(st.sampled_from([send for send in self.sends if send.failure is None]))
+        self.sends.remove(send)
+        effects = self.dispatch.refuse(send, Failed("OutputRefused", "too large", final=True))
+        fails = send.tried.epoch in self.dispatch.epochs and send.outputs not in self.refused
+        assert [each.outgoing.topic for each in effects.sends] == ["dlq"] * fails
+        if send.outputs is not None:
+            self.refused.append(send.outputs)
+        self.sends.extend(effects.sends)
 
     @rule()
     def commit(self) -> None:
@@ -265,6 +285,14 @@ class DispatchMachine(RuleBasedStateMachine):
             if expected is not None:
                 assert epoch.tracker.commit_point == expected
             assert epoch.tracker.unfinished == len(self.unfinished[epoch.tp])
+
+    @invariant()
+    def records_are_pending_until_their_last_answer(self) -> None:
+        for epoch in self.dispatch.epochs:
+            assert epoch.pending.sending == len({
+                send.tried.offset for send in self.sends
+                if send.tried.epoch is epoch and send.outputs not in self.refused
+            })  # fmt: skip
 
     @invariant()
     def bounds_hold(self) -> None:

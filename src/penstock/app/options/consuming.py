@@ -128,10 +128,13 @@ class DataOptions(TypedDict, total=False):
         ),
     ]
     to: Annotated[
-        str | None,
+        str | Sequence[str] | None,
         HandlerOption(
             default=None,
-            text="The topic for the handler's return value. The output keeps the key of its record.",
+            text="The topic for the handler's output, or a list of topics, of which the first gets the outputs that "
+            "do not name their topic with ``Out(to=...)``. An output keeps the key of its record unless an ``Out`` "
+            "changes it.",
+            see="[Outputs](outputs.md)",
         ),
     ]
     to_value: Annotated[
@@ -142,5 +145,13 @@ class DataOptions(TypedDict, total=False):
             "bytes, or an object with ``encode``.",
             shown_default="by its type",
             see="[Decoding](decoding.md)",
+        ),
+    ]
+    carry_headers: Annotated[
+        bool | Sequence[str],
+        HandlerOption(
+            default=False,
+            text="Copy the record's headers to its outputs: ``True`` for all, or a list of names.",
+            see="[Outputs](outputs.md)",
         ),
     ]

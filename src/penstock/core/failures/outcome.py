@@ -52,6 +52,8 @@ _MODULES_NOT_SHOWN = ("builtins", __name__, HandlerBug.__module__)
 class ProducerRecord:
     """A record that Penstock writes to Kafka: an output, a dead letter, or a record for a retry topic.
 
+    ``partition`` -1 lets the client choose one by the key; ``timestamp_ms`` 0 is the time at which the client gets it.
+
     It is not frozen, for speed: one is built for nearly every record, and frozen dataclasses are slower to build. The
     same holds for ``Done``.
     """
@@ -60,13 +62,15 @@ class ProducerRecord:
     key: bytes | None
     value: bytes | None
     headers: tuple[Header, ...] = ()
+    partition: int = -1
+    timestamp_ms: int = 0
 
 
 @dataclass(slots=True)
 class Done:
-    """The handler returned; ``output`` is what it returned, encoded, or None."""
+    """The handler returned; ``outputs`` are what it returned or yielded, encoded."""
 
-    output: ProducerRecord | None = None
+    outputs: tuple[ProducerRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The data that the dispatcher's rules take and return. The engines carry the effects out."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from penstock.core.failures.outcome import Failed, Outcome, ProducerRecord
@@ -19,16 +19,60 @@ class Attempt:
 
 
 @dataclass(eq=False, slots=True)
+class OutputSet:
+    """The outputs of one record that has several. They count together, and each has a ``Send`` that refers to this."""
+
+    count: int
+    unacknowledged: int
+    is_over: bool = False  # the broker refused one of them, so the answers to the others have no effect
+
+    def acknowledge(self) -> bool:
+        """The broker has one more of them. Returns whether it has all: then the record is finished."""
+        self.unacknowledged -= 1
+        return not self.unacknowledged
+
+    def give_up(self) -> bool:
+        """The broker does not take one of them. Returns whether it is the first: the record fails only once."""
+        is_first = not self.is_over
+        self.is_over = True
+        return is_first
+
+
+@dataclass(eq=False, slots=True)
 class Send:
     """A record to produce: an output, a dead letter (has ``failure``), or a retry record (has ``delay`` too).
 
-    The consumed record is finished when the broker has acknowledged this one.
+    The consumed record is finished when the broker has acknowledged this one, and all others in ``outputs``.
     """
 
     tried: Attempt
     outgoing: ProducerRecord
     failure: Failed | None = None
     delay: float | None = None
+    outputs: OutputSet | None = None  # None if this is the only record to produce for the consumed record
+
+    @property
+    def output_count(self) -> int:
+        """How many outputs the consumed record has."""
+        return 1 if self.outputs is None else self.outputs.count
+
+
+def sends_of(tried: Attempt, outputs: Sequence[ProducerRecord]) -> list[Send]:
+    """What to produce for the outputs of one record."""
+    if len(outputs) == 1:
+        return [Send(tried, outputs[0])]
+    together = OutputSet(len(outputs), len(outputs))
+    return [Send(tried, each, outputs=together) for each in outputs]
+
+
+def by_record(sends: Iterable[Send]) -> Iterator[Sequence[Send]]:
+    """Group what is produced by consumed record. The outputs of a record follow each other."""
+    together: list[Send] = []
+    for send in sends:
+        together.append(send)
+        if len(together) == send.output_count:
+            yield together
+            together = []
 
 
 @dataclass(eq=False, slots=True)

@@ -29,7 +29,7 @@ class FetchState:
 class Pending:
     """Records that are handled, but not finished. Owner: ``OutcomeRules``."""
 
-    sending: int = 0  # outputs, dead letters and retry records that the broker has not acknowledged yet
+    sending: int = 0  # records whose outputs, dead letter or retry record the broker has not acknowledged yet
     unacked: dict[int, Any] = field(default_factory=dict)  # handled; the user has not acknowledged them. By offset
     acked_early: dict[int, Any] = field(default_factory=dict)  # acknowledged before their outcome arrived. By offset
 

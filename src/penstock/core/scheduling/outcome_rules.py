@@ -17,7 +17,7 @@ from penstock.core.failures.outcome import (
     decide,
 )
 from penstock.core.records.record import TopicPartition
-from penstock.core.scheduling.effects import Attempt, Effects, Result, Send
+from penstock.core.scheduling.effects import Attempt, Effects, Result, Send, sends_of
 from penstock.core.scheduling.in_flight import InFlightCount
 from penstock.core.scheduling.lanes import AnyRecord, Epoch, LaneRun
 from penstock.core.scheduling.schedule import Later, Schedule
@@ -151,11 +151,12 @@ class OutcomeRules:
             offset = self._offset_of(record)
             tried = Attempt(epoch, record, offset, epoch.attempt_at(offset))
             if isinstance(outcome, Done):
-                if outcome.output is None:
+                if outcome.outputs:
+                    epoch.pending.sending += 1
+                    effects.sends += sends_of(tried, outcome.outputs)
+                else:
                     finished.append(record)
                     self._count_finished(1)
-                else:
-                    self._send(Send(tried, outcome.output), effects)
             elif isinstance(outcome, Held):
                 if epoch.pending.acked_early.pop(offset, None) is record:
                     finished.append(record)
@@ -240,7 +241,12 @@ class OutcomeRules:
     # The broker acknowledges or refuses.
 
     def acknowledge(self, send: Send) -> bool:
-        """The broker has acknowledged a produced record. Returns False if its epoch is over, so it has no effect."""
+        """The broker has acknowledged a produced record. Returns whether that finishes the consumed record.
+
+        It does not if the broker has not acknowledged another output of that record, or if the epoch is over.
+        """
+        if send.outputs is not None and not send.outputs.acknowledge():
+            return False
         epoch, offset = send.tried.epoch, send.tried.offset
         epoch.pending.sending -= 1
         if not self.is_current(epoch):
@@ -258,13 +264,18 @@ class OutcomeRules:
 
     def abandon(self, send: Send) -> None:
         """This record cannot be produced now. The consumed record stays unfinished, so Kafka redelivers it."""
-        send.tried.epoch.pending.sending -= 1
+        if send.outputs is None or send.outputs.give_up():
+            send.tried.epoch.pending.sending -= 1
 
     def refuse(self, send: Send, failure: Failed) -> Effects:
-        """The broker will never accept this record, so the consumed record has failed for good."""
-        tried = send.tried
+        """The broker will never accept this record, so the consumed record has failed for good.
+
+        Its other outputs do not matter any more: they may be in the topic, and their acknowledgements have no effect.
+        """
+        tried, effects = send.tried, Effects()
+        if send.outputs is not None and not send.outputs.give_up():
+            return effects
         tried.epoch.pending.sending -= 1
-        effects = Effects()
         if self.is_current(tried.epoch):
             self._fail(tried, failure, effects)
         return effects

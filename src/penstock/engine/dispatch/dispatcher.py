@@ -246,9 +246,9 @@ class Dispatcher:
                 self._works.remove(work)
             case Delivered(sends):
                 self._acknowledge(sends)
-            case Approved(send):
-                if self._dispatch.is_current(send.tried.epoch):
-                    self._acknowledge(self._outbox.send([send]))
+            case Approved(sends):
+                if self._dispatch.is_current(sends[0].tried.epoch):
+                    self._acknowledge(self._outbox.send(sends))
             case Refused(send, failure):
                 self._carry_out(self._dispatch.refuse(send, failure))
             case Undeliverable(send, error):

@@ -77,9 +77,9 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class Approved:
-    """With exactly-once: the broker accepts this record, which might have been too large. It can be sent."""
+    """With exactly-once: the broker accepts these outputs of a record, one of which might have been too large."""
 
-    send: Send
+    sends: Sequence[Send]
 
 
 @dataclass(frozen=True, slots=True)

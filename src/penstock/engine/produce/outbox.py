@@ -146,7 +146,15 @@ class Outbox:
 
 
 def _produce(producer: Producer, out: ProducerRecord, on_delivery: Callable[..., None]) -> None:
-    producer.produce(out.topic, value=out.value, key=out.key, headers=list(out.headers), on_delivery=on_delivery)
+    producer.produce(
+        out.topic,
+        value=out.value,
+        key=out.key,
+        partition=out.partition,
+        on_delivery=on_delivery,
+        timestamp=out.timestamp_ms,
+        headers=list(out.headers),
+    )
 
 
 def refusal(send: Send, error: KafkaError, *, brokers: str) -> Refused | Undeliverable:

@@ -4,14 +4,13 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from math import inf
 from queue import Empty, SimpleQueue
 from typing import Any
 
 from confluent_kafka import KafkaError
 
-from penstock.core.failures.dead_letter import shortened
-from penstock.core.scheduling.effects import Send
+from penstock.core.failures.outcome import ProducerRecord
+from penstock.core.scheduling.effects import Send, by_record
 from penstock.engine.dispatch.thread_messages import (
     Approved,
     CommitAnswer,
@@ -19,10 +18,12 @@ from penstock.engine.dispatch.thread_messages import (
     EngineError,
     Inbox,
     TransactionFailed,
+    Undeliverable,
 )
 from penstock.engine.produce.outbox import refusal
-from penstock.errors import PenstockError, ServerError
-from penstock.kafka.client.transactions import Transaction, row_of, size_of
+from penstock.errors import PenstockError, ServerError, TopicError
+from penstock.kafka.client.output_topics import TopicFacts
+from penstock.kafka.client.transactions import Transaction, row_of
 from penstock.kafka.error_codes import BAD_RECORD
 from penstock.kafka.errors import is_final, kafka_error
 
@@ -32,7 +33,6 @@ _CLOSE_SECONDS = 15.0
 # If more records than this are queued for the client, the dispatcher hands no more work out.
 _MAX_QUEUED = 20_000
 _BATCH_SIZE = 1_000_000  # the client's default of batch.size
-_SURELY_SMALL_BYTES = 500
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ class _CommitPoint:
 
 @dataclass(frozen=True)
 class _Trial:
-    """A record that may be too large for its topic."""
+    """What a consumed record produces, if the broker may refuse a part of it."""
 
-    send: Send
+    sends: Sequence[Send]
 
 
 class _Reset:
@@ -69,20 +69,19 @@ class Transactor:
     def __init__(
         self,
         make_transaction: Callable[[str, Mapping[str, Any]], Transaction],
-        read_limits: Callable[[], Mapping[str, int]],
+        facts: TopicFacts,
         inbox: Inbox,
         *,
         brokers: str,
     ) -> None:
         self._make_transaction = make_transaction
-        self._read_limits = read_limits
+        self._facts = facts
         self._inbox = inbox
         self._brokers = brokers
         self._queue: SimpleQueue[Sequence[Send] | _CommitPoint | _Trial | _Reset] = SimpleQueue()
         self._authorizations: SimpleQueue[tuple[Any, int]] = SimpleQueue()
         self._queued = self._written = 0
         self._transaction: Transaction | None = None
-        self._topic_limits: Mapping[str, int] | None = None
         self._approved: set[int] = set()
         self._has_failed = False
         self._closing = threading.Event()
@@ -103,27 +102,26 @@ class Transactor:
     def send(self, sends: Iterable[Send]) -> Sequence[Send]:
         """Queue these for the transaction of the next commit; returns those that were queued.
 
-        A record that may be too large is tried first, in a transaction that is aborted, and answered with Approved or
-        Refused: in the real transaction it would fail all other records, again and again.
+        What the broker may refuse is tried first, in a transaction that is aborted, and answered with Approved or
+        Refused: in the real transaction it would fail all other records, again and again. All outputs of a record wait
+        for that answer, so that they are in the same transaction.
         """
-        wanted = []
-        for send in sends:
-            if self._may_be_too_large(send):
-                self._queue.put(_Trial(send))
+        wanted: list[Send] = []
+        for together in by_record(sends):
+            if self._may_be_refused(together):
+                self._queue.put(_Trial(together))
             else:
-                wanted.append(send)
+                wanted += together
         if wanted:
             self._queued += len(wanted)
             self._queue.put(wanted)
         return wanted
 
-    def _may_be_too_large(self, send: Send) -> bool:
-        if id(send) in self._approved:
-            self._approved.discard(id(send))
+    def _may_be_refused(self, together: Sequence[Send]) -> bool:
+        if id(together[0]) in self._approved:
+            self._approved.discard(id(together[0]))
             return False
-        # Before the limits are known, assume the smallest that any topic is likely to have.
-        limit = _SURELY_SMALL_BYTES if self._topic_limits is None else self._topic_limits.get(send.outgoing.topic, inf)
-        return size_of(send.outgoing) > limit
+        return any(self._facts.may_refuse(send.outgoing) for send in together)
 
     def flush(self) -> None:
         """Nothing to do: records never wait for the dispatcher's thread here."""
@@ -191,7 +189,7 @@ class Transactor:
         elif isinstance(asked, _CommitPoint):
             self._end(asked)
         elif isinstance(asked, _Trial):
-            self._try_out(asked.send)
+            self._try_out(asked.sends)
         else:
             self._written += len(asked)
             if not self._has_failed:
@@ -228,7 +226,7 @@ class Transactor:
     def _open(self) -> Transaction:
         if self._transaction is None:
             # The broker refuses a batch as a whole, so no batch may be larger than the smallest limit of a topic.
-            batch = {"batch.size": min([_BATCH_SIZE, *self._limits().values()])}
+            batch = {"batch.size": min([_BATCH_SIZE, *self._facts.limits().values()])}
             self._transaction = self._make_transaction("", batch)
             self._transaction.fence()
         return self._transaction
@@ -237,11 +235,6 @@ class Transactor:
         trial = self._make_transaction("trial", {})
         trial.fence()
         return trial
-
-    def _limits(self) -> Mapping[str, int]:
-        if self._topic_limits is None:
-            self._topic_limits = self._read_limits()
-        return self._topic_limits
 
     def _abort(self) -> None:
         """Abort the open transaction. The next producer with the same transactional id would fence it, too."""
@@ -254,29 +247,34 @@ class Transactor:
         self._has_failed = True
         self._abort()
         cause = kafka_error(error.__cause__) if error.__cause__ is not None else None
-        self._topic_limits = None  # read them again, as they may have changed
+        self._facts.forget()  # read them again, as they may have changed
         if cause is not None and is_final(cause) and cause.code() not in BAD_RECORD:
             self._inbox.put(EngineError(error, fatal=True))
         else:
             self._inbox.put(TransactionFailed(error))
 
-    def _try_out(self, send: Send) -> None:
-        """Find out whether the broker accepts this record; if not, and it has a failure, with shortened headers."""
+    def _try_out(self, together: Sequence[Send]) -> None:
+        """Find out whether the broker takes all that a record produces; what has a failure, with shortened headers."""
         if self._has_failed:
             return
-        limits, trial = self._limits(), None
-        shorter = [] if send.failure is None else [replace(send, outgoing=shortened(send.outgoing))]
-        refused: KafkaError | None = None
-        for form in (send, *shorter):
-            error = None
-            if size_of(form.outgoing) > limits.get(form.outgoing.topic, inf):
-                # Created only if needed: it takes a tenth of a second, while a transaction is open.
-                trial = trial or self._open_trial()
-                error = trial.try_out(row_of(form.outgoing))
-            if error is None:
-                self._approved.add(id(form))
-                self._inbox.put(Approved(form))
+        trials: list[Transaction] = []
+        accepted = []
+
+        def try_out(out: ProducerRecord) -> KafkaError | None:
+            # Created only if needed: it takes a tenth of a second, while a transaction is open.
+            if not trials:
+                trials.append(self._open_trial())
+            return trials[0].try_out(row_of(out))
+
+        for send in together:
+            try:
+                form = self._facts.accepted_form(send, try_out)
+            except TopicError as missing:
+                self._inbox.put(Undeliverable(send, missing))
                 return
-            refused = refused or error
-        if refused is not None:
-            self._inbox.put(refusal(send, refused, brokers=self._brokers))
+            if isinstance(form, KafkaError):
+                self._inbox.put(refusal(send, form, brokers=self._brokers))
+                return
+            accepted.append(send if form is send.outgoing else replace(send, outgoing=form))
+        self._approved.add(id(accepted[0]))
+        self._inbox.put(Approved(accepted))

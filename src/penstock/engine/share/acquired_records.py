@@ -14,7 +14,7 @@ from penstock.app.reporter import Reporter
 from penstock.core.failures.outcome import Done, Failed, Halt, Outcome, Skipped, TryAgain, decide
 from penstock.core.progress.tracker import Tracker
 from penstock.core.records.record import TopicPartition
-from penstock.core.scheduling.effects import Attempt, Effects, Send
+from penstock.core.scheduling.effects import Attempt, Effects, Send, sends_of
 from penstock.core.scheduling.lanes import Epoch
 from penstock.engine.dispatch.thread_messages import Delivered, EngineError, Refused, ToDispatcher, Undeliverable
 from penstock.engine.produce.outbox import Outbox
@@ -78,19 +78,22 @@ class AcquiredRecords:
                     self._settle(self._open[id(record)], outcome)
             case Delivered(sends):
                 for send in sends:
+                    if send.outputs is not None and not send.outputs.acknowledge():
+                        continue
                     failed = send.failure is not None
                     self._end(send.tried, AcknowledgeType.REJECT if failed else AcknowledgeType.ACCEPT)
                     self._reporter.delivered(send)
             case Refused(send, failure):
-                self._bury(send.tried, failure)
+                if send.outputs is None or send.outputs.give_up():
+                    self._bury(send.tried, failure)
             case Undeliverable(_, error) | EngineError(error, _):
                 self.error = self.error or error
 
     def _settle(self, tried: Attempt, outcome: Outcome) -> None:
         effects = Effects()
         match outcome:
-            case Done(output) if output is not None:
-                self._outbox.send([Send(tried, output)])
+            case Done(outputs) if outputs:
+                self._outbox.send(sends_of(tried, outputs))
             case Failed():
                 self._fail(tried, outcome, effects)
             case _:

@@ -7,8 +7,9 @@ from confluent_kafka import KafkaError, KafkaException
 from penstock.core.failures.dead_letter import shortened
 from penstock.core.failures.outcome import Failed, ProducerRecord
 from penstock.core.scheduling.effects import Send
+from penstock.core.text.plurals import counted
 from penstock.errors import PenstockError
-from penstock.kafka.error_codes import BAD_RECORD
+from penstock.kafka.error_codes import BAD_RECORD, Code
 from penstock.kafka.errors import translate
 
 
@@ -23,7 +24,9 @@ def final_failure(send: Send, error: KafkaError) -> Failed | None:
     There is no other topic for a refused dead letter, so that one is no failure of the record: it stops the app.
     """
     is_dead_letter = send.failure is not None and send.delay is None
-    if error.code() not in BAD_RECORD or is_dead_letter:
+    # Only a handler names a partition; the client chooses among those that exist.
+    is_bad_partition = error.code() == Code.LOCAL_UNKNOWN_PARTITION and send.outgoing.partition >= 0
+    if not (error.code() in BAD_RECORD or is_bad_partition) or is_dead_letter:
         return None
     topic = send.outgoing.topic
     if send.failure is None:
@@ -40,3 +43,10 @@ def undeliverable(send: Send, error: KafkaError, *, brokers: str) -> PenstockErr
     found = translate(inner, doing=doing, brokers=brokers)
     found.__cause__ = inner
     return found
+
+
+def unknown_partition(out: ProducerRecord, partitions: int) -> KafkaError:
+    """Return the error for an output to a partition that its topic does not have, as the client reports it."""
+    return KafkaError(
+        Code.LOCAL_UNKNOWN_PARTITION, f"it has {counted(partitions, 'partition')}, and no partition {out.partition}"
+    )

@@ -18,8 +18,8 @@ from penstock.kafka.client.clients import make_consumer, make_producer
 from penstock.kafka.error_codes import CAUSE_UNKNOWN, FENCED, Code
 from penstock.kafka.errors import translate
 
-Row = tuple[str, bytes | None, bytes | None, list[Any] | None]
-"""A record to write: topic, key, value, and headers as pairs."""
+Row = tuple[str, bytes | None, bytes | None, list[Any] | None, int, int]
+"""A record to write: topic, key, value, headers as pairs, partition and timestamp, as in ``ProducerRecord``."""
 
 _TIMEOUT = "transaction.timeout.ms"
 _DEFAULTS: dict[str, Any] = {
@@ -67,7 +67,7 @@ def group_metadata(brokers: str, group: str, *, settings: Mapping[str, Any]) -> 
 
 
 def row_of(out: ProducerRecord) -> Row:
-    return out.topic, out.key, out.value, list(out.headers)
+    return out.topic, out.key, out.value, list(out.headers), out.partition, out.timestamp_ms
 
 
 def size_of(out: ProducerRecord) -> int:
@@ -117,10 +117,10 @@ class Transaction:
             self._begin()
             produce = self._producer.produce
             # Inlined, because this runs for every output and each call costs.
-            for topic, key, value, headers in rows:
+            for topic, key, value, headers, partition, timestamp_ms in rows:
                 while True:
                     try:
-                        produce(topic, value, key, headers=headers)
+                        produce(topic, value, key, partition, timestamp=timestamp_ms, headers=headers)
                         break
                     except BufferError:
                         pass
@@ -133,12 +133,18 @@ class Transaction:
 
         The transaction is aborted, so no reader sees the record.
         """
-        topic, key, value, headers = row
+        topic, key, value, headers, partition, timestamp_ms = row
         refused: list[KafkaError | None] = []
         with self, _Catching() as caught:
             self._begin()
             self._producer.produce(
-                topic, value, key, headers=headers, on_delivery=lambda error, _message: refused.append(error)
+                topic,
+                value,
+                key,
+                partition,
+                timestamp=timestamp_ms,
+                headers=headers,
+                on_delivery=lambda error, _message: refused.append(error),
             )
             self._producer.flush(self._seconds_left)
         return next(filter(None, refused), caught.error)

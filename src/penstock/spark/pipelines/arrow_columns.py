@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from penstock.core.failures.outcome import ProducerRecord
 from penstock.core.records.record import Header
+from penstock.kafka.client.transactions import Row
 
 # The columns of Spark's Kafka source that are needed for a record.
 SOURCE_COLUMNS = ("topic", "partition", "offset", "key", "value", "headers", "timestamp")
@@ -31,13 +32,14 @@ def _to_headers(column: pa.ListArray) -> Iterable[tuple[Header, ...]]:
     return [tuple(islice(pairs, length or 0)) for length in pc.list_value_length(column).to_pylist()]
 
 
-def to_rows(batch: pa.RecordBatch) -> Iterator[tuple[str, bytes | None, bytes | None, list[Header] | None]]:
-    """Return the rows of a batch of ``SinkColumns``: topic, key, value, headers."""
+def to_rows(batch: pa.RecordBatch) -> Iterator[Row]:
+    """Return the rows of a batch of ``SinkColumns``."""
     headers = batch.column("headers")
     columns = (batch.column(name).to_pylist() for name in ("topic", "key", "value"))
     if headers.null_count == len(batch):
-        return zip(*columns, repeat(None), strict=False)
-    return zip(*columns, map(list, _to_headers(headers)), strict=True)
+        return zip(*columns, repeat(None), repeat(-1), repeat(0), strict=False)
+    anywhere, now = repeat(-1, len(batch)), repeat(0, len(batch))
+    return zip(*columns, map(list, _to_headers(headers)), anywhere, now, strict=True)
 
 
 class SinkColumns:

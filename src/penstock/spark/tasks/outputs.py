@@ -3,18 +3,18 @@
 Each is written without waiting for the broker. ``flush`` waits for all of them, before the task returns its result.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from functools import partial
-from math import inf
 from typing import Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from penstock.core.failures.outcome import Failed, ProducerRecord
+from penstock.core.failures.outcome import ProducerRecord
 from penstock.core.scheduling.effects import Attempt, Send
 from penstock.core.scheduling.lanes import AnyRecord, Epoch
-from penstock.kafka.client.refused_output import forms_of, undeliverable
-from penstock.kafka.client.transactions import Row, Transaction, row_of, size_of
+from penstock.kafka.client.output_topics import TopicFacts
+from penstock.kafka.client.refused_output import final_failure, forms_of, undeliverable
+from penstock.kafka.client.transactions import Row, Transaction, row_of
 from penstock.kafka.error_codes import BAD_RECORD
 
 # How long to wait for room in the client's buffer, before another try.
@@ -37,8 +37,11 @@ class Outputs(Protocol):
     def write(self, epoch: Epoch, record: AnyRecord, out: ProducerRecord) -> None:
         """Write the output of a record. A short form of ``send``, because it runs for nearly every record."""
 
-    def send(self, send: Send) -> None:
-        """Write a dead letter, a retry record or an output."""
+    def send(self, together: Sequence[Send]) -> None:
+        """Write what a consumed record produces: its outputs, a dead letter or a retry record.
+
+        A transaction gets all of it, or nothing if the broker refuses a part.
+        """
 
     def flush(self) -> Refusals:
         """Wait until the broker has everything. Returns what it refuses in every form; raises if it does not answer."""
@@ -66,13 +69,11 @@ class PlainOutputs:
         self._refused: Refusals = []
 
     def write(self, epoch: Epoch, record: AnyRecord, out: ProducerRecord) -> None:
-        self._produce(out, partial(self._on_error, epoch, record, out, None, None))
+        self._produce(out, partial(self._on_error, epoch, record, out))
 
-    def send(self, send: Send) -> None:
-        tried = send.tried
-        self._produce(
-            send.outgoing, partial(self._on_error, tried.epoch, tried.record, send.outgoing, send.failure, send.delay)
-        )
+    def send(self, together: Sequence[Send]) -> None:
+        for send in together:
+            self._produce(send.outgoing, partial(self._on_refusal, send))
 
     def flush(self) -> Refusals:
         while self._producer.flush(_FLUSH_SECONDS):
@@ -86,7 +87,7 @@ class PlainOutputs:
     def _produce(self, out: ProducerRecord, on_error: Callable[..., None]) -> None:
         while True:
             try:
-                self._producer.produce(out.topic, out.value, out.key, headers=list(out.headers), on_delivery=on_error)
+                _produce(self._producer, out, on_error)
             except BufferError:
                 self._producer.poll(_ROOM_SECONDS)
             except KafkaException as error:
@@ -95,22 +96,19 @@ class PlainOutputs:
             else:
                 return
 
-    def _on_error(  # noqa: PLR0917 - the client calls it with positional arguments
-        self,
-        epoch: Epoch,
-        record: AnyRecord,
-        out: ProducerRecord,
-        failure: Failed | None,
-        delay: float | None,
-        error: KafkaError,
-        _message: object,
+    def _on_error(
+        self, epoch: Epoch, record: AnyRecord, out: ProducerRecord, error: KafkaError, _message: object
     ) -> None:
         offset = self._offset_of(record)
-        tried = Attempt(epoch, record, offset, epoch.attempt_at(offset))
-        self._refused.append((Send(tried, out, failure, delay), error))
+        self._on_refusal(Send(Attempt(epoch, record, offset, epoch.attempt_at(offset)), out), error)
+
+    def _on_refusal(self, send: Send, error: KafkaError, _message: object = None) -> None:
+        self._refused.append((send, error))
 
     def _send_alone(self, alone: Producer, send: Send, error: KafkaError) -> bool:
         """Return whether the broker takes this record alone, or with shortened headers if it has a failure."""
+        if final_failure(send, error) is not None and error.code() not in BAD_RECORD:
+            return False
         if error.code() not in BAD_RECORD:
             raise undeliverable(send, error, brokers=self._brokers)
         return any(_takes(alone, out) for out in forms_of(send))
@@ -119,44 +117,45 @@ class PlainOutputs:
 class TransactionalOutputs:
     """Outputs in one transaction. A record that may be too large for its topic is first tried out in another one.
 
-    In the real transaction, a refused record would fail all others. ``limits`` are the topics' max.message.bytes.
+    In the real transaction, a refused record would fail all others.
     """
 
     def __init__(
         self,
         transaction: Transaction,
         *,
-        limits: Mapping[str, int],
+        facts: TopicFacts,
         open_trial: Callable[[], Transaction],
         offset_of: Callable[[AnyRecord], int],
     ) -> None:
         self._transaction = transaction
-        self._limits = limits
+        self._facts = facts
         self._open_trial = open_trial
         self._offset_of = offset_of
         self._rows: list[Row] = []
         self._refused: Refusals = []
 
     def write(self, epoch: Epoch, record: AnyRecord, out: ProducerRecord) -> None:
-        if size_of(out) > self._limits.get(out.topic, inf):
+        if self._facts.may_refuse(out):
             offset = self._offset_of(record)
-            self.send(Send(Attempt(epoch, record, offset, epoch.attempt_at(offset)), out))
+            self.send([Send(Attempt(epoch, record, offset, epoch.attempt_at(offset)), out)])
         else:
             self._add(out)
 
-    def send(self, send: Send) -> None:
-        refused: KafkaError | None = None
-        for out in forms_of(send):
-            error = None
-            if size_of(out) > self._limits.get(out.topic, inf):
-                with self._open_trial() as trial:
-                    error = trial.try_out(row_of(out))
-            if error is None:
-                self._add(out)
+    def send(self, together: Sequence[Send]) -> None:
+        accepted = []
+        for send in together:
+            form = self._facts.accepted_form(send, self._try_out)
+            if isinstance(form, KafkaError):
+                self._refused.append((send, form))
                 return
-            refused = refused or error
-        if refused is not None:
-            self._refused.append((send, refused))
+            accepted.append(form)
+        for out in accepted:
+            self._add(out)
+
+    def _try_out(self, out: ProducerRecord) -> KafkaError | None:
+        with self._open_trial() as trial:
+            return trial.try_out(row_of(out))
 
     def flush(self) -> Refusals:
         """Write everything to the transaction; its commit waits for the broker."""
@@ -173,6 +172,18 @@ class TransactionalOutputs:
             self._transaction.write(rows)
 
 
+def _produce(producer: Producer, out: ProducerRecord, on_delivery: Callable[..., None]) -> None:
+    producer.produce(
+        out.topic,
+        out.value,
+        out.key,
+        out.partition,
+        on_delivery,
+        timestamp=out.timestamp_ms,
+        headers=list(out.headers),
+    )
+
+
 def _takes(producer: Producer, out: ProducerRecord) -> bool:
     """Return whether the broker takes this record; waits for its answer."""
     answers: list[KafkaError | None] = []
@@ -180,7 +191,7 @@ def _takes(producer: Producer, out: ProducerRecord) -> bool:
     def answer(error: KafkaError | None, _message: object) -> None:
         answers.append(error)
 
-    producer.produce(out.topic, out.value, out.key, headers=list(out.headers), on_delivery=answer)
+    _produce(producer, out, answer)
     while producer.flush(_FLUSH_SECONDS):
         pass
     # Not by ==: an error of the client cannot be compared with None.

@@ -71,7 +71,7 @@ def _exactly_once(state: WorkerState, each: Slice, membership: Membership) -> Sl
             each = _from_committed(state, each)
             outputs = TransactionalOutputs(
                 transaction,
-                limits=state.limits,
+                facts=state.facts,
                 open_trial=lambda: state.trial(tp),
                 offset_of=MESSAGES.offset_of,
             )
@@ -85,7 +85,7 @@ def _exactly_once(state: WorkerState, each: Slice, membership: Membership) -> Sl
         state.keep_transaction(tp, transaction)
         return _result(state, task, each, reached, began, is_committed=True)
     except PenstockError as error:
-        state.forget_limits()
+        state.facts.forget()
         return _failed(each, error, began)
 
 

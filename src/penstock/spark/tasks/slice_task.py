@@ -23,7 +23,7 @@ from penstock.core.reports.events import Event
 from penstock.core.reports.record_counts import Counts
 from penstock.core.scheduling.bundle_size import BundleSize
 from penstock.core.scheduling.dispatch import Dispatch
-from penstock.core.scheduling.effects import Attempt, Effects, Result, Send
+from penstock.core.scheduling.effects import Attempt, Effects, Result, Send, sends_of
 from penstock.core.scheduling.in_flight import HandedOver, InFlight
 from penstock.core.scheduling.lanes import AnyRecord, Epoch, LaneRun
 from penstock.errors import HandlerError
@@ -294,19 +294,24 @@ class SliceTask:
 
     def _write(self, results: list[Result]) -> list[Result]:
         """Write the outputs. Their records count as done: the task returns only when the broker has everything."""
-        if self.handler.to is None:
-            return results
         passed: dict[int, int] = {}
         return [(run, self._written_of(run, outcomes, passed), last) for run, outcomes, last in results]
 
     def _written_of(self, run: LaneRun, outcomes: Sequence[Outcome], passed: dict[int, int]) -> Sequence[Outcome]:
         first = passed.get(id(run), run.collected)
         passed[id(run)] = first + len(outcomes)
+        if outcomes.count(DONE) == len(outcomes):
+            return outcomes
         write, epoch, done = self.outputs.write, run.epoch, []
         for outcome, record in zip(outcomes, run.records[first:]):  # noqa: B905 - there may be more records
-            if type(outcome) is Done and outcome.output is not None:
-                write(epoch, record, outcome.output)
-                self._written += 1
+            if type(outcome) is Done and outcome.outputs:
+                if len(outcome.outputs) == 1:
+                    write(epoch, record, outcome.outputs[0])
+                else:
+                    offset = MESSAGES.offset_of(record)
+                    tried = Attempt(epoch, record, offset, epoch.attempt_at(offset))
+                    self.outputs.send(sends_of(tried, outcome.outputs))
+                self._written += len(outcome.outputs)
                 outcome = DONE  # noqa: PLW2901
             done.append(outcome)
         return done
@@ -318,7 +323,7 @@ class SliceTask:
             for tried, _, delay in (*effects.retried, *effects.blocked):
                 self._due[tried.epoch.tp, tried.offset] = now + delay
         for send in effects.sends:
-            self.outputs.send(send)
+            self.outputs.send([send])
             self._dispatch.acknowledge(send)
             self._sent.append(send)
         if effects.halted is not None:
@@ -347,8 +352,10 @@ class SliceTask:
         self._sent.clear()
 
     def _refuse(self, send: Send, failure: Failed) -> None:
+        if send.outputs is not None and not send.outputs.give_up():
+            return  # another output of the same record was refused before
         if send.failure is None:
-            self._written -= 1
+            self._written -= send.output_count
             self._reporter.counts.read -= 1  # the dead letter counts it
         self._sent = [each for each in self._sent if each.tried is not send.tried]
         if self.handler.dead_letter is None:
@@ -357,7 +364,7 @@ class SliceTask:
                 is_committed=self.handler.is_at_most_once,
             )  # fmt: skip
         letter = Send(send.tried, self._failed_records.dead_letter(send.tried, failure), failure)
-        self.outputs.send(letter)
+        self.outputs.send([letter])
         self._sent.append(letter)
 
     def _emit(self, event: Event) -> None:

@@ -21,6 +21,7 @@ from penstock.core.failures.breaker import Circuit
 from penstock.core.records.record import TopicPartition
 from penstock.core.settings import Settings
 from penstock.kafka import Cluster, buffer_settings, make_alone_producer, make_consumer, make_producer, reader_settings
+from penstock.kafka.client.output_topics import TopicFacts
 from penstock.kafka.client.transactions import Transaction, group_metadata, transactional_id
 from penstock.spark.tasks.outputs import ONLY_ERRORS
 from penstock.spark.tasks.task_resources import TaskResources
@@ -96,15 +97,13 @@ class WorkerState:
         return Cluster(self.plan.brokers, self.plan.settings)
 
     @cached_property
-    def limits(self) -> Mapping[str, int]:
-        """The largest batch that each topic takes."""
-        handler = self.plan.handler
-        written = {*filter(None, (handler.to, handler.dead_letter)), *handler.delayed}
-        return self.cluster.largest_batches(written)
-
-    def forget_limits(self) -> None:
-        """Ask for them again, as they may have changed."""
-        self.__dict__.pop("limits", None)
+    def facts(self) -> TopicFacts:
+        """What is known of the topics that the handler writes to."""
+        return TopicFacts(
+            self.plan.handler.written_topics,
+            read_limits=self.cluster.largest_batches,
+            count_partitions=self.cluster.require_topics,
+        )
 
     def transaction(self, tp: TopicPartition, *, is_newest: bool) -> Transaction:
         """Return the transactions of this partition, after all earlier producers of it are fenced.
@@ -115,7 +114,7 @@ class WorkerState:
         found = self._transactions.pop(tp, None)
         if found is None or not is_newest:
             # The broker refuses a batch as a whole, so no batch may be larger than the smallest limit of a topic.
-            found = self._open(tp, {"batch.size": min([_BATCH_SIZE, *self.limits.values()])})
+            found = self._open(tp, {"batch.size": min([_BATCH_SIZE, *self.facts.limits().values()])})
             found.fence()
         return found
 

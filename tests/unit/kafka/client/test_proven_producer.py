@@ -109,7 +109,7 @@ def test_a_transaction_is_committed_only_with_all_of_its_records(kafka: MockClus
     with Transaction(kafka.brokers, "shop:out:0", group=group, settings=ONE_BATCH_EACH) as transaction:
         transaction.fence()
         refuse_first_batch(kafka)
-        transaction.write([("out", None, value, None) for value in VALUES])
+        transaction.write([("out", None, value, None, -1, 0) for value in VALUES])
         try:
             transaction.commit({("orders", 0): 3})
             expected = VALUES
