@@ -98,6 +98,7 @@ class AppRun:
         app, settings = self._app, self._settings
         if not app.handlers and not app.pipelines:
             raise ConfigError(f"App {app.name!r} has no handlers.", hint='Declare one with @app.consume("topic").')
+        app.wired_handlers()  # before any hook runs: raises if a resource is missing
         hooks = app.hooks.listening(settings.on_event)
         refuse_listeners(hooks, settings.engine)
         brokers = brokers_in_program(settings.brokers, app.brokers)

@@ -187,7 +187,7 @@ def test_a_parameter_that_looks_like_a_resource_and_would_not_get_it_is_refused(
 
 @pytest.mark.parametrize("kind", ["value last", "record last", "record first", "key"])
 def test_resources_may_stand_anywhere_after_the_first_parameter(kind: str) -> None:
-    app, seen = App("shop"), []
+    app, seen = App("shop"), list[Any]()
     app.resource(db)
 
     def value_last(record: Record, db: str) -> None:

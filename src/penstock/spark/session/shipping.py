@@ -34,8 +34,8 @@ _TAG_LENGTH = 12
 class Shipment:
     """The code to send to the executors, and what executors must have already.
 
-    ``files`` maps paths in the archive to local files; ``modules`` are the modules with the app's handlers;
-    ``requirements`` are lines of a requirements file.
+    ``files`` maps paths in the archive to local files; ``modules`` are the modules with the app's handlers,
+    resources and middleware; ``requirements`` are lines of a requirements file.
     """
 
     files: dict[str, Path]
@@ -51,7 +51,7 @@ class Shipment:
 
 
 def shipment_of(app: App) -> Shipment:
-    functions = [*(each.function for each in app.handlers), *(each.function for each in app.pipelines)]
+    functions = [*(each.function for each in (*app.handlers, *app.pipelines)), *app.functions_around_handlers]
     modules = tuple(dict.fromkeys(called(function).__module__ for function in functions))
     code = find_own_code(modules)
     penstock_files = (
