@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from penstock import Record, Retry
 from penstock.core.failures.breaker import Breaker, Circuit
-from penstock.core.failures.outcome import Done, Failed, ProducerRecord
+from penstock.core.failures.outcome import Delayed, Done, Failed, ProducerRecord
 from penstock.core.failures.retry_topic import RetryInfo
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.dispatch import Dispatch
@@ -23,7 +23,7 @@ def letter_of(tried: Attempt, _failure: Failed) -> ProducerRecord:
     return ProducerRecord("dlq", tried.record.key, tried.record.value)
 
 
-def retry_record_of(tried: Attempt, _failure: Failed, delay: float) -> ProducerRecord:
+def retry_record_of(tried: Attempt, _why: Failed | Delayed, delay: float) -> ProducerRecord:
     return ProducerRecord(f"{tried.record.topic}.retry.{delay:g}s", tried.record.key, tried.record.value)
 
 

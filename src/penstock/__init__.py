@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from penstock._version import __version__
 from penstock.app import App, Console, Jdbc, Source, Table, Topic
 from penstock.core.failures.breaker import Breaker
+from penstock.core.failures.later import Later
 from penstock.core.failures.outcome import Reject, Skip
 from penstock.core.failures.retry import NO_RETRY, Retry
 from penstock.core.records.record import Record
@@ -24,6 +25,7 @@ __all__ = [
     "HandlerBug",
     "Jdbc",
     "JsonSchema",
+    "Later",
     "PenstockError",
     "Producer",
     "Protobuf",

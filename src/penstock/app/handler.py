@@ -28,6 +28,7 @@ from penstock.app.signature import Signature, read_signature
 from penstock.assign import Assignor, assignor_named
 from penstock.assign.cooperative import cooperates
 from penstock.core.failures.breaker import Breaker
+from penstock.core.failures.later import Later
 from penstock.core.failures.outcome import Reject, Skip
 from penstock.core.failures.restarts import DEFAULT_RESTART
 from penstock.core.failures.retry import Retry, RetryPolicy, check_policy
@@ -64,6 +65,8 @@ class Handler:
     retry: RetryPolicy
     retry_topics: tuple[str, ...] = ()  # durations, as the names of the topics have them
     breaker: Breaker | None = None
+    timeout: float | None = None
+    honor_times: bool = False
     mode: Mode = "group"
     delivery: Delivery = "at-least-once"
     order: Order
@@ -162,7 +165,7 @@ class Handler:
         except ConfigError as error:
             raise self._wrong(error.problem, error.hint) from error
         for kind in self.retry if isinstance(self.retry, Mapping) else ():
-            if issubclass(kind, Skip | Reject):
+            if issubclass(kind, Skip | Reject | Later):
                 raise self._wrong(
                     f"retry lists {kind.__name__}, which is never retried.", "Raise another error to get a retry."
                 )
@@ -281,6 +284,10 @@ class Handler:
                 raise self._wrong(f"{option}={value!r} is not a count.", "Use a whole number of at least 1.")
         if self.max_in_flight < _MIN_IN_FLIGHT:
             raise self._wrong(f"max_in_flight={self.max_in_flight} is too small.", "Use 2 or more.")
+        if self.timeout is not None and self.timeout <= 0:
+            raise self._wrong(
+                f"timeout={self.timeout:g} leaves no time for an attempt.", 'Use a duration such as "30s".'
+            )
         if self.commit_every <= 0:
             raise self._wrong(
                 f"commit_every={self.commit_every:g} is not positive.",
@@ -288,6 +295,8 @@ class Handler:
             )
         if self.micro_batch <= 0:
             raise self._wrong(f"micro_batch={self.micro_batch:g} is not positive.", 'Use a duration such as "10s".')
+        if not isinstance(self.honor_times, bool):
+            raise self._wrong(f"honor_times={self.honor_times!r} is not a bool.", "Use True or False.")
         if not isinstance(self.restart, Retry):
             raise self._wrong(f"restart={self.restart!r} is not a Retry.", "Use a Retry such as Retry(attempts=10).")
         if self.batch is not None and self.batch > self.max_in_flight:

@@ -29,6 +29,7 @@ def handler_values(given: Mapping[str, Any], *, app: str, app_settings: Mapping[
         "concurrency": _or_default(given["concurrency"], _default_concurrency(given["workers"], given["scale"])),
         "assignor": one_or_several(given["assignor"]),
         "commit_every": _or_default(given["commit_every"], _default_commit_every(delivery)),
+        "timeout": None if given["timeout"] is None else seconds(given["timeout"], name="timeout"),
         SETTINGS: {**app_settings, **(given[SETTINGS] or {})},
     }
     complete = {**given, **values}

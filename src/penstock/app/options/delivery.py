@@ -61,6 +61,32 @@ class FailureOptions(TypedDict, total=False):
     ]
 
 
+class TimeOptions(TypedDict, total=False):
+    """Time."""
+
+    timeout: Annotated[
+        Duration | None,
+        HandlerOption(
+            default=None,
+            text='The longest time for one call of the handler, such as ``"30s"``; after it the attempt fails with a '
+            "TimeoutError. An ``async def`` handler is cancelled, a worker process is killed and replaced. A ``def`` "
+            "handler on a thread cannot be ended: it is reported, its lane waits for it, and its result is dropped.",
+            shown_default="no limit",
+            see="[Time limits](failures.md#time-limits)",
+        ),
+    ]
+    honor_times: Annotated[
+        bool,
+        HandlerOption(
+            default=False,
+            text="Whether records that ``Producer.send(..., not_before=, expires=)`` has written wait for their time, "
+            "and are finished without a call once they have expired.",
+            see="[Times that producers set](failures.md#times-that-producers-set)",
+            share=Refused("a record of a share group cannot wait: its lock expires"),
+        ),
+    ]
+
+
 class DeliveryOptions(TypedDict, total=False):
     """Delivery and commits."""
 

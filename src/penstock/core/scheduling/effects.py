@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from penstock.core.failures.outcome import Failed, Outcome, ProducerRecord
+from penstock.core.failures.outcome import Delayed, Dropped, Failed, Outcome, ProducerRecord
 from penstock.core.failures.retry_topic import RetryInfo
 from penstock.core.scheduling.lanes import AnyRecord, Epoch, LaneRun
 
@@ -22,12 +22,14 @@ class Attempt:
 class Send:
     """A record to produce: an output, a dead letter (has ``failure``), or a retry record (has ``delay`` too).
 
+    ``failure`` of a retry record can be ``Delayed``, which is no failure: the record only waits.
+
     The consumed record is finished when the broker has acknowledged this one.
     """
 
     tried: Attempt
     outgoing: ProducerRecord
-    failure: Failed | None = None
+    failure: Failed | Delayed | None = None
     delay: float | None = None
 
 
@@ -55,10 +57,14 @@ class Effects:
     again: dict[tuple[Epoch, int], int] = field(default_factory=dict)
     """For finished records that needed more than one attempt: the number of the attempt that succeeded."""
     skipped: list[tuple[Attempt, str]] = field(default_factory=list)
+    dropped: list[tuple[Attempt, Dropped]] = field(default_factory=list)
+    """Finished without a call of the handler. These are in ``finished`` too."""
     sends: list[Send] = field(default_factory=list)
     retried: list[tuple[Attempt, Failed, float]] = field(default_factory=list)
     blocked: list[tuple[Attempt, Failed, float]] = field(default_factory=list)
     """Records that wait for an unavailable dependency. The wait is no attempt: the next attempt has the same number."""
+    delayed: list[tuple[Attempt, Delayed]] = field(default_factory=list)
+    """Records that wait in memory because their handler raised Later, or a header says so. The wait is no attempt."""
     halted: tuple[Attempt, Failed] | None = None
     """The failure that must stop the app: there is no dead-letter topic, or the circuit breaker is open."""
 

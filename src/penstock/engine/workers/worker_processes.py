@@ -8,6 +8,7 @@ from multiprocessing.connection import Connection
 from typing import Any, cast
 
 from penstock.app import Handler, NoControl, RecordAdapter, attempts, batch_attempts, called, engine_is_elsewhere
+from penstock.app.time_limit import time_limit_error
 from penstock.codecs import RECORDS
 from penstock.core.failures.outcome import Failed, Outcome, WorkerDied, failed
 from penstock.core.records.record import Record
@@ -85,11 +86,21 @@ class Child:
                 hint=f'It imports the handler by its name. Try it alone: python -c "import {module}".',
             ) from None
 
+    def _end_late_child(self, limit: float) -> Failed:
+        number = self._process.pid
+        self.kill()  # at once: the handler may ignore the closed pipe for as long as it runs
+        self.close()
+        error = time_limit_error(limit, f"Penstock killed its worker process {number} and replaces it")
+        return failed(error, self._handler.retry)
+
     def _ask(self, sent: Record | list[Record]) -> Any:
         if not self._is_up:
             self._start()
+        limit = self._handler.timeout
         try:
             self._pipe.send(sent)
+            if limit is not None and not self._pipe.poll(limit):
+                return self._end_late_child(limit)
             return self._pipe.recv()
         except (EOFError, OSError):
             self.close()

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from penstock.core.failures.outcome import Failed, ProducerRecord
+from penstock.core.failures.outcome import Delayed, Failed, ProducerRecord
 from penstock.core.scheduling.effects import Attempt, Send
 from penstock.core.scheduling.lanes import AnyRecord, Epoch
 from penstock.kafka.client.refused_output import forms_of, undeliverable
@@ -100,7 +100,7 @@ class PlainOutputs:
         epoch: Epoch,
         record: AnyRecord,
         out: ProducerRecord,
-        failure: Failed | None,
+        failure: Failed | Delayed | None,
         delay: float | None,
         error: KafkaError,
         _message: object,
