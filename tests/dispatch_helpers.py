@@ -16,6 +16,8 @@ OUTPUT = Done(ProducerRecord("out", None, b"x"))
 FAILURE = Failed("OSError", "away", retry=Retry(attempts=3, first="1s", jitter=0))
 SLOW_FAILURE = Failed("OSError", "away for long", retry=Retry(attempts=3, first="1m", jitter=0))
 BLOCKED = Failed("DependencyUnavailable", "the registry does not answer", wait=2.0)
+DELAYED = Delayed(5.0, until=5.0)
+LONG_DELAYED = Delayed(600.0, until=600.0)
 POISON = Failed("Reject", "never", final=True)
 
 
@@ -37,6 +39,7 @@ def make_dispatch(
     null_keys_in_order: bool = False,
     retry_topics: Sequence[float] = (),
     breaker: Breaker | None = None,
+    batch: int | None = None,
 ) -> Dispatch:
     return Dispatch(
         order=order,
@@ -48,6 +51,7 @@ def make_dispatch(
         retry_topics=retry_topics,
         circuit=None if breaker is None else Circuit(breaker),
         random=lambda: 0.5,
+        batch=batch,
     )
 
 

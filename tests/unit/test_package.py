@@ -25,7 +25,7 @@ HEAVY = (
 
 def test_the_public_names_are_these() -> None:
     assert sorted(penstock.__all__) == [
-        "App", "Avro", "Breaker", "Console", "HandlerBug", "Jdbc", "JsonSchema", "NO_RETRY", "PenstockError",
+        "App", "Avro", "Breaker", "Console", "HandlerBug", "Jdbc", "JsonSchema", "Later", "NO_RETRY", "PenstockError",
         "Producer", "Protobuf", "Record", "Reference", "Registry", "Reject", "Retry", "Skip", "Source", "Table",
         "Topic", "__version__",
     ]  # fmt: skip

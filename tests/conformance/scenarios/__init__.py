@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from conformance.scenarios import exactly_once, ordering, outcomes, reset, resuming  # declares them
+from conformance.scenarios import exactly_once, ordering, outcomes, reset, resuming, times  # declares them
 from conformance.scenarios.declaring import SCENARIOS, Scenario
 
 Engine = Literal["kit", "local", "self-managed", "spark"]
@@ -22,11 +22,11 @@ LEFT_OUT: dict[Engine, dict[Scenario, str]] = {
         ordering.a_key_meets_the_partition_that_its_hash_says: "it is the producer of the scenario that is looked at",
     },
 }
-"""What an engine does not have, and why. Callbacks and retry topics have no scenario here."""
+"""What an engine does not have, and why. Callbacks have no scenario here."""
 
 
 def scenarios_on(engine: Engine) -> list[Scenario]:
     return [play for play in SCENARIOS if play not in LEFT_OUT[engine]]
 
 
-__all__ = ["LEFT_OUT", "SCENARIOS", "Engine", "Scenario", "outcomes", "scenarios_on"]
+__all__ = ["LEFT_OUT", "SCENARIOS", "Engine", "Scenario", "outcomes", "scenarios_on", "times"]

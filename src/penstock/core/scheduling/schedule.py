@@ -324,7 +324,8 @@ class Schedule:
         lane.waiting.extendleft(reversed(left))
         lane.waiting.extendleft(record for record, _ in reversed(retries))
         if retries:
-            self._back_off(lane, retries[0][1])
+            # The latest: none of them may be attempted before its time.
+            self._back_off(lane, max(at for _, at in retries))
         else:
             self._make_ready(lane)
 
