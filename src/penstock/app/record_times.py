@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.app.handler import Handler
 from penstock.app.record_adapter import RecordAdapter
-from penstock.core.failures.outcome import Delayed, Dropped, Outcome, Undecodable, failed
+from penstock.core.failures.outcome import Delayed, Expired, Outcome, Undecodable, failed
 from penstock.core.records.origin import RetryHeader, number
 from penstock.core.records.time_headers import read_times
 
@@ -120,7 +120,7 @@ def _check_honored(handler: Handler, adapter: RecordAdapter) -> Check:
             return failed(Undecodable(times.problem), retry)
         now = wall_clock()
         if times.expires is not None and times.expires <= now:
-            return Dropped(f"expired {now - times.expires:.1f} s ago", by="expired")
+            return Expired(f"expired {now - times.expires:.1f} s ago")
         return None if times.not_before is None else _wait(times.not_before, now, "its producer set not_before")
 
     return check

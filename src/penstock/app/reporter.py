@@ -141,9 +141,8 @@ class Reporter:
                     traceback=failure.traceback,
                 )
             )
-        for tried, dropped in effects.dropped:
-            event = events.Expired if dropped.by == "expired" else events.Duplicate
-            self._emit(event(**self._who, **_tried(tried), reason=dropped.reason))
+        for tried, reason in effects.expired:
+            self._emit(events.Expired(**self._who, **_tried(tried), reason=reason))
         for tried, delayed in effects.delayed:
             self._delayed(tried, delayed)
         self._blocked(effects)
@@ -259,7 +258,7 @@ class Reporter:
         self._emit(events.Stopped(group=self._group, handler=self._handler.name, seconds=round(seconds, 3), **counts))
 
     def _each(self, effects: Effects) -> None:
-        skipped = {id(tried.record) for tried, _ in (*effects.skipped, *effects.dropped)}
+        skipped = {id(tried.record) for tried, _ in (*effects.skipped, *effects.expired)}
         for epoch, records in effects.finished:
             for record in records:
                 if id(record) not in skipped:

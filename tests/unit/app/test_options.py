@@ -27,6 +27,7 @@ REFUSABLE: dict[str, Any] = {
     "mode": "share",
     "retry_topics": ["1m"],
     "breaker": Breaker(),
+    "honor_times": True,
     "delivery": "at-most-once",
     "commit": "manual",
     "commit_after": 5,

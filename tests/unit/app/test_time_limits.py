@@ -46,7 +46,7 @@ def test_a_task_that_penstock_ends_is_not_taken_for_one_that_is_late() -> None:
 
     async def main() -> None:
         attempt = attempts_async(declared(handle, timeout="1h"))
-        task = asyncio.create_task(attempt(RECORD, 1))  # type: ignore[arg-type]
+        task = asyncio.ensure_future(attempt(RECORD, 1))
         await started.wait()
         end_task(task)
         with pytest.raises(asyncio.CancelledError):

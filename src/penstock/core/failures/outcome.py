@@ -7,7 +7,6 @@ functions, so they always agree.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 from penstock.core.failures.retry import DEFAULT_RETRY, Retry, RetryPolicy, retry_for
 from penstock.core.records.record import Header
@@ -79,10 +78,8 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped(Skipped):
-    """The record is finished without a call of the handler: it has expired, or its id was handled before."""
-
-    by: Literal["expired", "duplicate"] = "expired"
+class Expired(Skipped):
+    """The record is finished without a call of the handler: a header says that its time is over."""
 
 
 class Unfinished:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from penstock.core.failures.outcome import Delayed, Dropped, Failed, Outcome, ProducerRecord
+from penstock.core.failures.outcome import Delayed, Failed, Outcome, ProducerRecord
 from penstock.core.failures.retry_topic import RetryInfo
 from penstock.core.scheduling.lanes import AnyRecord, Epoch, LaneRun
 
@@ -57,8 +57,8 @@ class Effects:
     again: dict[tuple[Epoch, int], int] = field(default_factory=dict)
     """For finished records that needed more than one attempt: the number of the attempt that succeeded."""
     skipped: list[tuple[Attempt, str]] = field(default_factory=list)
-    dropped: list[tuple[Attempt, Dropped]] = field(default_factory=list)
-    """Finished without a call of the handler. These are in ``finished`` too."""
+    expired: list[tuple[Attempt, str]] = field(default_factory=list)
+    """Finished without a call of the handler, with the reason. These are in ``finished`` too."""
     sends: list[Send] = field(default_factory=list)
     retried: list[tuple[Attempt, Failed, float]] = field(default_factory=list)
     blocked: list[tuple[Attempt, Failed, float]] = field(default_factory=list)

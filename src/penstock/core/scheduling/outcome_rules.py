@@ -7,7 +7,7 @@ from penstock.core.failures.outcome import (
     DONE,
     Delayed,
     Done,
-    Dropped,
+    Expired,
     Failed,
     Held,
     Outcome,
@@ -292,7 +292,7 @@ class OutcomeRules:
 
 
 def _note_skipped(tried: Attempt, outcome: Skipped, effects: Effects) -> None:
-    if isinstance(outcome, Dropped):
-        effects.dropped.append((tried, outcome))
+    if isinstance(outcome, Expired):
+        effects.expired.append((tried, outcome.reason))
     else:
         effects.skipped.append((tried, outcome.reason))
