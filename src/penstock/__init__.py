@@ -9,6 +9,7 @@ from penstock.core.failures.later import Later
 from penstock.core.failures.outcome import Reject, Skip
 from penstock.core.failures.retry import NO_RETRY, Retry
 from penstock.core.records.record import Record
+from penstock.core.records.record_ids import by
 from penstock.core.settings import Registry
 from penstock.errors import HandlerBug, PenstockError
 from penstock.serde import Avro, JsonSchema, Protobuf, Reference
@@ -39,6 +40,7 @@ __all__ = [
     "Table",
     "Topic",
     "__version__",
+    "by",
 ]
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from penstock.app.deduplication import SEEN_BEFORE, SeenBefore, deduped, deduped_async, rememberer
 from penstock.app.handler import Handler
 from penstock.app.handler_failure import failure_maker
 from penstock.app.offset_store import AlreadyFinished
@@ -62,7 +63,8 @@ def attempts(handler: Handler, adapter: RecordAdapter = RECORDS) -> Attempt:
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is an outcome
             return fail(error)
 
-    return in_time(handler, adapter, traced(handler, adapter, attempt) if handler.tracing else attempt)
+    once = deduped(handler, adapter, traced(handler, adapter, attempt) if handler.tracing else attempt)
+    return in_time(handler, adapter, once)
 
 
 def attempts_async(handler: Handler, adapter: RecordAdapter = RECORDS) -> AsyncAttempt:
@@ -94,13 +96,14 @@ def attempts_async(handler: Handler, adapter: RecordAdapter = RECORDS) -> AsyncA
             raise_if_ended(error)
             return fail(error)
 
-    return in_time_async(handler, adapter, traced_async(handler, adapter, attempt) if handler.tracing else attempt)
+    once = deduped_async(handler, adapter, traced_async(handler, adapter, attempt) if handler.tracing else attempt)
+    return in_time_async(handler, adapter, once)
 
 
 def attempts_in_transactions(handler: Handler, adapter: RecordAdapter) -> Attempt:
     """Like ``attempts`` for a handler that takes ``tx``: the transaction also marks the record as finished."""
     function, arguments = within_limit(handler, adapter), Arguments(handler, adapter)
-    fail = failure_maker(handler, adapter)
+    fail, remember = failure_maker(handler, adapter), rememberer(handler, adapter)
     begin, tx_index, to_outcome = (
         transactions_of(handler, adapter),
         arguments.parts.index("tx"),
@@ -111,11 +114,15 @@ def attempts_in_transactions(handler: Handler, adapter: RecordAdapter) -> Attemp
         try:
             values = arguments.of(record, number)
             with begin() as (values[tx_index], finish):
+                if remember is not None:
+                    remember(values[tx_index], record)
                 result = function(*values)
                 outcome = DONE if result is None else to_outcome(record, result)
                 finish([record])
         except AlreadyFinished:
             return DONE
+        except SeenBefore:
+            return SEEN_BEFORE
         except Skip as skip:
             return Skipped(str(skip))
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is an outcome

@@ -21,7 +21,7 @@ from penstock.app.consume_options import (
     matches,
 )
 from penstock.app.decoders import check_decoders
-from penstock.app.guarantees import check_guarantees
+from penstock.app.guarantees import check_dedupe, check_guarantees
 from penstock.app.offset_store import OffsetStore
 from penstock.app.options import CommitMode, Delivery, Mode, Scale, WorkerKind
 from penstock.app.signature import Signature, read_signature
@@ -34,6 +34,7 @@ from penstock.core.failures.restarts import DEFAULT_RESTART
 from penstock.core.failures.retry import Retry, RetryPolicy, check_policy
 from penstock.core.failures.retry_topic import RetryTopic, checked_durations, retry_topics
 from penstock.core.records.record import TopicPartition
+from penstock.core.records.record_ids import RecordId
 from penstock.core.scheduling.lanes import Order
 from penstock.core.settings import Registry, client_settings, hide_passwords
 from penstock.errors import ConfigError, SetupError
@@ -67,6 +68,7 @@ class Handler:
     breaker: Breaker | None = None
     timeout: float | None = None
     honor_times: bool = False
+    dedupe: RecordId | None = None
     mode: Mode = "group"
     delivery: Delivery = "at-least-once"
     order: Order
@@ -111,6 +113,7 @@ class Handler:
         check_guarantees(self, self._wrong)
         self._check_workers()
         self._check_fetching()
+        check_dedupe(self, self._wrong)
         self._check_tracing()
         if self.to is None and returns not in (Any, None, NoneType):
             raise self._wrong(

@@ -143,6 +143,8 @@ class Reporter:
             )
         for tried, reason in effects.expired:
             self._emit(events.Expired(**self._who, **_tried(tried), reason=reason))
+        for tried, reason in effects.duplicates:
+            self._emit(events.Duplicate(**self._who, **_tried(tried), reason=reason))
         for tried, delayed in effects.delayed:
             self._delayed(tried, delayed)
         self._blocked(effects)
@@ -258,7 +260,7 @@ class Reporter:
         self._emit(events.Stopped(group=self._group, handler=self._handler.name, seconds=round(seconds, 3), **counts))
 
     def _each(self, effects: Effects) -> None:
-        skipped = {id(tried.record) for tried, _ in (*effects.skipped, *effects.expired)}
+        skipped = {id(tried.record) for tried, _ in (*effects.skipped, *effects.expired, *effects.duplicates)}
         for epoch, records in effects.finished:
             for record in records:
                 if id(record) not in skipped:

@@ -1,9 +1,10 @@
 """The parts of a bench that outlive the app's process."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from penstock.core.reports.events import Event
+from penstock.stores.seen_ids import LocalSeenIds
 from penstock.testing.clock import Clock
 from penstock.testing.faults import Faults
 from penstock.testing.hand_driven_loop import HandDrivenLoop
@@ -17,3 +18,10 @@ class World:
     clock: Clock
     loop: HandDrivenLoop
     emit: Callable[[Event], None]
+    seen_ids: dict[str, LocalSeenIds] = field(default_factory=dict)
+    """By handler: they survive a crash, as the file does."""
+
+    def seen_by(self, handler: str) -> LocalSeenIds:
+        if handler not in self.seen_ids:
+            self.seen_ids[handler] = LocalSeenIds(":memory:", handler)
+        return self.seen_ids[handler]

@@ -8,6 +8,7 @@ from penstock.app.option_support import HandlerOption, Ignored, Refused
 from penstock.app.options.reasons import SHARE_HAS_NO_OFFSETS
 from penstock.core.failures.breaker import Breaker
 from penstock.core.failures.retry import RetryPolicy
+from penstock.core.records.record_ids import RecordId
 from penstock.core.text.durations import Duration
 
 CommitMode = Literal["auto", "record", "manual"]
@@ -83,6 +84,18 @@ class TimeOptions(TypedDict, total=False):
             "and are finished without a call once they have expired.",
             see="[Times that producers set](failures.md#times-that-producers-set)",
             share=Refused("a record of a share group cannot wait: its lock expires"),
+        ),
+    ]
+    dedupe: Annotated[
+        RecordId | None,
+        HandlerOption(
+            default=None,
+            text='``by("id", for_="1d")``: a record whose ``id`` was handled in the last day is finished without a '
+            "call. ``by.header(...)`` and ``by.key(...)`` take a header or the key. With ``tx``, ids are kept in your "
+            "database, in the same transaction; otherwise in a file of this machine.",
+            see="[Duplicates](failures.md#duplicates)",
+            spark=Refused("its tasks run on any machine, and each would know only its own ids"),
+            share=Refused("the broker gives a record of a share group to any member"),
         ),
     ]
 

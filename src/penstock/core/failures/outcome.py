@@ -82,6 +82,11 @@ class Expired(Skipped):
     """The record is finished without a call of the handler: a header says that its time is over."""
 
 
+@dataclass(frozen=True, slots=True)
+class Duplicate(Skipped):
+    """The record is finished without a call of the handler: with ``dedupe=``, its id was handled before."""
+
+
 class Unfinished:
     """Base of the outcomes that do not finish the record: its lane waits until it is decided what follows."""
 

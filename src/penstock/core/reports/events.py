@@ -189,6 +189,15 @@ class Expired(PartitionEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Duplicate(PartitionEvent):
+    """The record is finished without a call of its handler: with ``dedupe``, its id was handled before."""
+
+    offset: int
+    epoch: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Retried(PartitionEvent):
     """An attempt failed; the next one starts in ``seconds``."""
 

@@ -59,6 +59,8 @@ class Effects:
     skipped: list[tuple[Attempt, str]] = field(default_factory=list)
     expired: list[tuple[Attempt, str]] = field(default_factory=list)
     """Finished without a call of the handler, with the reason. These are in ``finished`` too."""
+    duplicates: list[tuple[Attempt, str]] = field(default_factory=list)
+    """The same, for records whose id was handled before."""
     sends: list[Send] = field(default_factory=list)
     retried: list[tuple[Attempt, Failed, float]] = field(default_factory=list)
     blocked: list[tuple[Attempt, Failed, float]] = field(default_factory=list)

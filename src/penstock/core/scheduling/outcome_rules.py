@@ -7,6 +7,7 @@ from penstock.core.failures.outcome import (
     DONE,
     Delayed,
     Done,
+    Duplicate,
     Expired,
     Failed,
     Held,
@@ -294,5 +295,7 @@ class OutcomeRules:
 def _note_skipped(tried: Attempt, outcome: Skipped, effects: Effects) -> None:
     if isinstance(outcome, Expired):
         effects.expired.append((tried, outcome.reason))
+    elif isinstance(outcome, Duplicate):
+        effects.duplicates.append((tried, outcome.reason))
     else:
         effects.skipped.append((tried, outcome.reason))

@@ -46,6 +46,7 @@ class EventCounters:
             events.Postponed: lambda event: self._add("penstock_postponed_records_total", event.group, event.topic),
             events.Delayed: lambda event: self._add("penstock_delayed_records_total", event.group, event.topic),
             events.Expired: lambda event: self._add("penstock_expired_records_total", event.group, event.topic),
+            events.Duplicate: lambda event: self._add("penstock_duplicate_records_total", event.group, event.topic),
             events.Stalled: lambda event: self._add("penstock_stalled_records_total", event.group, event.topic),
             events.Overdue: lambda event: self._add("penstock_overdue_records_total", event.group, event.topic),
             events.HotKey: lambda event: self._add("penstock_hot_keys_total", event.group, event.topic),

@@ -95,6 +95,7 @@ METRICS = {
         Metric(
             "penstock_expired_records_total", "counter", _TOPIC, "Records that had expired before they were handled."
         ),
+        Metric("penstock_duplicate_records_total", "counter", _TOPIC, "Records whose id was handled before."),
         Metric("penstock_stalled_records_total", "counter", _TOPIC, "Records that have been in progress for a minute."),
         Metric("penstock_overdue_records_total", "counter", _TOPIC, "Attempts on threads that passed their timeout."),
         Metric("penstock_hot_keys_total", "counter", _TOPIC, "How often most of the waiting records had the same key."),
