@@ -28,11 +28,11 @@ from penstock.kafka import Cluster
 
 SHOP = """
 from time import time
-from penstock import App, Later, Record
+from penstock import App, Later, Record, by
 
 app = App("{group}")
 
-@app.consume("{source}", commit_every="100ms", order="key", settings={{"session.timeout.ms": 6000}}, {options})
+@app.consume("{source}", order="key", settings={{"session.timeout.ms": 6000}}, {options})
 def handle(value: int, record: Record) -> None:
     with open("seen", "a") as seen:
         print(value, record.attempt, round(time() * 1000), file=seen)
@@ -76,7 +76,9 @@ def test_a_record_that_waits_for_its_producer_s_time_survives_a_kill_and_is_not_
     tmp_path: Path, brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic
 ) -> None:
     source = make_topic()
-    shop = Shop(tmp_path, brokers, group=group, source=source, options="honor_times=True", body="pass")
+    shop = Shop(
+        tmp_path, brokers, group=group, source=source, options='honor_times=True, commit_every="100ms"', body="pass"
+    )
     with Producer(brokers) as producer:
         producer.send(source, 1, key="a", not_before="12s")
         producer.send(source, 2, key="b")
@@ -104,7 +106,7 @@ def test_a_kill_while_a_record_waits_after_later_loses_nothing_and_counts_no_att
         brokers,
         group=group,
         source=source,
-        options='retry_topics=["2s"]',
+        options='retry_topics=["2s"], commit_every="100ms"',
         body=f'if record.topic == "{source}" and value < 10: raise Later("5s")',
     )
     produce(brokers, source, range(20))
@@ -175,3 +177,24 @@ def test_a_thread_is_reported_where_it_hangs_and_its_late_output_is_dropped(
     assert [record.value for record in read_records(brokers, out)] == [b"3", b"2"]
     (letter,) = read_records(brokers, dlq)
     assert (letter.value, dict(letter.headers)["penstock-dlq-error-type"]) == (b"1", b"TimeoutError")
+
+
+def test_duplicates_are_known_after_a_kill_and_a_record_is_none_of_itself(
+    tmp_path: Path, brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic
+) -> None:
+    source = make_topic()
+    options = 'dedupe=by.key(for_="1h"), commit_every="1h"'
+    shop = Shop(tmp_path, brokers, group=group, source=source, options=options, body="pass")
+    for key in (b"a", b"b"):
+        produce(brokers, source, [1, 1], key=key)
+    with shop.run():
+        wait_for(lambda: len(shop.events("duplicate")) == 2, "two duplicates")
+    assert committed(cluster, group, source) == {}, "the kill came before any commit"
+    produce(brokers, source, [2], key=b"a")
+    with shop.run() as again:
+        wait_for(lambda: len(shop.events("duplicate")) == 5, "the same two, and the new one")
+        again.terminate()
+        _, err = again.communicate(timeout=WAIT_SECONDS)
+        assert again.returncode == 0, err
+    assert [value for value, *_ in shop.seen()] == [1, 1, 1, 1], "each key twice: a run again is no duplicate"
+    assert cluster.lag(group, [source]) == 0
