@@ -53,6 +53,12 @@ def _check_at_most_once(handler: "Handler", wrong: Wrong) -> None:
                 f'{option} has no effect with delivery="at-most-once": a record is committed before its only attempt.',
                 'Leave it out, or use delivery="at-least-once".',
             )
+    if handler.honor_times:
+        raise wrong(
+            'honor_times= does not work with delivery="at-most-once": a record is committed before it could wait, so a '
+            "stop would lose it.",
+            'Leave it out, or use delivery="at-least-once".',
+        )
 
 
 def _check_mode(handler: "Handler", wrong: Wrong) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from penstock import App, Later, Record, Retry, Skip
 from penstock.core.reports import events
-from penstock.errors import HandlerError
+from penstock.errors import ConfigError, HandlerError
 from penstock.testing import Bench
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
@@ -298,6 +298,13 @@ def test_a_record_that_waits_for_its_producer_s_time_waits_in_a_retry_topic_wher
     bench.advance("10m")
     assert seen[1][0] == 1
     assert timedelta(minutes=3) <= seen[1][1] < timedelta(minutes=3, seconds=1)
+
+
+def test_at_most_once_a_record_could_not_wait_over_a_stop() -> None:
+    def handle(value: int) -> None: ...
+
+    with pytest.raises(ConfigError, match="honor_times= does not work with delivery"):
+        App("shop").consume("orders", delivery="at-most-once", honor_times=True)(handle)
 
 
 def test_an_expired_record_is_finished_without_a_call() -> None:
