@@ -124,10 +124,10 @@ def _serve(handler: Handler, pipe: Connection) -> None:
             'Call them in the process that runs the app, or leave workers="process" out.',
         )
     )
-    pipe.send("ready")
     attempt_all, attempt = (
         (batch_attempts(handler, RECORDS), None) if handler.batch else (None, attempts(handler, RECORDS))
     )
+    pipe.send("ready")  # from now on, a time limit counts
     while True:
         try:
             asked = pipe.recv()
