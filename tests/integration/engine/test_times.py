@@ -142,9 +142,9 @@ def test_a_worker_process_is_killed_at_its_limit_and_replaced(
     (letter,) = read_records(brokers, dlq)
     headers = dict(letter.headers)
     assert (letter.value, headers["penstock-dlq-error-type"]) == (b"hang", b"TimeoutError")
-    assert (headers["penstock-dlq-error-message"] or b"").decode() == (
-        f"the handler took longer than its timeout of 10 s: Penstock killed its worker process {first[1]} and replaces it"
-    )
+    says = (headers["penstock-dlq-error-message"] or b"").decode()
+    assert says.startswith("the handler took longer than its timeout of 10 s: Penstock killed its worker process ")
+    assert says.endswith(f"{first[1]} and replaces it")
     assert not Path(f"/proc/{first[1]}").exists()
     assert cluster.lag(group, [source]) == 0
 
