@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from penstock import Record, Retry
 from penstock.core.failures.breaker import Breaker, Circuit
-from penstock.core.failures.outcome import Done, Failed, ProducerRecord
+from penstock.core.failures.outcome import Delayed, Done, Failed, ProducerRecord
 from penstock.core.failures.retry_topic import RetryInfo
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.dispatch import Dispatch
@@ -17,6 +17,8 @@ OUTPUTS = Done(tuple(ProducerRecord(topic, None, b"x") for topic in ("out", "aud
 FAILURE = Failed("OSError", "away", retry=Retry(attempts=3, first="1s", jitter=0))
 SLOW_FAILURE = Failed("OSError", "away for long", retry=Retry(attempts=3, first="1m", jitter=0))
 BLOCKED = Failed("DependencyUnavailable", "the registry does not answer", wait=2.0)
+DELAYED = Delayed(5.0, until=5.0)
+LONG_DELAYED = Delayed(600.0, until=600.0)
 POISON = Failed("Reject", "never", final=True)
 
 
@@ -24,7 +26,7 @@ def letter_of(tried: Attempt, _failure: Failed) -> ProducerRecord:
     return ProducerRecord("dlq", tried.record.key, tried.record.value)
 
 
-def retry_record_of(tried: Attempt, _failure: Failed, delay: float) -> ProducerRecord:
+def retry_record_of(tried: Attempt, _why: Failed | Delayed, delay: float) -> ProducerRecord:
     return ProducerRecord(f"{tried.record.topic}.retry.{delay:g}s", tried.record.key, tried.record.value)
 
 
@@ -38,6 +40,7 @@ def make_dispatch(
     null_keys_in_order: bool = False,
     retry_topics: Sequence[float] = (),
     breaker: Breaker | None = None,
+    batch: int | None = None,
 ) -> Dispatch:
     return Dispatch(
         order=order,
@@ -49,6 +52,7 @@ def make_dispatch(
         retry_topics=retry_topics,
         circuit=None if breaker is None else Circuit(breaker),
         random=lambda: 0.5,
+        batch=batch,
     )
 
 

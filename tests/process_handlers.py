@@ -33,3 +33,10 @@ def write_pid_and_wait(value: str) -> None:
 
 def ask_the_app(value: bytes) -> None:
     app.progress()
+
+
+def hang_on_demand(value: str) -> str:
+    """Do nothing for ever if the value says so; otherwise name the process."""
+    if value == "hang":
+        signal.pause()
+    return f"{value} {os.getpid()}"

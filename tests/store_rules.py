@@ -4,11 +4,12 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from penstock.core.failures.outcome import DependencyUnavailable
-from penstock.stores import AlreadyFinished, ClaimLost, Kept, OffsetStore, Progress, SqlOffsets
+from penstock.stores import AlreadyFinished, ClaimLost, Kept, OffsetStore, Progress, SqlOffsets, sql_store
 
 TP = ("orders", 3)
 OTHER = ("orders", 4)
@@ -161,7 +162,32 @@ def the_handlers_errors_are_its_own(store: SqlOffsets) -> None:
     assert sold(store) == []
 
 
+def ids_are_remembered_with_the_writes_of_their_record_and_forgotten_after_their_time(store: SqlOffsets) -> None:
+    token = store.claim("shop", [TP])[TP].token
+
+    def remember(record_id: str, origin: str, *, now: float, until: float, handler: str = "sell") -> bool:
+        with store.transaction("shop") as opened:
+            return store.remember(
+                opened.tx, group="shop", handler=handler, record_id=record_id, origin=origin, now=now, until=until
+            )
+
+    assert remember("a", "t[0]@1", now=0, until=60)
+    assert remember("a", "t[0]@1", now=1, until=60), "a record is no duplicate of itself"
+    assert not remember("a", "t[0]@2", now=59, until=119)
+    assert remember("a", "t[0]@2", now=59, until=60, handler="other")
+    assert remember("a", "t[0]@2", now=60, until=120), "its time is over"
+    with suppress(KeyError), store.transaction("shop") as opened:
+        store.remember(opened.tx, group="shop", handler="sell", record_id="b", origin="t[0]@3", now=0, until=60)
+        raise KeyError
+    assert remember("b", "t[0]@4", now=0, until=60), "its transaction was rolled back"
+    with patch.object(sql_store, "_FORGET_EVERY", 2):
+        store.save("shop", {TP: Progress(token, 0, "")})
+    with store.transaction("shop") as opened:
+        assert opened.tx.execute(text("SELECT count(*) FROM penstock_seen")).scalar() == 0
+
+
 SQL_RULES = [
+    ids_are_remembered_with_the_writes_of_their_record_and_forgotten_after_their_time,
     writes_and_progress_are_one,
     nothing_is_finished_twice,
     a_zombie_writes_nothing,

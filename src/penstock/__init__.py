@@ -6,9 +6,11 @@ from penstock._version import __version__
 from penstock.app import App, Console, Jdbc, Source, Table, Topic
 from penstock.app.out import Out
 from penstock.core.failures.breaker import Breaker
+from penstock.core.failures.later import Later
 from penstock.core.failures.outcome import Reject, Skip
 from penstock.core.failures.retry import NO_RETRY, Retry
 from penstock.core.records.record import Record
+from penstock.core.records.record_ids import by
 from penstock.core.settings import Registry
 from penstock.errors import HandlerBug, PenstockError
 from penstock.serde import Avro, JsonSchema, Protobuf, Reference
@@ -25,6 +27,7 @@ __all__ = [
     "HandlerBug",
     "Jdbc",
     "JsonSchema",
+    "Later",
     "Out",
     "PenstockError",
     "Producer",
@@ -39,6 +42,7 @@ __all__ = [
     "Table",
     "Topic",
     "__version__",
+    "by",
 ]
 
 

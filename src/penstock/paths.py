@@ -9,6 +9,7 @@ With ``PENSTOCK_HOME``::
     PENSTOCK_HOME/                    state_home, and embedded_home: state.json, data/, broker-1/, ...
         audit/CLUSTER.jsonl           audit_file
         checkpoints/CLUSTER/          checkpoint_root
+        dedupe/GROUP.sqlite           seen_ids_file
         logs/spark.log                spark_log_file
         offsets/CLUSTER/              offset_backups_root
         runs/PID.json                 run_file
@@ -19,7 +20,9 @@ With ``PENSTOCK_HOME``::
 """
 
 import os
+from hashlib import sha256
 from pathlib import Path
+from urllib.parse import quote
 
 from platformdirs import user_cache_path, user_data_path, user_log_path, user_state_path
 
@@ -63,6 +66,12 @@ def offset_backups_root() -> Path:
 def checkpoint_root() -> Path:
     """Return the folder of Spark's checkpoints, unless ``--checkpoint`` names another one."""
     return state_home() / "checkpoints"
+
+
+def seen_ids_file(group: str) -> Path:
+    """Return the file of the ids that the handlers of a group have seen (``dedupe=``)."""
+    # Any text can be a group, and not every text a file name.
+    return state_home() / "dedupe" / f"{quote(group, safe='')[:100]}-{sha256(group.encode()).hexdigest()[:16]}.sqlite"
 
 
 def spark_log_file() -> Path:

@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from conformance.handler_reports import Notes
 from kafka_helpers import WAIT_SECONDS, MakeTopic, catch_up, committed, of_kind, read_records, running, wait_for
 from penstock import App, Record
+from penstock import Producer as UsersProducer
 from penstock.core.progress.reset_rules import Scenario, To
 from penstock.core.reports.events import Event, Stopped
 from penstock.kafka import Cluster, make_producer
@@ -26,6 +27,9 @@ class Stage(Protocol):
     """One app and its topics."""
 
     def produce(self, topic: str, *values: Any, key: bytes | None = None, partition: int | None = None) -> None: ...
+
+    def produce_timed(self, topic: str, value: Any, *, key: bytes | None = None, **times: Any) -> None:
+        """With ``not_before`` and ``expires``."""
 
     def catch_up(self) -> list[Event]:
         """Start, handle all records, stop cleanly; return the events, or raise the error that stopped the app."""
@@ -96,6 +100,9 @@ class _KitStage:
     def produce(self, topic: str, *values: Any, key: bytes | None = None, partition: int | None = None) -> None:
         for value in values:
             self._bench.produce(topic, value, key=key, partition=partition)
+
+    def produce_timed(self, topic: str, value: Any, *, key: bytes | None = None, **times: Any) -> None:
+        self._bench.produce(topic, value, key=key, **times)
 
     def catch_up(self) -> list[Event]:
         before = len(self._bench.events)
@@ -178,6 +185,10 @@ class BrokerStage:
             encoded = value if isinstance(value, bytes) or value is None else str(value).encode()
             producer.produce(topic, value=encoded, key=key, **tp)
         assert producer.flush(WAIT_SECONDS) == 0
+
+    def produce_timed(self, topic: str, value: Any, *, key: bytes | None = None, **times: Any) -> None:
+        with UsersProducer(self.brokers) as producer:
+            producer.send(topic, value, key=key, **times)
 
     def records(self, topic: str) -> list[Record]:
         found = read_records(self.brokers, topic)

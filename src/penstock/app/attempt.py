@@ -4,12 +4,15 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from penstock.app.called_handler import called_handler
+from penstock.app.deduplication import SEEN_BEFORE, SeenBefore, deduped, deduped_async, rememberer
 from penstock.app.handler import Handler
 from penstock.app.handler_failure import failure_maker
 from penstock.app.handler_outputs import outcome_maker
 from penstock.app.offset_store import AlreadyFinished
 from penstock.app.record_adapter import Arguments, Begin, RecordAdapter
+from penstock.app.record_times import in_time, in_time_async
 from penstock.app.task_cancellation import raise_if_ended
+from penstock.app.time_limit import within_limit
 from penstock.app.traceback_text import described
 from penstock.app.tracing import traced, traced_async
 from penstock.core.failures.breaker import Circuit
@@ -38,7 +41,8 @@ def attempts(handler: Handler, adapter: RecordAdapter = RECORDS) -> Attempt:
     handler = called_handler(handler)
     if handler.signature.takes_transaction:
         return attempts_in_transactions(handler, adapter)
-    function, arguments, takes_record = handler.function, Arguments(handler, adapter), handler.signature.takes_record
+    function, arguments = within_limit(handler, adapter), Arguments(handler, adapter)
+    takes_record = handler.signature.takes_record
     source_of, decode, arguments_of = arguments.source_of, arguments.decode, arguments.of
     to_record, to_outcome, only_record = adapter.to_record, outcome_maker(handler, adapter), arguments.only_record
     returned, fail = HELD if handler.commit == "manual" else DONE, failure_maker(handler, adapter)
@@ -59,13 +63,15 @@ def attempts(handler: Handler, adapter: RecordAdapter = RECORDS) -> Attempt:
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is an outcome
             return fail(error)
 
-    return traced(handler, adapter, attempt) if handler.tracing else attempt
+    once = deduped(handler, adapter, traced(handler, adapter, attempt) if handler.tracing else attempt)
+    return in_time(handler, adapter, once)
 
 
 def attempts_async(handler: Handler, adapter: RecordAdapter = RECORDS) -> AsyncAttempt:
     """Like ``attempts`` for an ``async def`` handler. It raises only when Penstock cancels its task."""
     handler = called_handler(handler)
-    function, arguments, takes_record = handler.function, Arguments(handler, adapter), handler.signature.takes_record
+    function, arguments = within_limit(handler, adapter), Arguments(handler, adapter)
+    takes_record = handler.signature.takes_record
     source_of, decode, arguments_of = arguments.source_of, arguments.decode, arguments.of
     to_record, to_outcome, only_record = adapter.to_record, outcome_maker(handler, adapter), arguments.only_record
     returned, fail = HELD if handler.commit == "manual" else DONE, failure_maker(handler, adapter)
@@ -91,12 +97,14 @@ def attempts_async(handler: Handler, adapter: RecordAdapter = RECORDS) -> AsyncA
             raise_if_ended(error)
             return fail(error)
 
-    return traced_async(handler, adapter, attempt) if handler.tracing else attempt
+    once = deduped_async(handler, adapter, traced_async(handler, adapter, attempt) if handler.tracing else attempt)
+    return in_time_async(handler, adapter, once)
 
 
 def attempts_in_transactions(handler: Handler, adapter: RecordAdapter) -> Attempt:
     """Like ``attempts`` for a handler that takes ``tx``: the transaction also marks the record as finished."""
-    function, arguments, fail = handler.function, Arguments(handler, adapter), failure_maker(handler, adapter)
+    function, arguments = within_limit(handler, adapter), Arguments(handler, adapter)
+    fail, remember = failure_maker(handler, adapter), rememberer(handler, adapter)
     begin, tx_index, to_outcome = (
         transactions_of(handler, adapter),
         arguments.parts.index("tx"),
@@ -107,18 +115,22 @@ def attempts_in_transactions(handler: Handler, adapter: RecordAdapter) -> Attemp
         try:
             values = arguments.of(record, number)
             with begin() as (values[tx_index], finish):
+                if remember is not None:
+                    remember(values[tx_index], record)
                 result = function(*values)
                 outcome = DONE if result is None else to_outcome(record, result)
                 finish([record])
         except AlreadyFinished:
             return DONE
+        except SeenBefore:
+            return SEEN_BEFORE
         except Skip as skip:
             return Skipped(str(skip))
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is an outcome
             return fail(error)
         return outcome
 
-    return traced(handler, adapter, attempt) if handler.tracing else attempt
+    return in_time(handler, adapter, traced(handler, adapter, attempt) if handler.tracing else attempt)
 
 
 def transactions_of(handler: Handler, adapter: RecordAdapter) -> Begin:

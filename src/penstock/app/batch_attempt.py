@@ -15,8 +15,11 @@ from penstock.app.handler_failure import failure_maker
 from penstock.app.handler_outputs import outcome_maker
 from penstock.app.offset_store import AlreadyFinished
 from penstock.app.record_adapter import Arguments, RecordAdapter
+from penstock.app.record_times import batch_in_time, batch_in_time_async
 from penstock.app.task_cancellation import forget_cancellation, raise_if_ended
+from penstock.app.time_limit import within_limit
 from penstock.app.tracing import traced_batch, traced_batch_async
+from penstock.core.failures.later import Later
 from penstock.core.failures.outcome import DONE, HELD, Outcome, Skip, Skipped
 from penstock.core.text.plurals import counted
 from penstock.errors import HandlerBug
@@ -48,7 +51,7 @@ def batch_attempts(handler: Handler, adapter: RecordAdapter = RECORDS) -> BatchA
             (outcomes[index],) = attempt([records[index]], [numbers[index]])
         return outcomes
 
-    return traced_batch(handler, adapter, attempt) if handler.tracing else attempt
+    return batch_in_time(handler, adapter, traced_batch(handler, adapter, attempt) if handler.tracing else attempt)
 
 
 _Call = Callable[[list[Outcome], _Indexes, list[Any], list[Any]], None]
@@ -71,7 +74,7 @@ def _transactional_call(handler: Handler, adapter: RecordAdapter, batch: "_Batch
 def batch_attempts_async(handler: Handler, adapter: RecordAdapter = RECORDS) -> AsyncBatchAttempt:
     """Like ``batch_attempts`` for an ``async def`` handler."""
     handler = called_handler(handler)
-    batch = _Batch(handler, adapter)
+    batch, function = _Batch(handler, adapter), within_limit(handler, adapter)
 
     async def attempt(records: list[Any], numbers: list[int]) -> list[Outcome]:
         if batch.may_block(records):
@@ -80,7 +83,7 @@ def batch_attempts_async(handler: Handler, adapter: RecordAdapter = RECORDS) -> 
             await adapter.run_blocking(batch.decode, records, numbers)
         outcomes, good, arguments = batch.decode(records, numbers)
         try:
-            results = await handler.function(*arguments) if good else None
+            results = await function(*arguments) if good else None
             batch.settle(outcomes, good, records, results)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is an outcome
             raise_if_ended(error)
@@ -93,7 +96,8 @@ def batch_attempts_async(handler: Handler, adapter: RecordAdapter = RECORDS) -> 
             (outcomes[index],) = await attempt([records[index]], [numbers[index]])
         return outcomes
 
-    return traced_batch_async(handler, adapter, attempt) if handler.tracing else attempt
+    traced = traced_batch_async(handler, adapter, attempt) if handler.tracing else attempt
+    return batch_in_time_async(handler, adapter, traced)
 
 
 class _Batch:
@@ -103,7 +107,7 @@ class _Batch:
         self._returned = HELD if handler.commit == "manual" else DONE
         self._arguments = Arguments(handler, adapter)
         self._to_outcome = outcome_maker(handler, adapter)
-        self._function = handler.function
+        self._function = within_limit(handler, adapter)
         self._fail = failure_maker(handler, adapter)
         self._once = handler.is_at_most_once
 
@@ -116,11 +120,11 @@ class _Batch:
         return Skipped(str(error)) if isinstance(error, Skip) else self._fail(error)
 
     def assign_error(self, error: BaseException, good: _Indexes, outcomes: list[Outcome]) -> bool:
-        """Make the error the outcome of all records, if there is one record or none may be attempted again.
+        """Make the error the outcome of all records, if it says nothing about a single one or none may be repeated.
 
         Returns False if each record has to be attempted alone instead.
         """
-        if len(good) > 1 and not self._once:
+        if len(good) > 1 and not self._once and not isinstance(error, Later):
             return False
         for index in good:
             outcomes[index] = self.outcome_of(error)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from penstock.app.handler import Handler
 from penstock.app.record_adapter import RecordAdapter
 from penstock.core.failures.dead_letter import dead_letter
-from penstock.core.failures.outcome import Failed, ProducerRecord
+from penstock.core.failures.outcome import Delayed, Failed, ProducerRecord
 from penstock.core.failures.retry_topic import read_retry_info, retry_record
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.effects import Attempt, Returned
@@ -30,16 +30,16 @@ class FailedRecords:
             now=self._clock(),
         )
 
-    def retry_record(self, tried: Attempt, failure: Failed, delay: float) -> ProducerRecord:
+    def retry_record(self, tried: Attempt, why: Failed | Delayed, delay: float) -> ProducerRecord:
         here, delayed = tried.epoch.tp[0], self._handler.delayed
         source = delayed[here].source if here in delayed else here
         (topic,) = (each.name for each in delayed.values() if (each.source, each.seconds) == (source, delay))
         return retry_record(
             self._to_record(tried.record, tried.attempt),
-            failure,
+            why,
             topic=topic,
             group=self._handler.group,
-            attempt=tried.attempt + 1,
+            attempt=tried.attempt if isinstance(why, Delayed) else tried.attempt + 1,
             due=self._clock() + delay,
         )
 

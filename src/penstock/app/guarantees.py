@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, get_args
 from penstock.app.offset_store import check_offsets, takes_transactions
 from penstock.app.options import Delivery, Mode, refuse_unsupported
 from penstock.core.failures.retry import NO_RETRY
+from penstock.core.records.record_ids import RecordId
 from penstock.core.scheduling.in_flight import DEFAULT_BYTES
 from penstock.errors import ConfigError
 
@@ -52,6 +53,12 @@ def _check_at_most_once(handler: "Handler", wrong: Wrong) -> None:
                 f'{option} has no effect with delivery="at-most-once": a record is committed before its only attempt.',
                 'Leave it out, or use delivery="at-least-once".',
             )
+    if handler.honor_times:
+        raise wrong(
+            'honor_times= does not work with delivery="at-most-once": a record is committed before it could wait, so a '
+            "stop would lose it.",
+            'Leave it out, or use delivery="at-least-once".',
+        )
 
 
 def _check_mode(handler: "Handler", wrong: Wrong) -> None:
@@ -111,3 +118,25 @@ def _check_transaction(handler: "Handler", wrong: Wrong) -> None:
             f"it takes tx and has {what}: no transaction covers both a database and Kafka, so an output could be lost.",
             "Write the output to a table in the same transaction and send it from there, or leave tx out.",
         )
+
+
+def check_dedupe(handler: "Handler", wrong: Wrong) -> None:
+    """``dedupe=`` needs one call for each record, in the process that keeps the ids."""
+    declared = handler.dedupe
+    if declared is None:
+        return
+    if not isinstance(declared, RecordId):
+        raise wrong(f"dedupe={declared!r} does not say what identifies a record.", 'Use by("id", for_="1d").')
+    if declared.source == "value" and "value" not in handler.signature.parts:
+        raise wrong(
+            f"dedupe= reads the field {declared.name!r} of the value, but the handler takes no value.",
+            "Add a parameter for the value, or use by.header(...) or by.key(...).",
+        )
+    refused = {
+        "batch=": (handler.batch is not None, "a duplicate would have to leave the batch"),
+        'workers="process"': (handler.workers == "process", "each process would know only its own ids"),
+        'commit="manual"': (handler.commit == "manual", "an id is handled when the handler returns"),
+    }
+    for option, (is_used, reason) in refused.items():
+        if is_used:
+            raise wrong(f"dedupe= does not work with {option}: {reason}.", "Leave one of them out.")

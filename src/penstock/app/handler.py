@@ -20,7 +20,7 @@ from penstock.app.consume_options import (
     matches,
 )
 from penstock.app.decoders import check_decoders
-from penstock.app.guarantees import check_guarantees
+from penstock.app.guarantees import check_dedupe, check_guarantees
 from penstock.app.offset_store import OffsetStore
 from penstock.app.options import CommitMode, Delivery, Mode, Scale, WorkerKind
 from penstock.app.out import Out
@@ -30,11 +30,13 @@ from penstock.app.wiring import PLAIN, Wiring
 from penstock.assign import Assignor, assignor_named
 from penstock.assign.cooperative import cooperates
 from penstock.core.failures.breaker import Breaker
+from penstock.core.failures.later import Later
 from penstock.core.failures.outcome import Reject, Skip
 from penstock.core.failures.restarts import DEFAULT_RESTART
 from penstock.core.failures.retry import Retry, RetryPolicy, check_policy
 from penstock.core.failures.retry_topic import RetryTopic, checked_durations, retry_topics
 from penstock.core.records.record import TopicPartition
+from penstock.core.records.record_ids import RecordId
 from penstock.core.scheduling.lanes import Order
 from penstock.core.settings import Registry, client_settings, hide_passwords
 from penstock.errors import ConfigError, HandlerBug, SetupError
@@ -67,6 +69,9 @@ class Handler:
     retry: RetryPolicy
     retry_topics: tuple[str, ...] = ()  # durations, as the names of the topics have them
     breaker: Breaker | None = None
+    timeout: float | None = None
+    honor_times: bool = False
+    dedupe: RecordId | None = None
     mode: Mode = "group"
     delivery: Delivery = "at-least-once"
     order: Order
@@ -112,6 +117,7 @@ class Handler:
         check_guarantees(self, self._wrong)
         self._check_workers()
         self._check_fetching()
+        check_dedupe(self, self._wrong)
         self._check_tracing()
 
     def __repr__(self) -> str:
@@ -178,7 +184,7 @@ class Handler:
         except ConfigError as error:
             raise self._wrong(error.problem, error.hint) from error
         for kind in self.retry if isinstance(self.retry, Mapping) else ():
-            if issubclass(kind, Skip | Reject):
+            if issubclass(kind, Skip | Reject | Later):
                 raise self._wrong(
                     f"retry lists {kind.__name__}, which is never retried.", "Raise another error to get a retry."
                 )
@@ -309,6 +315,10 @@ class Handler:
                 raise self._wrong(f"{option}={value!r} is not a count.", "Use a whole number of at least 1.")
         if self.max_in_flight < _MIN_IN_FLIGHT:
             raise self._wrong(f"max_in_flight={self.max_in_flight} is too small.", "Use 2 or more.")
+        if self.timeout is not None and self.timeout <= 0:
+            raise self._wrong(
+                f"timeout={self.timeout:g} leaves no time for an attempt.", 'Use a duration such as "30s".'
+            )
         if self.commit_every <= 0:
             raise self._wrong(
                 f"commit_every={self.commit_every:g} is not positive.",
@@ -316,6 +326,8 @@ class Handler:
             )
         if self.micro_batch <= 0:
             raise self._wrong(f"micro_batch={self.micro_batch:g} is not positive.", 'Use a duration such as "10s".')
+        if not isinstance(self.honor_times, bool):
+            raise self._wrong(f"honor_times={self.honor_times!r} is not a bool.", "Use True or False.")
         if not isinstance(self.restart, Retry):
             raise self._wrong(f"restart={self.restart!r} is not a Retry.", "Use a Retry such as Retry(attempts=10).")
         if self.batch is not None and self.batch > self.max_in_flight:

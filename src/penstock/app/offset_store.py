@@ -76,6 +76,16 @@ class TransactionalStore(OffsetStore, Protocol):
         """Commits at the end of the block, and rolls back if the block raises."""
 
 
+@runtime_checkable
+class RememberingStore(TransactionalStore, Protocol):
+    """A store that keeps the ids of ``dedupe=`` in the transactions of handlers."""
+
+    def remember(
+        self, tx: Any, *, group: str, handler: str, record_id: str, origin: str, now: float, until: float
+    ) -> bool:
+        """Remember the id until then; False if a record with another origin was handled with it and ``now`` counts."""
+
+
 class AlreadyFinished(Exception):  # noqa: N818 - as the outcomes that users raise
     """Some of these records are finished already: a commit that seemed to fail had succeeded."""
 

@@ -31,6 +31,7 @@ def handler_values(given: Mapping[str, Any], *, app: str, app_settings: Mapping[
         "carry_headers": _names(given["carry_headers"]),
         "assignor": one_or_several(given["assignor"]),
         "commit_every": _or_default(given["commit_every"], _default_commit_every(delivery)),
+        "timeout": None if given["timeout"] is None else seconds(given["timeout"], name="timeout"),
         SETTINGS: {**app_settings, **(given[SETTINGS] or {})},
     }
     complete = {**given, **values}

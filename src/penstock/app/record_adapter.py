@@ -1,6 +1,7 @@
 """From the records of an engine to the arguments of a handler: decoded value, key and headers."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ from penstock.serde import (
 Read = Callable[[Any], Any]
 Opened = tuple[Any, Callable[[Sequence[Any]], None]]
 """The ``tx`` of a handler, and the function that marks records as finished in that transaction."""
+Remember = Callable[..., bool]
+"""Remembers an id in an open transaction, see ``penstock.app.deduplication``; False if it was handled before."""
 Begin = Callable[[], AbstractContextManager[Opened]]
 
 
@@ -38,7 +41,9 @@ class RecordAdapter:
 
     ``codec_of`` makes the codec of a format. ``run_blocking`` runs a function that may wait for the network on another
     thread, so that the event loop does not block. ``begin`` opens a transaction in the user's database, if progress is
-    kept there. ``reraises`` picks the errors of a handler that are raised instead of becoming a failure.
+    kept there. ``reraises`` picks the errors of a handler that are raised instead of becoming a failure. ``clock`` is
+    for limits, ``wall_clock`` for times that people and other processes write. ``seen_ids`` and ``remember`` are for
+    ``dedupe=``, without and with ``tx``.
     """
 
     to_record: Callable[[Any, int], Record] = lambda record, _attempt: record
@@ -50,6 +55,11 @@ class RecordAdapter:
     run_blocking: Callable[..., Awaitable[Any]] = asyncio.to_thread
     begin: Begin | None = None
     reraises: Callable[[BaseException], bool] = lambda _error: False
+    topic_of: Callable[[Any], str] = attrgetter("topic")
+    clock: Callable[[], float] = time.monotonic
+    wall_clock: Callable[[], float] = time.time
+    seen_ids: Any = None
+    remember: Remember | None = None
 
 
 class Arguments:

@@ -7,7 +7,7 @@ from typing import Any
 from penstock.app.handler import Handler
 from penstock.app.record_adapter import RecordAdapter
 from penstock.app.work import Work
-from penstock.core.failures.outcome import Failed
+from penstock.core.failures.outcome import Delayed, Failed
 from penstock.core.records.out_of_range import OutOfRange
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports import events
@@ -104,6 +104,12 @@ class Reporter:
         where = self._record(epoch, record, offset)
         self._emit(events.Stalled(**where, attempt=epoch.attempt_at(offset), seconds=round(seconds, 3)))
 
+    def overdue(self, epoch: Epoch, record: AnyRecord, seconds: float, stack: str) -> None:
+        offset = self._adapter.offset_of(record)
+        where = self._record(epoch, record, offset)
+        late = events.Overdue(**where, attempt=epoch.attempt_at(offset), seconds=round(seconds, 3), stack=stack)
+        self._emit(late)
+
     def hot_key(self, hot: BlockingKey) -> None:
         epoch = hot.lane.epoch
         self._emit(
@@ -135,8 +141,17 @@ class Reporter:
                     traceback=failure.traceback,
                 )
             )
-
+        for tried, reason in effects.expired:
+            self._emit(events.Expired(**self._who, **_tried(tried), reason=reason))
+        for tried, reason in effects.duplicates:
+            self._emit(events.Duplicate(**self._who, **_tried(tried), reason=reason))
+        for tried, delayed in effects.delayed:
+            self._delayed(tried, delayed)
         self._blocked(effects)
+
+    def _delayed(self, tried: Attempt, delayed: Delayed, *, to: str | None = None) -> None:
+        seconds = round(delayed.seconds, 3)
+        self._emit(events.Delayed(**self._who, **_tried(tried), reason=delayed.reason, seconds=seconds, to=to))
 
     def _blocked(self, effects: Effects) -> None:
         """Emit one event for all lanes: if a dependency is unavailable, every lane is blocked by it."""
@@ -151,6 +166,9 @@ class Reporter:
         A record in a retry topic is counted after its retry.
         """
         tried = send.tried
+        if isinstance(send.failure, Delayed):
+            self._delayed(tried, send.failure, to=send.outgoing.topic)
+            return
         if send.failure is not None and send.delay is not None:
             self._postponed(send, send.failure, send.delay)
             return
@@ -242,7 +260,7 @@ class Reporter:
         self._emit(events.Stopped(group=self._group, handler=self._handler.name, seconds=round(seconds, 3), **counts))
 
     def _each(self, effects: Effects) -> None:
-        skipped = {id(tried.record) for tried, _ in effects.skipped}
+        skipped = {id(tried.record) for tried, _ in (*effects.skipped, *effects.expired, *effects.duplicates)}
         for epoch, records in effects.finished:
             for record in records:
                 if id(record) not in skipped:

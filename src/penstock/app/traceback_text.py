@@ -6,11 +6,13 @@ thousand, so the part that depends only on where an error was raised is cached: 
 
 import linecache
 import site
+import sys
 import sysconfig
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import CodeType, TracebackType
+from traceback import walk_stack
+from types import CodeType, FrameType, TracebackType
 
 from penstock.core.failures.dead_letter_headers import MAX_TRACEBACK_BYTES, bounded
 from penstock.core.failures.outcome import Undecodable, error_message, error_name
@@ -65,6 +67,15 @@ def described(error: BaseException) -> tuple[str, str]:
     elif not message and raised.place:
         message = f"(no message) raised {raised.place}"
     return redacted(message), redacted(_traceback(error, raised))
+
+
+def stack_of(thread: int, *, inside: str) -> str:
+    """Where a thread is now, from the file ``inside`` inwards; empty if the thread has ended."""
+    frame = sys._current_frames().get(thread)  # noqa: SLF001 - documented, for debugging
+    stack = [] if frame is None else list(walk_stack(frame))
+    within = next((number for number, (each, _) in enumerate(stack) if each.f_code.co_filename == inside), len(stack))
+    shown = [_line_text(*each) for each in reversed(stack[: min(within, _MAX_FRAMES)])]
+    return redacted(bounded(_frames_text(shown, within - len(shown)), MAX_TRACEBACK_BYTES))
 
 
 def _members(group: BaseExceptionGroup[BaseException]) -> str:
@@ -205,7 +216,10 @@ def _short(traceback: TracebackType) -> str:
 
 
 def _frame_text(traceback: TracebackType) -> str:
-    frame, number = traceback.tb_frame, traceback.tb_lineno
+    return _line_text(traceback.tb_frame, traceback.tb_lineno)
+
+
+def _line_text(frame: FrameType, number: int | None) -> str:
     file = frame.f_code.co_filename
     where = f'  File "{file}", line {number}, in {frame.f_code.co_name}'
     linecache.checkcache(file)

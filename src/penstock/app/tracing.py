@@ -12,7 +12,7 @@ from typing import Any
 from penstock._version import __version__
 from penstock.app.handler import Handler
 from penstock.app.record_adapter import RecordAdapter
-from penstock.core.failures.outcome import Done, Failed, Outcome
+from penstock.core.failures.outcome import Delayed, Done, Failed, Outcome
 from penstock.core.records.record import Header, Record
 from penstock.core.settings import redacted
 
@@ -112,6 +112,8 @@ class _Tracing:
         elif isinstance(outcome, Failed):
             span.set_attribute("error.type", outcome.error_type)
             span.set_status(trace.Status(trace.StatusCode.ERROR, redacted(f"{outcome.error_type}: {outcome.message}")))
+            return replace(outcome, headers=self._headers())
+        elif isinstance(outcome, Delayed):
             return replace(outcome, headers=self._headers())
         return outcome
 

@@ -5,9 +5,10 @@ It is here and not in ``core``, because two threads share it. Both engines and t
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from threading import get_ident
 from typing import TypeVar
 
-from penstock.core.failures.outcome import Failed, Outcome
+from penstock.core.failures.outcome import Failed, Outcome, Unfinished
 from penstock.core.progress.lease import Lease
 from penstock.core.scheduling.effects import Result
 from penstock.core.scheduling.lanes import AnyRecord, LaneRun
@@ -25,7 +26,7 @@ class Work:
 
     __slots__ = (
         "_batch", "_clock", "_collected", "_has_dead_letter", "_iterated", "_pending", "_seen", "_seen_since",
-        "_started", "began", "seconds", "stalled",
+        "_started", "began", "seconds", "stalled", "thread",
     )  # fmt: skip
 
     def __init__(self, runs: list[LaneRun], *, has_dead_letter: bool, clock: Callable[[], float]) -> None:
@@ -41,6 +42,7 @@ class Work:
         self._seen, self._seen_since = (0, 0), 0.0
         self.began: float | None = None
         self.stalled = False
+        self.thread = 0  # of the worker, for its stack
         self.seconds = 0.0
 
     @property
@@ -51,7 +53,7 @@ class Work:
 
     def runs(self) -> Iterator[LaneRun]:
         """Yield the runs one by one. A run is done when the worker asks for the next."""
-        self.began = self._clock()
+        self.thread, self.began = get_ident(), self._clock()
         while True:
             try:
                 run = self._pending.popleft()
@@ -74,7 +76,7 @@ class Work:
 
     def as_batch(self, offset_of: Callable[[AnyRecord], int], lease: Lease) -> tuple[list[AnyRecord], list[int]]:
         """Take all records of all runs, with the attempt number of each; ``note_batch`` takes their outcomes."""
-        self.began = self._clock()
+        self.thread, self.began = get_ident(), self._clock()
         runs = _pop_all(self._pending.popleft)
         self._started.extend(runs)
         self._batch = [run for run in runs if run.epoch.dispatching and self.began <= lease.until]
@@ -97,10 +99,12 @@ class Work:
             run.done = True
         self.seconds = self._clock() - (self.began or 0.0)
 
-    def stops_at(self, run: LaneRun, failure: Failed) -> bool:
-        """Whether the worker must stop this run until the dispatcher has decided about this failure."""
+    def stops_at(self, run: LaneRun, outcome: Unfinished) -> bool:
+        """Whether the worker must stop this run until the dispatcher has decided about this outcome."""
+        if not isinstance(outcome, Failed):
+            return run.lane.ordered
         # A record that surely becomes a dead letter delays no other record; without order, no failure does.
-        return failure.halts or (run.lane.ordered and not (failure.final and self._has_dead_letter))
+        return outcome.halts or (run.lane.ordered and not (outcome.final and self._has_dead_letter))
 
     # Called by the dispatcher.
 
@@ -119,8 +123,8 @@ class Work:
                 self._collected += 1
                 continue
             end = len(run.outcomes)
-            if not done and end and isinstance(run.outcomes[end - 1], Failed):
-                # The worker may be about to stop the run at this failure: wait, and report both together.
+            if not done and end and isinstance(run.outcomes[end - 1], Unfinished):
+                # The worker may be about to stop the run at this outcome: wait, and report both together.
                 end -= 1
             new = run.outcomes[run.collected : end]
             if new or done:
@@ -152,7 +156,7 @@ class Work:
         outcomes = run.outcomes
         begun = len(outcomes)
         last = outcomes[begun - 1] if begun else None
-        if not (isinstance(last, Failed) and self.stops_at(run, last)):
+        if not (isinstance(last, Unfinished) and self.stops_at(run, last)):
             # The worker handles the next record, or is between two: then it returns that one unattempted with its run.
             begun += 1
         tail = run.records[begun:]

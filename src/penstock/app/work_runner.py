@@ -13,7 +13,7 @@ from penstock.app.handler import Handler
 from penstock.app.record_adapter import RecordAdapter
 from penstock.app.task_cancellation import forget_cancellation
 from penstock.app.work import Work
-from penstock.core.failures.outcome import DONE, Failed
+from penstock.core.failures.outcome import DONE, Unfinished
 from penstock.core.progress.lease import Lease
 
 RunWork = Callable[[Work], None]
@@ -40,7 +40,7 @@ def single_record_runner(attempt: Attempt, adapter: RecordAdapter, lease: Lease)
                 # Most epochs have no failures, so most records need no look-up.
                 outcome = attempt(record, failures.get(offset_of(record), 0) + 1 if failures else 1)
                 add_outcome(outcome)
-                if outcome is not DONE and isinstance(outcome, Failed) and work.stops_at(run, outcome):
+                if outcome is not DONE and isinstance(outcome, Unfinished) and work.stops_at(run, outcome):
                     break
 
     return run_work
@@ -79,7 +79,7 @@ def async_work_runner(handler: Handler, adapter: RecordAdapter, lease: Lease) ->
                 run.outcomes.append(outcome)
                 if task is not None and task.cancelling():
                     await forget_cancellation()
-                if isinstance(outcome, Failed) and work.stops_at(run, outcome):
+                if isinstance(outcome, Unfinished) and work.stops_at(run, outcome):
                     break
 
     return run_records

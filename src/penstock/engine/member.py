@@ -43,6 +43,8 @@ from penstock.kafka import MESSAGES, Cluster, make_alone_producer, make_producer
 from penstock.kafka.client.message_records import tp_of
 from penstock.kafka.client.output_topics import TopicFacts
 from penstock.kafka.client.transactions import Transaction, transactional_id
+from penstock.paths import seen_ids_file
+from penstock.stores.seen_ids import open_seen_ids
 
 _JOIN_SECONDS = 10.0
 # How long to wait for an answer before checking that the dispatcher thread is alive.
@@ -105,6 +107,11 @@ class HandlerMember:
         if self._store_session is not None:
             begin = self._store_session.transactions(tp_of, self._adapter.offset_of)
             self._adapter = replace(self._adapter, begin=begin)
+        if self._store_session is not None and handler.dedupe is not None and handler.signature.takes_transaction:
+            self._adapter = replace(self._adapter, remember=self._store_session.rememberer())
+        elif handler.dedupe is not None:
+            ids = open_seen_ids(seen_ids_file(handler.group), handler.name)
+            self._adapter = replace(self._adapter, seen_ids=ids)
         self._name = f"{socket.gethostname()}-{os.getpid()}-{next(_NUMBERS)}"
         self._reporter = Reporter(handler, emit, member=self._name, adapter=self._adapter, per_record=per_record)
         self._lease = Lease(lease_seconds(handler))

@@ -34,6 +34,8 @@ _OPENING = threading.Lock()
 _TURNS: dict[str, Turns] = {}
 
 _RETRY_SECONDS = 1.0
+# After so many remembered ids, some that have expired are deleted.
+_FORGET_EVERY = 1_000
 _BUSY_SECONDS = 60
 # How often to try to lock a file that another process holds. SQLite's own waits grow, so it would rarely hit the moment
 # between two transactions of a busy process.
@@ -57,6 +59,7 @@ class SqlOffsets:
         self._connections = connections
         self._options = options
         self._opened: tuple[Engine, Engine] | None = None
+        self._remembered = 0  # ids since the last clean-up; threads may lose a count
 
     def __repr__(self) -> str:
         return f"SqlOffsets({hide_passwords(self._url)!r})"
@@ -102,6 +105,12 @@ class SqlOffsets:
                     )
                 else:
                     claimed.append(tp)
+        if self._remembered >= _FORGET_EVERY:
+            self._remembered = 0
+            # In a transaction of its own: it may wait for a handler that holds an id, and must not hold a partition.
+            with self._own_transaction("deleting ids that have expired") as connection:
+                values = {"group": group, "now": round(time.time() * 1000), "most": 2 * _FORGET_EVERY}
+                connection.execute(self._text(sql_statements.FORGET_IDS), values)
         return claimed
 
     def forget(self, group: str, tps: Mapping[TopicPartition, int]) -> None:
@@ -152,6 +161,15 @@ class SqlOffsets:
             except unavailable as error:
                 # The database may have committed it; then the next attempt finds the offset in the inbox.
                 raise _unavailable(error) from error
+
+    def remember(
+        self, tx: "Connection", *, group: str, handler: str, record_id: str, origin: str, now: float, until: float
+    ) -> bool:
+        """Remember an id in this open transaction; False if another record was handled with it."""
+        ids = {"group": group, "handler": handler, "id": record_id}
+        times = {"origin": origin, "now": round(now * 1000), "until": round(until * 1000)}
+        self._remembered += 1
+        return tx.execute(self._text(sql_statements.REMEMBER), {**ids, **times}).rowcount == 1
 
     def _finish_statement(self) -> "TextClause":
         return self._text(sql_statements.FINISH.replace("/*lock*/", "" if self._is_sqlite else "FOR SHARE"))

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, overload
 
 from penstock.app import App, Handler, refuse_unsupported
 from penstock.core.records.record import Record, TopicPartition
+from penstock.core.records.time_headers import time_headers
 from penstock.core.reports.events import Event
 from penstock.core.settings import Registry, registry_of
 from penstock.core.text.durations import Duration, seconds
@@ -106,6 +107,8 @@ class Bench:
         headers: Headers = (),
         partition: int | None = None,
         timestamp: datetime | None = None,
+        not_before: datetime | Duration | None = None,
+        expires: datetime | Duration | None = None,
     ) -> Record:
         """Write one record to a topic that the app consumes.
 
@@ -117,6 +120,8 @@ class Bench:
             headers: A mapping, or pairs if a name occurs twice.
             partition: Overrides the partition that the key chooses.
             timestamp: The default is the bench's time.
+            not_before: As for ``Producer.send``, with the bench's time.
+            expires: As for ``Producer.send``, with the bench's time.
         """
         self._require_source(topic, partition)
         pairs = headers.items() if isinstance(headers, Mapping) else headers
@@ -124,7 +129,10 @@ class Bench:
             topic,
             _to_bytes(key),
             None if value is None else encode(value),
-            tuple((name, _to_bytes(text)) for name, text in pairs),
+            (
+                *((name, _to_bytes(text)) for name, text in pairs),
+                *time_headers(not_before, expires, now=self._clock.time()),
+            ),
             partition=partition,
             timestamp_ms=None if timestamp is None else round(timestamp.timestamp() * 1000),
         )

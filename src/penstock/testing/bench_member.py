@@ -1,6 +1,7 @@
 """One handler's member: the real dispatcher, with a fetcher, workers and an outbox in memory."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import inf
 from queue import SimpleQueue
 
@@ -34,7 +35,11 @@ class BenchMember:
         self._inbox: Inbox = SimpleQueue()
         self._commit_every = handler.commit_every
         self._quiet = False  # the last commit was empty, and nothing has happened since
-        adapter = with_ack(READING, self._inbox) if handler.commit == "manual" else READING
+        adapter = replace(READING, clock=self._clock, wall_clock=world.clock.time)
+        if handler.dedupe is not None:
+            adapter = replace(adapter, seen_ids=world.seen_by(f"{handler.group} {handler.name}"))
+        if handler.commit == "manual":
+            adapter = with_ack(adapter, self._inbox)
         self._reporter = Reporter(handler, world.emit, member=f"{handler.name}-bench", adapter=adapter, per_record=True)
         self._dispatcher = Dispatcher(
             handler,

@@ -47,18 +47,16 @@ class HandDrivenLoop(asyncio.SelectorEventLoop):
         """Run until no callback is ready. Before the first task there is nothing to run."""
         if not self._in_use:
             return
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            while True:
-                # If a task that a handler started raises SystemExit, asyncio also raises it out of run_forever.
-                with suppress(SystemExit):
-                    self.run_forever()
-                    return
-        raise ConfigError(
-            "The bench cannot run async handlers here, because another event loop is running on this thread.",
-            hint="Write the test with def, or use a thread: await asyncio.to_thread(bench.run_until_idle).",
-        )
+        if _is_loop_running():
+            raise ConfigError(
+                "The bench cannot run async handlers here, because another event loop is running on this thread.",
+                hint="Write the test with def, or use a thread: await asyncio.to_thread(bench.run_until_idle).",
+            )
+        while True:
+            # If a task that a handler started raises SystemExit, asyncio also raises it out of run_forever.
+            with suppress(SystemExit):
+                self.run_forever()
+                return
 
     def cancel_all(self) -> None:
         """Cancel all tasks; they end first when the loop runs again."""
@@ -71,9 +69,7 @@ class HandDrivenLoop(asyncio.SelectorEventLoop):
         The garbage collector may call this while another loop runs on this thread, where asyncio forbids running this
         one: then it ends on a new thread.
         """
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
+        if not _is_loop_running():
             self._end()
             return
         ending = Thread(target=self._end)
@@ -104,6 +100,15 @@ class HandDrivenLoop(asyncio.SelectorEventLoop):
         """Stop the loop: no callback is ready, and the next timer is due in ``timeout`` seconds."""
         self.next_due = inf if timeout is None else self.time() + timeout
         self.stop()
+
+
+def _is_loop_running() -> bool:
+    # Not in an except block of ``settle``: its error would be the context of every error that a handler raises.
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 class _Selector(selectors.DefaultSelector):

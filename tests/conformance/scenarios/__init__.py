@@ -3,7 +3,7 @@
 from typing import Literal
 
 # Importing a module declares its scenarios.
-from conformance.scenarios import exactly_once, ordering, outcomes, outputs, reset, resources, resuming
+from conformance.scenarios import exactly_once, ordering, outcomes, outputs, reset, resources, resuming, times
 from conformance.scenarios.declaring import SCENARIOS, Scenario
 
 Engine = Literal["kit", "local", "self-managed", "spark"]
@@ -25,11 +25,11 @@ LEFT_OUT: dict[Engine, dict[Scenario, str]] = {
         ordering.a_key_meets_the_partition_that_its_hash_says: "it is about the producer, which is the same there",
     },
 }
-"""The scenarios that do not run on an engine, and why. Callbacks and retry topics have no scenario here."""
+"""The scenarios that do not run on an engine, and why. Callbacks have no scenario here."""
 
 
 def scenarios_on(engine: Engine) -> list[Scenario]:
     return [play for play in SCENARIOS if play not in LEFT_OUT[engine]]
 
 
-__all__ = ["LEFT_OUT", "SCENARIOS", "Engine", "Scenario", "outcomes", "outputs", "resources", "scenarios_on"]
+__all__ = ["LEFT_OUT", "SCENARIOS", "Engine", "Scenario", "outcomes", "outputs", "resources", "scenarios_on", "times"]

@@ -8,7 +8,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 from docs_check.environment import ROOT
-from penstock import App, Breaker, Record
+from penstock import App, Breaker, Record, by
 from penstock.app import Handler, refuse_unsupported
 from penstock.app.config.option_table import handler_options
 from penstock.app.option_reference import TABLES, filled
@@ -27,6 +27,8 @@ REFUSABLE: dict[str, Any] = {
     "mode": "share",
     "retry_topics": ["1m"],
     "breaker": Breaker(),
+    "honor_times": True,
+    "dedupe": by.key(for_="1d"),
     "delivery": "at-most-once",
     "commit": "manual",
     "commit_after": 5,

@@ -1,15 +1,16 @@
 """Attempts in transactions: one transaction has the handler's writes and the finished offset."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
-from penstock import App, Record, Skip
+from penstock import App, Record, Skip, by
 from penstock.app import Handler, RecordAdapter, attempts, batch_attempts
-from penstock.core.failures.outcome import DONE, Failed, Skipped
+from penstock.core.failures.outcome import DONE, Duplicate, Failed, Skipped
 from penstock.engine.fetch.store_session import StoreSession
 from penstock.errors import ConfigError
 from penstock.stores import SqlOffsets
@@ -117,3 +118,22 @@ def test_a_batch_with_a_record_that_is_finished_already_is_taken_apart(shop: Sho
 def test_a_handler_with_tx_is_refused_by_an_engine_without_transactions() -> None:
     with pytest.raises(ConfigError, match="this engine opens no transactions"):
         attempts(declared(sell), RecordAdapter())
+
+
+def test_the_id_of_a_record_is_remembered_in_its_transaction(shop: Shop) -> None:
+    handler = declared(sell, dedupe=by.key(for_="1h"))
+    now = [0.0]
+    adapter = replace(shop.adapter, remember=shop.store_session.rememberer(), wall_clock=lambda: now[0])
+    attempt = attempts(handler, adapter)
+
+    def keyed(offset: int, value: int) -> Record:
+        return Record(*TP, offset, b"k%d" % value, b"%d" % value)
+
+    assert isinstance(attempt(keyed(0, 13), 1), Failed)
+    assert isinstance(attempt(keyed(1, 13), 1), Failed), "a failed attempt has remembered nothing"
+    assert attempt(keyed(2, 1), 1) is DONE
+    assert isinstance(attempt(keyed(3, 1), 1), Duplicate)
+    assert shop.rows() == [1]
+    now[0] = 3_601.0
+    assert attempt(keyed(4, 1), 1) is DONE
+    assert shop.rows() == [1, 1]

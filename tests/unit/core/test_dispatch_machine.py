@@ -8,20 +8,31 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from dispatch_helpers import FAILURE, OUTPUT, OUTPUTS, POISON, SLOW_FAILURE, make_dispatch, records
+from dispatch_helpers import (
+    DELAYED,
+    FAILURE,
+    LONG_DELAYED,
+    OUTPUT,
+    OUTPUTS,
+    POISON,
+    SLOW_FAILURE,
+    make_dispatch,
+    records,
+)
 from penstock import Record
-from penstock.core.failures.outcome import DONE, Failed, Outcome, Skipped
+from penstock.core.failures.outcome import DONE, Delayed, Failed, Outcome, Skipped
 from penstock.core.failures.retry_topic import RetryInfo
 from penstock.core.progress.offset_map import decode
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling import outcome_rules, schedule
 from penstock.core.scheduling.bundle_size import QUICK
 from penstock.core.scheduling.effects import OutputSet, Returned, Send
-from penstock.core.scheduling.lanes import LaneRun, Order
+from penstock.core.scheduling.lanes import Epoch, LaneRun, Order
 
 RETRY_PLACE: TopicPartition = ("t.retry.1m", 0)
 TPS: list[TopicPartition] = [("t", 0), ("t", 1), RETRY_PLACE]
-OUTCOMES: list[Outcome] = [DONE, OUTPUT, OUTPUTS, Skipped(), POISON, FAILURE, SLOW_FAILURE]
+OUTCOMES: list[Outcome] = [DONE, OUTPUT, OUTPUTS, Skipped(), POISON, FAILURE, SLOW_FAILURE, DELAYED, LONG_DELAYED]
+UNFINISHED = (FAILURE, SLOW_FAILURE, DELAYED, LONG_DELAYED)
 
 
 def excesses(offsets: Iterable[int]) -> dict[int, int]:
@@ -54,6 +65,7 @@ class DispatchMachine(RuleBasedStateMachine):
         self.draining: set[TopicPartition] = set()
         self.sends: list[Send] = []
         self.refused: list[OutputSet] = []  # of records of which the broker has refused an output
+        self.delayed: dict[tuple[Epoch, int], float] = {}  # until when a record waits in memory
         self.attempted: dict[tuple[int, object], int] = {}  # the highest offset attempted, by epoch and lane
 
     # Ownership.
@@ -140,6 +152,9 @@ class DispatchMachine(RuleBasedStateMachine):
                 self.unfinished[tp] = {o for o in self.unfinished[tp] if o < pause.rewind_to}
                 # Skipped records of another group are delivered again too.
                 self.finished[tp] = {o for o in self.finished[tp] if o < pause.rewind_to or o in self.restored[tp]}
+                gone = [key for key in self.delayed if key[0] is pause.epoch and key[1] >= pause.rewind_to]
+                for key in gone:  # it is fetched again, and its handler decides again
+                    del self.delayed[key]
                 self.dispatch.rewound(tp)
 
     @rule(size=st.sampled_from([1, 3, 100, QUICK]))
@@ -156,6 +171,8 @@ class DispatchMachine(RuleBasedStateMachine):
         offsets = [record.offset for record in run.records]
         assert offsets == sorted(offsets) or not run.lane.ordered
         assert not self.finished[run.epoch.tp] & set(offsets), "a finished record does not run again"
+        for record in run.records:
+            assert self.delayed.pop((run.epoch, record.offset), 0.0) <= self.now, "a delayed record is not early"
         others = [other for work in self.works for other in work if other is not run and not other.done]
         running = {(o.epoch, r.offset) for o in others for r in o.records[o.collected :]}
         assert not running & {(run.epoch, offset) for offset in offsets}, "a record is with one worker"
@@ -193,7 +210,7 @@ class DispatchMachine(RuleBasedStateMachine):
         run = next(each for each in bundle if not each.done)
         left = len(run.records) - run.collected
         outcomes = outcomes[:left]
-        stops = [n for n, each in enumerate(outcomes) if each in (FAILURE, SLOW_FAILURE) and run.lane.ordered]
+        stops = [n for n, each in enumerate(outcomes) if each in UNFINISHED and run.lane.ordered]
         stopped = bool(stops)
         if stopped:  # a worker does no more of the run
             outcomes = outcomes[: stops[0] + 1]
@@ -207,6 +224,7 @@ class DispatchMachine(RuleBasedStateMachine):
     def note(self, run: LaneRun, outcomes: list[Outcome], *, last: bool) -> None:
         done, tp = run.records[run.collected : run.collected + len(outcomes)], run.epoch.tp
         current = run.epoch in self.dispatch.epochs
+        numbers = {record.offset: run.epoch.attempt_at(record.offset) for record in done}
         effects = self.dispatch.report([(run, outcomes, last)], now=self.now)
         if not current:
             assert not effects.sends
@@ -215,6 +233,10 @@ class DispatchMachine(RuleBasedStateMachine):
         for record, outcome in zip(done, outcomes, strict=True):
             if outcome in (DONE, Skipped()):
                 self.finish(tp, record.offset)
+            elif isinstance(outcome, Delayed):
+                assert run.epoch.attempt_at(record.offset) == numbers[record.offset], "a delay is no attempt"
+        for tried, delayed in effects.delayed:
+            self.delayed[tried.epoch, tried.offset] = self.now + delayed.seconds
         self.sends.extend(effects.sends)
 
     @precondition(lambda self: self.works)

@@ -1,6 +1,18 @@
 """Retry topics and the breaker, in the dispatcher's rules."""
 
-from dispatch_helpers import BLOCKED, FAILURE, OUTPUT, POISON, SLOW_FAILURE, make_dispatch, records, returned, take
+from dispatch_helpers import (
+    BLOCKED,
+    DELAYED,
+    FAILURE,
+    LONG_DELAYED,
+    OUTPUT,
+    POISON,
+    SLOW_FAILURE,
+    make_dispatch,
+    records,
+    returned,
+    take,
+)  # fmt: skip
 from penstock import Breaker
 from penstock.core.failures.outcome import DONE, HELD, Done, Skipped
 from penstock.core.records.record import TopicPartition
@@ -48,6 +60,63 @@ def test_a_record_that_is_blocked_holds_its_lane_and_spends_no_attempt() -> None
     assert [record.offset for record in run.records] == [0, 3]
     dispatch.report([(run, [DONE, DONE], True)], now=now)
     assert epoch.failures == {}
+
+
+def test_a_delayed_record_holds_its_lane_and_spends_no_attempt() -> None:
+    dispatch = make_dispatch(order="key", retry_topics=[60.0], breaker=Breaker(share=0.1, window=10))
+    epoch = dispatch.assign(SOURCE, 0)
+    dispatch.deliver(SOURCE, records(SOURCE, 0, 4))  # keys a, b, c, a
+    now = 0.0
+    for _ in range(20):
+        (run,) = (run for run in take(dispatch, now) if run.records[0].offset == 0)
+        effects = dispatch.report([(run, [DELAYED], True)], now=now)
+        ((tried, delayed),) = effects.delayed
+        assert (tried.offset, tried.attempt, delayed) == (0, 1, DELAYED)
+        assert (effects.sends, effects.retried, effects.blocked, effects.halted) == ([], [], [], None)
+        now += DELAYED.seconds
+        assert all(run.records[0].key != b"a" for run in take(dispatch, now - 0.01))
+    (run,) = take(dispatch, now)
+    dispatch.report([(run, [DONE, DONE], True)], now=now)
+    assert epoch.failures == {}
+
+
+def test_a_delayed_record_of_a_failed_one_keeps_its_count() -> None:
+    dispatch = make_dispatch()
+    epoch = dispatch.assign(SOURCE, 0)
+    dispatch.deliver(SOURCE, records(SOURCE, 0, 1))
+    (run,) = take(dispatch)
+    dispatch.report([(run, [FAILURE], True)], now=0.0)
+    (run,) = take(dispatch, 10.0)
+    dispatch.report([(run, [DELAYED], True)], now=10.0)
+    assert epoch.attempt_at(0) == 2
+
+
+def test_a_long_delay_is_spent_in_a_retry_topic() -> None:
+    dispatch = make_dispatch(retry_topics=[60.0, 300.0, 3600.0])
+    epoch = dispatch.assign(SOURCE, 0)
+    dispatch.deliver(SOURCE, records(SOURCE, 0, 2))
+    (run,) = take(dispatch)
+    effects = dispatch.report([(run, [LONG_DELAYED], True)], now=0.0)
+    (send,) = effects.sends
+    assert (send.outgoing.topic, send.failure, send.delay) == ("t.retry.300s", LONG_DELAYED, 300.0)
+    assert not effects.delayed
+    (rest,) = take(dispatch)
+    assert [record.offset for record in rest.records] == [1], "its lane continues"
+    dispatch.report([(rest, [DONE], True)], now=0.0)
+    assert epoch.tracker.commit_point == 0, "it is not in the retry topic yet"
+    assert dispatch.acknowledge(send)
+    assert dispatch.commits() == {SOURCE: (2, "")}
+
+
+def test_a_lane_waits_for_the_latest_of_the_records_of_a_batch() -> None:
+    dispatch = make_dispatch(batch=2)
+    dispatch.assign(SOURCE, 0)
+    dispatch.deliver(SOURCE, records(SOURCE, 0, 2))
+    (run,) = take(dispatch)
+    dispatch.report([(run, [DELAYED, LONG_DELAYED], True)], now=0.0)
+    assert take(dispatch, LONG_DELAYED.seconds - 1) == []
+    (run,) = take(dispatch, LONG_DELAYED.seconds)
+    assert [record.offset for record in run.records] == [0, 1]
 
 
 def test_a_short_wait_is_still_spent_in_memory() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 from penstock.app.option_support import ENGINE_HINTS, ENGINE_NAMES, Engine, HandlerOption
 from penstock.app.options.concurrency import LimitOptions, OrderOptions, SparkOptions
 from penstock.app.options.consuming import TOPICS, DataOptions, SourceOptions
-from penstock.app.options.delivery import DeliveryOptions, FailureOptions
+from penstock.app.options.delivery import DeliveryOptions, FailureOptions, TimeOptions
 from penstock.app.options.group_membership import ClientOptions, MembershipOptions
 from penstock.core.text.suggestions import suggestion
 from penstock.errors import ConfigError
@@ -20,6 +20,7 @@ class ConsumeOptions(
     SourceOptions,
     DataOptions,
     FailureOptions,
+    TimeOptions,
     DeliveryOptions,
     OrderOptions,
     MembershipOptions,
@@ -35,6 +36,7 @@ OPTION_GROUPS: Mapping[str, type] = {
     "What to consume": SourceOptions,
     "Decoding and output": DataOptions,
     "Failures": FailureOptions,
+    "Time": TimeOptions,
     "Delivery and commits": DeliveryOptions,
     "Order and concurrency": OrderOptions,
     "Membership of the group": MembershipOptions,

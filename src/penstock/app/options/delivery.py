@@ -8,6 +8,7 @@ from penstock.app.option_support import HandlerOption, Ignored, Refused
 from penstock.app.options.reasons import SHARE_HAS_NO_OFFSETS
 from penstock.core.failures.breaker import Breaker
 from penstock.core.failures.retry import RetryPolicy
+from penstock.core.records.record_ids import RecordId
 from penstock.core.text.durations import Duration
 
 CommitMode = Literal["auto", "record", "manual"]
@@ -57,6 +58,44 @@ class FailureOptions(TypedDict, total=False):
             text="``Breaker(share=0.9, window=1000)`` stops the app when nearly all records become dead letters.",
             see="[Failures](failures.md)",
             share=Refused("Penstock does not count the dead letters of a share group"),
+        ),
+    ]
+
+
+class TimeOptions(TypedDict, total=False):
+    """Time."""
+
+    timeout: Annotated[
+        Duration | None,
+        HandlerOption(
+            default=None,
+            text='The longest time for one call of the handler, such as ``"30s"``; after it the attempt fails with a '
+            "TimeoutError. An ``async def`` handler is cancelled, a worker process is killed and replaced. A ``def`` "
+            "handler on a thread cannot be ended: it is reported, its lane waits for it, and its result is dropped.",
+            shown_default="no limit",
+            see="[Time limits](failures.md#time-limits)",
+        ),
+    ]
+    honor_times: Annotated[
+        bool,
+        HandlerOption(
+            default=False,
+            text="Whether records that ``Producer.send(..., not_before=, expires=)`` has written wait for their time, "
+            "and are finished without a call once they have expired.",
+            see="[Times that producers set](failures.md#times-that-producers-set)",
+            share=Refused("a record of a share group cannot wait: its lock expires"),
+        ),
+    ]
+    dedupe: Annotated[
+        RecordId | None,
+        HandlerOption(
+            default=None,
+            text='``by("id", for_="1d")``: a record whose ``id`` was handled in the last day is finished without a '
+            "call. ``by.header(...)`` and ``by.key(...)`` take a header or the key. With ``tx``, ids are kept in your "
+            "database, in the same transaction; otherwise in a file of this machine.",
+            see="[Duplicates](failures.md#duplicates)",
+            spark=Refused("its tasks run on any machine, and each would know only its own ids"),
+            share=Refused("the broker gives a record of a share group to any member"),
         ),
     ]
 

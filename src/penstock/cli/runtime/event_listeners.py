@@ -69,7 +69,7 @@ class TerminalListener:
         self._console = console
         self._dead_letters = 0
         self._retries = 0
-        self._blocked = 0
+        self._waits = 0
         self._errors = ErrorCounts()
 
     def __call__(self, event: events.Event) -> None:
@@ -87,9 +87,9 @@ class TerminalListener:
                 self._retries += 1
                 self._show_traceback(event)
                 self._sample(self._retries, f"{_tp(event)}: retry in {event.seconds:g} s: {event.reason}", "retries")
-            case events.Blocked():
-                self._blocked += 1
-                self._sample(self._blocked, f"{_tp(event)}: waiting {event.seconds:.1f} s: {event.reason}", "waits")
+            case events.Blocked() | events.Delayed():
+                self._waits += 1
+                self._sample(self._waits, f"{_tp(event)}: waiting {event.seconds:.1f} s: {event.reason}", "waits")
             case events.DeadLettered():
                 self._dead_letters += 1
                 self._show_traceback(event)
@@ -123,12 +123,8 @@ class TerminalListener:
                 self._say(
                     f"{topic}[{partition}]: lost to another member, which gets its unfinished records", style="yellow"
                 )
-            case events.HotKey(topic=topic, partition=partition, key=key, waiting=waiting, of=of):
-                self._say(
-                    f"{topic}[{partition}]: {waiting:,} of {of:,} waiting records have the key {key!r}. They run one "
-                    f"at a time while other workers are idle. See `penstock topics keys {topic}`.",
-                    style="yellow",
-                )
+            case events.HotKey() | events.Overdue():
+                self._tell_slow(event)
             case events.OffsetOutOfRange():
                 self._say(f"{_tp(event)}: {_why_moved(event)}", style="yellow")
             case events.Restarting():
@@ -141,6 +137,22 @@ class TerminalListener:
             case events.Error(fatal=True):
                 # The last line of the run prints its message.
                 self._show_traceback(event)
+
+    def _tell_slow(self, event: events.HotKey | events.Overdue) -> None:
+        """Print what makes records wait."""
+        match event:
+            case events.Overdue(seconds=seconds, stack=stack):
+                self._say(
+                    f"{_tp(event)}: the handler has run for {seconds:.1f} s, longer than its timeout, and is here:",
+                    style="yellow",
+                )
+                self._console.print(block(stack, indent=_INDENT), style="yellow", soft_wrap=True)
+            case events.HotKey(topic=topic, partition=partition, key=key, waiting=waiting, of=of):
+                self._say(
+                    f"{topic}[{partition}]: {waiting:,} of {of:,} waiting records have the key {key!r}. They run one "
+                    f"at a time while other workers are idle. See `penstock topics keys {topic}`.",
+                    style="yellow",
+                )
 
     def _show_traceback(self, event: events.Retried | events.Postponed | events.DeadLettered | events.Error) -> None:
         """Print a traceback in full the first time, before the line about the record. Then only count it."""
@@ -168,8 +180,10 @@ def _tp(
     event: events.Retried
     | events.Postponed
     | events.Blocked
+    | events.Delayed
     | events.DeadLettered
     | events.CommitFailed
+    | events.Overdue
     | events.OffsetOutOfRange,
 ) -> str:
     return f"{event.topic}[{event.partition}]@{event.offset}"

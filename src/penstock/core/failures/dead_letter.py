@@ -9,7 +9,7 @@ from penstock.core.failures.dead_letter_headers import (
     DeadLetterHeader,
     bounded,
 )
-from penstock.core.failures.outcome import Failed, ProducerRecord
+from penstock.core.failures.outcome import Delayed, Failed, ProducerRecord
 from penstock.core.records.origin import RETRY_PREFIX, RetryHeader
 from penstock.core.records.record import Header, Record
 from penstock.core.settings import redacted
@@ -49,11 +49,11 @@ def dead_letter(
     return ProducerRecord(topic, record.key, record.value, kept + added)
 
 
-def kept_headers(record: Record, failure: Failed, *, without: tuple[str, ...]) -> tuple[Header, ...]:
-    """The record's headers except those with these prefixes; headers of the failure replace those of the same name."""
-    replaced = {name for name, _ in failure.headers}
+def kept_headers(record: Record, why: Failed | Delayed, *, without: tuple[str, ...]) -> tuple[Header, ...]:
+    """The record's headers except those with these prefixes; headers of the outcome replace those of the same name."""
+    replaced = {name for name, _ in why.headers}
     own = (each for each in record.headers if not each[0].startswith(without) and each[0] not in replaced)
-    return (*own, *failure.headers)
+    return (*own, *why.headers)
 
 
 def shortened(outgoing: ProducerRecord) -> ProducerRecord:

@@ -1,7 +1,8 @@
 """The outcome of one attempt at a record, and what follows from it.
 
-A handler returns, or it raises ``Skip``, ``Reject`` or any other exception. The attempt turns that into an ``Outcome``,
-and ``decide`` says what happens after a failed one. Both engines use these functions, so they always agree.
+A handler returns, or it raises ``Skip``, ``Reject``, ``Later`` or any other exception. The attempt turns that into an
+``Outcome``. ``decide`` says what happens after a failed one, ``decide_delay`` after ``Later``. Both engines use these
+functions, so they always agree.
 """
 
 from collections.abc import Callable, Sequence
@@ -81,7 +82,23 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class Expired(Skipped):
+    """The record is finished without a call of the handler: a header says that its time is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate(Skipped):
+    """The record is finished without a call of the handler: with ``dedupe=``, its id was handled before."""
+
+
+class Unfinished:
+    """Base of the outcomes that do not finish the record: its lane waits until it is decided what follows."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Failed(Unfinished):
     """The attempt failed. ``final`` means that no further attempt is made.
 
     Instances travel between processes and exceptions do not, so this carries the error's name and message, and the
@@ -110,11 +127,25 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
+class Delayed(Unfinished):
+    """The handler raised Later, or was not called because a header of the record names a later time.
+
+    This does not count as an attempt. ``until`` is in seconds since 1970, and ``seconds`` is the wait until then.
+    ``headers`` are added to the retry record, as those of ``Failed``.
+    """
+
+    seconds: float
+    until: float
+    reason: str = ""
+    headers: tuple[Header, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Held:
     """The handler returned, and the record is finished once the user calls ``record.ack()``."""
 
 
-Outcome = Done | Skipped | Failed | Held
+Outcome = Done | Skipped | Failed | Held | Delayed
 
 # Shared instances: nearly every record has one of these outcomes.
 DONE = Done()
@@ -207,7 +238,19 @@ def decide(
     wait = None if failure.final else failure.retry.wait_after(attempt)
     if wait is None:
         return ToDeadLetter() if has_dead_letter else Halt()
-    fitting = [seconds for seconds in retry_topics if seconds <= wait]
-    if fitting:
-        return Postpone(fitting[-1])
-    return TryAgain(failure.retry.jittered(wait, random()))
+    delay = _longest_within(wait, retry_topics)
+    return TryAgain(failure.retry.jittered(wait, random())) if delay is None else Postpone(delay)
+
+
+def decide_delay(delayed: Delayed, *, retry_topics: Sequence[float] = ()) -> TryAgain | Postpone:
+    """Where a delayed record waits: by the rule for retries, in a retry topic or in memory.
+
+    A retry topic can be shorter than the wait. The record is then postponed again when it comes back, until its time.
+    """
+    delay = _longest_within(delayed.seconds, retry_topics)
+    return TryAgain(delayed.seconds) if delay is None else Postpone(delay)
+
+
+def _longest_within(wait: float, retry_topics: Sequence[float]) -> float | None:
+    """The longest delay of a retry topic that is not above the wait."""
+    return next((seconds for seconds in reversed(retry_topics) if seconds <= wait), None)

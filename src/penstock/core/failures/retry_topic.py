@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from penstock.core.failures.dead_letter import kept_headers
 from penstock.core.failures.dead_letter_headers import MAX_MESSAGE_BYTES, MAX_NAME_BYTES, bounded
-from penstock.core.failures.outcome import Failed, ProducerRecord
+from penstock.core.failures.outcome import Delayed, Failed, ProducerRecord
 from penstock.core.records.origin import RETRY_INFIX, RETRY_PREFIX, RetryHeader, number
 from penstock.core.records.record import Header, Record
 from penstock.core.settings import redacted
@@ -58,12 +58,12 @@ def _label(duration: Duration) -> str:
 
 
 def retry_record(
-    record: Record, failure: Failed, *, topic: str, group: str, attempt: int, due: float
+    record: Record, why: Failed | Delayed, *, topic: str, group: str, attempt: int, due: float
 ) -> ProducerRecord:
     """The record for a retry topic: key, value and headers unchanged, plus the headers of ``RetryHeader``.
 
-    ``attempt`` is the number of the next attempt, and ``due`` its time in seconds since 1970. The headers replace those
-    of an earlier wait.
+    ``attempt`` is the number of the next attempt, and ``due`` is when the record leaves the topic, in seconds since
+    1970. The headers replace those of an earlier wait.
     """
     source = record.origin
     values = {
@@ -74,10 +74,13 @@ def retry_record(
         RetryHeader.GROUP: bounded(group, MAX_NAME_BYTES),
         RetryHeader.ATTEMPT: str(attempt),
         RetryHeader.DUE: str(round(due * 1000)),
-        RetryHeader.ERROR_TYPE: bounded(failure.error_type, MAX_NAME_BYTES),
-        RetryHeader.ERROR_MESSAGE: bounded(redacted(failure.message), MAX_MESSAGE_BYTES),
     }
-    kept = kept_headers(record, failure, without=(RETRY_PREFIX,))
+    if isinstance(why, Delayed):
+        values[RetryHeader.UNTIL] = str(round(why.until * 1000))
+    else:
+        values[RetryHeader.ERROR_TYPE] = bounded(why.error_type, MAX_NAME_BYTES)
+        values[RetryHeader.ERROR_MESSAGE] = bounded(redacted(why.message), MAX_MESSAGE_BYTES)
+    kept = kept_headers(record, why, without=(RETRY_PREFIX,))
     added: tuple[Header, ...] = tuple((name.value, value.encode()) for name, value in values.items())
     return ProducerRecord(topic, record.key, record.value, kept + added)
 
@@ -115,4 +118,6 @@ def read_retry_info(headers: Sequence[Header], *, group: str, longest: float, no
     if due is None or wait > longest + _CLOCK_SECONDS:
         problems.append(f"{RetryHeader.DUE} is not a possible time for this topic, so the record is due now")
         wait = 0.0
+    if RetryHeader.UNTIL in found and number(found[RetryHeader.UNTIL]) is None:
+        problems.append(f"{RetryHeader.UNTIL} is not a time, so the handler gets the record when it is due here")
     return RetryInfo((attempt or 1) - 1, wait, problem="; ".join(problems))

@@ -25,6 +25,7 @@ class RetryHeader(StrEnum):
     GROUP = f"{RETRY_PREFIX}group"  # the consumer group that will attempt it again; other groups ignore the record
     ATTEMPT = f"{RETRY_PREFIX}attempt"  # the number of the next attempt
     DUE = f"{RETRY_PREFIX}due"  # when the next attempt is due, in ms since 1970
+    UNTIL = f"{RETRY_PREFIX}until"  # only after Later: the handler is not called before this time, in ms since 1970
     ERROR_TYPE = f"{RETRY_PREFIX}error-type"  # class of the last error
     ERROR_MESSAGE = f"{RETRY_PREFIX}error-message"  # its message
 

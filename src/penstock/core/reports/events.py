@@ -6,46 +6,10 @@ Logs, the ``--events`` file, progress bars and tests listen to these events and 
 from dataclasses import dataclass
 from typing import ClassVar
 
+from penstock.core.reports.event_bases import AttemptEvent, CountsEvent, Event, PartitionEvent
 from penstock.core.reports.rebalance import Rebalance
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
-    """Base of all events. ``per_record`` events occur once per record and are built only if a listener wants them."""
-
-    per_record: ClassVar[bool] = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionEvent(Event):
-    """Base of the events of one partition of one member."""
-
-    group: str
-    member: str
-    topic: str
-    partition: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptEvent(PartitionEvent):
-    """Base of the events of one attempt to handle one record."""
-
-    offset: int
-    key: str | None
-    epoch: int
-    attempt: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CountsEvent(Event):
-    """Base of the events that count what a handler did in this run so far."""
-
-    group: str
-    handler: str
-    read: int
-    written: int
-    dead_lettered: int
-    skipped: int
+__all__ = ["Event"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,6 +136,17 @@ class Stalled(AttemptEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Overdue(AttemptEvent):
+    """A ``def`` handler runs longer than its ``timeout``. A thread cannot be ended: its lane waits until it returns.
+
+    ``stack`` shows where the thread is after ``seconds``.
+    """
+
+    seconds: float
+    stack: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HotKey(PartitionEvent):
     """For ``seconds``, this key has had most of the waiting records (``waiting`` of ``of``) while workers were idle.
 
@@ -205,6 +180,24 @@ class Skipped(PartitionEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Expired(PartitionEvent):
+    """The record is finished without a call of its handler: its producer set ``expires``, and that time is over."""
+
+    offset: int
+    epoch: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duplicate(PartitionEvent):
+    """The record is finished without a call of its handler: with ``dedupe``, its id was handled before."""
+
+    offset: int
+    epoch: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Retried(PartitionEvent):
     """An attempt failed; the next one starts in ``seconds``."""
 
@@ -228,6 +221,20 @@ class Blocked(PartitionEvent):
     epoch: int
     reason: str
     seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delayed(PartitionEvent):
+    """The handler raised Later, or a header of the record names a later time: the record waits for ``seconds``.
+
+    This is no failure and no attempt. ``to`` is the retry topic where the record waits, None in memory.
+    """
+
+    offset: int
+    epoch: int
+    reason: str
+    seconds: float
+    to: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from penstock.core.failures.outcome import Failed, Outcome, ProducerRecord
+from penstock.core.failures.outcome import Delayed, Failed, Outcome, ProducerRecord
 from penstock.core.failures.retry_topic import RetryInfo
 from penstock.core.scheduling.lanes import AnyRecord, Epoch, LaneRun
 
@@ -42,12 +42,14 @@ class OutputSet:
 class Send:
     """A record to produce: an output, a dead letter (has ``failure``), or a retry record (has ``delay`` too).
 
+    ``failure`` of a retry record can be ``Delayed``, which is no failure: the record only waits.
+
     The consumed record is finished when the broker has acknowledged this one, and all others in ``outputs``.
     """
 
     tried: Attempt
     outgoing: ProducerRecord
-    failure: Failed | None = None
+    failure: Failed | Delayed | None = None
     delay: float | None = None
     outputs: OutputSet | None = None  # None if this is the only record to produce for the consumed record
 
@@ -99,10 +101,16 @@ class Effects:
     again: dict[tuple[Epoch, int], int] = field(default_factory=dict)
     """For finished records that needed more than one attempt: the number of the attempt that succeeded."""
     skipped: list[tuple[Attempt, str]] = field(default_factory=list)
+    expired: list[tuple[Attempt, str]] = field(default_factory=list)
+    """Finished without a call of the handler, with the reason. These are in ``finished`` too."""
+    duplicates: list[tuple[Attempt, str]] = field(default_factory=list)
+    """The same, for records whose id was handled before."""
     sends: list[Send] = field(default_factory=list)
     retried: list[tuple[Attempt, Failed, float]] = field(default_factory=list)
     blocked: list[tuple[Attempt, Failed, float]] = field(default_factory=list)
     """Records that wait for an unavailable dependency. The wait is no attempt: the next attempt has the same number."""
+    delayed: list[tuple[Attempt, Delayed]] = field(default_factory=list)
+    """Records that wait in memory because their handler raised Later, or a header says so. The wait is no attempt."""
     halted: tuple[Attempt, Failed] | None = None
     """The failure that must stop the app: there is no dead-letter topic, or the circuit breaker is open."""
 

@@ -5,7 +5,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from penstock.core.failures.breaker import Circuit
 from penstock.core.failures.outcome import (
     DONE,
+    Delayed,
     Done,
+    Duplicate,
+    Expired,
     Failed,
     Held,
     Outcome,
@@ -15,19 +18,20 @@ from penstock.core.failures.outcome import (
     ToDeadLetter,
     TryAgain,
     decide,
+    decide_delay,
 )
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.effects import Attempt, Effects, Result, Send, sends_of
 from penstock.core.scheduling.in_flight import InFlightCount
 from penstock.core.scheduling.lanes import AnyRecord, Epoch, LaneRun
-from penstock.core.scheduling.schedule import Later, Schedule
+from penstock.core.scheduling.schedule import Again, Schedule
 
 # Only runs of at least so many records are checked for consecutive offsets. Runs of mixed lanes and of partitions are
 # that long; those of single keys are short.
 _LONG = 32
 
 DeadLetterOf = Callable[[Attempt, Failed], ProducerRecord]
-RetryRecordOf = Callable[[Attempt, Failed, float], ProducerRecord]
+RetryRecordOf = Callable[[Attempt, Failed | Delayed, float], ProducerRecord]
 
 
 class OutcomeRules:
@@ -92,7 +96,7 @@ class OutcomeRules:
                     self._count_finished(count)
                 continue
             done = schedule.collect(run, count)
-            retries: list[Later] = []
+            retries: list[Again] = []
             if self.is_current(epoch):
                 here = finished.setdefault(epoch, [])
                 if outcomes.count(DONE) == count:
@@ -140,7 +144,7 @@ class OutcomeRules:
         finished: list[AnyRecord],
         effects: Effects,
         now: float,
-    ) -> list[Later]:
+    ) -> list[Again]:
         """Derive the effects of these outcomes. Returns the records to try again, each with its time."""
         retries = []
         for record, outcome in zip(records, outcomes, strict=True):
@@ -166,12 +170,17 @@ class OutcomeRules:
             elif isinstance(outcome, Skipped):
                 finished.append(record)
                 self._count_finished(1)
-                effects.skipped.append((tried, outcome.reason))
+                _note_skipped(tried, outcome, effects)
             else:
-                delay = self._fail(tried, outcome, effects)
+                delay = self._put_off(tried, outcome, effects)
                 if delay is not None:
                     retries.append((record, now + delay))
         return retries
+
+    def _put_off(self, tried: Attempt, outcome: Failed | Delayed, effects: Effects) -> float | None:
+        if isinstance(outcome, Delayed):
+            return self._delay(tried, outcome, effects)
+        return self._fail(tried, outcome, effects)
 
     def _fail(self, tried: Attempt, failure: Failed, effects: Effects) -> float | None:
         """Decide what follows from a failure. Returns the seconds until the next attempt in memory, if there is one."""
@@ -190,8 +199,7 @@ class OutcomeRules:
                 effects.blocked.append((tried, failure, decision.delay))
             return decision.delay
         if isinstance(decision, Postpone) and self._retry_record_of is not None:
-            outgoing = self._retry_record_of(tried, failure, decision.delay)
-            self._send(Send(tried, outgoing, failure, decision.delay), effects)
+            self._postpone(tried, failure, decision.delay, self._retry_record_of, effects)
         elif (
             isinstance(decision, ToDeadLetter)
             and self._dead_letter_of is not None
@@ -201,6 +209,20 @@ class OutcomeRules:
         else:
             effects.halted = effects.halted or (tried, failure)
         return None
+
+    def _delay(self, tried: Attempt, delayed: Delayed, effects: Effects) -> float | None:
+        """Let the record wait, which is no attempt. Returns the seconds until it is due, if it waits in memory."""
+        decision = decide_delay(delayed, retry_topics=self._retry_topics)
+        if isinstance(decision, Postpone) and self._retry_record_of is not None:
+            self._postpone(tried, delayed, decision.delay, self._retry_record_of, effects)
+            return None
+        effects.delayed.append((tried, delayed))
+        return delayed.seconds
+
+    def _postpone(
+        self, tried: Attempt, why: Failed | Delayed, delay: float, record_of: RetryRecordOf, effects: Effects
+    ) -> None:
+        self._send(Send(tried, record_of(tried, why, delay), why, delay), effects)
 
     def _count_finished(self, count: int) -> None:
         if self._circuit is not None:
@@ -279,3 +301,12 @@ class OutcomeRules:
         if self.is_current(tried.epoch):
             self._fail(tried, failure, effects)
         return effects
+
+
+def _note_skipped(tried: Attempt, outcome: Skipped, effects: Effects) -> None:
+    if isinstance(outcome, Expired):
+        effects.expired.append((tried, outcome.reason))
+    elif isinstance(outcome, Duplicate):
+        effects.duplicates.append((tried, outcome.reason))
+    else:
+        effects.skipped.append((tried, outcome.reason))

@@ -26,7 +26,7 @@ _UNORDERED = "unordered"
 # After a record of a mixed lane was stuck or failed, each key keeps its own lane for so many offsets.
 _SPLIT_OFFSETS = 20_000
 
-Later = tuple[AnyRecord, float]
+Again = tuple[AnyRecord, float]
 """A record to try again, and when."""
 
 
@@ -145,7 +145,7 @@ class Schedule:
             self._deliver_by_key(epoch, mixed.waiting)
             mixed.waiting = deque()
 
-    def _split_behind(self, run: LaneRun, left: Sequence[AnyRecord], retries: Sequence[Later]) -> None:
+    def _split_behind(self, run: LaneRun, left: Sequence[AnyRecord], retries: Sequence[Again]) -> None:
         """Split the mixed lane while a worker is stuck with one of its records, or while one waits for a retry.
 
         Only the key of that record must wait: it gets a lane that is held already.
@@ -296,7 +296,7 @@ class Schedule:
         run.epoch.lanes.in_progress -= count
         return records
 
-    def put_back(self, run: LaneRun, retries: Sequence[Later], *, last: bool) -> None:
+    def put_back(self, run: LaneRun, retries: Sequence[Again], *, last: bool) -> None:
         """Put records to retry back on lanes; after the ``last`` outcomes of this run, also those never attempted."""
         if not run.lane.ordered:
             for record, at in retries:
@@ -304,7 +304,7 @@ class Schedule:
         if last:
             self._end_run(run, retries)
 
-    def _end_run(self, run: LaneRun, retries: Sequence[Later]) -> None:
+    def _end_run(self, run: LaneRun, retries: Sequence[Again]) -> None:
         """The worker attempts no more records of this run: put the rest back."""
         epoch, left = run.epoch, run.records[run.collected :]
         epoch.lanes.running -= 1
@@ -316,7 +316,7 @@ class Schedule:
         elif left and epoch.dispatching:
             self._lane(epoch, _UNORDERED).waiting.extendleft(reversed(left))
 
-    def _release_lane(self, lane: Lane, left: Sequence[AnyRecord], retries: Sequence[Later]) -> None:
+    def _release_lane(self, lane: Lane, left: Sequence[AnyRecord], retries: Sequence[Again]) -> None:
         """Put records back at the front of this lane, those to retry first, and let it run or wait for the retry."""
         lane.held = False
         if not lane.epoch.dispatching:
@@ -324,7 +324,8 @@ class Schedule:
         lane.waiting.extendleft(reversed(left))
         lane.waiting.extendleft(record for record, _ in reversed(retries))
         if retries:
-            self._back_off(lane, retries[0][1])
+            # The latest: none of them may be attempted before its time.
+            self._back_off(lane, max(at for _, at in retries))
         else:
             self._make_ready(lane)
 

@@ -122,7 +122,7 @@ class Dispatcher:
         self._enough_ahead = queued_ahead(handler.concurrency) // 2
         self._next_progress = clock() + _PROGRESS_SECONDS
         self._next_collection = clock() + _COLLECT_SECONDS
-        self._works = WorksInProgress(adapter.offset_of, clock)
+        self._works = WorksInProgress(handler, adapter.offset_of, clock)
         self._hot_keys = HotKeyDetector()
         self.watches = Stopwatches(clock)
         self._bundle_size = bundle_size or BundleSize()
@@ -355,6 +355,8 @@ class Dispatcher:
         self._report()
         for epoch, record, seconds in self._works.stalled(self._dispatch.settled):
             self._reporter.stalled(epoch, record, seconds)
+        for late in self._works.overdue():
+            self._reporter.overdue(late.epoch, late.record, late.seconds, late.stack)
         has_idle = self._dispatch.busy < self._handler.concurrency
         hot = self._hot_keys.look(self._dispatch.epochs, has_idle=has_idle, now=self._clock())
         if hot is not None:

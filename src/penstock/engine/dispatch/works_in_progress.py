@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterable
 
+from penstock.app import Handler
 from penstock.app.work import Work
 from penstock.core.scheduling.effects import Result
 from penstock.core.scheduling.lanes import AnyRecord, Epoch
+from penstock.engine.dispatch.overdue_detector import OverdueDetector, OverdueRecord
 from penstock.engine.dispatch.stall_detector import StallDetector
 from penstock.engine.observe.health import InProgress
 
@@ -15,11 +17,12 @@ _STUCK_SECONDS = 0.05
 class WorksInProgress:
     """The dispatcher's thread owns it; other threads read ``finished_at`` and ``longest``."""
 
-    def __init__(self, offset_of: Callable[[AnyRecord], int], clock: Callable[[], float]) -> None:
+    def __init__(self, handler: Handler, offset_of: Callable[[AnyRecord], int], clock: Callable[[], float]) -> None:
         self._clock = clock
         self._works: set[Work] = set()
         self._results: list[Result] = []
         self._stall_detector = StallDetector(offset_of, clock())
+        self._overdue_detector = OverdueDetector(handler)
 
     def add(self, works: Iterable[Work]) -> None:
         """Workers get these works."""
@@ -50,6 +53,10 @@ class WorksInProgress:
     def stalled(self, settled: int) -> list[tuple[Epoch, AnyRecord, float]]:
         """Return the records that have stalled since the last call, and for how long each is in progress."""
         return self._stall_detector.look(self._works, settled, self._clock())
+
+    def overdue(self) -> list[OverdueRecord]:
+        """Return the attempts on threads that have passed the handler's ``timeout`` since the last call."""
+        return self._overdue_detector.look(self._works, self._clock())
 
     @property
     def finished_at(self) -> float:

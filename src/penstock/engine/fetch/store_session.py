@@ -4,15 +4,16 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
+from functools import partial
 from itertools import groupby
 from typing import Any
 
 from penstock.app import Handler
-from penstock.app.offset_store import ClaimLost, Kept, Progress, TransactionalStore
-from penstock.app.record_adapter import Begin, Opened
+from penstock.app.offset_store import ClaimLost, Kept, Progress, RememberingStore, TransactionalStore
+from penstock.app.record_adapter import Begin, Opened, Remember
 from penstock.core.records.record import TopicPartition
 from penstock.engine.dispatch.thread_messages import Commits
-from penstock.errors import PenstockError
+from penstock.errors import ConfigError, PenstockError
 from penstock.stores import OffsetStore, SqlOffsets, open_store
 
 _CLAIMED = "another member has claimed this partition"
@@ -87,6 +88,15 @@ class StoreSession:
     def close(self) -> None:
         if self._on_close is not None:
             self._on_close()
+
+    def rememberer(self) -> Remember:
+        """Return the function that remembers the id of a record in the transaction of its handler."""
+        if not isinstance(self._store, RememberingStore):
+            raise ConfigError(
+                f"dedupe= with tx needs a store that remembers ids, and {type(self._store).__name__} does not.",
+                hint='Use offsets="postgresql://..." or "sqlite:///...".',
+            )
+        return partial(self._store.remember, group=self._group)
 
     def transactions(self, tp_of: TpOf, offset_of: Callable[[Any], int]) -> Begin | None:
         """Return the function that begins an attempt's transaction; None if the store has no transactions."""

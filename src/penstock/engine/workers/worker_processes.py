@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from penstock.app import Handler, NoControl, RecordAdapter, attempts, batch_attempts, called, engine_is_elsewhere
 from penstock.app.resources import OpenResources, never_closed
+from penstock.app.time_limit import time_limit_error
 from penstock.codecs import RECORDS
 from penstock.core.failures.outcome import Failed, Outcome, WorkerDied, failed
 from penstock.core.records.record import Record
@@ -107,11 +108,21 @@ class Child:
             self._end()
             raise failure
 
+    def _end_late_child(self, limit: float) -> Failed:
+        number = self._process.pid
+        self.kill()  # at once: the handler may ignore the closed pipe for as long as it runs
+        self.close()
+        error = time_limit_error(limit, f"Penstock killed its worker process {number} and replaces it")
+        return failed(error, self._handler.retry)
+
     def _ask(self, sent: Record | list[Record]) -> Any:
         if not self._is_up:
             self._start()
+        limit = self._handler.timeout
         try:
             self._pipe.send(sent)
+            if limit is not None and not self._pipe.poll(limit):
+                return self._end_late_child(limit)
             return self._pipe.recv()
         except (EOFError, OSError):
             self._end()
@@ -153,6 +164,7 @@ def _answer(handler: Handler, pipe: Connection) -> bool:
     attempt_all, attempt = (
         (batch_attempts(handler, RECORDS), None) if handler.batch else (None, attempts(handler, RECORDS))
     )
+    pipe.send("ready")  # from now on, a time limit counts
     while True:
         try:
             asked = pipe.recv()

@@ -62,4 +62,5 @@ MESSAGES = RecordAdapter(
     key_of=Message.key,
     headers_of=Message.headers,  # type: ignore[arg-type] # header values of consumed messages are bytes
     codec_of=codec_of,
+    topic_of=Message.topic,  # type: ignore[arg-type] # None only in messages with an error
 )

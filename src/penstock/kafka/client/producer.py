@@ -14,7 +14,9 @@ from typing import Any, Self
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
+from penstock.core.records.time_headers import time_headers
 from penstock.core.settings import client_settings
+from penstock.core.text.durations import Duration
 from penstock.core.text.plurals import counted
 from penstock.errors import ConfigError, PenstockError, StateError
 from penstock.kafka.client.clients import make_producer
@@ -107,6 +109,8 @@ class Producer:
         headers: Mapping[str, bytes | str | None] | Iterable[tuple[str, bytes | str | None]] = (),
         partition: int | None = None,
         timestamp: datetime | None = None,
+        not_before: datetime | Duration | None = None,
+        expires: datetime | Duration | None = None,
     ) -> Delivery:
         """Write one record. The returned future has its partition and offset, or its error.
 
@@ -117,6 +121,9 @@ class Producer:
             headers: A mapping, or pairs if a name occurs twice.
             partition: Use this partition instead of the key's.
             timestamp: By default the time of ``send``.
+            not_before: Handlers with ``honor_times=True`` get the record at this time, or after this duration from now;
+                the header ``penstock-not-before`` has the time.
+            expires: From then on, handlers with ``honor_times=True`` do not get the record; in ``penstock-expires``.
         """
         if self._closing.is_set():
             raise StateError("This producer is closed.", hint="Send before close(), or make another Producer.")
@@ -124,6 +131,9 @@ class Producer:
         pairs = headers.items() if isinstance(headers, Mapping) else headers
         options: dict[str, Any] = {} if timestamp is None else {"timestamp": round(timestamp.timestamp() * 1000)}
         raw = None if value is None else encode(value)
+        named: list[tuple[str, str | bytes | None]] = [(name, _to_bytes(text)) for name, text in pairs]
+        if not_before is not None or expires is not None:
+            named += time_headers(not_before, expires, now=time.time())
         while True:
             try:
                 self._producer.produce(
@@ -132,7 +142,7 @@ class Producer:
                     _to_bytes(key),
                     -1 if partition is None else partition,
                     lambda error, message: self._settle(delivery, topic, error, message),
-                    headers=[(name, _to_bytes(text)) for name, text in pairs],
+                    headers=named,
                     **options,
                 )
             except BufferError:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from confluent_kafka import KafkaError, KafkaException
 
 from penstock.core.failures.dead_letter import shortened
-from penstock.core.failures.outcome import Failed, ProducerRecord
+from penstock.core.failures.outcome import Delayed, Failed, ProducerRecord
 from penstock.core.scheduling.effects import Send
 from penstock.core.text.plurals import counted
 from penstock.errors import PenstockError
@@ -31,6 +31,8 @@ def final_failure(send: Send, error: KafkaError) -> Failed | None:
     topic = send.outgoing.topic
     if send.failure is None:
         return Failed("OutputRefused", f"topic {topic} refused its output: {error.str()}", final=True)
+    if isinstance(send.failure, Delayed):
+        return Failed("OutputRefused", f"topic {topic} refused the record that was to wait: {error.str()}", final=True)
     message = f"{send.failure.message} (topic {topic} refused its retry record: {error.str()})"
     return replace(send.failure, message=message, final=True)
 

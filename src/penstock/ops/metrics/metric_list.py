@@ -91,7 +91,13 @@ METRICS = {
         # The local engine.
         Metric("penstock_retries_total", "counter", _TOPIC, "Failed attempts that are retried from memory."),
         Metric("penstock_postponed_records_total", "counter", _TOPIC, "Records sent to a retry topic."),
+        Metric("penstock_delayed_records_total", "counter", _TOPIC, "How often a record was to wait for a later time."),
+        Metric(
+            "penstock_expired_records_total", "counter", _TOPIC, "Records that had expired before they were handled."
+        ),
+        Metric("penstock_duplicate_records_total", "counter", _TOPIC, "Records whose id was handled before."),
         Metric("penstock_stalled_records_total", "counter", _TOPIC, "Records that have been in progress for a minute."),
+        Metric("penstock_overdue_records_total", "counter", _TOPIC, "Attempts on threads that passed their timeout."),
         Metric("penstock_hot_keys_total", "counter", _TOPIC, "How often most of the waiting records had the same key."),
         Metric("penstock_lost_partitions_total", "counter", _TOPIC, "Partitions lost without a chance to commit."),
         Metric("penstock_owned_partitions", "gauge", _TOPIC, "Partitions that this process owns."),

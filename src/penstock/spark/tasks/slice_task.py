@@ -322,6 +322,8 @@ class SliceTask:
             now = self.wall_clock()
             for tried, _, delay in (*effects.retried, *effects.blocked):
                 self._due[tried.epoch.tp, tried.offset] = now + delay
+        for tried, delayed in effects.delayed:
+            self._due[tried.epoch.tp, tried.offset] = delayed.until
         for send in effects.sends:
             self.outputs.send([send])
             self._dispatch.acknowledge(send)

@@ -1,0 +1,43 @@
+"""The base classes of events: which fields the events of a partition, an attempt and a count have in common."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Base of all events. ``per_record`` events occur once per record and are built only if a listener wants them."""
+
+    per_record: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionEvent(Event):
+    """Base of the events of one partition of one member."""
+
+    group: str
+    member: str
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptEvent(PartitionEvent):
+    """Base of the events of one attempt to handle one record."""
+
+    offset: int
+    key: str | None
+    epoch: int
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountsEvent(Event):
+    """Base of the events that count what a handler did in this run so far."""
+
+    group: str
+    handler: str
+    read: int
+    written: int
+    dead_lettered: int
+    skipped: int
