@@ -24,6 +24,7 @@ from penstock.app.decoders import check_decoders
 from penstock.app.guarantees import check_guarantees
 from penstock.app.offset_store import OffsetStore
 from penstock.app.options import CommitMode, Delivery, Mode, Scale, WorkerKind
+from penstock.app.replay_range import ReplayRange
 from penstock.app.signature import Signature, read_signature
 from penstock.assign import Assignor, assignor_named
 from penstock.assign.cooperative import cooperates
@@ -94,6 +95,7 @@ class Handler:
     restart: Retry = DEFAULT_RESTART
     tracing: bool = False
     offsets: str | OffsetStore | None = None
+    replay_range: ReplayRange | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -214,6 +216,11 @@ class Handler:
     @property
     def is_exactly_once(self) -> bool:
         return self.delivery == "exactly-once"
+
+    @property
+    def is_dry_run(self) -> bool:
+        """Whether the engines write and commit nothing."""
+        return self.replay_range is not None and self.replay_range.dry_run
 
     @property
     def cooperates(self) -> bool:

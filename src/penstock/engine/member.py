@@ -34,6 +34,7 @@ from penstock.engine.fetch.store_session import open_store_session
 from penstock.engine.membership.catch_up import CatchUp
 from penstock.engine.observe.health import Health
 from penstock.engine.observe.member_metrics import MemberMetrics
+from penstock.engine.produce.dry_run import DryOutbox
 from penstock.engine.produce.outbox import Outbox
 from penstock.engine.produce.transactor import Transactor
 from penstock.engine.workers.worker_pools import make_workers
@@ -230,7 +231,9 @@ class HandlerMember:
         except BaseException as crash:  # noqa: BLE001 - the runner raises it; nothing is committed after it
             self._crash = crash
 
-    def _start_outbox(self) -> Outbox | Transactor:
+    def _start_outbox(self) -> Outbox | Transactor | DryOutbox:
+        if self._handler.is_dry_run:
+            return DryOutbox()
         if self._transactor is not None:
             self._transactor.start()
             return self._transactor

@@ -16,6 +16,8 @@ def prepare_topics(app: App, cluster: Cluster, emit: Callable[[Event], None]) ->
     """
     check_sources(app, cluster)
     for handler in app.handlers:
+        if handler.is_dry_run:
+            continue
         sources = source_topics(handler, cluster)
         widest = max(sources.values(), default=1)  # a pattern may match nothing yet
         targets = {topic: widest for topic in (handler.to, handler.dead_letter) if topic is not None}
