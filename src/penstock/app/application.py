@@ -222,6 +222,17 @@ class App(RunMethods, HookMethods, ResourceMethods):
         self._handlers = [*configured.handlers]
         self._pipelines = [*configured.pipelines]
 
+    def narrow(self, change: Callable[[Handler], Handler | None]) -> None:
+        """Keep only the handlers that ``change`` returns, and no pipelines: for a replay of a range."""
+        if self._slot.is_held:
+            raise StateError(f"App {self.name!r} is running, so it cannot be replayed.", hint="Stop it first.")
+        changed = [(change(handler), declared) for handler, declared in self.declarations]
+        self._handlers, self._declared, self._pipelines = [], [], []
+        for handler, declared in changed:
+            if handler is not None:
+                self._add(handler)
+                self._declared.append(declared)
+
     def variant(self, name: str, rename: Callable[[Handler], Mapping[str, Any]]) -> "App":
         """A copy of the app with another name. ``rename`` returns the options to replace for each handler."""
         copy = App(

@@ -25,6 +25,7 @@ from penstock.app.offset_store import OffsetStore
 from penstock.app.options import CommitMode, Delivery, Mode, Scale, WorkerKind
 from penstock.app.out import Out
 from penstock.app.output_options import check_outputs, output_topic_problem
+from penstock.app.replay_range import ReplayRange
 from penstock.app.signature import Signature, read_signature
 from penstock.app.wiring import PLAIN, Wiring
 from penstock.assign import Assignor, assignor_named
@@ -102,6 +103,7 @@ class Handler:
     restart: Retry = DEFAULT_RESTART
     tracing: bool = False
     offsets: str | OffsetStore | None = None
+    replay_range: ReplayRange | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     wiring: Wiring = PLAIN
 
@@ -264,6 +266,11 @@ class Handler:
     @property
     def is_exactly_once(self) -> bool:
         return self.delivery == "exactly-once"
+
+    @property
+    def is_dry_run(self) -> bool:
+        """Whether the engines write and commit nothing."""
+        return self.replay_range is not None and self.replay_range.dry_run
 
     @property
     def cooperates(self) -> bool:

@@ -88,6 +88,7 @@ def _one_output(handler: Handler, adapter: RecordAdapter) -> Callable[[Any, Any]
     default, key_of, encode = handler.default_topic, adapter.key_of, _encoder(handler, adapter)
     carried = _carried_headers(handler, adapter)
     checked = {*handler.output_topics}
+    only_to = None if handler.replay_range is None else handler.replay_range.to_topic
 
     def make(record: Any, result: Any) -> ProducerRecord:
         if isinstance(result, Out):
@@ -100,7 +101,7 @@ def _one_output(handler: Handler, adapter: RecordAdapter) -> Callable[[Any, Any]
         return ProducerRecord(default, key_of(record), value, headers)
 
     def make_from(record: Any, out: Out) -> ProducerRecord:
-        topic = out.to or default
+        topic = only_to or out.to or default
         if topic is None:
             raise HandlerBug(
                 "the handler returned an Out without a topic, and to= names none.",
@@ -111,7 +112,8 @@ def _one_output(handler: Handler, adapter: RecordAdapter) -> Callable[[Any, Any]
             checked.add(topic)
         value, headers = (None, ()) if out.value is None else encode(topic, out.value)
         headers = _merged(() if carried is None else carried(record), (*out.header_pairs, *headers))
-        partition = -1 if out.partition is None else out.partition
+        # A replay may redirect outputs to a topic with other partitions.
+        partition = -1 if out.partition is None or only_to is not None else out.partition
         return ProducerRecord(topic, out.key_bytes(key_of(record)), value, headers, partition, out.timestamp_ms)
 
     return make

@@ -24,6 +24,7 @@ _COMMANDS = {
     "up": ("up", "down", "status"),
     "assignment_plan": ("plan",),
     "run": ("run",),
+    "debug": ("debug",),
     "ship": ("ship",),
     "groups": ("groups",),
     "lag": ("lag",),

@@ -38,7 +38,8 @@ class HandlerMembers:
         self._waits_to_join = not (handler.is_shared or handler.partitions)
         self._sources = source_partitions(handler, cluster)
         self._tps = [*self._sources, *cluster.topic_partitions(handler.delayed)]
-        self._ends = cluster.end_offsets(self._tps) if until_caught_up else None
+        replay = handler.replay_range
+        self._ends = replay.ends if replay else cluster.end_offsets(self._tps) if until_caught_up else None
         self._shared = SharedState()
         self._topic_ids = cluster.topic_ids(self._topics)
         self._epochs: dict[TopicPartition, tuple[HandlerMember | ShareMember, int]] = {}
@@ -63,11 +64,16 @@ class HandlerMembers:
         return tuple(dict.fromkeys(topic for topic, _ in self._sources))
 
     def start(self) -> None:
-        lag = 0 if self._handler.is_shared else source_lag(self._handler, self._cluster, self._tps)
+        lag = self._lag()
         self._started = time.monotonic()
         self._next_notice = self._started + _FIRST_NOTICE_SECONDS
         for member in self.members:
             member.start(lag, self._topics)
+
+    def _lag(self) -> int:
+        if self._handler.replay_range is not None:
+            return self._handler.replay_range.left
+        return 0 if self._handler.is_shared else source_lag(self._handler, self._cluster, self._tps)
 
     def report_slow_join(self) -> None:
         """Report why a member waits, for example because the broker waits for another member that was killed."""

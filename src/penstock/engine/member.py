@@ -35,6 +35,7 @@ from penstock.engine.fetch.store_session import open_store_session
 from penstock.engine.membership.catch_up import CatchUp
 from penstock.engine.observe.health import Health
 from penstock.engine.observe.member_metrics import MemberMetrics
+from penstock.engine.produce.dry_run import DryOutbox
 from penstock.engine.produce.outbox import Outbox
 from penstock.engine.produce.transactor import Transactor
 from penstock.engine.workers.worker_pools import Workers, make_workers
@@ -277,7 +278,9 @@ class HandlerMember:
         """The fetcher's thread calls it when these partitions are committed for the last time, or lost."""
         return None if self._workers is None else self._workers.gone(tps)
 
-    def _start_outbox(self) -> Outbox | Transactor:
+    def _start_outbox(self) -> Outbox | Transactor | DryOutbox:
+        if self._handler.is_dry_run:
+            return DryOutbox()
         if self._transactor is not None:
             self._transactor.start()
             return self._transactor

@@ -7,9 +7,11 @@ from confluent_kafka import Producer
 
 from kafka_helpers import WAIT_SECONDS, CatchUp, MakeTopic, committed, lag, of_kind, produce, read_records, read_values
 from penstock import NO_RETRY, App, Record, Reject, Retry, Skip
+from penstock.app.pipelines import Span
 from penstock.core.reports import events
 from penstock.errors import ConfigError, HandlerError
 from penstock.kafka import Cluster
+from penstock.lifecycle import ReplayOptions, plan_replay
 
 
 def totals(seen: list[events.Event]) -> tuple[int, int, int, int]:
@@ -222,3 +224,24 @@ def test_a_handler_that_cannot_travel_is_refused_before_anything_runs(
 
         with pytest.raises(ConfigError, match="Handler handle cannot be sent to Spark's Python workers"):
             catch_up(app)
+
+
+def test_a_replay_of_a_range_writes_to_the_topic_that_is_named_and_nothing_else(
+    brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, catch_up: CatchUp
+) -> None:
+    source, out, again = make_topic(2), f"{group}.out", f"{group}.again"
+    app = App(group)
+
+    @app.consume(source, to=out)
+    def handle(value: int) -> int:
+        return value
+
+    produce(brokers, source, range(20))
+    span = Span({(source, 0): 5}, {(source, 0): 9})
+    replay = plan_replay(app, cluster, ReplayOptions(span=span, to_topic=again))
+    replay.apply(app)
+    catch_up(app)
+    assert replay.finish() == 0
+    assert {*read_values(brokers, again)} == {b"5", b"6", b"7", b"8"}
+    assert out not in cluster.topics()
+    assert committed(cluster, group, source) == {}

@@ -66,7 +66,7 @@ def declared(**options: Any) -> Handler:
 
 
 def test_every_option_is_a_field_of_the_handler_and_every_field_an_option() -> None:
-    others = {"app", "name", "function", "registry", "wiring"}
+    others = {"app", "name", "function", "registry", "replay_range", "wiring"}
     assert {each.name for each in fields(Handler)} - others == set(HANDLER_OPTIONS)
 
 

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from penstock.app import load_app
+from penstock.app import App, load_app
 from penstock.app.pipelines import Span, read_log_position
 from penstock.app.run_options import RunSettings
 from penstock.cli.console.progress_bars import Meter, Steps
@@ -23,6 +23,7 @@ from penstock.cli.runtime.health_server import serve_health
 from penstock.cli.runtime.json_logs import JsonLog, LogKind, logging_as_json
 from penstock.cli.runtime.metrics_server import serve_metrics
 from penstock.cli.runtime.reload import run_again_and_again
+from penstock.cli.runtime.replay_run import HandlerNames, ReplayDryRun, ReplayTo, begin_replay, check_replay_flags
 from penstock.core.text.durations import seconds
 from penstock.engine import HealthBoard
 from penstock.errors import ConfigError
@@ -40,6 +41,8 @@ _EXAMPLES = """
   penstock run shop:app --reload                  restart whenever the code changes, while you develop
   penstock run shop:app --engine spark            the same handlers on Spark, local[*]
   penstock run shop:app --engine spark --master spark://host:7077 --spark-conf spark.executor.memory=4g
+  penstock run shop:app --from 2026-01-01 --to 2026-02-01 --dry-run
+  penstock run shop:app --from orders:0=100 --to orders:0=200 --handler invoice --to-topic invoices.new
   penstock run lake:app --engine spark --from 2026-01-01 --to 2026-02-01
   penstock run shop:app -b kafka1:9092,kafka2:9092 --events events.jsonl
   penstock run shop:app --set ship.concurrency=200 --set settings.session.timeout.ms=45000
@@ -131,13 +134,16 @@ def run(
         typer.Option(
             "--from",
             metavar="START",
-            help="Run pipelines once over a range, then exit. Where the range starts: a time, earliest, or offsets "
-            "(orders:0=100). Needs --engine spark.",
+            help="Run handlers or pipelines once over a range, beside the live group, then exit. Where the range "
+            "starts: a time, earliest, or offsets (orders:0=100).",
         ),
     ] = None,
     to: Annotated[
         str | None, typer.Option("--to", metavar="END", help="Where the range of --from ends (exclusive).")
     ] = None,
+    handlers: HandlerNames = None,
+    to_topic: ReplayTo = None,
+    dry_run: ReplayDryRun = False,
     health: HealthPort = None,
     stuck_after: StuckAfter = "10m",
     metrics: MetricsPort = None,
@@ -151,7 +157,8 @@ def run(
 ) -> None:
     """Run an app's handlers until Ctrl+C or SIGTERM, which finishes the records in progress, commits and leaves."""
     _check_flags(engine, spark_only=bool(master or checkpoint or spark_conf), health=health)
-    span = _span(engine, from_, to, until_caught_up=until_caught_up)
+    span = _span(from_, to, until_caught_up=until_caught_up)
+    check_replay_flags(span, handlers or [], to_topic, dry_run=dry_run)
     stop_after = _stop_after(lasting, ends_by_itself=until_caught_up or span is not None)
     if reload:
         _check_reload(ends=until_caught_up or span is not None or stop_after is not None)
@@ -163,17 +170,11 @@ def run(
         return
     app = effective.app
     chosen = choose_brokers(None, app.brokers)
-    conf = None
-    if engine is Engine.spark:
-        # Imported here because the import is slow, and only users of Spark should wait for it.
-        from penstock import spark  # noqa: PLC0415
-
-        conf = spark.parse_conf(spark_conf or [])
-        with Steps(err, quiet=as_json or log is LogKind.json) as steps:
-            spark.fetch_jars(app.packages if app.pipelines else None, progress=steps.step)
+    replay = begin_replay(app, chosen, span, handlers or [], to_topic, dry_run=dry_run)
+    conf = None if engine is Engine.local else _spark_conf(app, spark_conf, quiet=as_json or log is LogKind.json)
     totals = Totals()
     with ExitStack() as stack:
-        printers, say, warn = _printers(stack, log, quiet=as_json)
+        printers, say, warn = _printers(stack, log, quiet=as_json, dry_run=dry_run)
         listeners: list[Listener] = [totals, *printers]
         if events is not None:
             file = EventsFile(events)
@@ -186,9 +187,7 @@ def run(
         listeners.append(stack.enter_context(registered(app.name, engine=engine.value, groups=groups, warn=warn)))
         board = HealthBoard()
         if metrics is not None:
-            event_counters = EventCounters()
-            for handler in app.handlers:
-                event_counters.expect(handler.group, handler.name, handler.consumed_topics)
+            event_counters = _event_counters(app)
             listeners.append(event_counters)
             port = stack.enter_context(
                 serve_metrics(metrics, event_counters, board, make_cluster=lambda: Cluster(chosen, app.settings))
@@ -200,27 +199,46 @@ def run(
         run_settings = RunSettings(
             brokers=chosen,
             engine=engine.value,
-            until_caught_up=until_caught_up,
+            until_caught_up=until_caught_up or replay is not None,
             master=master,
             spark_conf=conf,
             checkpoint=checkpoint,
         )
-        extras = RunExtras(health=board, per_record=events is not None, span=span)
-        AppRun(app, run_settings, emit=emit, stop=stop, extras=extras).run_beside()
+        extras = RunExtras(health=board, per_record=events is not None, span=span if replay is None else None)
+        app_run = AppRun(app, run_settings, emit=emit, stop=stop, extras=extras)
+        app_run.run_beside() if replay is None else replay.run(app_run, emit, say)
     if as_json:
-        print_json({"stopped": [asdict(each) for each in totals.stopped]}, indent=None)
+        result = {"stopped": [asdict(each) for each in totals.stopped]}
+        print_json(result if replay is None else {**result, "replay": replay.as_json()}, indent=None)
+
+
+def _spark_conf(app: App, given: list[str] | None, *, quiet: bool) -> dict[str, str]:
+    # Imported here because the import is slow, and only users of Spark should wait for it.
+    from penstock import spark  # noqa: PLC0415
+
+    conf = spark.parse_conf(given or [])
+    with Steps(err, quiet=quiet) as steps:
+        spark.fetch_jars(app.packages if app.pipelines else None, progress=steps.step)
+    return conf
+
+
+def _event_counters(app: App) -> EventCounters:
+    event_counters = EventCounters()
+    for handler in app.handlers:
+        event_counters.expect(handler.group, handler.name, handler.consumed_topics)
+    return event_counters
 
 
 _Say = Callable[[str], None]
 
 
-def _printers(stack: ExitStack, log: LogKind, *, quiet: bool) -> tuple[list[Listener], _Say, _Say]:
+def _printers(stack: ExitStack, log: LogKind, *, quiet: bool, dry_run: bool) -> tuple[list[Listener], _Say, _Say]:
     """Return the listeners that write to standard error, a function to print a line there, and one to warn."""
     if log is LogKind.json:
         lines = JsonLog(sys.stderr)
         stack.enter_context(logging_as_json(lines))
         return [lines], lines.say, lines.caution
-    return [] if quiet else [TerminalListener(err), stack.enter_context(Meter(err))], _say, _warn
+    return [] if quiet else [TerminalListener(err, dry_run=dry_run), stack.enter_context(Meter(err))], _say, _warn
 
 
 def _say(line: str) -> None:
@@ -243,13 +261,12 @@ def _check_flags(engine: Engine, *, spark_only: bool, health: str | None) -> Non
         )
 
 
-def _span(engine: Engine, start: str | None, end: str | None, *, until_caught_up: bool) -> Span | None:
+def _span(start: str | None, end: str | None, *, until_caught_up: bool) -> Span | None:
     if start is None and end is None:
         return None
-    if engine is Engine.local or until_caught_up:
+    if until_caught_up:
         raise ConfigError(
-            "--from and --to run pipelines on Spark once over a range, then exit.",
-            hint="Add --engine spark, and leave out --until-caught-up.",
+            "--from and --to run the app once over a range, then exit.", hint="Leave out --until-caught-up."
         )
     return Span(read_log_position(start or "earliest", name="--from"), read_log_position(end or "latest", name="--to"))
 

@@ -65,8 +65,9 @@ class Totals:
 class TerminalListener:
     """Prints what happens, in few lines, for a person."""
 
-    def __init__(self, console: Screen) -> None:
+    def __init__(self, console: Screen, *, dry_run: bool = False) -> None:
         self._console = console
+        self._dry_run = dry_run
         self._dead_letters = 0
         self._retries = 0
         self._waits = 0
@@ -104,9 +105,14 @@ class TerminalListener:
                 self._tell_trouble(event)
 
     def _tell_end(self, event: events.Stopped) -> None:
+        outcomes = (
+            f"{counted(event.written, 'output')} and {counted(event.dead_lettered, 'dead letter')} not written"
+            if self._dry_run
+            else f"{event.written:,} written, {event.dead_lettered:,} dead-lettered"
+        )
         self._say(
-            f"{event.handler}: stopped: {event.read:,} read, {event.written:,} written, "
-            f"{event.dead_lettered:,} dead-lettered, {event.skipped:,} skipped in {event.seconds:.1f} s"
+            f"{event.handler}: stopped: {event.read:,} read, {outcomes}, {event.skipped:,} skipped in "
+            f"{event.seconds:.1f} s"
         )
         for line in self._errors.summary():
             self._say(line, style="yellow")

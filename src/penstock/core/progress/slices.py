@@ -69,15 +69,20 @@ class PartitionSlices:
     epoch: int
     position: int
     metadata: str = ""
-    end: int = 0  # of the log, when the driver last asked
+    end: int = 0  # of the log, when the driver last asked; at most ``stop``
     read_to: int = 0  # a finished slice has read up to here; above ``position`` if records wait for a retry
     waiting: Mapping[int, Wait] = field(default_factory=dict)
     again_at: float = 0.0
     running: bool = False
     ended_at: float = 0.0  # when its last slice ended; the partition that waits longest gets the next turn
+    stop: int | None = None  # a replay of a range reads no record at or above this offset
 
     def __post_init__(self) -> None:
         self.read_to = max(self.read_to, self.position)
+        self.log_ends_at(self.end)
+
+    def log_ends_at(self, end: int) -> None:
+        self.end = end if self.stop is None else min(end, self.stop)
 
     def wants_slice(self, now: float) -> bool:
         if self.running or now < self.again_at:

@@ -8,6 +8,7 @@ from queue import Empty
 
 from penstock.app import Handler, RecordAdapter, breaker_error, halt_error
 from penstock.app.failed_records import FailedRecords
+from penstock.app.replay_range import recreated_error
 from penstock.app.reporter import Reporter
 from penstock.app.work import Work
 from penstock.core.failures.breaker import Circuit
@@ -317,6 +318,8 @@ class Dispatcher:
         if not self._shutdown.has_begun:
             for found in self._lifecycle.restart_recreated():
                 self._until_caught_up.recreated(found)
+                if self._handler.replay_range is not None:
+                    self._shutdown.fail(recreated_error(found.tp[0]))
         self._commits.commit_if_due(now)
         self._shutdown.leave_if_done(now)
         if now >= self._next_progress:

@@ -43,6 +43,7 @@ from penstock.engine.fetch.record_poller import InFlightRoom, RecordPoller
 from penstock.engine.fetch.start_positions import AssignedBefore, find_new_position
 from penstock.engine.fetch.store_session import StoreSession
 from penstock.engine.membership.native_membership import Membership, OnGone
+from penstock.engine.produce.dry_run import DryCommitter
 from penstock.engine.produce.transactor import Transactor
 from penstock.errors import PenstockError, ServerError, StoreError
 from penstock.kafka import buffer_settings, make_consumer, member_settings, reader_settings
@@ -197,7 +198,9 @@ class Fetcher:
         }
         if not self._handler.is_self_managed:
             membership = Membership(self._handler, self._inbox, self._consumer, **parts)
-            if self._commit_connection is not None:
+            if self._handler.is_dry_run:
+                membership.committer = DryCommitter(self._commit_sender.on_commit)
+            elif self._commit_connection is not None:
                 membership.committer = self._commit_connection
             return membership
         # Imported here because it needs kafka-python, an optional dependency.

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from confluent_kafka import Message
 
 from penstock.app import Handler
+from penstock.core.progress.stop_offsets import stop_at
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.in_flight import HandedOver, InFlight
 from penstock.engine.dispatch.thread_messages import Fetched, Inbox
@@ -54,6 +55,7 @@ class RecordPoller:
         self._delivered = HandedOver()
         self._asked = 0  # the limit of the consume() call in progress
         self._wants_much = False
+        self._stops = None if handler.replay_range is None else handler.replay_range.ends
         topics = {topic for topic, _ in handler.partitions} if handler.partitions else {*handler.consumed_topics}
         self._only_topic = topics.pop() if len(topics) == 1 else None
 
@@ -138,9 +140,15 @@ class RecordPoller:
         for partition, adjacent in groupby(messages, Message.partition):
             for topic, same in self._by_topic(adjacent):
                 records.setdefault((topic or "", partition or 0), []).extend(same)
+        count = len(messages)
+        if self._stops is not None:
+            reached = stop_at(self._stops, records, ends, offset_of=_offset_of)
+            if reached:
+                self._positions.pause(reached)
+            count = sum(map(len, records.values()))
         if records or ends:
             excesses = {tp: found for tp, batch in records.items() if (found := self._excesses(batch))}
-            self._delivered.add(len(messages), chain.from_iterable(found.values() for found in excesses.values()))
+            self._delivered.add(count, chain.from_iterable(found.values() for found in excesses.values()))
             self._inbox.put(Fetched(records, ends, excesses))
             for tp, batch in records.items():
                 self._positions.passed(tp, (batch[-1].offset() or 0) + 1)

@@ -152,7 +152,6 @@ def _serve(handler: Handler, pipe: Connection) -> None:
     except CallbackError as error:
         pipe.send(error)
         return
-    pipe.send(None)
     asked = _answer(handler.with_values(opened.values), pipe)
     problem = opened.close()
     if asked:
@@ -164,7 +163,7 @@ def _answer(handler: Handler, pipe: Connection) -> bool:
     attempt_all, attempt = (
         (batch_attempts(handler, RECORDS), None) if handler.batch else (None, attempts(handler, RECORDS))
     )
-    pipe.send("ready")  # from now on, a time limit counts
+    pipe.send(None)  # ready, and from now on a time limit counts
     while True:
         try:
             asked = pipe.recv()

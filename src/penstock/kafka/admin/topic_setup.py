@@ -16,6 +16,8 @@ def prepare_topics(app: App, cluster: Cluster, emit: Callable[[Event], None]) ->
     """
     check_sources(app, cluster)
     for handler in app.handlers:
+        if handler.is_dry_run:
+            continue
         sources = source_topics(handler, cluster)
         widest = max(sources.values(), default=1)  # a pattern may match nothing yet
         targets = dict.fromkeys((*handler.output_topics, *filter(None, [handler.dead_letter])), widest)

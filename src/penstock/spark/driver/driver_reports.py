@@ -36,7 +36,8 @@ class DriverReports:
 
     def started(self, cluster: Cluster, sources: Sequence[TopicPartition]) -> None:
         topics = tuple(dict.fromkeys(topic for topic, _ in sources)) or self._handler.topics
-        lag = source_lag(self._handler, cluster, sources)
+        replay = self._handler.replay_range
+        lag = source_lag(self._handler, cluster, sources) if replay is None else replay.left
         self.emit(events.Started(engine="spark", **self._who, topics=topics, lag=lag))
 
     # Partitions.

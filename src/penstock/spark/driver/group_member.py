@@ -185,6 +185,9 @@ class NamedPartitions:
         self.commit_now(commits)
 
     def commit_now(self, commits: Commits) -> None:
+        if self._handler.is_dry_run:
+            self._answered(commits, "")
+            return
         reason = ""
         try:
             self._cluster.commit(

@@ -60,7 +60,7 @@ class HandlerDriver:
         self._clock = clock
         self._starts = StartOffsets(handler, cluster, root=root, emit=emit)
         self._sources = source_partitions(handler, cluster)  # raises if a topic is missing
-        self._targets = Targets(cluster, handler, self._sources) if until_caught_up else None
+        self._targets = Targets(cluster, handler, self._sources) if until_caught_up or handler.replay_range else None
         self._topic_ids = TopicIds(cluster, {topic for topic, _ in self._sources})
         self._partitions: dict[TopicPartition, PartitionSlices] = {}
         self._unresolved: dict[TopicPartition, bool] = {}  # owned, position unknown; True: its topic was recreated
@@ -306,7 +306,7 @@ class HandlerDriver:
             # First, so that no slice is planned in a topic that was recreated.
             self._find_recreated()
             for tp, end in self._cluster.stable_ends(self._partitions).items():
-                self._partitions[tp].end = end
+                self._partitions[tp].log_ends_at(end)
         if now - self._looked >= _LOOK_SECONDS:
             self._looked = now
             if self._targets is not None:

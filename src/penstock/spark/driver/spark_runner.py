@@ -126,7 +126,7 @@ def _plan_backfills(app: App, cluster: Cluster, span: Span) -> list[Backfill]:
         names = ", ".join(handler.name for handler in app.handlers)
         raise ConfigError(
             f"A range works only with DataFrame pipelines, and app {app.name!r} has handlers ({names}).",
-            hint="Put its pipelines into an app of their own; to handle records again, set the group's offsets back.",
+            hint="Put its pipelines into an app of their own. `penstock run --from ... --to ...` replays handlers.",
         )
     return [plan_backfill(pipeline, cluster, span) for pipeline in app.pipelines]
 

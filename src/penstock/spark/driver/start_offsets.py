@@ -70,6 +70,7 @@ class StartOffsets:
                 if tp in commits and commits[tp][0] == begin[tp] and tp not in found.reset
                 else "",
                 end=ends[tp],
+                stop=None if handler.replay_range is None else handler.replay_range.ends[tp],
             )
             for tp in tps
         ]

@@ -3,6 +3,7 @@
 from collections.abc import Container, Mapping, Sequence
 
 from penstock.app import Handler
+from penstock.app.replay_range import recreated_error
 from penstock.core.progress.slices import PartitionSlices
 from penstock.core.records.record import TopicPartition
 from penstock.kafka import Cluster
@@ -15,7 +16,9 @@ class Targets:
         self._cluster = cluster
         self._group = handler.group
         self._delayed = handler.delayed
-        self._ends = dict(cluster.end_offsets(sources))
+        replay = handler.replay_range
+        self._is_replay = replay is not None
+        self._ends = dict(cluster.end_offsets(sources) if replay is None else replay.ends)
         self._elsewhere: dict[TopicPartition, int] = {}
 
     def ask_others(self, owned: Container[TopicPartition]) -> None:
@@ -24,7 +27,9 @@ class Targets:
         self._elsewhere = self._cluster.committed(self._group, others) if others else {}
 
     def lower(self, topic: str) -> None:
-        """A topic was recreated: its log may be shorter now."""
+        """A topic was recreated: its log may be shorter now. Raise if this is a replay of the old one."""
+        if self._is_replay:
+            raise recreated_error(topic)
         for tp, end in self._cluster.end_offsets([tp for tp in self._ends if tp[0] == topic]).items():
             self._ends[tp] = min(self._ends[tp], end)
 

@@ -4,28 +4,27 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from datetime import datetime
 from functools import partial
 from uuid import uuid4
 
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
-from penstock.app import Pipeline, Start
+from penstock.app import Pipeline
 from penstock.app.pipelines import Span
 from penstock.core.failures.outcome import DependencyUnavailable
-from penstock.core.records.record import TopicPartition
 from penstock.core.reports import events
 from penstock.core.reports.record_counts import Counts
 from penstock.errors import PenstockError, TopicError
 from penstock.kafka import Cluster
+from penstock.kafka.admin.log_range import range_offsets
 from penstock.spark.driver.spark_errors import query_failure
 from penstock.spark.internals import as_batch
 from penstock.spark.pipelines.kafka_options import client_options
 from penstock.spark.pipelines.observed_counts import counted, sources_of
 from penstock.spark.pipelines.output_batches import OutputWriter
 from penstock.spark.pipelines.read_sources import readable_range
-from penstock.spark.pipelines.resume_offsets import Log, Offsets
+from penstock.spark.pipelines.resume_offsets import Offsets
 from penstock.spark.pipelines.sinks import BatchId
 from penstock.spark.pipelines.transactional_writer import ExactlyOnce
 from penstock.spark.pipelines.user_function import outputs_of
@@ -159,41 +158,9 @@ def plan_backfill(pipeline: Pipeline, cluster: Cluster, span: Span) -> Backfill:
             f"The range names no partition that pipeline {pipeline.name} reads.",
             hint=f"It reads {', '.join(pipeline.topics)}.",
         )
-    starts, ends = cluster.start_offsets(tps), cluster.end_offsets(tps)
-    logs = {tp: Log(starts[tp], ends[tp]) for tp in tps}
-    start, end = (
-        _offsets(each, logs, lambda moment: cluster.offsets_at(tps, moment)) for each in (span.start, span.end)
-    )
-    _check(pipeline, logs, start, end)
+    start, end = range_offsets(cluster, tps, span, what=f"pipeline {pipeline.name}")
     clients = client_options(cluster.brokers, pipeline.settings)
     return Backfill(pipeline, clients, cluster, start, end, schemas_of(pipeline))
-
-
-def _offsets(
-    position: Start, logs: Mapping[TopicPartition, Log], at: Callable[[datetime], Mapping[TopicPartition, int]]
-) -> Offsets:
-    if isinstance(position, datetime):
-        return dict(at(position))
-    if isinstance(position, Mapping):
-        return {tp: position[tp] for tp in logs}
-    return {tp: log.start if position == "earliest" else log.end for tp, log in logs.items()}
-
-
-def _check(pipeline: Pipeline, logs: Mapping[TopicPartition, Log], start: Offsets, end: Offsets) -> None:
-    """Refuse offsets that the log does not have: the user would take a part for the whole range."""
-    for (topic, partition), log in logs.items():
-        first, last = start[topic, partition], end[topic, partition]
-        where = f"{topic}[{partition}]"
-        if not log.start <= first <= log.end or not log.start <= last <= log.end:
-            raise TopicError(
-                f"{where} holds the offsets {log.start} to {log.end - 1}, not all of {first} to {last - 1}.",
-                hint="Name offsets that the partition has, or use earliest and latest.",
-            )
-        if first > last:
-            raise TopicError(
-                f"The range of pipeline {pipeline.name} ends before it begins: {where} from {first} to {last}.",
-                hint="Choose a --from that is before --to.",
-            )
 
 
 def _cancellable(session: SparkSession, stop: threading.Event, work: Callable[[], Counts]) -> Counts | None:

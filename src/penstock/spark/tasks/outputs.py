@@ -114,6 +114,19 @@ class PlainOutputs:
         return any(_takes(alone, out) for out in forms_of(send))
 
 
+class DryOutputs:
+    """Outputs of a dry run: nothing is written."""
+
+    def write(self, epoch: Epoch, record: AnyRecord, out: ProducerRecord) -> None:
+        pass
+
+    def send(self, together: Sequence[Send]) -> None:
+        pass
+
+    def flush(self) -> Refusals:
+        return []
+
+
 class TransactionalOutputs:
     """Outputs in one transaction. A record that may be too large for its topic is first tried out in another one.
 

@@ -12,7 +12,7 @@ from penstock.errors import CallbackError, ConfigError, HandlerError, PenstockEr
 from penstock.kafka import MESSAGES
 from penstock.kafka.error_codes import BAD_RECORD
 from penstock.kafka.errors import is_final, kafka_error
-from penstock.spark.tasks.outputs import Outputs, PlainOutputs, TransactionalOutputs
+from penstock.spark.tasks.outputs import DryOutputs, Outputs, PlainOutputs, TransactionalOutputs
 from penstock.spark.tasks.slice_reader import SliceReader
 from penstock.spark.tasks.slice_result import SliceResult
 from penstock.spark.tasks.slice_task import SliceTask
@@ -46,13 +46,9 @@ def run_slices(packed: bytes, slices: Sequence[Slice], membership: Membership) -
 
 def _at_least_once(state: WorkerState, slices: Sequence[Slice], membership: Membership) -> list[SliceResult]:
     began = time.monotonic()
-    plain = PlainOutputs(
-        state.producer(),
-        make_alone=state.alone_producer,
-        offset_of=MESSAGES.offset_of,
-        brokers=state.plan.brokers,
+    task, error = _handled(
+        state, slices, DryOutputs() if state.plan.handler.is_dry_run else _plain_outputs(state), membership
     )
-    task, error = _handled(state, slices, plain, membership)
     if error is not None and not isinstance(error, HandlerError):
         state.drop_producer()
     return _results(state, task, slices, error, began)
@@ -101,13 +97,16 @@ def _at_most_once(state: WorkerState, each: Slice, membership: Membership) -> Sl
         state.keep_transaction(tp, transaction)
     except PenstockError as error:
         return _failed(each, error, began)
-    plain = PlainOutputs(
-        state.producer(), make_alone=state.alone_producer, offset_of=MESSAGES.offset_of, brokers=state.plan.brokers
-    )
-    task, halted = _handled(state, [each], plain, membership)
+    task, halted = _handled(state, [each], _plain_outputs(state), membership)
     found = _results(state, task, [each], halted, began)[0]
     # Whatever happened, these records are not handled again.
     return replace(found, reached=Reached(each.end, "", each.end), is_committed=True)
+
+
+def _plain_outputs(state: WorkerState) -> PlainOutputs:
+    return PlainOutputs(
+        state.producer(), make_alone=state.alone_producer, offset_of=MESSAGES.offset_of, brokers=state.plan.brokers
+    )
 
 
 def _from_committed(state: WorkerState, each: Slice) -> Slice:

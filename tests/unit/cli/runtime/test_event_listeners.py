@@ -31,9 +31,9 @@ def letter(offset: int, traceback: str = "") -> events.DeadLettered:
     )
 
 
-def narrate(*seen: events.Event) -> str:
+def narrate(*seen: events.Event, dry_run: bool = False) -> str:
     text = io.StringIO()
-    narrator = TerminalListener(Screen(file=text, width=200))
+    narrator = TerminalListener(Screen(file=text, width=200), dry_run=dry_run)
     for event in seen:
         narrator(event)
     return text.getvalue()
@@ -60,6 +60,11 @@ def test_the_narrator_says_what_matters_in_words() -> None:
     assert "t[3]: lost" in text
     assert "t[1]@5: the broker refused a commit: not now" in text
     assert "h: stopped: 1,000 read, 900 written, 60 dead-lettered, 40 skipped in 2.5 s" in text
+
+
+def test_the_end_of_a_dry_run_says_what_was_not_written() -> None:
+    text = narrate(STOPPED, dry_run=True)
+    assert text == "h: stopped: 1,000 read, 900 outputs and 60 dead letters not written, 40 skipped in 2.5 s\n"
 
 
 def test_a_backfill_claims_no_group_and_each_stop_names_its_pipeline() -> None:

@@ -103,3 +103,14 @@ def test_an_offset_of_a_slice_is_finished_if_the_task_that_owns_it_says_so(
     assert all(at in expected for at in done)
     assert all(at in done for at in expected)
     assert read_to == min(part[2] for part in parts)
+
+
+def test_no_slice_reaches_past_the_stop_of_a_replay() -> None:
+    one = partition(0, position=40, end=100, stop=60)
+    assert planned(one) == [[(0, 40, 60)]]
+    one.finish(Reached(60, "", 60), NOW)
+    one.log_ends_at(200)
+    assert planned(one) == []
+    one.stop = None
+    one.log_ends_at(200)
+    assert planned(one) == [[(0, 60, 200)]]

@@ -1,5 +1,6 @@
 """How the dispatcher handles the fetcher's messages, without threads or Kafka."""
 
+from dataclasses import replace
 from queue import SimpleQueue
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from penstock import App, Record
 from penstock.app import RECORDS, Handler
 from penstock.app.options import CommitMode
+from penstock.app.replay_range import ReplayRange
 from penstock.app.reporter import Reporter
 from penstock.app.work import Work
 from penstock.core.failures.outcome import DONE
@@ -68,12 +70,13 @@ class Bench:
         until: dict[tuple[str, int], int] | None = None,
         catch_up: CatchUp | None = None,
         commit: CommitMode = "auto",
+        replay_range: ReplayRange | None = None,
     ) -> None:
         self.inbox: Inbox = SimpleQueue()
         self.events: list[events.Event] = []
         self.edges = Edges()
         self.now = 0.0
-        handler = _handler(commit)
+        handler = replace(_handler(commit), replay_range=replay_range)
         reporter = Reporter(handler, self.events.append, member="m", adapter=RECORDS, per_record=False)
         self.dispatcher = Dispatcher(
             handler,
@@ -151,6 +154,16 @@ def test_a_recreated_log_gets_a_new_epoch_when_its_old_records_are_finished() ->
     bench.now = 2.0
     bench.tell()
     assert bench.edges.asked[1:] == [Commit({TP: (3, "")}, 1)]
+
+
+def test_a_replay_of_a_topic_that_is_recreated_stops_with_an_error() -> None:
+    """The new log may have the offsets of the range, with other records."""
+    bench = Bench(until={TP: 20}, replay_range=ReplayRange({TP: 20}, 15))
+    bench.tell(Assigned({TP: (5, "")}), fetched(5, 6), OutOfRange(TP, 7, low=0, high=3, moved_to=0))
+    bench.finish()
+    assert "Topic 'orders' was recreated during the replay" in str(bench.dispatcher.error)
+    bench.tell(fetched(0, 1))
+    assert bench.edges.works == []
 
 
 def test_a_partition_that_is_lost_before_its_recreated_log_begins_is_forgotten() -> None:

@@ -1,0 +1,175 @@
+"""Plans a replay: handlers run once over a range, beside the live group, in a group of their own.
+
+The plan is kept in Kafka, so that an interrupted replay continues: the group of the replay has the progress, and a
+second group has the ends, because ``latest`` means another offset at the next start. Both are deleted at the end.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from penstock.app import App, Handler
+from penstock.app.pipelines import Span
+from penstock.app.replay_range import ReplayRange, check_replayable, replay_group, replayed
+from penstock.core.records.record import TopicPartition
+from penstock.core.reports.events import RangeRead
+from penstock.core.text.suggestions import suggestion
+from penstock.errors import ConfigError, TopicError
+from penstock.kafka import Cluster, source_partitions
+from penstock.kafka.admin.log_range import range_offsets
+
+_ENDS = ".ends"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayOptions:
+    """What the user asks for. Without ``names``, all handlers of the app are replayed."""
+
+    span: Span
+    names: Sequence[str] = ()
+    to_topic: str | None = None
+    dry_run: bool = False
+
+
+@dataclass(frozen=True)
+class HandlerReplay:
+    """The replay of one handler: from ``begin`` up to, and without, ``ends`` of each partition.
+
+    ``fresh`` has the partitions of which no earlier start of the same replay has noted a range.
+    """
+
+    handler: Handler
+    group: str
+    begin: Mapping[TopicPartition, int]
+    ends: Mapping[TopicPartition, int]
+    fresh: Sequence[TopicPartition] = ()
+
+    @property
+    def left(self) -> int:
+        return sum(max(0, end - self.begin[tp]) for tp, end in self.ends.items())
+
+
+@dataclass(frozen=True)
+class RangeReplay:
+    """``plan_replay`` makes it. Call ``apply``, run the app until it has caught up, and then call ``finish``."""
+
+    options: ReplayOptions
+    cluster: Cluster
+    parts: Sequence[HandlerReplay]
+
+    @property
+    def groups(self) -> list[str]:
+        """The groups that keep the progress; a dry run keeps none."""
+        return [] if self.options.dry_run else sorted({part.group for part in self.parts})
+
+    @property
+    def left(self) -> int:
+        """How many offsets are left of all ranges."""
+        return sum(part.left for part in self.parts)
+
+    @property
+    def is_continued(self) -> bool:
+        """Whether this replay was started before and did not finish."""
+        return not self.options.dry_run and any(len(part.fresh) < len(part.ends) for part in self.parts)
+
+    @property
+    def ranges(self) -> list[RangeRead]:
+        return [
+            RangeRead(
+                handler=part.handler.name,
+                topic=topic,
+                partition=partition,
+                start=min(part.begin[topic, partition], end),
+                end=end,
+            )
+            for part in self.parts
+            for (topic, partition), end in sorted(part.ends.items())
+        ]
+
+    def apply(self, app: App) -> None:
+        """Turn the app into one that handles exactly the range, and note the plan in Kafka."""
+        options = self.options
+        by_handler = {id(part.handler): part for part in self.parts if part.left}
+
+        def change(handler: Handler) -> Handler | None:
+            part = by_handler.get(id(handler))
+            if part is None:
+                return None
+            what = ReplayRange(part.ends, part.left, dry_run=options.dry_run)
+            return replayed(handler, what, group=part.group, starts=part.begin, to_topic=options.to_topic)
+
+        app.narrow(change)
+        for part in self.parts if not options.dry_run else ():
+            # First the starts: if this process dies in between, the next one plans these partitions again.
+            self.cluster.commit(part.group, {tp: part.begin[tp] for tp in part.fresh})
+            self.cluster.commit(f"{part.group}{_ENDS}", {tp: part.ends[tp] for tp in part.fresh})
+
+    def finish(self) -> int:
+        """Return how many offsets are left. If the range is finished, delete the groups of the replay."""
+        if self.options.dry_run:
+            return 0
+        left = 0
+        for part in self.parts:
+            done = self.cluster.stable_offsets(part.group, part.ends)
+            left += sum(max(0, end - done.get(tp, part.begin[tp])) for tp, end in part.ends.items())
+        for group in self.groups if not left else ():
+            self.cluster.delete_group(group)
+            self.cluster.delete_group(f"{group}{_ENDS}")
+        return left
+
+
+def plan_replay(app: App, cluster: Cluster, options: ReplayOptions) -> RangeReplay:
+    """Check that the handlers can be replayed, and look up their ranges. Changes nothing."""
+    handlers = _chosen(app, options.names)
+    if options.to_topic is not None and options.dry_run:
+        raise ConfigError(
+            "--to-topic has no effect with --dry-run, which writes nothing.", hint="Leave one of them out."
+        )
+    for handler in handlers:
+        check_replayable(handler, to_topic=options.to_topic)
+    sources = [(handler, source_partitions(handler, cluster)) for handler in handlers]
+    _check_named(options.span, sources)
+    names = [handler.name for handler in handlers]
+    parts = [_plan(handler, tps, cluster, options, names) for handler, tps in sources]
+    return RangeReplay(options, cluster, [part for part in parts if part.ends])
+
+
+def _chosen(app: App, names: Sequence[str]) -> list[Handler]:
+    known = [handler.name for handler in app.handlers]
+    for name in names:
+        if name not in known:
+            raise ConfigError(f"App {app.name!r} has no handler {name!r}.", hint=suggestion(name, known))
+    if app.pipelines and not names:
+        both = ", ".join(pipeline.name for pipeline in app.pipelines)
+        raise ConfigError(
+            f"App {app.name!r} has handlers and DataFrame pipelines ({both}), and --from and --to run only one kind.",
+            hint="Name the handlers: --handler NAME. To run the pipelines over a range, put them into an app of their "
+            "own.",
+        )
+    return [handler for handler in app.handlers if not names or handler.name in names]
+
+
+def _check_named(span: Span, sources: Sequence[tuple[Handler, Sequence[TopicPartition]]]) -> None:
+    """Refuse offsets of partitions that no handler consumes: they would be left out silently."""
+    known = {tp for _, tps in sources for tp in tps}
+    named = {tp for position in (span.start, span.end) if isinstance(position, Mapping) for tp in position}
+    for topic, partition in sorted(named - known):
+        consumed = "; ".join(f"{handler.name} consumes {handler.source}" for handler, _ in sources)
+        raise TopicError(
+            f"The range names {topic}[{partition}], which no handler of the replay consumes.", hint=f"{consumed}."
+        )
+
+
+def _plan(
+    handler: Handler, sources: Sequence[TopicPartition], cluster: Cluster, options: ReplayOptions, names: Sequence[str]
+) -> HandlerReplay:
+    span, what = options.span, f"handler {handler.name}"
+    tps = [tp for tp in sources if span.includes(tp)]
+    group = replay_group(handler, span.start, span.end, names, options.to_topic)
+    if options.dry_run:
+        return HandlerReplay(handler, group, *range_offsets(cluster, tps, span, what=what))
+    ends = cluster.committed(f"{group}{_ENDS}", tps)
+    # A transaction of an interrupted replay may still be open: its offsets count only when it has ended.
+    begin = cluster.stable_offsets(group, ends) if ends else {}
+    fresh = [tp for tp in tps if tp not in begin]
+    starts, stops = range_offsets(cluster, fresh, span, what=what)
+    return HandlerReplay(handler, group, {**begin, **starts}, {**ends, **stops}, fresh)

@@ -1,0 +1,156 @@
+"""The plan of a replay: what it covers, how it continues, and what it leaves in Kafka."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+
+from penstock import App
+from penstock.app.pipelines import Span
+from penstock.core.records.record import TopicPartition
+from penstock.errors import ConfigError, TopicError
+from penstock.lifecycle import RangeReplay, ReplayOptions, plan_replay
+
+A, B = ("orders", 0), ("orders", 1)
+
+
+class FakeCluster:
+    """Topics with logs, and the committed offsets of groups."""
+
+    def __init__(self, **ends: list[int]) -> None:
+        self.logs = {(topic, number): end for topic, each in ends.items() for number, end in enumerate(each)}
+        self.groups: dict[str, dict[TopicPartition, int]] = {}
+
+    def require_topics(self, names: Iterable[str]) -> dict[str, int]:
+        return {name: sum(topic == name for topic, _ in self.logs) for name in names}
+
+    def start_offsets(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return dict.fromkeys(tps, 0)
+
+    def end_offsets(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return {tp: self.logs[tp] for tp in tps}
+
+    def committed(self, group: str, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        kept = self.groups.get(group, {})
+        return {tp: kept[tp] for tp in tps if tp in kept}
+
+    stable_offsets = committed
+
+    def commit(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        self.groups.setdefault(group, {}).update(offsets)
+
+    def delete_group(self, group: str) -> None:
+        self.groups.pop(group, None)
+
+
+def shop() -> App:
+    app = App("shop")
+
+    @app.consume("orders", to="invoices")
+    def invoice(order: bytes) -> bytes:
+        return order
+
+    @app.consume("payments", group="books")
+    def book(payment: bytes) -> None: ...
+
+    return app
+
+
+def planned(cluster: FakeCluster, app: App | None = None, *, start: Any = "earliest", **options: Any) -> RangeReplay:
+    span = Span(start, options.pop("end", "latest"))
+    return plan_replay(app or shop(), cluster, ReplayOptions(span=span, **options))  # type: ignore[arg-type]
+
+
+def test_each_group_of_the_app_gets_a_group_of_its_own_and_each_handler_its_range() -> None:
+    cluster, app = FakeCluster(orders=[5, 0], payments=[7]), shop()
+    replay = planned(cluster, app)
+    assert replay.left == 12
+    first, second = replay.groups
+    assert first.startswith("books-replay-")
+    assert second.startswith("shop-replay-")
+    assert cluster.groups == {}, "a plan changes nothing"
+    replay.apply(app)
+    assert {each.name: each.partitions for each in app.handlers} == {"invoice": (A, B), "book": (("payments", 0),)}
+    assert cluster.groups[second] == {A: 0, B: 0}
+
+
+def test_a_replay_continues_where_it_stopped_and_leaves_out_what_came_later() -> None:
+    cluster, app = FakeCluster(orders=[5, 0], payments=[]), shop()
+    replay = planned(cluster, app, names=["invoice"])
+    assert not replay.is_continued
+    replay.apply(app)
+    (group,) = replay.groups
+    cluster.commit(group, {A: 2})
+    cluster.logs |= {A: 50, B: 50}
+    again = planned(cluster, names=["invoice"])
+    assert again.is_continued
+    assert again.left == 3
+    assert [(each.partition, each.start, each.end) for each in again.ranges] == [(0, 2, 5), (1, 0, 0)]
+
+
+def test_a_finished_replay_leaves_no_group_and_runs_again_from_the_start() -> None:
+    cluster, app = FakeCluster(orders=[5], payments=[1]), shop()
+    replay = planned(cluster, app, names=["invoice"])
+    replay.apply(app)
+    (group,) = replay.groups
+    cluster.commit(group, {A: 4})
+    assert replay.finish() == 1
+    assert group in cluster.groups
+    cluster.commit(group, {A: 5})
+    assert replay.finish() == 0
+    assert cluster.groups == {}
+    assert planned(cluster, names=["invoice"]).left == 5
+
+
+def test_a_dry_run_leaves_nothing_in_kafka() -> None:
+    cluster, app = FakeCluster(orders=[5], payments=[1]), shop()
+    replay = planned(cluster, app, dry_run=True)
+    replay.apply(app)
+    replay.finish()
+    assert cluster.groups == {}
+    assert replay.groups == []
+    assert all(handler.is_dry_run for handler in app.handlers)
+
+
+def test_offsets_select_partitions_and_handlers() -> None:
+    cluster, app = FakeCluster(orders=[5, 5], payments=[7]), shop()
+    replay = planned(cluster, app, start={B: 2})
+    replay.apply(app)
+    assert [(each.name, each.partitions) for each in app.handlers] == [("invoice", (B,))]
+    assert replay.left == 3
+
+
+def test_a_partition_that_nobody_consumes_an_offset_that_is_not_there_and_a_turned_range_are_refused() -> None:
+    cluster = FakeCluster(orders=[5], payments=[7])
+    with pytest.raises(TopicError, match=r"names orders\[9\]") as refused:
+        planned(cluster, start={("orders", 9): 0})
+    assert "invoice consumes orders" in refused.value.hint
+    with pytest.raises(TopicError, match="holds the offsets 0 to 4"):
+        planned(cluster, start={A: 3}, end={A: 8})
+    with pytest.raises(TopicError, match="range of handler invoice ends before it begins"):
+        planned(cluster, start={A: 3}, end={A: 1})
+
+
+def test_an_unknown_handler_and_contradicting_options_are_refused() -> None:
+    cluster = FakeCluster(orders=[5], payments=[7])
+    with pytest.raises(ConfigError, match="has no handler 'invoise'") as refused:
+        planned(cluster, names=["invoise"])
+    assert "invoice" in refused.value.hint
+    with pytest.raises(ConfigError, match="--to-topic has no effect with --dry-run"):
+        planned(cluster, to_topic="new", dry_run=True)
+    with pytest.raises(ConfigError, match="Handler book cannot be replayed: --to-topic"):
+        planned(cluster, to_topic="new")
+    assert planned(cluster, to_topic="new", names=["invoice"]).left == 5
+
+
+def test_an_app_with_pipelines_too_must_name_its_handlers() -> None:
+    app, cluster = shop(), FakeCluster(orders=[5], payments=[7])
+
+    @app.pipeline("events", to="rows")
+    def rows(events: Any) -> Any: ...
+
+    with pytest.raises(ConfigError, match="handlers and DataFrame pipelines"):
+        planned(cluster, app)
+    replay = planned(cluster, app, names=["invoice"])
+    replay.apply(app)
+    assert app.pipelines == ()
