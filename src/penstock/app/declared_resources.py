@@ -100,7 +100,8 @@ class ResourceMethods:
     @property
     def functions_around_handlers(self) -> list[Callable[..., Any]]:
         """The functions of all resources and middleware, which other processes must be able to import."""
-        return [each.function for each in (*self._resources.values(), *self._middleware)]
+        resources = [each.function for each in self._resources.values()]
+        return [*resources, *(each.function for each in self._middleware)]
 
     def _wired(self, handler: Handler, resources: Mapping[str, Resource], given: Mapping[str, Any]) -> Handler:
         around = [each for each in self._middleware if each.is_around(handler.name, handler.function)]
