@@ -7,7 +7,7 @@ import pytest
 
 from penstock import Record
 from penstock.app.work import Work
-from penstock.core.failures.outcome import DONE, Failed, Outcome
+from penstock.core.failures.outcome import DONE, Delayed, Failed, Outcome
 from penstock.core.progress.lease import Lease
 from penstock.core.progress.tracker import Tracker
 from penstock.core.scheduling.lanes import Epoch, Lane, LaneRun, PartitionLanes
@@ -156,3 +156,10 @@ def test_a_batch_is_all_records_of_all_runs_and_each_gets_its_own_outcome() -> N
         (two, [DONE, DONE, POISON], True),
         (revoked, [], True),
     ]
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_a_delayed_record_stops_its_run_only_where_records_have_an_order(*, ordered: bool) -> None:
+    (run,) = make_runs(1, ordered=ordered)
+    work = Work([run], has_dead_letter=True, clock=monotonic)
+    assert work.stops_at(run, Delayed(5.0, until=5.0)) == ordered
