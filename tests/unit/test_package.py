@@ -25,9 +25,9 @@ HEAVY = (
 
 def test_the_public_names_are_these() -> None:
     assert sorted(penstock.__all__) == [
-        "App", "Avro", "Breaker", "Console", "HandlerBug", "Jdbc", "JsonSchema", "NO_RETRY", "PenstockError",
-        "Producer", "Protobuf", "Record", "Reference", "Registry", "Reject", "Retry", "Skip", "Source", "Table",
-        "Topic", "__version__",
+        "App", "Avro", "BatchId", "Breaker", "Console", "ForeachBatch", "HandlerBug", "Jdbc", "JsonSchema",
+        "Maintenance", "NO_RETRY", "PenstockError", "Producer", "Protobuf", "Record", "Reference", "Registry",
+        "Reject", "Retry", "Skip", "Source", "Table", "Topic", "__version__",
     ]  # fmt: skip
     assert all(hasattr(penstock, name) for name in penstock.__all__)
 
