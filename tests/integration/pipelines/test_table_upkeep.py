@@ -1,6 +1,5 @@
 """Tables that get new columns, and tables whose files are compacted and deleted."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,70 +7,89 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_helpers import CatchUp, MakeTopic, of_kind, produce
-from penstock import App, Maintenance, Table
+from penstock import App, BatchId, Maintenance, Table
 from penstock.core.reports import events
-from penstock.errors import PenstockError
+from penstock.errors import ConfigError
 from penstock.spark.pipelines import output_batches
-from penstock.spark.pipelines.sinks import iceberg
+from penstock.spark.pipelines.sinks import iceberg, maintain, writer_for
 from tables import rows
 
-
-def writing(group: str, source: str, table: Table, *columns: str) -> App:
-    app = App(group)
-
-    @app.pipeline(source, value="id int, amount double, currency string", to=table)
-    def copy(orders: DataFrame) -> DataFrame:
-        return orders.selectExpr(*columns)
-
-    return app
+NAME = "shop.orders"
 
 
-def order(number: int) -> str:
-    return json.dumps({"id": number, "amount": number / 2, "currency": "EUR"})
+def write(spark: SparkSession, table: Table, number: int, query: str) -> bool:
+    """Write a batch as a pipeline would."""
+    return writer_for(table, {}).write(spark.sql(query), BatchId("group/copy", "checkpoint", number))
 
 
-def read(spark: SparkSession, kind: str, folder: Path) -> list[dict[str, Any]]:
-    found = rows(spark.read.format(kind).load(f"{folder}/shop/orders"))
+def read(spark: SparkSession, table: Table) -> list[dict[str, Any]]:
+    found = rows(spark.read.format(table.format).load(f"{table.path}/shop/orders"))
     return sorted(found, key=lambda row: row["id"])
 
 
 @pytest.mark.parametrize("mode", ["append", "upsert"])
 @pytest.mark.parametrize("kind", ["delta", "iceberg"])
 def test_new_columns_are_added_and_columns_that_are_gone_are_null(
-    kind: Any,
-    mode: Any,
-    brokers: str,
-    group: str,
-    make_topic: MakeTopic,
-    catch_up: CatchUp,
-    spark: SparkSession,
-    tmp_path: Path,
+    kind: Any, mode: Any, spark: SparkSession, tmp_path: Path
 ) -> None:
-    source = make_topic()
     keys: dict[str, Any] = {"keys": ["id"], "order_by": "id"} if mode == "upsert" else {}
-    table = Table("shop.orders", path=str(tmp_path), format=kind, mode=mode, evolve=True, **keys)
-    produce(brokers, source, [order(1)])
-    catch_up(writing(group, source, table, "id", "amount"))
-    produce(brokers, source, [order(2)])
-    catch_up(writing(group, source, table, "id", "currency AS `the-currency`"))
-    assert read(spark, kind, tmp_path) == [{"id": 1, "amount": 0.5}, {"id": 2, "the-currency": "EUR"}]
-
-
-def test_without_evolve_a_new_column_is_refused(
-    brokers: str, group: str, make_topic: MakeTopic, catch_up: CatchUp, spark: SparkSession, tmp_path: Path
-) -> None:
-    source, table = make_topic(), Table("shop.orders", path=str(tmp_path))
-    produce(brokers, source, [order(1)])
-    catch_up(writing(group, source, table, "id"))
-    produce(brokers, source, [order(2)])
-    with pytest.raises(PenstockError, match="evolve=True"):
-        catch_up(writing(group, source, table, "id", "amount"))
-    assert read(spark, "delta", tmp_path) == [{"id": 1}]
+    table = Table(NAME, path=str(tmp_path), format=kind, mode=mode, evolve=True, **keys)
+    write(spark, table, 0, "SELECT 1 AS id, 0.5D AS amount")
+    later = "SELECT 2 AS ID, 'EUR' AS `the-currency`"
+    write(spark, table, 1, later)
+    expected = [{"id": 1, "amount": 0.5}, {"id": 2, "the-currency": "EUR"}]
+    assert read(spark, table) == expected
+    # A repeated batch finds its columns and its rows.
+    write(spark, table, 1, later)
+    assert read(spark, table) == expected
 
 
 @pytest.mark.parametrize("kind", ["delta", "iceberg"])
-def test_after_so_many_batches_small_files_become_one_and_old_snapshots_go(
-    kind: Any,
+def test_without_evolve_a_new_column_is_refused_with_its_name(kind: Any, spark: SparkSession, tmp_path: Path) -> None:
+    table = Table(NAME, path=str(tmp_path), format=kind)
+    write(spark, table, 0, "SELECT 1 AS id")
+    with pytest.raises(ConfigError, match="columns that it has not: amount") as caught:
+        write(spark, table, 1, "SELECT 2 AS id, 0.5D AS amount")
+    assert "evolve=True" in caught.value.hint
+    assert read(spark, table) == [{"id": 1}]
+
+
+def test_a_delta_table_is_compacted_and_its_old_files_are_looked_for(spark: SparkSession, tmp_path: Path) -> None:
+    table = Table(NAME, path=str(tmp_path), maintenance=Maintenance())
+    for number in range(2):
+        write(spark, table, number, f"SELECT id FROM RANGE({number * 3}, {number * 3 + 3}, 1, 3)")
+    maintain(table, spark)
+    folder = f"{tmp_path}/shop/orders"
+    assert [row["id"] for row in read(spark, table)] == list(range(6))
+    assert len(spark.read.format("delta").load(folder).inputFiles()) == 1
+    operations = rows(spark.sql(f"DESCRIBE HISTORY delta.`{folder}`").select("operation"))
+    assert {"OPTIMIZE", "VACUUM END"} <= {each["operation"] for each in operations}
+
+
+def test_an_iceberg_table_is_compacted_and_only_old_snapshots_go(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = Table(NAME, path=str(tmp_path), format="iceberg", maintenance=Maintenance(keep="1h"))
+    folder = f"{tmp_path}/shop/orders"
+
+    def count(of: str) -> int:
+        return spark.read.format("iceberg").load(f"{folder}#{of}").count()
+
+    for number in range(2):
+        write(spark, table, number, f"SELECT id FROM RANGE({number * 3}, {number * 3 + 3}, 1, 3)")
+    maintain(table, spark)
+    assert [row["id"] for row in read(spark, table)] == list(range(6))
+    assert (count("files"), count("snapshots")) == (1, 3)
+    # The batch is still known.
+    assert not write(spark, table, 1, "SELECT id FROM RANGE(3)")
+    now = iceberg._now()
+    monkeypatch.setattr(iceberg, "_now", lambda: now + 2 * 3600)
+    maintain(table, spark)
+    assert (count("files"), count("snapshots")) == (1, 1)
+    assert [row["id"] for row in read(spark, table)] == list(range(6))
+
+
+def test_maintenance_runs_after_its_batches_and_a_failure_of_it_is_reported_and_fails_no_batch(
     brokers: str,
     group: str,
     make_topic: MakeTopic,
@@ -80,52 +98,28 @@ def test_after_so_many_batches_small_files_become_one_and_old_snapshots_go(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    now = iceberg._now()
-    monkeypatch.setattr(iceberg, "_now", lambda: now + 2 * 3600)
     source = make_topic()
-    keep = "7d" if kind == "delta" else "1h"
-    table = Table("shop.orders", path=str(tmp_path), format=kind, maintenance=Maintenance(every=2, keep=keep))
+    table = Table(NAME, path=str(tmp_path), maintenance=Maintenance(every=2))
+    maintained: list[Table] = []
+    monkeypatch.setattr(output_batches, "maintain", lambda each, _: maintained.append(each))
     app = App(group)
 
     @app.pipeline(source, value="id int", to=table)
     def copy(orders: DataFrame) -> DataFrame:
-        return orders.select("id").repartition(6)
+        return orders.select("id")
 
-    seen = []
-    for number in range(2):
-        produce(brokers, source, [order(each) for each in range(number * 12, number * 12 + 12)])
-        seen.append(catch_up(app))
-    assert of_kind(seen[0], events.TableMaintained) == []
-    assert not of_kind(seen[1], events.Error)
-    (maintained,) = of_kind(seen[1], events.TableMaintained)
-    assert maintained.sink == f"{kind} table shop.orders"
-    assert [row["id"] for row in read(spark, kind, tmp_path)] == list(range(24))
-    folder = f"{tmp_path}/shop/orders"
-    if kind == "delta":
-        assert len(spark.read.format("delta").load(folder).inputFiles()) == 1
-        history = rows(spark.sql(f"DESCRIBE HISTORY delta.`{folder}`").select("operation"))
-        assert [each["operation"] for each in history][:3] == ["VACUUM END", "VACUUM START", "OPTIMIZE"]
-    else:
-        assert spark.read.format("iceberg").load(f"{folder}#files").count() == 1
-        assert spark.read.format("iceberg").load(f"{folder}#snapshots").count() == 1
+    def next_batch(number: int) -> list[events.Event]:
+        produce(brokers, source, [f'{{"id": {number}}}'])
+        return catch_up(app)
 
-
-def test_maintenance_that_fails_is_reported_and_the_batch_counts(
-    brokers: str,
-    group: str,
-    make_topic: MakeTopic,
-    catch_up: CatchUp,
-    spark: SparkSession,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    source = make_topic()
-    produce(brokers, source, [order(1)])
-    table = Table("shop.orders", path=str(tmp_path), maintenance=Maintenance(every=1))
+    assert of_kind(next_batch(0), events.TableMaintained) == []
+    (reported,) = of_kind(next_batch(1), events.TableMaintained)
+    assert (maintained, reported.sink) == ([table], f"delta table {NAME}")
+    next_batch(2)
     monkeypatch.setattr(output_batches, "maintain", lambda _, session: session.sql("SELECT * FROM nothing"))
-    seen = catch_up(writing(group, source, table, "id"))
+    seen = next_batch(3)
     (error,) = of_kind(seen, events.Error)
-    assert error.reason.startswith("The maintenance of delta table shop.orders failed: ")
+    assert error.reason.startswith(f"The maintenance of delta table {NAME} failed: ")
     assert not error.fatal
-    assert read(spark, "delta", tmp_path) == [{"id": 1}]
     assert of_kind(seen, events.Stopped)[0].written == 1
+    assert [row["id"] for row in read(spark, table)] == [0, 1, 2, 3]
