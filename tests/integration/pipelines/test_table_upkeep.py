@@ -35,7 +35,7 @@ def test_new_columns_are_added_and_columns_that_are_gone_are_null(
     keys: dict[str, Any] = {"keys": ["id"], "order_by": "id"} if mode == "upsert" else {}
     table = Table(NAME, path=str(tmp_path), format=kind, mode=mode, evolve=True, **keys)
     write(spark, table, 0, "SELECT 1 AS id, 0.5D AS amount")
-    later = "SELECT 2 AS ID, 'EUR' AS `the-currency`"
+    later = "SELECT 2 AS id, 'EUR' AS `the-currency`"
     write(spark, table, 1, later)
     expected = [{"id": 1, "amount": 0.5}, {"id": 2, "the-currency": "EUR"}]
     assert read(spark, table) == expected
