@@ -8,4 +8,4 @@ QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 QUICK_OPTIONS = " ".join(QUICK)
 
 # What the sinks of the tests' one Spark session need.
-SPARK_PACKAGES = ("delta", "iceberg", "postgresql", "avro")
+SPARK_PACKAGES = ("delta", "iceberg", "postgresql", "sqlite", "avro")

@@ -37,6 +37,7 @@ class Order:
     "orders",
     value=Order,
     dead_letter="orders.dead",
+    expect={"amount > 0": "dead_letter"},
     to={"minutes": Topic("revenue", key="currency"), "orders": Table("orders", path=LAKE, partition_by=["currency"])},
 )
 def revenue(orders: "DataFrame") -> "Mapping[str, DataFrame]":

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from penstock._version import __version__
-from penstock.app import App, Console, Jdbc, Source, Table, Topic
+from penstock.app import App, BatchId, Console, ForeachBatch, Jdbc, Maintenance, Source, Table, Topic
 from penstock.app.out import Out
 from penstock.core.failures.breaker import Breaker
 from penstock.core.failures.later import Later
@@ -22,12 +22,15 @@ __all__ = [
     "NO_RETRY",
     "App",
     "Avro",
+    "BatchId",
     "Breaker",
     "Console",
+    "ForeachBatch",
     "HandlerBug",
     "Jdbc",
     "JsonSchema",
     "Later",
+    "Maintenance",
     "Out",
     "PenstockError",
     "Producer",

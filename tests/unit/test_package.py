@@ -29,9 +29,9 @@ SHARED = {"errors", "events"}
 
 def test_the_public_names_are_these() -> None:
     assert sorted(penstock.__all__) == [
-        "App", "Avro", "Breaker", "Console", "HandlerBug", "Jdbc", "JsonSchema", "Later", "NO_RETRY", "Out",
-        "PenstockError", "Producer", "Protobuf", "Record", "Reference", "Registry", "Reject", "Retry", "Skip", "Source",
-        "Table", "Topic", "__version__", "by",
+        "App", "Avro", "BatchId", "Breaker", "Console", "ForeachBatch", "HandlerBug", "Jdbc", "JsonSchema", "Later",
+        "Maintenance", "NO_RETRY", "Out", "PenstockError", "Producer", "Protobuf", "Record", "Reference", "Registry",
+        "Reject", "Retry", "Skip", "Source", "Table", "Topic", "__version__", "by",
     ]  # fmt: skip
     assert all(hasattr(penstock, name) for name in penstock.__all__)
 

@@ -7,7 +7,18 @@ from penstock.app.batch_attempt import batch_attempts, batch_attempts_async
 from penstock.app.consume_options import Start
 from penstock.app.handler import Handler
 from penstock.app.options import refuse_unsupported
-from penstock.app.pipelines import Console, Jdbc, Pipeline, Sink, Source, Table, Topic
+from penstock.app.pipelines import (
+    BatchId,
+    Console,
+    ForeachBatch,
+    Jdbc,
+    Maintenance,
+    Pipeline,
+    Sink,
+    Source,
+    Table,
+    Topic,
+)
 from penstock.app.record_adapter import Arguments, RecordAdapter, reader_by
 from penstock.app.run_control import Control, NoControl, PartitionProgress, engine_is_elsewhere
 from penstock.app.signature import called
@@ -18,10 +29,13 @@ __all__ = [
     "RECORDS",
     "App",
     "Arguments",
+    "BatchId",
     "Console",
     "Control",
+    "ForeachBatch",
     "Handler",
     "Jdbc",
+    "Maintenance",
     "NoControl",
     "PartitionProgress",
     "Pipeline",

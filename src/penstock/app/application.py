@@ -1,10 +1,10 @@
 """``App``: the handlers and pipelines that a user's module declares, and that ``penstock run`` or the module runs."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Any, Literal, Never, TypeVar, Unpack
+from typing import Any, Never, TypeVar, Unpack
 
 from penstock.app.conflicts import check_handlers, check_pipeline
 from penstock.app.consume_options import is_offset, is_topic_partition
@@ -13,16 +13,20 @@ from penstock.app.handler import Handler
 from penstock.app.hooks import HookMethods
 from penstock.app.option_reference import documented
 from penstock.app.option_values import handler_values
-from penstock.app.options import SETTINGS, ConsumeOptions, Delivery, refuse_unknown, with_defaults
-from penstock.app.pipelines import OutputMode, Pipeline, Sink, Source, checked_outputs, checked_sources
+from penstock.app.options import HANDLER_OPTIONS, SETTINGS, ConsumeOptions, refuse_unknown, with_defaults
+from penstock.app.pipelines import (
+    PIPELINE_OPTIONS,
+    Pipeline,
+    PipelineOptions,
+    checked_outputs,
+    checked_sources,
+    pipeline_values,
+)
 from penstock.app.run_control import Control, ControlSlot, PartitionProgress
 from penstock.app.run_methods import RunMethods
 from penstock.app.signature import function_name
-from penstock.core.failures.restarts import DEFAULT_RESTART
-from penstock.core.failures.retry import Retry
 from penstock.core.records.record import TopicPartition
 from penstock.core.settings import Registry, client_settings, hide_passwords, registry_of
-from penstock.core.text.durations import Duration, seconds
 from penstock.errors import ConfigError, StateError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -59,7 +63,7 @@ class App(RunMethods, HookMethods, ResourceMethods):
             raise ConfigError(
                 f"App({name!r}) has no name.", hint='Name it: App("shop"). The name is the consumer group.'
             )
-        _refuse_unknown(_unknown, App)
+        _refuse_unknown(_unknown)
         RunMethods.__init__(self)
         HookMethods.__init__(self)
         ResourceMethods.__init__(self)
@@ -73,7 +77,7 @@ class App(RunMethods, HookMethods, ResourceMethods):
         self._handlers: list[Handler] = []
         self._declared: list[Mapping[str, Any]] = []
         self._pipelines: list[Pipeline] = []
-        self._pipeline_builders: list[Callable[[App], Pipeline]] = []
+        self._declared_pipelines: list[Mapping[str, Any]] = []
         self._slot = ControlSlot()
 
     def __repr__(self) -> str:
@@ -94,13 +98,13 @@ class App(RunMethods, HookMethods, ResourceMethods):
         parts = (part for each in self._pipelines for part in (*each.sources.values(), *each.sinks))
         return tuple(dict.fromkeys(name for part in parts for name in part.packages))
 
-    @documented
+    @documented(HANDLER_OPTIONS)
     def consume(self, *topics: str, **options: Unpack[ConsumeOptions]) -> Callable[[F], F]:
         """Declare a function as the handler of these topics. The function itself does not change.
 
         ``ConsumeOptions`` in ``penstock.app.options`` declares and describes each option; docs/running.md lists them.
         """
-        declared = with_defaults(topics, options)
+        declared = with_defaults(HANDLER_OPTIONS, topics, options, of="@app.consume")
 
         def declare(function: F) -> F:
             values = handler_values(declared, app=self.name, app_settings=self.settings)
@@ -112,85 +116,30 @@ class App(RunMethods, HookMethods, ResourceMethods):
 
         return declare
 
-    def pipeline(
-        self,
-        *topics: str,
-        to: str | Sink | Sequence[str | Sink] | Mapping[str, str | Sink | Sequence[str | Sink]],
-        value: Any = bytes,
-        key: type = bytes,
-        sources: Mapping[str, str | Sequence[str] | Source] | None = None,
-        group: str | None = None,
-        dead_letter: str | None = None,
-        start: Literal["earliest", "latest"] = "earliest",
-        output_mode: OutputMode = "append",
-        delivery: Delivery = "at-least-once",
-        trigger: Duration = "200ms",
-        micro_batch: Duration = "10s",
-        max_micro_batch: int = 1_000_000,
-        restart: Retry = DEFAULT_RESTART,
-        drain_timeout: Duration = "30s",
-        settings: Mapping[str, Any] | None = None,
-        **_unknown: Never,
-    ) -> Callable[[F], F]:
+    @documented(PIPELINE_OPTIONS)
+    def pipeline(self, *topics: str, **options: Unpack[PipelineOptions]) -> Callable[[F], F]:
         """Declare a function over Spark DataFrames as a pipeline, which ``penstock run --engine spark`` runs.
 
         Penstock calls the function once, when the app starts. It gets a streaming DataFrame for each source and returns
         one DataFrame, or a dict of them. Spark runs the plan that they describe, without Python for each record.
-
-        Args:
-            topics: The topics to read, as one DataFrame.
-            to: The sinks of the rows: a topic's name, a ``Topic``, ``Table``, ``Jdbc`` or ``Console``; a list to write
-                the same rows to each; a dict if the function returns a dict.
-            value: The type or schema of the values; see ``Source``.
-            key: ``bytes``, or ``str`` for keys that are text.
-            sources: A ``Source`` for each parameter of the function, instead of topics.
-            group: The consumer group that keeps the offsets; the app's name by default.
-            dead_letter: The topic for records whose value does not match ``value``. Without it, such a record stops
-                the pipeline.
-            start: Where to start a partition that has no committed offset.
-            output_mode: The rows of an aggregate that Spark writes: ``"append"`` final rows, ``"update"`` rows that
-                changed in a micro-batch, ``"complete"`` all rows.
-            delivery: ``"at-least-once"``, where each sink documents what it guarantees; or ``"exactly-once"`` into a
-                topic, for rows that Spark writes in the task that reads them.
-            trigger: How long to wait for more records before the next micro-batch begins.
-            micro_batch: How long a micro-batch should take; its size follows from that.
-            max_micro_batch: How many records a micro-batch may have.
-            restart: When a failed query starts again. A finished micro-batch resets the count.
-            drain_timeout: How long a stop waits for the running micro-batch.
-            settings: Kafka client settings by their Kafka names; they override the app's.
         """
-        _refuse_unknown(_unknown, App.pipeline)
+        declared = with_defaults(PIPELINE_OPTIONS, topics, options, of="@app.pipeline")
 
         def declare(function: F) -> F:
-            def build(app: App) -> Pipeline:
-                return Pipeline(
-                    name=function_name(function),
-                    function=function,
-                    sources=checked_sources(topics, sources, value=value, key=key, function=function),
-                    outputs=checked_outputs(to),
-                    group=group or app.name,
-                    dead_letter=dead_letter,
-                    start=start,
-                    output_mode=output_mode,
-                    delivery=delivery,
-                    trigger=seconds(trigger, name="trigger"),
-                    micro_batch=seconds(micro_batch, name="micro_batch"),
-                    max_micro_batch=max_micro_batch,
-                    restart=restart,
-                    drain_timeout=seconds(drain_timeout, name="drain_timeout"),
-                    settings={**app.settings, **(settings or {})},
-                    registry=app.registry,
-                )
-
-            self._add_pipeline(build)
+            pipeline = Pipeline(
+                name=function_name(function),
+                function=function,
+                sources=checked_sources(declared, function=function),
+                outputs=checked_outputs(declared["to"]),
+                registry=self.registry,
+                **pipeline_values(declared, app=self.name, app_settings=self.settings),
+            )
+            self._add_pipeline(pipeline)
+            own = {**self._declared_options[SETTINGS], **(declared[SETTINGS] or {})}
+            self._declared_pipelines.append({**declared, SETTINGS: client_settings(own)})
             return function
 
         return declare
-
-    def take_pipelines_of(self, other: "App") -> None:
-        """Declare the other app's pipelines here too, with this app's name, settings and registry."""
-        for build in other._pipeline_builders:  # noqa: SLF001 - the same class
-            self._add_pipeline(build)
 
     def refuse_pipelines(self, *, where: str, hint: str) -> None:
         """Raise an error if the app has pipelines: engines other than Spark call it, as they would not run them."""
@@ -209,6 +158,11 @@ class App(RunMethods, HookMethods, ResourceMethods):
     def declarations(self) -> tuple[tuple[Handler, Mapping[str, Any]], ...]:
         """Each handler with the options that the code gave to ``consume``, including the app's settings."""
         return tuple(zip(self._handlers, self._declared, strict=True))
+
+    @property
+    def pipeline_declarations(self) -> tuple[tuple[Pipeline, Mapping[str, Any]], ...]:
+        """Each pipeline with the options that the code gave to ``pipeline``, including the app's settings."""
+        return tuple(zip(self._pipelines, self._declared_pipelines, strict=True))
 
     def become(self, configured: "App") -> None:
         """Take over the options, handlers and pipelines of a configured copy of this app.
@@ -246,7 +200,9 @@ class App(RunMethods, HookMethods, ResourceMethods):
             changes = rename(handler)
             copy._add(replace(handler, **{"app": name, **changes}))
             copy._declared.append({**declared, **changes})
-        copy.take_pipelines_of(self)
+        for pipeline, declared in self.pipeline_declarations:
+            copy._add_pipeline(replace(pipeline, group=name if pipeline.group == self.name else pipeline.group))
+            copy._declared_pipelines.append(declared)
         copy.take_hooks_of(self)
         copy.take_resources_of(self)
         return copy
@@ -291,17 +247,14 @@ class App(RunMethods, HookMethods, ResourceMethods):
         self._check_middleware_around(handler)
         self._handlers.append(handler)
 
-    def _add_pipeline(self, build: Callable[["App"], Pipeline]) -> None:
-        pipeline = build(self)
-        for handler in self._handlers:
-            check_pipeline(pipeline, handler)
-        for other in self._pipelines:
+    def _add_pipeline(self, pipeline: Pipeline) -> None:
+        others: list[Handler | Pipeline] = [*self._handlers, *self._pipelines]
+        for other in others:
             check_pipeline(pipeline, other)
         self._pipelines.append(pipeline)
-        self._pipeline_builders.append(build)
 
 
-def _refuse_unknown(given: Mapping[str, Any], function: Callable[..., Any]) -> None:
-    parameters = inspect.signature(function).parameters.values()
+def _refuse_unknown(given: Mapping[str, Any]) -> None:
+    parameters = inspect.signature(App).parameters.values()
     known = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
-    refuse_unknown(given, known, of="App" if function is App else f"@app.{function.__name__}")
+    refuse_unknown(given, known, of="App")

@@ -1,8 +1,8 @@
-"""One row of the option table: what an option of ``App.consume`` is, and how far each engine supports it."""
+"""One row of an option table: what an option is; for options of ``App.consume``, also which engines support it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, get_args, get_origin
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Required, TypeVar, get_args, get_origin, get_type_hints
 
 Engine = Literal["local", "spark", "testing", "share"]
 """``share`` is the part of the local engine that consumes share groups (``mode="share"``)."""
@@ -45,23 +45,31 @@ Support = Refused | Ignored | None
 
 
 @dataclass(frozen=True)
-class HandlerOption:
-    """An option of ``App.consume``.
+class DeclaredOption:
+    """An option of ``App.consume`` or ``App.pipeline``.
 
-    ``name``, ``hint`` (its type) and ``group`` come from the TypedDict that declares it.
+    ``name``, ``hint`` (its type) and ``group`` come from the TypedDict that declares it. ``read_as`` is the type as
+    which file, environment and flags read it, if that is not ``hint``.
     """
 
     default: Any
     text: str
     shown_default: str = ""  # for a default that another option or the app decides
-    see: str = ""  # a link for docs/running.md
+    see: str = ""  # a link for the docs
+    name: str = ""
+    hint: Any = None
+    group: str = ""
+    read_as: Any = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class HandlerOption(DeclaredOption):
+    """An option of ``App.consume``, and how far each engine supports it."""
+
     local: Support = None
     spark: Support = None
     testing: Support = None
     share: Support = None
-    name: str = ""
-    hint: Any = None
-    group: str = ""
 
     def on(self, engine: Engine) -> Support:
         support: Support = getattr(self, engine)
@@ -87,3 +95,19 @@ class HandlerOption:
         """The option as an error names it. The value is shown only of options that take words: a URL has passwords."""
         shown = f'"{value}"' if isinstance(value, str) else repr(value)
         return f"{self.name}={shown}" if self.words else self.name
+
+
+Declared = TypeVar("Declared", bound=DeclaredOption)
+
+
+def declared_options(groups: Mapping[str, type], kind: type[Declared]) -> dict[str, Declared]:
+    """The options of these TypedDicts by name, in their order. Each is declared as ``Annotated[type, kind(...)]``."""
+    found = {}
+    for group, declared in groups.items():
+        for name, annotation in get_type_hints(declared, include_extras=True).items():
+            required = get_origin(annotation) is Required
+            hint, option = get_args(get_args(annotation)[0] if required else annotation)
+            if not isinstance(option, kind):  # pragma: no cover - a mistake in the declaration
+                raise TypeError(name)
+            found[name] = replace(option, name=name, hint=hint, group=group)
+    return found

@@ -19,6 +19,7 @@ _SPARK_PACKAGES = {
     "delta": "io.delta:delta-spark_{scala}:4.0.0",
     "iceberg": "org.apache.iceberg:iceberg-spark-runtime-{spark_minor}_{scala}:1.10.1",
     "postgresql": "org.postgresql:postgresql:42.7.7",
+    "sqlite": "org.xerial:sqlite-jdbc:3.50.3.0",
 }
 
 
@@ -108,8 +109,8 @@ def kafka_tools() -> Coordinates:
 def spark_package(name: str) -> Coordinates:
     """Return a Spark package with its dependencies, without those that Spark already has.
 
-    The name is one of ``kafka``, ``avro``, ``protobuf``, ``delta``, ``iceberg`` and ``postgresql``, in the version that
-    fits the installed PySpark, or a full Maven coordinate.
+    The name is one of ``kafka``, ``avro``, ``protobuf``, ``delta``, ``iceberg``, ``postgresql`` and ``sqlite``, in the
+    version that fits the installed PySpark, or a full Maven coordinate.
     """
     spark = spark_version(pipelines=True)
     minor = ".".join(spark.split(".")[:2])

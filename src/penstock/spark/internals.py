@@ -77,6 +77,9 @@ _READ_ALL = frozenset(
     }
 )
 
+# The metric of operators with state.
+_LATE = "numRowsDroppedByWatermark"
+
 # Py4J logs what the engine turns into errors, and Python prints the messages of a logger without a handler.
 logging.getLogger("py4j").addHandler(logging.NullHandler())
 
@@ -255,14 +258,33 @@ def observed_metrics(execution: Execution, names: Sequence[str]) -> dict[str, di
 
 def planned_metrics(rows: DataFrame) -> set[str]:
     """Return the names of all ``DataFrame.observe`` in the plan of these rows; the public API only prints plans."""
-    found, plans = set(), [rows._jdf.queryExecution().analyzed()]
+    return {str(plan.name()) for plan in _planned(rows) if _kind(plan) == "CollectMetrics"}
+
+
+def has_watermark(rows: DataFrame) -> bool:
+    """Whether a part of the plan has a watermark."""
+    return any(_kind(plan) == "EventTimeWatermark" for plan in _planned(rows))
+
+
+def _planned(rows: DataFrame) -> Iterator[Any]:
+    plans = [rows._jdf.queryExecution().analyzed()]
     while plans:
         plan = plans.pop()
-        if plan.getClass().getSimpleName() == "CollectMetrics":
-            found.add(str(plan.name()))
+        yield plan
         children = plan.children()
         plans.extend(children.apply(number) for number in range(children.size()))
-    return found
+
+
+def late_rows(execution: Execution) -> int:
+    """Return how many rows of a run were below the watermark. The public ``lastProgress`` has that too, but later."""
+    count, plans = 0, [execution.executedPlan()]
+    while plans:
+        plan = plans.pop()
+        metrics = plan.metrics()
+        if metrics.contains(_LATE):
+            count += max(0, int(metrics.apply(_LATE).value()))
+        plans.extend(_children(plan, _kind(plan)))
+    return count
 
 
 def reads_all_under(execution: Execution, metric: str) -> bool:

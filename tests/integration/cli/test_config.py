@@ -72,7 +72,7 @@ def test_print_config_shows_what_is_in_effect_and_connects_to_nothing(folder: Pa
     [
         (["--set", "settings.sesion.timeout.ms=5"], "'sesion.timeout.ms' is not known", "'session.timeout.ms'?"),
         (["--set", "settings.session.timeout.ms=soon"], "session.timeout.ms='soon' is not a number", "milliseconds"),
-        (["--set", "dubble.concurrency=5"], "no handler or option 'dubble'", "double.concurrency"),
+        (["--set", "dubble.concurrency=5"], "no handler, pipeline or option 'dubble'", "double.concurrency"),
         (["--config", "none.toml"], "none.toml cannot be read", "--config"),
     ],
 )

@@ -2,8 +2,9 @@
 
 import json
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,9 +59,25 @@ def make_case(spark: SparkSession, tmp_path: Path, postgres: Postgres) -> MakeCa
             ],
         )
 
+    def in_sqlite(**options: Any) -> Case:
+        file = tmp_path / "shop.db"
+        key = "PRIMARY KEY" if options else ""
+        with closing(sqlite3.connect(file)) as database:
+            database.execute(f"CREATE TABLE orders (id integer {key}, amount real)")
+
+        def read() -> list[dict[str, Any]]:
+            with closing(sqlite3.connect(file)) as database:
+                assert not database.execute("SELECT * FROM sqlite_master WHERE name LIKE 'penstock_draft%'").fetchall()
+                found = database.execute("SELECT id, amount FROM orders").fetchall()
+            return [dict(zip(("id", "amount"), row, strict=True)) for row in found]
+
+        return Case(Jdbc(f"jdbc:sqlite:{file}", "orders", **options), read)
+
     def make(kind: str, **options: Any) -> Case:
         if kind == "postgres":
             return in_postgres(**options)
+        if kind == "sqlite":
+            return in_sqlite(**options)
         layout = {} if options else {"partition_by": ["id"]}
         sink = Table("shop.orders", path=str(tmp_path), format=kind, **options, **layout)  # type: ignore[arg-type]
         return Case(sink, lambda: rows(_read(spark, kind, tmp_path).select("id", "amount")))
@@ -98,7 +115,7 @@ def failing_after_the_first_write() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("kind", ["delta", "iceberg", "parquet", "postgres"])
+@pytest.mark.parametrize("kind", ["delta", "iceberg", "parquet", "postgres", "sqlite"])
 def test_a_repeated_batch_is_written_once_and_a_new_checkpoint_hides_nothing(
     kind: str,
     brokers: str,
@@ -124,7 +141,7 @@ def test_a_repeated_batch_is_written_once_and_a_new_checkpoint_hides_nothing(
     assert sorted(row["id"] for row in case.read()) == [1, 2, 3, 4, 5]
 
 
-@pytest.mark.parametrize("kind", ["delta", "iceberg", "postgres"])
+@pytest.mark.parametrize("kind", ["delta", "iceberg", "postgres", "sqlite"])
 def test_an_upsert_leaves_the_last_row_of_each_key(
     kind: str,
     brokers: str,

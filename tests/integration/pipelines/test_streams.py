@@ -63,14 +63,16 @@ def test_a_window_is_written_once_when_its_watermark_has_passed_and_its_state_ou
     catch_up(revenue_app(group, source))
     produce(brokers, source, [order(4, 15), order(5, 45)])
     catch_up(revenue_app(group, source))
-    produce(brokers, source, [order(6, 59)])
-    catch_up(revenue_app(group, source))
+    # The last one is too late for its window, which was written.
+    produce(brokers, source, [order(6, 59), order(8, 0)])
+    seen = catch_up(revenue_app(group, source))
     assert totals(brokers, group) == [(0, 2.0), (10, 2.0)]
+    assert [each.rows for each in of_kind(seen, events.LateRows)] == [1]
     # The state cannot follow the offsets if another tool has moved the group.
     produce(brokers, source, [order(7, 59)])
-    for offset in (7, 2):
+    for offset in (8, 2):
         cluster.commit(group, {(source, 0): offset})
-        with pytest.raises(StateError, match=rf"keeps a state .*{source}\[0\] from 6 to {offset}\)"):
+        with pytest.raises(StateError, match=rf"keeps a state .*{source}\[0\] from 7 to {offset}\)"):
             catch_up(revenue_app(group, source))
         assert committed(cluster, group, source) == {0: offset}
 

@@ -377,7 +377,7 @@ def test_a_misspelt_option_is_an_error_that_names_the_right_one() -> None:
     with pytest.raises(ConfigError, match=r"@app.consume has no option 'concurency'. Did you mean 'concurrency'\?"):
         app.consume("orders", concurency=5)  # type: ignore[call-arg]
     with pytest.raises(ConfigError, match=r"@app.pipeline has no option 'grup'. Did you mean 'group'\?"):
-        app.pipeline("orders", to="out", grup="g")  # type: ignore[arg-type]
+        app.pipeline("orders", to="out", grup="g")  # type: ignore[call-arg]
     with pytest.raises(ConfigError, match=r"App has no option 'broker'. Did you mean 'brokers'\?"):
         App("shop", broker="localhost:9092")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"has no option 'xyz'. There are: assignor, batch"):

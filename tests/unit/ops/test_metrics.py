@@ -107,7 +107,7 @@ LABELS = {"group": "g", "handler": "ship", "topic": "t", "fatal": "false"}
 ZEROS = {
     (metric.name, tuple(LABELS[label] for label in metric.labels))
     for metric in METRICS.values()
-    if metric.kind == "counter"
+    if metric.kind == "counter" and "expectation" not in metric.labels
 }
 
 
@@ -129,6 +129,21 @@ def test_counters_with_labels_that_are_known_later_start_at_0() -> None:
     found_by_pattern = EventCounters()
     found_by_pattern(events.Assigned(**WHO, epoch=1, offset=None))
     assert ("penstock_lost_offsets_total", ("g", "t")) in counters(scrape(found_by_pattern))
+
+
+def test_rows_that_a_pipeline_lost_are_counted_by_expectation_and_from_0_on() -> None:
+    event_counters, of_orders = EventCounters(), {"group": "g", "handler": "h", "expectation": "a > 0"}
+    event_counters(
+        events.Started(engine="spark", group="g", handler="h", topics=("t",), lag=3, expectations=("a > 0", "b > 0"))
+    )
+    for rows in (2, 3):
+        event_counters(events.ExpectationFailed(group="g", handler="h", expectation="a > 0", rows=rows))
+        event_counters(events.LateRows(group="g", handler="h", rows=rows))
+    text = scrape(event_counters)
+    assert problems_of(text) == []
+    assert value_of(text, "penstock_failed_expectations_total", **of_orders) == 5
+    assert value_of(text, "penstock_failed_expectations_total", **{**of_orders, "expectation": "b > 0"}) == 0
+    assert value_of(text, "penstock_late_rows_total", group="g", handler="h") == 5
 
 
 def test_a_partition_that_goes_is_neither_owned_nor_paused_nor_has_a_position() -> None:

@@ -3,13 +3,15 @@
 from penstock.app.config.effective import Configured, Effective, Part, configured
 from penstock.app.config.environment import from_environment
 from penstock.app.config.flags import from_flags
-from penstock.app.config.given_values import Given
+from penstock.app.config.given_values import APP, Given, Names
 from penstock.app.config.toml_file import from_file
 
 __all__ = [
+    "APP",
     "Configured",
     "Effective",
     "Given",
+    "Names",
     "Part",
     "configured",
     "from_environment",

@@ -6,9 +6,10 @@ from typing import Any, TypeVar
 
 from penstock.app.application import App
 from penstock.app.config.given_values import ALL, Given
-from penstock.app.config.option_table import Option, app_options, handler_options
+from penstock.app.config.option_table import Kind, Option, app_options, options_of
 from penstock.app.handler import Handler
 from penstock.app.options import SETTINGS
+from penstock.app.pipelines import Pipeline
 from penstock.core.settings import translated
 from penstock.errors import ConfigError
 
@@ -36,9 +37,10 @@ Values = dict[str, Effective]
 
 @dataclass
 class Part:
-    """The values in effect for the app, or for one of its handlers."""
+    """The values in effect for the app, or for one of its handlers or pipelines."""
 
     name: str
+    kind: Kind | None = None
     options: Values = field(default_factory=dict)
     settings: Values = field(default_factory=dict)
 
@@ -48,41 +50,47 @@ class Configured:
     app: App
     of_app: Part
     of_handlers: list[Part]
+    of_pipelines: list[Part]
 
 
 def configured(app: App, sources: Sequence[Sequence[Given]]) -> Configured:
-    """Configure this app. A later source overrides an earlier one; in one source, a handler's value overrides ``*``.
+    """Configure this app. A later source overrides an earlier one; in one source, a value for a name overrides ``*``.
 
-    Every handler is declared again on a copy of the app, so that all checks of a declaration run on the new values. If
-    a check fails, the app stays unchanged. Each call starts from the code's values, not from an earlier configuration.
+    Every handler and pipeline is declared again on a copy of the app, so that all checks of a declaration run on the
+    new values. If a check fails, the app stays unchanged. Each call starts from the code's values, not from an earlier
+    configuration.
     """
     of_app = _app_part(app)
     for source in sources:
-        _apply(of_app, app_options(), [each for each in source if each.handler is None])
+        _apply(of_app, app_options(), [each for each in source if each.owner.kind is None])
     options = {name: each.value for name, each in of_app.options.items()}
     copy = _with_origins([of_app], lambda: App(app.name, **options, settings=_plain(of_app.settings)))
-    parts = []
-    for handler, declared in app.declarations:
-        part = _handler_part(handler, declared)
+    parts: list[Part] = []
+    declarations: list[tuple[Kind, Handler | Pipeline, Mapping[str, Any]]] = [
+        *(("handler", *each) for each in app.declarations),
+        *(("pipeline", *each) for each in app.pipeline_declarations),
+    ]
+    for kind, declaration, declared in declarations:
+        part = _part(kind, declaration.name, declared)
         for source in sources:
-            _apply(part, handler_options(), _for_handler(source, handler.name))
+            _apply(part, options_of(kind), _given_for(source, kind, part.name))
         parts.append(part)
-        _declare(copy, handler, parts)
-    _with_origins([of_app], lambda: copy.take_pipelines_of(app))
+        _declare(copy, declaration.function, parts)
     app.become(copy)
-    return Configured(
-        app, of_app, [_with_handler_defaults(part, each) for part, each in zip(parts, app.handlers, strict=True)]
-    )
+    made: list[Handler | Pipeline] = [*app.handlers, *app.pipelines]
+    complete = [_with_dependent_defaults(part, each) for part, each in zip(parts, made, strict=True)]
+    split = len(app.handlers)
+    return Configured(app, of_app, complete[:split], complete[split:])
 
 
 def _app_part(app: App) -> Part:
     options = {name: _declared(option, app.declared[name]) for name, option in app_options().items()}
-    return Part(app.name, options, _from_code(app.declared[SETTINGS]))
+    return Part(app.name, None, options, _from_code(app.declared[SETTINGS]))
 
 
-def _handler_part(handler: Handler, declared: Mapping[str, Any]) -> Part:
-    options = {name: _declared(option, declared[name]) for name, option in handler_options().items()}
-    return Part(handler.name, options, _from_code(declared[SETTINGS]))
+def _part(kind: Kind, name: str, declared: Mapping[str, Any]) -> Part:
+    options = {option: _declared(each, declared[option]) for option, each in options_of(kind).items()}
+    return Part(name, kind, options, _from_code(declared[SETTINGS]))
 
 
 def _from_code(settings: Mapping[str, Any]) -> Values:
@@ -93,13 +101,13 @@ def _declared(option: Option, value: Any) -> Effective:
     return Effective(value, DEFAULT if value is option.default or value == option.default else CODE)
 
 
-def _for_handler(source: Sequence[Given], name: str) -> list[Given]:
-    """The values for this handler, the most specific last. The app's settings apply to every handler."""
-    shared = [each for each in source if each.handler is None and each.path[0] == SETTINGS]
+def _given_for(source: Sequence[Given], kind: Kind, name: str) -> list[Given]:
+    """The values for this handler or pipeline, the most specific last. The app's settings apply to every one."""
+    shared = [each for each in source if each.owner.kind is None and each.path[0] == SETTINGS]
     return [
         *shared,
-        *(each for each in source if each.handler == ALL),
-        *(each for each in source if each.handler == name),
+        *(each for each in source if each.owner.is_for(kind, ALL)),
+        *(each for each in source if each.owner.is_for(kind, name)),
     ]
 
 
@@ -137,12 +145,13 @@ def _with_part(current: Effective, option: Option, name: str, given: Given) -> E
     return Effective(value, current.origin, {**current.parts, name: given.origin})
 
 
-def _declare(copy: App, handler: Handler, parts: Sequence[Part]) -> None:
-    """Declare the handler of the last of these parts. The declaration may conflict with one of the earlier parts."""
+def _declare(copy: App, function: Callable[..., Any], parts: Sequence[Part]) -> None:
+    """Declare the function of the last of these parts. The declaration may conflict with one of the earlier parts."""
     part = parts[-1]
+    declare: Callable[..., Any] = copy.consume if part.kind == "handler" else copy.pipeline
     options = {name: each.value for name, each in part.options.items()}
     topics = options.pop("topics")
-    _with_origins(parts, lambda: copy.consume(*topics, **options, settings=_plain(part.settings))(handler.function))
+    _with_origins(parts, lambda: declare(*topics, **options, settings=_plain(part.settings))(function))
 
 
 def _with_origins(parts: Sequence[Part], make: Callable[[], T]) -> T:
@@ -169,9 +178,9 @@ def _plain(settings: Values) -> dict[str, Any]:
     return {name: each.value for name, each in settings.items()}
 
 
-def _with_handler_defaults(part: Part, handler: Handler) -> Part:
-    """Replace None by the handler's value where a default depends on other options, such as ``group`` and ``retry``."""
+def _with_dependent_defaults(part: Part, declaration: Handler | Pipeline) -> Part:
+    """Replace None by the value in effect where a default depends on other options, such as ``group`` and ``retry``."""
     for name, each in part.options.items():
         if each.value is None:
-            part.options[name] = replace(each, value=getattr(handler, name, None))
+            part.options[name] = replace(each, value=getattr(declaration, name, None))
     return part

@@ -2,9 +2,10 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
-from penstock.app.config.option_table import Option, app_options, find_option, handler_options
+from penstock.app.application import App
+from penstock.app.config.option_table import Kind, Option, find_option, options_of
 from penstock.app.options import SETTINGS
 from penstock.core.settings import hide_passwords, require_known
 from penstock.core.text.suggestions import suggestion
@@ -12,32 +13,68 @@ from penstock.errors import ConfigError
 
 ALL = "*"
 
+KINDS: Mapping[str, Kind] = {"handlers": "handler", "pipelines": "pipeline"}
+"""The tables of a file, and the first words of long names in flags."""
+
 
 @dataclass(frozen=True)
 class Given:
-    """``handler`` is None for the app and ``*`` for every handler. ``path`` is the option, and perhaps a part of it."""
+    """``path`` is the option, and perhaps a part of it."""
 
-    handler: str | None
+    owner: "Owner"
     path: tuple[str, ...]
     value: Any
     origin: str
 
 
-def read_given(handler: str | None, path: Sequence[str], value: Any, origin: str) -> list[Given]:
+@dataclass(frozen=True)
+class Owner:
+    """What the value is for: a handler or pipeline by its name, ``*`` for every one; without a kind, the app."""
+
+    kind: Kind | None = None
+    name: str = ""
+
+    def is_for(self, kind: Kind, name: str) -> bool:
+        return self.kind == kind and self.name == name
+
+
+APP = Owner()
+
+
+@dataclass(frozen=True)
+class Names:
+    """The names of an app's handlers and pipelines."""
+
+    handlers: Sequence[str] = ()
+    pipelines: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, app: App) -> Self:
+        return cls([each.name for each in app.handlers], [each.name for each in app.pipelines])
+
+    def __getitem__(self, kind: Kind) -> Sequence[str]:
+        return self.handlers if kind == "handler" else self.pipelines
+
+    def kinds_of(self, name: str) -> list[Kind]:
+        """Whether there is a handler, a pipeline or both with this name."""
+        return [kind for kind in KINDS.values() if name in self[kind]]
+
+
+def read_given(owner: Owner, path: Sequence[str], value: Any, origin: str) -> list[Given]:
     """Parse a value. An unknown option, part or setting, or a value of the wrong type, is an error."""
     name, *rest = path
     if name == SETTINGS:
-        return [_setting(handler, ".".join(rest), value, origin)]
-    of = "the app" if handler is None else "a handler"
-    option = find_option(app_options() if handler is None else handler_options(), name, of=of, origin=origin)
-    return [Given(handler, (name, *inner), leaf, origin) for inner, leaf in _read(option, name, rest, value, origin)]
+        return [_setting(owner, ".".join(rest), value, origin)]
+    of = "the app" if owner.kind is None else f"a {owner.kind}"
+    option = find_option(options_of(owner.kind), name, of=of, origin=origin)
+    return [Given(owner, (name, *inner), leaf, origin) for inner, leaf in _read(option, name, rest, value, origin)]
 
 
-def require_handler(name: str, handlers: Collection[str], origin: str) -> None:
-    if name in handlers or name == ALL:
+def require_name(kind: Kind, name: str, names: Collection[str], origin: str) -> None:
+    if name in names or name == ALL:
         return
-    hint = suggestion(name, handlers, otherwise=f"The app has: {', '.join(handlers)}.")
-    raise ConfigError(f"{origin}: there is no handler {name!r}.", hint=hint)
+    has = f"The app has: {', '.join(names)}." if names else f"The app has no {kind}s."
+    raise ConfigError(f"{origin}: there is no {kind} {name!r}.", hint=suggestion(name, names, otherwise=has))
 
 
 _Leaves = list[tuple[tuple[str, ...], Any]]
@@ -67,9 +104,9 @@ def _read(option: Option, dotted: str, rest: Sequence[str], value: Any, origin: 
         raise ConfigError(f"{origin}: {dotted}={shown} is not valid.", hint=f"It takes {error}.") from None
 
 
-def _setting(handler: str | None, name: str, value: Any, origin: str) -> Given:
+def _setting(owner: Owner, name: str, value: Any, origin: str) -> Given:
     try:
         require_known(name)
     except ConfigError as error:
         raise ConfigError(f"{origin}: {error.problem}", hint=error.hint) from error
-    return Given(handler, (SETTINGS, name), value, origin)
+    return Given(owner, (SETTINGS, name), value, origin)

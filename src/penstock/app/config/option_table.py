@@ -1,19 +1,25 @@
-"""Which options an app and its handlers have, and how each is read from a file, a variable or a flag.
+"""Which options an app, its handlers and its pipelines have, and how each is read from a file, a variable or a flag.
 
-The options of the app come from the signature of ``App``, those of a handler from ``penstock.app.options``.
+The options of the app come from the signature of ``App``, those of a handler from ``penstock.app.options``, those of a
+pipeline from ``penstock.app.pipelines``.
 """
 
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
-from typing import Any, get_type_hints
+from typing import Any, Literal, get_type_hints
 
 from penstock.app.application import App
 from penstock.app.config.value_readers import Reader, list_reader, reader_for
+from penstock.app.option_support import DeclaredOption
 from penstock.app.options import HANDLER_OPTIONS, SETTINGS
+from penstock.app.pipelines import PIPELINE_OPTIONS
 from penstock.core.text.suggestions import suggestion
 from penstock.errors import ConfigError
+
+Kind = Literal["handler", "pipeline"]
+"""The two kinds of functions that an app has."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +45,29 @@ def app_options() -> dict[str, Option]:
 
 @cache
 def handler_options() -> dict[str, Option]:
-    found = {name: _option(name, each.hint, each.default) for name, each in HANDLER_OPTIONS.items() if name != SETTINGS}
-    return {**found, "topics": Option("topics", (), list_reader([HANDLER_OPTIONS["topics"].hint]))}
+    return _from_table(HANDLER_OPTIONS)
+
+
+@cache
+def pipeline_options() -> dict[str, Option]:
+    return _from_table(PIPELINE_OPTIONS)
+
+
+def options_of(kind: Kind | None) -> dict[str, Option]:
+    """The options of a handler, of a pipeline, or of the app."""
+    match kind:
+        case "handler":
+            return handler_options()
+        case "pipeline":
+            return pipeline_options()
+        case None:
+            return app_options()
+
+
+def _from_table(table: Mapping[str, DeclaredOption]) -> dict[str, Option]:
+    found = {name: _option(name, each.read_as or each.hint, each.default) for name, each in table.items()}
+    del found[SETTINGS]
+    return {**found, "topics": Option("topics", (), list_reader([table["topics"].hint]))}
 
 
 def find_option(options: Mapping[str, Option], name: str, *, of: str, origin: str) -> Option:

@@ -1,24 +1,24 @@
 """Options from ``penstock.toml``."""
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from penstock.app.config.given_values import Given, read_given, require_handler
-from penstock.app.config.option_table import app_options, handler_options
+from penstock.app.config.given_values import APP, KINDS, Given, Names, Owner, read_given, require_name
+from penstock.app.config.option_table import Kind, app_options, handler_options, pipeline_options
 from penstock.app.options import SETTINGS
 from penstock.core.text.suggestions import suggestion
 from penstock.errors import ConfigError
 
 DEFAULT_FILE = "penstock.toml"
-_HANDLERS = "handlers"
 
 
-def from_file(path: Path | None, handlers: Sequence[str] | None) -> list[Given]:
+def from_file(path: Path | None, names: Names | None) -> list[Given]:
     """The values in the file; without a path, in ``penstock.toml`` of the current folder if it exists.
 
-    ``handlers`` are the names of the app's handlers; None if there is no app, so that every name is accepted.
+    ``names`` are those of the app's handlers and pipelines; None if there is no app, so that every name is accepted.
     """
     chosen = path or Path(DEFAULT_FILE)
     if path is None and not chosen.exists():
@@ -28,7 +28,7 @@ def from_file(path: Path | None, handlers: Sequence[str] | None) -> list[Given]:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{chosen} is not TOML: {error}.", hint='Text goes in quotes: to = "shipments".') from error
-    return list(_given(content, chosen, text, handlers))
+    return list(_given(content, chosen, text, names))
 
 
 def _text(path: Path) -> str:
@@ -41,27 +41,32 @@ def _text(path: Path) -> str:
         raise ConfigError(f"{path} cannot be read: it is not UTF-8.", hint="TOML files are UTF-8.") from error
 
 
-def _given(content: Mapping[str, Any], path: Path, text: str, handlers: Sequence[str] | None) -> Iterator[Given]:
+def _given(content: Mapping[str, Any], path: Path, text: str, names: Names | None) -> Iterator[Given]:
+    at = partial(_origin, path, text)
     for key, value in content.items():
-        if key == _HANDLERS:
+        if key in KINDS:
             continue
-        origin = _origin(path, text, key)
         if key not in app_options() and key != SETTINGS:
-            raise _unknown(key, origin)
-        for name, inner in _entries(key, value, origin):
-            yield from read_given(None, (key, *name), inner, _origin(path, text, key, *name))
-    named = content.get(_HANDLERS, {})
-    if not isinstance(named, Mapping):
-        raise ConfigError(f"{_origin(path, text, _HANDLERS)}: handlers is not a table.", hint="Write [handlers.NAME].")
-    for handler, options in named.items():
-        origin = _origin(path, text, _HANDLERS, handler)
-        require_handler(handler, named if handlers is None else handlers, origin)
+            raise _unknown(key, at(key))
+        for name, inner in _entries(key, value, at(key)):
+            yield from read_given(APP, (key, *name), inner, at(key, *name))
+    for table, kind in KINDS.items():
+        yield from _of_kind(table, kind, content.get(table, {}), at, None if names is None else names[kind])
+
+
+def _of_kind(
+    table: str, kind: Kind, content: Any, at: Callable[..., str], names: Sequence[str] | None
+) -> Iterator[Given]:
+    """The values of the table ``handlers`` or ``pipelines``; ``at`` returns the origin of a path."""
+    if not isinstance(content, Mapping):
+        raise ConfigError(f"{at(table)}: {table} is not a table.", hint=f"Write [{table}.NAME].")
+    for owner, options in content.items():
+        require_name(kind, owner, content if names is None else names, at(table, owner))
         if not isinstance(options, Mapping):
-            raise ConfigError(f"{origin}: handlers.{handler} is not a table.", hint=f"Write [handlers.{handler}].")
+            raise ConfigError(f"{at(table, owner)}: {table}.{owner} is not a table.", hint=f"Write [{table}.{owner}].")
         for key, value in options.items():
-            for name, inner in _entries(key, value, _origin(path, text, _HANDLERS, handler, key)):
-                where = _origin(path, text, _HANDLERS, handler, key, *name)
-                yield from read_given(handler, (key, *name), inner, where)
+            for name, inner in _entries(key, value, at(table, owner, key)):
+                yield from read_given(Owner(kind, owner), (key, *name), inner, at(table, owner, key, *name))
 
 
 def _entries(key: str, value: Any, origin: str) -> list[tuple[tuple[str, ...], Any]]:
@@ -84,7 +89,12 @@ def _unknown(key: str, origin: str) -> ConfigError:
             f"{origin}: {key!r} is an option of handlers.",
             hint='Put it under [handlers.NAME], or [handlers."*"] for all.',
         )
-    known = [*app_options(), SETTINGS, _HANDLERS]
+    if key in pipeline_options():
+        return ConfigError(
+            f"{origin}: {key!r} is an option of pipelines.",
+            hint='Put it under [pipelines.NAME], or [pipelines."*"] for all.',
+        )
+    known = [*app_options(), SETTINGS, *KINDS]
     return ConfigError(f"{origin}: the app has no option {key!r}.", hint=suggestion(key, known))
 
 

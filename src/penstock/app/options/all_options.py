@@ -1,10 +1,16 @@
 """All options of ``App.consume`` in one table, with the checks that use it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any
 
-from penstock.app.option_support import ENGINE_HINTS, ENGINE_NAMES, Engine, HandlerOption
+from penstock.app.option_support import (
+    ENGINE_HINTS,
+    ENGINE_NAMES,
+    DeclaredOption,
+    Engine,
+    HandlerOption,
+    declared_options,
+)
 from penstock.app.options.concurrency import LimitOptions, OrderOptions, SparkOptions
 from penstock.app.options.consuming import TOPICS, DataOptions, SourceOptions
 from penstock.app.options.delivery import DeliveryOptions, FailureOptions, TimeOptions
@@ -46,23 +52,16 @@ OPTION_GROUPS: Mapping[str, type] = {
 }
 
 
-def _table() -> dict[str, HandlerOption]:
-    found = {"topics": TOPICS}
-    for group, declared in OPTION_GROUPS.items():
-        for name, hint in get_type_hints(declared, include_extras=True).items():
-            kind, option = get_args(hint)
-            found[name] = replace(option, name=name, hint=kind, group=group)
-    return found
-
-
-HANDLER_OPTIONS: Mapping[str, HandlerOption] = _table()
+HANDLER_OPTIONS: Mapping[str, HandlerOption] = {"topics": TOPICS, **declared_options(OPTION_GROUPS, HandlerOption)}
 """Every option by its name, the positional ``topics`` first."""
 
 
-def with_defaults(topics: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
+def with_defaults(
+    options: Mapping[str, DeclaredOption], topics: Sequence[str], given: Mapping[str, Any], *, of: str
+) -> dict[str, Any]:
     """A value for every option. A name that is no option is an error that suggests the nearest."""
-    refuse_unknown(given, [name for name in HANDLER_OPTIONS if name != "topics"], of="@app.consume")
-    return {**{name: option.default for name, option in HANDLER_OPTIONS.items()}, "topics": topics, **given}
+    refuse_unknown(given, [name for name in options if name != "topics"], of=of)
+    return {**{name: option.default for name, option in options.items()}, "topics": topics, **given}
 
 
 def refuse_unknown(given: Mapping[str, Any], known: Sequence[str], *, of: str) -> None:

@@ -7,13 +7,12 @@ from typing import Any, Literal, get_args
 
 from penstock.app.consume_options import is_topic_name
 from penstock.app.options import Delivery
+from penstock.app.pipelines.pipeline_options import OutputMode
 from penstock.app.pipelines.pipeline_source import Source, as_source
 from penstock.app.pipelines.sinks import Console, Sink, Topic, as_sink
 from penstock.core.failures.retry import Retry
 from penstock.core.settings import Registry, client_settings, hide_passwords
 from penstock.errors import ConfigError
-
-OutputMode = Literal["append", "update", "complete"]
 
 # The name of the one output of a pipeline that returns one DataFrame.
 ONLY = ""
@@ -67,6 +66,11 @@ class Pipeline:
         return tuple(sink for sinks in self.outputs.values() for sink in sinks)
 
     @property
+    def expectations(self) -> tuple[str, ...]:
+        """The conditions of all sources, without duplicates."""
+        return tuple(dict.fromkeys(condition for source in self.sources.values() for condition in source.expect))
+
+    @property
     def is_transactional(self) -> bool:
         """Whether one transaction commits rows and offsets. Only topics need it: other sinks know repeated batches."""
         return self.delivery == "exactly-once" and any(isinstance(sink, Topic) for sink in self.sinks)
@@ -118,6 +122,14 @@ class Pipeline:
                 f"{self.dead_letter!r} is not a topic name.",
                 "Kafka takes up to 249 letters, digits, dots, dashes and underscores.",
             )
+        dead_lettered = [
+            text for each in self.sources.values() for text, what in each.expect.items() if what == "dead_letter"
+        ]
+        if dead_lettered and self.dead_letter is None:
+            raise self._wrong(
+                f"rows that do not meet {dead_lettered[0]!r} become dead letters, and it has no topic for them.",
+                'Name the topic with dead_letter=..., or use "drop" or "fail".',
+            )
         for topic in self.target_topics:
             if topic in self.topics:
                 raise self._wrong(
@@ -136,21 +148,23 @@ class Pipeline:
         return ConfigError(f"Pipeline {self.name}: {problem}", hint=hint)
 
 
-def checked_sources(
-    topics: tuple[str, ...], sources: Mapping[str, Any] | None, *, value: Any, key: type, function: Callable[..., Any]
-) -> dict[str, Source]:
-    """The sources by the function's parameter names."""
+def checked_sources(given: Mapping[str, Any], *, function: Callable[..., Any]) -> dict[str, Source]:
+    """The sources by the function's parameter names, from a value for every option."""
+    topics, sources = tuple(given["topics"]), given["sources"]
+    value, key, expect = given["value"], given["key"], given["expect"]
     if bool(topics) == bool(sources):
         raise ConfigError(
             "A pipeline needs either topics or sources=.",
             hint='Write @app.pipeline("orders", ...) or @app.pipeline(sources={"orders": Source(...)}, ...).',
         )
     if sources:
-        if value is not bytes or key is not bytes:
-            raise ConfigError("value= and key= have no effect with sources=.", hint="Pass them to Source(...).")
+        if value is not bytes or key is not bytes or expect:
+            raise ConfigError(
+                "value=, key= and expect= have no effect with sources=.", hint="Pass them to Source(...)."
+            )
         return {name: as_source(each) for name, each in sources.items()}
     parameters = list(inspect.signature(function).parameters) if inspect.isfunction(function) else []
-    return {parameters[0] if parameters else "records": Source(topics, value=value, key=key)}
+    return {parameters[0] if parameters else "records": Source(topics, value=value, key=key, expect=expect or {})}
 
 
 def checked_outputs(to: Any) -> dict[str, tuple[Sink, ...]]:

@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
 from penstock.app.consume_options import is_topic_name
+from penstock.app.pipelines.expectations import UnmetAction, checked_expectations
 from penstock.app.pipelines.json_schema_columns import json_shape
 from penstock.app.pipelines.spark_schema import Shape, shape_of
 from penstock.errors import ConfigError
@@ -31,11 +32,14 @@ class Source:
             accept tombstones. ``Avro(schema)``, ``JsonSchema(schema)`` and ``Protobuf(message)``: a column for each
             field of that schema, even if the records were written with other schemas of the registry.
         key: ``bytes``, or ``str`` for a ``_key`` column of text.
+        expect: Conditions in SQL on the columns, and what happens to a row that does not meet one: ``{"amount > 0":
+            "dead_letter", "id IS NOT NULL": "drop", "total >= 0": "fail"}``. The first that is not met decides.
     """
 
     topics: Sequence[str]
     value: Any = bytes
     key: type = bytes
+    expect: Mapping[str, UnmetAction] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         topics = (self.topics,) if isinstance(self.topics, str) else tuple(self.topics)
@@ -50,6 +54,7 @@ class Source:
                 )
         if self.key not in (bytes, str):
             raise ConfigError(f"key={self.key!r} is not a type for keys.", hint="Use bytes or str.")
+        object.__setattr__(self, "expect", checked_expectations(self.expect))
         self._check_fields()
 
     @property

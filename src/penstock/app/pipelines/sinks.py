@@ -1,15 +1,22 @@
 """The sinks of pipelines. Each documents what it guarantees when Spark repeats a micro-batch."""
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, cast, get_args
 
 from penstock.app.consume_options import is_topic_name
+from penstock.app.pipelines.batch_id import BatchId
+from penstock.app.pipelines.maintenance import Maintenance
+from penstock.app.signature import function_name
 from penstock.core.settings import hide_passwords, known
 from penstock.errors import ConfigError
 
 TableFormat = Literal["delta", "iceberg", "parquet"]
 WriteMode = Literal["append", "upsert"]
+Database = Literal["postgresql", "sqlite"]
+
+_DATABASES: Mapping[Database, str] = {"postgresql": "PostgreSQL", "sqlite": "SQLite"}
 
 
 @dataclass(frozen=True)
@@ -77,6 +84,9 @@ class Table(_Keyed):
         format: ``"delta"``, ``"iceberg"`` or ``"parquet"``.
         catalog: For Iceberg, instead of ``path``: a catalog that the Spark session has already.
         partition_by: Columns whose values become folders, if Penstock creates the table.
+        evolve: Whether columns that the rows have and the table has not are added to the table. Columns that only the
+            table has are null. Without it, such rows are refused. Delta and Iceberg.
+        maintenance: ``Maintenance(every=100, keep="7d")`` compacts small files and deletes old ones. Delta and Iceberg.
         mode: ``"append"``, or ``"upsert"``: one row for each key. Parquet can only append.
         keys: The columns that identify a row.
         order_by: The column that decides which row of a key is newer; an older row never replaces a newer one.
@@ -88,6 +98,8 @@ class Table(_Keyed):
     format: TableFormat = "delta"
     catalog: str | None = None
     partition_by: Sequence[str] = ()
+    evolve: bool = False
+    maintenance: Maintenance | None = None
 
     def __post_init__(self) -> None:
         if self.format not in get_args(TableFormat):
@@ -114,6 +126,17 @@ class Table(_Keyed):
             raise ConfigError(
                 "Parquet files cannot be updated.", hint='Use format="delta" or "iceberg", or mode="append".'
             )
+        if self.format == "parquet" and self.evolve:
+            raise ConfigError(
+                f"evolve=True has no effect on {self}: each batch of Parquet files has its own columns anyway.",
+                hint="Leave it out, and read the files with Spark's option mergeSchema.",
+            )
+        if self.maintenance is not None:
+            if not isinstance(self.maintenance, Maintenance):
+                raise ConfigError(
+                    f"maintenance={self.maintenance!r} is not a Maintenance.", hint="Use Maintenance(every=100)."
+                )
+            self.maintenance.check(self.format, self.name)
         self._check_keys()
 
     @property
@@ -132,10 +155,10 @@ class Table(_Keyed):
 
 @dataclass(frozen=True)
 class Jdbc(_Keyed):
-    """A table in PostgreSQL. One transaction writes the rows and the id of the micro-batch.
+    """A table in PostgreSQL or SQLite. One transaction writes the rows and the id of the micro-batch.
 
     Args:
-        url: Such as ``jdbc:postgresql://db:5432/shop``.
+        url: Such as ``jdbc:postgresql://db:5432/shop``, or ``jdbc:sqlite:/data/shop.db`` for a file on this machine.
         table: The name of an existing table, with its schema if that is not in the search path.
         user: The database user.
         password: The user's password, which is never shown.
@@ -151,14 +174,18 @@ class Jdbc(_Keyed):
 
     guarantee: ClassVar[str] = "exactly-once: one transaction writes the rows and the id of the batch"
 
-    packages: ClassVar[tuple[str, ...]] = ("postgresql",)
-
     def __post_init__(self) -> None:
         known.remember(self.password)
-        if not isinstance(self.url, str) or not self.url.startswith("jdbc:postgresql:"):
+        if not isinstance(self.url, str) or self._named_database not in _DATABASES:
             raise ConfigError(
-                f"{hide_passwords(str(self.url))!r} is not a JDBC address of PostgreSQL.",
-                hint='Write it like "jdbc:postgresql://localhost:5432/shop".',
+                f"{hide_passwords(str(self.url))!r} is not a JDBC address of PostgreSQL or SQLite.",
+                hint='Write it like "jdbc:postgresql://localhost:5432/shop" or "jdbc:sqlite:/data/shop.db". For other '
+                "databases, use ForeachBatch(...).",
+            )
+        if self.database == "sqlite" and self.url in ("jdbc:sqlite:", "jdbc:sqlite::memory:"):
+            raise ConfigError(
+                "A SQLite database in memory ends with its connection.",
+                hint='Name a file: "jdbc:sqlite:/data/shop.db".',
             )
         if "password=" in self.url:
             raise ConfigError(
@@ -168,11 +195,23 @@ class Jdbc(_Keyed):
             raise ConfigError(f"{self.table!r} is not a table name.", hint='Write it like "revenue".')
         self._check_keys()
 
+    @property
+    def database(self) -> Database:
+        return cast("Database", self._named_database)
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        return (self.database,)
+
+    @property
+    def _named_database(self) -> str:
+        return self.url.removeprefix("jdbc:").partition(":")[0] if self.url.startswith("jdbc:") else ""
+
     def __repr__(self) -> str:
         return f"Jdbc({hide_passwords(self.url)!r}, {self.table!r}, mode={self.mode!r}, keys={self.keys!r})"
 
     def __str__(self) -> str:
-        return f"PostgreSQL table {self.table}"
+        return f"{_DATABASES[self.database]} table {self.table}"
 
 
 @dataclass(frozen=True)
@@ -189,7 +228,42 @@ class Console:
         return "the terminal"
 
 
-Sink = Topic | Table | Jdbc | Console
+@dataclass(frozen=True)
+class ForeachBatch:
+    """Your own function, which Penstock calls with each micro-batch on the driver: its rows and its id.
+
+    Spark may repeat a batch after a failure: then the function gets the same rows with the same ``BatchId`` again. A
+    function that records the id together with what it writes, and returns if it finds the id, writes each row once. If
+    the function raises, the batch is repeated, as ``restart`` of the pipeline says.
+    """
+
+    function: Callable[[Any, BatchId], Any]
+
+    guarantee: ClassVar[str] = (
+        "at-least-once: the function may get a batch again, with the same id; exactly-once if it skips known ids"
+    )
+    backfill_guarantee: ClassVar[str] = "each run calls the function with the whole range and a new id"
+    packages: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        function = self.function
+        if not callable(function) or inspect.isclass(function) or inspect.iscoroutinefunction(function):
+            raise ConfigError(
+                f"ForeachBatch({function!r}) has no plain function.", hint="Write it with def: def save(rows, batch)."
+            )
+        try:
+            inspect.signature(function).bind("rows", "batch")
+        except TypeError as error:
+            raise ConfigError(
+                f"The {self} does not take two arguments.",
+                hint="It gets the rows and the batch: def save(rows, batch).",
+            ) from error
+
+    def __str__(self) -> str:
+        return f"function {function_name(self.function)}"
+
+
+Sink = Topic | Table | Jdbc | ForeachBatch | Console
 
 
 def as_sink(value: Any) -> Sink:
@@ -199,5 +273,6 @@ def as_sink(value: Any) -> Sink:
     if isinstance(value, Sink):
         return value
     raise ConfigError(
-        f"{value!r} is not a sink.", hint="Use the name of a topic, or Topic(...), Table(...), Jdbc(...), Console()."
+        f"{value!r} is not a sink.",
+        hint="Use the name of a topic, or Topic(...), Table(...), Jdbc(...), ForeachBatch(...), Console().",
     )

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from penstock.app import App
-from penstock.app.config import configured, from_environment, from_file, from_flags
+from penstock.app.config import Names, configured, from_environment, from_file, from_flags
 from penstock.kafka import Cluster
 from penstock.lifecycle import choose_brokers
 
@@ -40,9 +40,9 @@ def connect(brokers: str | None, config: Path | None, settings: Sequence[str] | 
     flags = [each if each.startswith(_SETTINGS) else f"{_SETTINGS}{each}" for each in settings or ()]
     variables = {name: value for name, value in os.environ.items() if name.startswith(_VARIABLES)}
     sources = [
-        [each for each in from_file(config, None) if each.handler is None],
-        from_environment(variables, []),
-        from_flags(flags, []),
+        [each for each in from_file(config, None) if each.owner.kind is None],
+        from_environment(variables, Names()),
+        from_flags(flags, Names()),
     ]
     app = configured(App("penstock"), sources).app
     cluster = Cluster(choose_brokers(brokers, app.brokers), app.settings)

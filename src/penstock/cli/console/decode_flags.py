@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from penstock.app import App, load_app, load_module
-from penstock.app.config import configured, from_environment, from_file, from_flags
+from penstock.app.config import Names, configured, from_environment, from_file, from_flags
 from penstock.codecs import codec_of
 from penstock.core.settings import Registry
 from penstock.devkit import embedded_registry
@@ -66,9 +66,9 @@ def record_decoder_for(
 def choose_registry(given: str | None, config: Path | None) -> Registry | None:
     variables = {name: value for name, value in os.environ.items() if name.startswith(_VARIABLES)}
     sources = [
-        [each for each in from_file(config, None) if each.handler is None],
-        from_environment(variables, []),
-        from_flags([f"registry={given}"] if given else [], []),
+        [each for each in from_file(config, None) if each.owner.kind is None],
+        from_environment(variables, Names()),
+        from_flags([f"registry={given}"] if given else [], Names()),
     ]
     chosen = configured(App("penstock"), sources).app.registry
     embedded = embedded_registry() if chosen is None else None
@@ -103,7 +103,7 @@ def _is_avro(path: Path) -> bool:
 
 def _configured(reference: str, registry: str | None, config: Path | None) -> App:
     app = load_app(reference)
-    names = [each.name for each in app.handlers]
+    names = Names.of(app)
     variables = {name: value for name, value in os.environ.items() if name.startswith(_VARIABLES)}
     sources = [
         from_file(config, names),

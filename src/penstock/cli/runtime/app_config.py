@@ -7,11 +7,13 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock.app import App
+from penstock.app import App, Sink
 from penstock.app.config import (
+    APP,
     Configured,
     Effective,
     Given,
+    Names,
     Part,
     configured,
     from_environment,
@@ -28,14 +30,14 @@ _Rows = dict[str, tuple[Any, str]]
 
 def configure(app: App, *, file: Path | None, brokers: str | None, flags: Sequence[str]) -> Configured:
     """Apply file, environment and flags to the app; later ones override earlier ones. ``brokers`` is the flag."""
-    handlers = [handler.name for handler in app.handlers]
-    chosen = [Given(None, ("brokers",), brokers, "--brokers")] if brokers else []
+    names = Names.of(app)
+    chosen = [Given(APP, ("brokers",), brokers, "--brokers")] if brokers else []
     return configured(
         app,
         [
-            from_file(file, handlers),
-            from_environment(os.environ, handlers),
-            [*from_flags(flags, handlers), *chosen],
+            from_file(file, names),
+            from_environment(os.environ, names),
+            [*from_flags(flags, names), *chosen],
         ],
     )
 
@@ -46,7 +48,7 @@ def print_config(config: Configured, screen: Screen, *, as_json: bool) -> None:
     if as_json:
         screen.out(json.dumps(shown))
         return
-    parts = [("app", shown["app"]), *(("handler", each) for each in shown["handlers"])]
+    parts = [("app", shown["app"]), *((kind, each) for kind in ("handler", "pipeline") for each in shown[f"{kind}s"])]
     for number, (kind, part) in enumerate(parts):
         if number:
             screen.out("")
@@ -71,6 +73,7 @@ def _shown(config: Configured) -> dict[str, Any]:
     return {
         "app": app,
         "handlers": [_part(each, {**CONSUMER_DEFAULTS, **PRODUCER_DEFAULTS}) for each in config.of_handlers],
+        "pipelines": [_part(each, {}) for each in config.of_pipelines],
     }
 
 
@@ -85,7 +88,7 @@ def _part(part: Part, defaults: Mapping[str, Any]) -> dict[str, Any]:
 
 def _rows(name: str, each: Effective) -> list[tuple[str, tuple[Any, str]]]:
     """Return one row, or one row per field for a dataclass such as ``retry``."""
-    if not is_dataclass(each.value) or isinstance(each.value, type):
+    if not is_dataclass(each.value) or isinstance(each.value, type | Sink):
         return [(name, (each.value, each.origin))]
     return [
         (f"{name}.{part.name}", (getattr(each.value, part.name), each.parts.get(part.name, each.origin)))
@@ -101,6 +104,10 @@ def _plain(name: str, value: Any) -> Any:
     """Return the value without secrets, in a form that JSON supports."""
     if isinstance(value, list | tuple | set | frozenset):
         return [_plain(name, each) for each in value]
+    if isinstance(value, Mapping):
+        return {str(key): _plain(name, each) for key, each in value.items()}
+    if isinstance(value, Sink):
+        return str(value)
     if value is None or isinstance(value, bool | int | float):
         return shown_setting(name, value)
     return shown_setting(name, value if isinstance(value, str) or callable(value) else repr(value))
@@ -111,4 +118,6 @@ def _text(value: Any) -> str:
         return "-"
     if isinstance(value, list):
         return ", ".join(_text(each) for each in value)
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {_text(each)}" for key, each in value.items())
     return str(value).lower() if isinstance(value, bool) else str(value)

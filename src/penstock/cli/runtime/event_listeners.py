@@ -71,6 +71,8 @@ class TerminalListener:
         self._dead_letters = 0
         self._retries = 0
         self._waits = 0
+        self._blocked = 0
+        self._lost_rows = 0
         self._errors = ErrorCounts()
 
     def __call__(self, event: events.Event) -> None:
@@ -138,11 +140,17 @@ class TerminalListener:
             case events.EventsDropped(dropped=dropped):
                 lost = counted(dropped, "event")
                 self._say(f"listeners of the app are too slow: they did not get {lost}", style="yellow")
-            case events.Error(reason=reason, fatal=False):
-                self._say(reason, style="yellow")
-            case events.Error(fatal=True):
-                # The last line of the run prints its message.
-                self._show_traceback(event)
+            case events.ExpectationFailed() | events.LateRows():
+                self._lost_rows += 1
+                self._sample(self._lost_rows, _lost_rows(event), "rows of that kind")
+            case events.Error():
+                self._tell_error(event)
+
+    def _tell_error(self, event: events.Error) -> None:
+        if event.fatal:  # the last line of the run prints its message
+            self._show_traceback(event)
+        else:
+            self._say(event.reason, style="yellow")
 
     def _tell_slow(self, event: events.HotKey | events.Overdue) -> None:
         """Print what makes records wait."""
@@ -173,6 +181,13 @@ class TerminalListener:
 
     def _say(self, line: str, style: str = "dim") -> None:
         self._console.print(line, style=style, markup=False, soft_wrap=True)
+
+
+def _lost_rows(event: events.ExpectationFailed | events.LateRows) -> str:
+    rows = counted(event.rows, "row")
+    if isinstance(event, events.LateRows):
+        return f"{event.handler}: Spark dropped {rows} below the watermark"
+    return f"{event.handler}: {rows} did not meet the expectation {event.expectation!r}"
 
 
 def _start(event: events.Started) -> str:

@@ -32,11 +32,17 @@ class AttemptEvent(PartitionEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CountsEvent(Event):
-    """Base of the events that count what a handler did in this run so far."""
+class HandlerEvent(Event):
+    """Base of the events of one handler, or of one output of a pipeline."""
 
     group: str
     handler: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountsEvent(HandlerEvent):
+    """Base of the events that count what a handler did in this run so far."""
+
     read: int
     written: int
     dead_lettered: int

@@ -6,7 +6,7 @@ Logs, the ``--events`` file, progress bars and tests listen to these events and 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from penstock.core.reports.event_bases import AttemptEvent, CountsEvent, Event, PartitionEvent
+from penstock.core.reports.event_bases import AttemptEvent, CountsEvent, Event, HandlerEvent, PartitionEvent
 from penstock.core.reports.rebalance import Rebalance
 
 __all__ = ["Event"]
@@ -17,6 +17,7 @@ class Started(Event):
     """An engine starts to consume for one handler; ``lag`` is the lag of its group.
 
     In a backfill, ``lag`` is the number of offsets in its range, and the group's committed offsets do not change.
+    ``expectations`` are those of a pipeline.
     """
 
     engine: str
@@ -25,24 +26,21 @@ class Started(Event):
     topics: tuple[str, ...]
     lag: int
     backfill: bool = False
+    expectations: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Joining(Event):
+class Joining(HandlerEvent):
     """Because of other members, a member has waited ``seconds`` for its first assignment or some of its partitions."""
 
-    group: str
-    handler: str
     seconds: float
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SinkOpened(Event):
+class SinkOpened(HandlerEvent):
     """A pipeline opened a sink; ``guarantee`` says what happens to the rows of a batch or backfill that is repeated."""
 
-    group: str
-    handler: str
     sink: str
     guarantee: str
 
@@ -301,15 +299,13 @@ class Progressed(CountsEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchFinished(Event):
+class BatchFinished(HandlerEvent):
     """Spark finished slices of a handler, or a micro-batch of a pipeline: the outputs are in Kafka.
 
     ``lag`` is the lag after that, None if Kafka did not report it. ``next_size`` is the maximum size of a pipeline's
     next batch.
     """
 
-    group: str
-    handler: str
     batch: int
     read: int
     written: int
@@ -318,6 +314,29 @@ class BatchFinished(Event):
     seconds: float
     lag: int | None = None
     next_size: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectationFailed(HandlerEvent):
+    """In a micro-batch of a pipeline, ``rows`` rows did not meet this expectation of a source."""
+
+    expectation: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LateRows(HandlerEvent):
+    """In a micro-batch of a pipeline, Spark dropped ``rows`` rows because they were below the watermark."""
+
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableMaintained(HandlerEvent):
+    """The small files of a pipeline's table were compacted, and files that are no longer needed were deleted."""
+
+    sink: str
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,14 +351,12 @@ class Lagging(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Restarting(Event):
+class Restarting(HandlerEvent):
     """A slice of a handler, or the query of a pipeline, failed on Spark. It starts again in ``seconds``.
 
     ``attempt`` is the number of failures in a row without a finished slice or batch; 0 if the query did not fail.
     """
 
-    group: str
-    handler: str
     attempt: int
     reason: str
     seconds: float
@@ -367,11 +384,9 @@ class Error(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stopping(Event):
+class Stopping(HandlerEvent):
     """The engine dispatches no new records and waits for those in flight."""
 
-    group: str
-    handler: str
     reason: str
 
 

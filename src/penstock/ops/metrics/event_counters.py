@@ -54,6 +54,10 @@ class EventCounters:
             events.Resumed: lambda event: self._paused.discard(_group_partition(event)),
             events.OffsetOutOfRange: self._out_of_range,
             events.BatchFinished: self._batch_finished,
+            events.ExpectationFailed: self._expectation_failed,
+            events.LateRows: lambda event: self._add(
+                "penstock_late_rows_total", event.group, event.handler, by=event.rows
+            ),
             events.Restarting: lambda event: self._add("penstock_restarts_total", event.group, event.handler),
             events.EventsDropped: lambda event: self._add("penstock_dropped_events_total", by=event.dropped),
             events.Error: lambda event: self._add("penstock_errors_total", event.group, str(event.fatal).lower()),
@@ -110,6 +114,8 @@ class EventCounters:
     def _started(self, event: events.Started) -> None:
         self._engines[event.group, event.handler] = event.engine
         self._expect(event.group, event.handler, event.topics)
+        for expectation in event.expectations:
+            self._add("penstock_failed_expectations_total", event.group, event.handler, expectation, by=0)
         if event.engine == "spark":
             self._batches.setdefault((event.group, event.handler), Histogram(BATCH_BOUNDS))
         self._add("penstock_running_handlers", event.group, event.engine)
@@ -159,6 +165,10 @@ class EventCounters:
 
     def _out_of_range(self, event: events.OffsetOutOfRange) -> None:
         self._add("penstock_lost_offsets_total", event.group, event.topic, by=event.skipped)
+
+    def _expectation_failed(self, event: events.ExpectationFailed) -> None:
+        labels = (event.group, event.handler, event.expectation)
+        self._add("penstock_failed_expectations_total", *labels, by=event.rows)
 
     def _batch_finished(self, event: events.BatchFinished) -> None:
         labels = (event.group, event.handler)

@@ -71,7 +71,12 @@ METRICS = {
         Metric("penstock_build_info", "gauge", ("version",), "Always 1; the version is its label."),
         Metric("penstock_finished_records_total", "counter", _HANDLER, "Records that are finished, with any outcome."),
         Metric("penstock_outputs_total", "counter", _HANDLER, "Outputs that Kafka has acknowledged."),
-        Metric("penstock_skipped_records_total", "counter", _HANDLER, "Records for which the handler raised Skip."),
+        Metric(
+            "penstock_skipped_records_total",
+            "counter",
+            _HANDLER,
+            "Records for which the handler raised Skip, or that an expectation dropped.",
+        ),
         Metric("penstock_dead_letters_total", "counter", _HANDLER, "Dead letters that Kafka has acknowledged."),
         Metric(
             "penstock_dropped_events_total",
@@ -130,6 +135,18 @@ METRICS = {
             "gauge",
             _HANDLER,
             "Maximum size of a pipeline's next micro-batch.",
+        ),
+        Metric(
+            "penstock_failed_expectations_total",
+            "counter",
+            (*_HANDLER, "expectation"),
+            "Rows of a pipeline that did not meet an expectation.",
+        ),
+        Metric(
+            "penstock_late_rows_total",
+            "counter",
+            _HANDLER,
+            "Rows of a pipeline that Spark dropped because they were below the watermark.",
         ),
         Metric("penstock_restarts_total", "counter", _HANDLER, "Restarts of slices and queries that failed."),
     )

@@ -11,7 +11,7 @@ from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
 from penstock.app import Pipeline
-from penstock.app.pipelines import Span
+from penstock.app.pipelines import BatchId, Span
 from penstock.core.failures.outcome import DependencyUnavailable
 from penstock.core.reports import events
 from penstock.core.reports.record_counts import Counts
@@ -20,12 +20,12 @@ from penstock.kafka import Cluster
 from penstock.kafka.admin.log_range import range_offsets
 from penstock.spark.driver.spark_errors import query_failure
 from penstock.spark.internals import as_batch
+from penstock.spark.pipelines.batch_barrier import Written
 from penstock.spark.pipelines.kafka_options import client_options
 from penstock.spark.pipelines.observed_counts import counted, sources_of
 from penstock.spark.pipelines.output_batches import OutputWriter
 from penstock.spark.pipelines.read_sources import readable_range
 from penstock.spark.pipelines.resume_offsets import Offsets
-from penstock.spark.pipelines.sinks import BatchId
 from penstock.spark.pipelines.transactional_writer import ExactlyOnce
 from penstock.spark.pipelines.user_function import outputs_of
 from penstock.spark.pipelines.writer_schemas import NewSchemasError, Schemas, fetch_schemas, schemas_of
@@ -57,29 +57,28 @@ class Backfill:
             writer = OutputWriter(self.pipeline, output, (), self.clients, self.cluster)
             self._announce(writer, emit)
             began = time.monotonic()
-            counts = self._write_with_schemas(
+            written = self._write_with_schemas(
                 writer, partial(self._write, session, output, incarnation), session, emit, stop
             )
             seconds = round(time.monotonic() - began, 3)
-            if counts is None:
+            if written is None:
                 reason = (
                     f"The backfill of {writer.name} was cancelled. Tables have none of its rows; topics may have some."
                 )
                 emit(events.Error(group=self.pipeline.group, reason=reason, fatal=False))
-            emit(
-                events.Stopped(
-                    group=self.pipeline.group, handler=writer.name, seconds=seconds, **asdict(counts or Counts())
-                )
-            )
+            for event in () if written is None else written.events:
+                emit(event)
+            counts = Counts() if written is None else written.counts
+            emit(events.Stopped(group=self.pipeline.group, handler=writer.name, seconds=seconds, **asdict(counts)))
 
     def _write_with_schemas(
         self,
         writer: OutputWriter,
-        write: Callable[[], Counts],
+        write: Callable[[], Written],
         session: SparkSession,
         emit: Callable[[events.Event], None],
         stop: threading.Event,
-    ) -> Counts | None:
+    ) -> Written | None:
         """Write the output. Where records have unknown schemas, fetch those and write it again."""
         while not stop.is_set():
             try:
@@ -99,7 +98,13 @@ class Backfill:
         group, topics = self.pipeline.group, self.pipeline.topics
         emit(
             events.Started(
-                engine="spark", group=group, handler=writer.name, topics=topics, lag=self.length, backfill=True
+                engine="spark",
+                group=group,
+                handler=writer.name,
+                topics=topics,
+                lag=self.length,
+                backfill=True,
+                expectations=self.pipeline.expectations,
             )
         )
         writer.announce(emit, backfill=True)
@@ -114,7 +119,7 @@ class Backfill:
                 )
             )
 
-    def _write(self, session: SparkSession, output: str, incarnation: str) -> Counts:
+    def _write(self, session: SparkSession, output: str, incarnation: str) -> Written:
         pipeline = self.pipeline
         # A group of its own: its offsets tell a repeated task what the first attempt has committed.
         group = f"{pipeline.group}.{incarnation}"
@@ -163,9 +168,9 @@ def plan_backfill(pipeline: Pipeline, cluster: Cluster, span: Span) -> Backfill:
     return Backfill(pipeline, clients, cluster, start, end, schemas_of(pipeline))
 
 
-def _cancellable(session: SparkSession, stop: threading.Event, work: Callable[[], Counts]) -> Counts | None:
+def _cancellable(session: SparkSession, stop: threading.Event, work: Callable[[], Written]) -> Written | None:
     """Run the work on a thread, and return its result; None if ``stop`` cancelled it."""
-    results: list[Counts] = []
+    results: list[Written] = []
     failures: list[BaseException] = []
     group = f"penstock-{uuid4()}"
 

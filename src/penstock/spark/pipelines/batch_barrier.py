@@ -13,6 +13,7 @@ from queue import SimpleQueue
 
 from pyspark.sql import DataFrame
 
+from penstock.core.reports.events import Event
 from penstock.core.reports.record_counts import Counts
 
 
@@ -27,6 +28,15 @@ class Batch:
     number: int
     counts: Counts
     seconds: float
+    events: tuple[Event, ...] = ()
+
+
+@dataclass(frozen=True)
+class Written:
+    """What became of the records of a batch; ``events`` are reported when Spark has recorded the batch as finished."""
+
+    counts: Counts
+    events: tuple[Event, ...] = ()
 
 
 class BatchBarrier:
@@ -43,13 +53,13 @@ class BatchBarrier:
         began = time.monotonic()
         with self._passing():
             try:
-                counts = self.write(rows, number)
+                written = self.write(rows, number)
             except Exception as error:
                 self.failure = error
                 raise
-            self.done.put(Batch(number, counts, time.monotonic() - began))
+            self.done.put(Batch(number, written.counts, time.monotonic() - began, written.events))
 
-    def write(self, rows: DataFrame, number: int) -> Counts:
+    def write(self, rows: DataFrame, number: int) -> Written:
         """Write all outputs of the batch. They must be written when this returns."""
         raise NotImplementedError
 

@@ -15,6 +15,7 @@ from penstock.core.failures.dead_letter_headers import (
 from penstock.core.records.origin import RETRY_PREFIX
 from penstock.errors import HandlerError
 from penstock.spark.pipelines.decoded_columns import REASON
+from penstock.spark.pipelines.expected_columns import error_type_column
 
 _ERROR_TYPE = "Undecodable"
 # A character has up to four bytes in UTF-8.
@@ -35,7 +36,7 @@ def dead_letters(rows: DataFrame, *, topic: str, group: str, reason: Column | No
         DeadLetterHeader.TIMESTAMP: F.unix_millis("timestamp").cast("string"),
         DeadLetterHeader.GROUP: F.lit(bounded(group, MAX_NAME_BYTES)),
         DeadLetterHeader.ATTEMPTS: F.lit("1"),
-        DeadLetterHeader.ERROR_TYPE: F.lit(_ERROR_TYPE),
+        DeadLetterHeader.ERROR_TYPE: error_type_column(F.col(REASON), _ERROR_TYPE),
         DeadLetterHeader.ERROR_MESSAGE: why if reason is None else F.coalesce(reason, why),
         DeadLetterHeader.FAILED_AT: F.lit(str(round(time.time() * 1000))),
     }
@@ -46,15 +47,18 @@ def dead_letters(rows: DataFrame, *, topic: str, group: str, reason: Column | No
     )
 
 
-def halting(rows: DataFrame, pipeline: str) -> DataFrame:
-    """Return the same rows. The first unreadable one fails the job, with a text that `HaltedTaskError.find` parses."""
+def halting(rows: DataFrame, pipeline: str, is_fatal: Column) -> DataFrame:
+    """Return the same rows. The first fatal one fails the job, with a text that `HaltedTaskError.find` parses."""
     where = F.concat(F.col("topic"), F.lit("["), F.col("partition"), F.lit("]@"), F.col("offset"))
     problem = F.concat(F.lit(f"Pipeline {pipeline} stopped at "), where, F.lit(": "), F.col(REASON), F.lit("."))
-    hint = F.lit("Fix the record or the declared value, or name a topic for such records with dead_letter=...")
+    hint = F.lit(
+        "Fix the record or what the source declares, or let such records become dead letters: name a topic for them "
+        "with dead_letter=..."
+    )
     text = F.concat(
         F.lit("HaltedTaskError: "), F.to_json(F.array(F.lit(HandlerError.__name__), problem, hint)), F.lit(" :halted")
     )
-    return rows.filter(F.when(F.col(REASON).isNull(), F.lit(True)).otherwise(F.raise_error(text).cast("boolean")))  # noqa: FBT003
+    return rows.filter(F.when(~is_fatal, F.lit(True)).otherwise(F.raise_error(text).cast("boolean")))  # noqa: FBT003
 
 
 def _header(name: str, value: Column) -> Column:

@@ -80,6 +80,10 @@ def _json(rows: DataFrame, schema: StructType, text: Column) -> tuple[DataFrame,
 
 def selected(rows: DataFrame, source: Source) -> DataFrame:
     """Return the columns that the pipeline's function gets."""
+    return rows.select(*columns_of(source))
+
+
+def columns_of(source: Source) -> list[Column]:
     schema, names, found = _schema(source), field_names(source), F.col(_PARSED)
     if names is not None:
         values = [found[INNER][name].alias(name) for name in names]
@@ -90,7 +94,7 @@ def selected(rows: DataFrame, source: Source) -> DataFrame:
         values = [_field(found[INNER], each, defaults.get(each.name)) for each in schema.fields]
     key = F.col("key").cast("string") if source.key is str else F.col("key")
     meta = [key.alias("_key"), *(F.col(name[1:]).alias(name) for name in META_COLUMNS[1:])]
-    return rows.select(*values, *meta)
+    return [*values, *meta]
 
 
 def _with_reason(rows: DataFrame, problems: Iterable[Problem], source: Source) -> DataFrame:

@@ -3,28 +3,31 @@
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from penstock.app import Pipeline, Topic
+from penstock.app import Pipeline, Table, Topic
+from penstock.app.pipelines import BatchId
 from penstock.core.records.record import TopicPartition
-from penstock.core.reports.events import Event, SinkOpened
+from penstock.core.reports.events import Error, Event, ExpectationFailed, LateRows, SinkOpened, TableMaintained
 from penstock.core.reports.record_counts import Counts
 from penstock.core.scheduling.batch_size import BatchSize
 from penstock.kafka import Cluster
-from penstock.spark.internals import Execution, as_batch, batch_execution, set_limit
-from penstock.spark.pipelines.batch_barrier import BatchBarrier
+from penstock.spark.driver.spark_errors import query_failure
+from penstock.spark.internals import Execution, JvmError, as_batch, batch_execution, late_rows, set_limit
+from penstock.spark.pipelines.batch_barrier import BatchBarrier, Written
 from penstock.spark.pipelines.dead_letter_rows import dead_letters
-from penstock.spark.pipelines.decoded_columns import decoded
+from penstock.spark.pipelines.expected_columns import decoded_and_checked
 from penstock.spark.pipelines.format_columns import is_unknown_schema, unknown_schema_ids
 from penstock.spark.pipelines.kafka_options import sink_options
 from penstock.spark.pipelines.observed_counts import Observed, counted, read_counts, reads_all
 from penstock.spark.pipelines.pipeline_checkpoint import PipelineCheckpoint
 from penstock.spark.pipelines.read_sources import of_each_source, of_source, read_range
 from penstock.spark.pipelines.resume_offsets import EARLIEST, Log, Offsets
-from penstock.spark.pipelines.sinks import BatchId, writer_for
+from penstock.spark.pipelines.sinks import maintain, writer_for
 from penstock.spark.pipelines.sinks.kafka import kafka_rows
 from penstock.spark.pipelines.task_ranges import task_ranges
 from penstock.spark.pipelines.transactional_writer import GUARANTEE, ExactlyOnce
@@ -88,7 +91,7 @@ class OutputWriter:
                 guarantee = sink.guarantee if self.exactly_once is None else GUARANTEE
             emit(SinkOpened(group=group, handler=name, sink=str(sink), guarantee=guarantee))
 
-    def write(self, rows: DataFrame, batch: BatchId, *, execution: Callable[[], Execution], within: Range) -> Counts:
+    def write(self, rows: DataFrame, batch: BatchId, *, execution: Callable[[], Execution], within: Range) -> Written:
         """Write the rows to every sink, then the dead letters. ``execution`` returns the run that makes the rows."""
         try:
             return self._write(rows, batch, execution=execution, within=within)
@@ -97,19 +100,45 @@ class OutputWriter:
                 raise NewSchemasError(found) from error
             raise
 
-    def _write(self, rows: DataFrame, batch: BatchId, *, execution: Callable[[], Execution], within: Range) -> Counts:
+    def _write(self, rows: DataFrame, batch: BatchId, *, execution: Callable[[], Execution], within: Range) -> Written:
         if self.exactly_once is None:
             self._write_rows(rows, batch)
         else:
             (topic,) = self.pipeline.outputs[self.output]
             assert isinstance(topic, Topic)  # noqa: S101 - Pipeline checks it for this delivery
             self.exactly_once.rows.write(kafka_rows(rows, topic), task_ranges(execution(), self.pipeline.name))
-        seen = read_counts(execution(), {name: self.pipeline.sources[name].topics for name in self.sources})
+        seen = read_counts(execution(), {name: self.pipeline.sources[name] for name in self.sources})
         dead = 0
         if self.pipeline.dead_letter is not None:
             session = rows.sparkSession
             dead = sum(self._dead_letters(session, name, seen, within, execution()) for name in self.sources)
-        return Counts(read=sum(seen.read.values()), written=seen.rows, dead_lettered=dead)
+        counts = Counts(read=sum(seen.read.values()), written=seen.rows, dead_lettered=dead, skipped=seen.dropped)
+        group, name = self.pipeline.group, self.name
+        return Written(
+            counts,
+            tuple(
+                ExpectationFailed(group=group, handler=name, expectation=text, rows=count)
+                for text, count in seen.unmet.items()
+            ),
+        )
+
+    def maintain(self, session: SparkSession, number: int) -> tuple[Event, ...]:
+        """Maintain the tables for which it is due after this batch. A failure is reported; the batch is written."""
+        return tuple(
+            self._maintain(sink, session)
+            for sink in self.pipeline.outputs[self.output]
+            if isinstance(sink, Table) and sink.maintenance is not None and sink.maintenance.is_due(number)
+        )
+
+    def _maintain(self, table: Table, session: SparkSession) -> Event:
+        group, began = self.pipeline.group, time.monotonic()
+        try:
+            maintain(table, session)
+        except (PySparkException, JvmError) as error:
+            reason = query_failure(error, self.declared).error.problem
+            return Error(group=group, reason=f"The maintenance of {table} failed: {reason}", fatal=False)
+        seconds = round(time.monotonic() - began, 3)
+        return TableMaintained(group=group, handler=self.name, sink=str(table), seconds=seconds)
 
     def write_missing_dead_letters(
         self, session: SparkSession, start: Offsets, logs: Mapping[TopicPartition, Log]
@@ -176,7 +205,8 @@ class OutputWriter:
         pipeline, source = self.pipeline, self.pipeline.sources[name]
         # Counting keeps the optimizer from pushing the filter below it, where Spark would parse the JSON many times.
         rows = counted(
-            decoded(self._read_again(session, name, within), source, self.schemas.get(name)), "penstock.again"
+            decoded_and_checked(self._read_again(session, name, within), source, self.schemas.get(name)),
+            "penstock.again",
         )
         reason = reason_column(source, pipeline.registry)
         letters = dead_letters(rows, topic=str(pipeline.dead_letter), group=pipeline.group, reason=reason)
@@ -209,8 +239,11 @@ class OutputWriter:
 class PipelineBatches(BatchBarrier):
     """The batches of one streaming query. Only Spark's stream thread changes ``size``, the size of the next batch."""
 
-    def __init__(self, writer: OutputWriter, checkpoint: PipelineCheckpoint, size: BatchSize) -> None:
+    def __init__(
+        self, writer: OutputWriter, checkpoint: PipelineCheckpoint, size: BatchSize, *, has_watermark: bool
+    ) -> None:
         super().__init__()
+        self._has_watermark = has_watermark
         self._writer = writer
         self._checkpoint = checkpoint
         self.size = size
@@ -222,19 +255,25 @@ class PipelineBatches(BatchBarrier):
         self._query = query
         self._known.set()
 
-    def write(self, rows: DataFrame, number: int) -> Counts:
+    def write(self, rows: DataFrame, number: int) -> Written:
         self._known.wait()
         began = time.monotonic()
         checkpoint = self._checkpoint
         start, end = checkpoint.start_of(number), checkpoint.offsets_of(number)
-        counts = self._writer.write(
+        written = self._writer.write(
             rows,
             BatchId(f"{self._writer.pipeline.group}/{self._writer.name}", checkpoint.id(), number),
             execution=lambda: batch_execution(self._query),  # type: ignore[arg-type] # attach has set it
             within=(start, end),
         )
         self._adapt(start, end, time.monotonic() - began)
-        return counts
+        more = (*self._late_rows(), *self._writer.maintain(rows.sparkSession, number))
+        return replace(written, events=(*written.events, *more))
+
+    def _late_rows(self) -> tuple[Event, ...]:
+        late = late_rows(batch_execution(self._query)) if self._has_watermark else 0  # type: ignore[arg-type]
+        group, name = self._writer.pipeline.group, self._writer.name
+        return (LateRows(group=group, handler=name, rows=late),) if late else ()
 
     def _adapt(self, start: Offsets, end: Offsets, seconds: float) -> None:
         """Set the size of the next batch. Spark's stream thread calls this, and plans the next batch right after it."""

@@ -21,9 +21,10 @@ from penstock.core.failures.restarts import Restarts
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports import events
 from penstock.core.reports.record_counts import Counts
+from penstock.core.scheduling.batch_size import BatchSize
 from penstock.errors import PenstockError, ServerError
 from penstock.spark.driver.spark_errors import QueryFailure, planning_failure, query_failure
-from penstock.spark.internals import JvmError
+from penstock.spark.internals import JvmError, has_watermark
 from penstock.spark.pipelines.batch_barrier import Batch
 from penstock.spark.pipelines.lag_report import ends_of, report_lag
 from penstock.spark.pipelines.observed_counts import counted
@@ -31,6 +32,7 @@ from penstock.spark.pipelines.output_batches import Output, OutputWriter, Pipeli
 from penstock.spark.pipelines.pipeline_checkpoint import PipelineCheckpoint
 from penstock.spark.pipelines.read_sources import first_size
 from penstock.spark.pipelines.resume_offsets import Offsets
+from penstock.spark.pipelines.sinks.function import BatchFunctionError
 from penstock.spark.pipelines.user_function import spark_refused
 from penstock.spark.pipelines.writer_schemas import NewSchemasError, SchemaIds, fetch_schemas
 
@@ -78,7 +80,7 @@ class PipelineQuery:
         self._new_schemas: SchemaIds = {}
         self._emit = emit
         self._restarts = Restarts(writer.pipeline.restart)
-        self._batches = PipelineBatches(writer, plan.checkpoint, first_size(writer.pipeline))
+        self._batches = self._new_batches(first_size(writer.pipeline))
         self._unconfirmed: list[Batch] = []
         self._totals = Counts()
         self._reached: Offsets = {}
@@ -94,7 +96,12 @@ class PipelineQuery:
         self._open()
         self._emit(
             events.Started(
-                engine="spark", group=output.group, handler=output.name, topics=output.topics, lag=self._plan.lag
+                engine="spark",
+                group=output.group,
+                handler=output.name,
+                topics=output.topics,
+                lag=self._plan.lag,
+                expectations=self._writer.pipeline.expectations,
             )
         )
         self._writer.announce(self._emit)
@@ -134,7 +141,7 @@ class PipelineQuery:
 
     def _open(self) -> None:
         pipeline = self._writer.pipeline
-        self._batches = PipelineBatches(self._writer, self._plan.checkpoint, self._batches.size)
+        self._batches = self._new_batches(self._batches.size)
         writer = self._rows.writeStream.foreachBatch(self._batches.run).outputMode(pipeline.output_mode)
         writer = writer.trigger(processingTime=f"{round(pipeline.trigger * 1000)} milliseconds")
         try:
@@ -143,6 +150,9 @@ class PipelineQuery:
             raise spark_refused(pipeline, error) from error
         self._query = query
         self._batches.attach(query)
+
+    def _new_batches(self, size: BatchSize) -> PipelineBatches:
+        return PipelineBatches(self._writer, self._plan.checkpoint, size, has_watermark=has_watermark(self._rows))
 
     def _open_again(self) -> None:
         if self._deadline is not None:
@@ -209,8 +219,12 @@ class PipelineQuery:
     def _find_failure(self, query: StreamingQuery) -> QueryFailure | None:
         error = self._batches.failure
         if isinstance(error, PenstockError):
-            # Of the errors of the driver in a batch, only that of a broker that does not answer may pass.
-            return QueryFailure(error, may_pass=type(error) is ServerError and planning_failure(error).may_pass)
+            # Of the errors of the driver in a batch, only those of a broker that does not answer, and of a function
+            # that writes the batch to another system, may pass.
+            is_server_s = type(error) is ServerError and planning_failure(error).may_pass
+            return QueryFailure(error, may_pass=is_server_s or isinstance(error, BatchFunctionError))
+        if isinstance(error, AnalysisException):  # a sink does not accept the rows, and never will
+            return QueryFailure(spark_refused(self._writer.pipeline, error), may_pass=False)
         # After a stop, the closed barrier may end the query, which Spark reports as a failure.
         if error is None and self._deadline is None:
             error = query.exception()
@@ -233,6 +247,8 @@ class PipelineQuery:
         lag = report_lag(self._output.group, self._reached, ends, self._emit)
         for batch in confirmed:
             self._totals += batch.counts
+            for event in batch.events:
+                self._emit(event)
             self._emit(
                 events.BatchFinished(
                     group=self._output.group,

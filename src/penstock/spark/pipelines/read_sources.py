@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.app import Pipeline, Source
@@ -12,7 +12,8 @@ from penstock.core.scheduling.batch_size import BatchSize
 from penstock.spark.internals import collect_smallest
 from penstock.spark.pipelines.arrow_columns import SOURCE_COLUMNS
 from penstock.spark.pipelines.dead_letter_rows import halting
-from penstock.spark.pipelines.decoded_columns import REASON, decoded, selected
+from penstock.spark.pipelines.decoded_columns import REASON, selected
+from penstock.spark.pipelines.expected_columns import DROPPED, FAILS, decoded_and_checked, unmet_column
 from penstock.spark.pipelines.kafka_options import reading_options
 from penstock.spark.pipelines.resume_offsets import Offsets, to_json
 from penstock.spark.pipelines.writer_schemas import Schemas
@@ -102,14 +103,23 @@ def _readable(raw: DataFrame, pipeline: Pipeline, name: str, schemas: Schemas | 
     # The optimizer pushes no filter through `observe`. A filter below it would make Spark parse the JSON twice.
     topic = F.array_position(F.array(*map(F.lit, source.topics)), F.col("topic")).cast("int").alias("topic")
     position = F.when(F.col(REASON).isNotNull(), F.struct(topic, "partition", "offset"))
-    rows = decoded(raw, source, schemas).observe(
+    unmet = [_count_of(unmet_column(number)).alias(f"unmet{number}") for number in range(len(source.expect))]
+    rows = decoded_and_checked(raw, source, schemas).observe(
         f"{READ_METRIC}{name}",
         F.count(F.lit(1)).alias("read"),
         F.count(F.col(REASON)).alias("unreadable"),
         collect_smallest(position, MAX_POSITIONS).alias("positions"),
+        *([_count_of(DROPPED).alias("dropped"), *unmet] if source.expect else ()),
     )
-    rows = halting(rows, pipeline.name) if pipeline.dead_letter is None else rows.filter(F.col(REASON).isNull())
-    return selected(rows, source)
+    is_fatal = F.col(REASON).isNotNull() if pipeline.dead_letter is None else F.col(FAILS)
+    if pipeline.dead_letter is None or "fail" in source.expect.values():
+        rows = halting(rows, pipeline.name, is_fatal)
+    rows = rows.filter(F.col(REASON).isNull())
+    return selected(rows.filter(~F.col(DROPPED)) if source.expect else rows, source)
+
+
+def _count_of(condition: str) -> Column:
+    return F.count(F.when(F.col(condition), 1))
 
 
 def _partitions(offsets: Mapping[TopicPartition, int]) -> str:

@@ -62,13 +62,6 @@ class Resumption:
         """Return the offset where each partition resumes, with EARLIEST resolved by the current logs."""
         return {tp: logs[tp].start if offset == EARLIEST else offset for tp, offset in self.offsets.items()}
 
-    def set_back(self, logs: Mapping[TopicPartition, Log], committed: Mapping[TopicPartition, int]) -> Offsets:
-        """Return new group offsets for recreated topics, whose logs end before the committed offset."""
-        return {tp: self._start(tp, log) for tp, log in logs.items() if committed.get(tp, log.end) > log.end}
-
-    def _start(self, tp: TopicPartition, log: Log) -> int:
-        return log.start if self.offsets[tp] == EARLIEST else self.offsets[tp]
-
 
 def resume(
     logs: Mapping[TopicPartition, Log],

@@ -22,7 +22,8 @@ from penstock.kafka import Cluster
 from penstock.kafka.client.producer import Producer
 from penstock.kafka.read.read_records import read_positions
 from penstock.spark.internals import collect_texts
-from penstock.spark.pipelines.decoded_columns import REASON, decoded
+from penstock.spark.pipelines.decoded_columns import REASON
+from penstock.spark.pipelines.expected_columns import decoded_and_checked, error_type
 from penstock.spark.pipelines.unreadable_reasons import reason_of
 from penstock.spark.pipelines.writer_schemas import Schemas
 
@@ -52,7 +53,8 @@ class UnreadableRecords:
         group, topic, now = self.pipeline.group, str(self.pipeline.dead_letter), time.time()
         found: dict[TopicPartition, list[ProducerRecord]] = {}
         for record, reason in zip(records, self._reasons(session, records), strict=True):
-            letter = dead_letter(record, Failed(_ERROR_TYPE, reason), topic=topic, group=group, attempts=1, now=now)
+            failed = Failed(error_type(reason, _ERROR_TYPE), reason)
+            letter = dead_letter(record, failed, topic=topic, group=group, attempts=1, now=now)
             found.setdefault((record.topic, record.partition), []).append(letter)
         return found
 
@@ -84,7 +86,7 @@ class UnreadableRecords:
 
     def _spark_reasons(self, session: SparkSession, records: Sequence[Record]) -> list[str]:
         raw = session.createDataFrame([_raw(record) for record in records], _RAW_SCHEMA).coalesce(1)
-        return collect_texts(decoded(raw, self.source, self.schemas).select(REASON))
+        return collect_texts(decoded_and_checked(raw, self.source, self.schemas).select(REASON))
 
 
 def _raw(record: Record) -> tuple[Any, ...]:

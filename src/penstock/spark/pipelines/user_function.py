@@ -36,7 +36,11 @@ def outputs_of(pipeline: Pipeline, sources: Mapping[str, DataFrame]) -> dict[str
 def spark_refused(pipeline: Pipeline, error: PySparkException) -> ConfigError:
     """Return an error with Spark's reason why it refuses the user's plan."""
     text = str(error).split("\nJVM stacktrace")[0].split(";\n")[0].strip()
-    return _wrong(pipeline, f"Spark refuses it: {text.splitlines()[0]}", "Fix the function, or change its output_mode.")
+    return _wrong(
+        pipeline,
+        f"Spark refuses it: {text.splitlines()[0]}",
+        "Fix the function, or change its output_mode or its sink.",
+    )
 
 
 def _wrong(pipeline: Pipeline, problem: str, hint: str) -> ConfigError:

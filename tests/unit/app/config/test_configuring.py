@@ -11,7 +11,7 @@ import pytest
 import penstock
 from penstock import App, Registry, Retry
 from penstock.app import NoControl
-from penstock.app.config import Configured, configured, from_environment, from_file, from_flags
+from penstock.app.config import Configured, Names, configured, from_environment, from_file, from_flags
 from penstock.app.config.environment import OTHERS
 from penstock.app.config.option_table import app_options, handler_options
 from penstock.app.config.value_readers import reader_for
@@ -37,6 +37,8 @@ retry = {attempts = 5}
 fetch.min.bytes = 10
 """
 
+NAMES = Names(["ship", "count"])
+
 
 def shop() -> App:
     app = App("shop", settings={"client.id": "code", "fetch.wait.max.ms": 20})
@@ -60,7 +62,7 @@ def configure(
     *, file: str | None = None, environment: Mapping[str, str] | None = None, flags: Sequence[str] = ()
 ) -> Configured:
     app = shop()
-    names = [handler.name for handler in app.handlers]
+    names = Names.of(app)
     if file is not None:
         Path("penstock.toml").write_text(file)
     return configured(
@@ -174,7 +176,7 @@ def test_the_registry_comes_whole_or_in_parts_and_reaches_every_handler(folder: 
         ("brokers = ", "penstock.toml is not TOML: Invalid value (at end of document)", "quotes"),
         ("brokers = 5", "penstock.toml line 1: brokers=5 is not valid", "It takes text"),
         ("\nbroker = 'b'", "penstock.toml line 2: the app has no option 'broker'", "Did you mean 'brokers'?"),
-        ("zzzzzz = 1", "the app has no option 'zzzzzz'", "There are: brokers, create_topics, handlers, registry, "),
+        ("zzzzzz = 1", "the app has no option 'zzzzzz'", "There are: brokers, create_topics, handlers, pipelines,"),
         ("concurrency = 5", "line 1: 'concurrency' is an option of handlers", '[handlers."*"]'),
         ("settings = 5", "line 1: settings is not a table", "[settings]"),
         ("handlers = 5", "line 1: handlers is not a table", "[handlers.NAME]"),
@@ -212,14 +214,14 @@ def test_a_wrong_file_is_one_clear_error_with_its_line(folder: Path, file: str, 
 
 def test_a_file_that_cannot_be_read_is_named(folder: Path) -> None:
     with pytest.raises(ConfigError, match=r"other.toml cannot be read: no such file"):
-        from_file(Path("other.toml"), [])
+        from_file(Path("other.toml"), Names())
     with pytest.raises(ConfigError, match="is a directory"):
-        from_file(folder, [])
+        from_file(folder, Names())
     Path("bad.toml").write_bytes(b"\xff")
     with pytest.raises(ConfigError, match="not UTF-8"):
-        from_file(Path("bad.toml"), [])
+        from_file(Path("bad.toml"), Names())
     Path("other.toml").write_text('brokers = "b:1"')
-    assert [each.value for each in from_file(Path("other.toml"), [])] == ["b:1"]
+    assert [each.value for each in from_file(Path("other.toml"), Names())] == ["b:1"]
 
 
 @pytest.mark.parametrize(
@@ -227,7 +229,7 @@ def test_a_file_that_cannot_be_read_is_named(folder: Path) -> None:
     [
         ("PENSTOCK_CONCURENCY", "5", "PENSTOCK_CONCURENCY names no option", "Did you mean PENSTOCK_CONCURRENCY?"),
         ("PENSTOCK_SHIPP_ORDER", "key", "names no option", "Did you mean PENSTOCK_SHIP_ORDER?"),
-        ("PENSTOCK_QQQ", "5", "names no option", "PENSTOCK_HANDLER_OPTION"),
+        ("PENSTOCK_QQQ", "5", "names no option", "PENSTOCK_NAME_OPTION"),
         ("PENSTOCK_SETTINGS_SESION_TIMEOUT_MS", "5", "names no option", "PENSTOCK_SETTINGS_SESSION_TIMEOUT_MS"),
         ("PENSTOCK_SHIP_CONCURRENCY", "many", "PENSTOCK_SHIP_CONCURRENCY: concurrency='many'", "a whole number"),
         ("PENSTOCK_SHIP_CONCURRENCY", "0", "PENSTOCK_SHIP_CONCURRENCY: Handler ship: concurrency=0", "at least 1"),
@@ -245,8 +247,8 @@ def test_a_wrong_variable_is_one_clear_error(folder: Path, variable: str, value:
 
 
 def test_a_variable_with_two_meanings_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"could mean ship.concurrency or Ship.concurrency"):
-        from_environment({"PENSTOCK_SHIP_CONCURRENCY": "5"}, ["ship", "Ship"])
+    with pytest.raises(ConfigError, match=r"could mean handlers.ship.concurrency or handlers.Ship.concurrency"):
+        from_environment({"PENSTOCK_SHIP_CONCURRENCY": "5"}, Names(["ship", "Ship"]))
 
 
 @pytest.mark.parametrize(
@@ -256,8 +258,8 @@ def test_a_variable_with_two_meanings_is_refused() -> None:
         ("ship.=5", "is not of the form", "ship.concurrency=200"),
         ("ship=5", "--set ship names no option", "ship.concurrency=200"),
         ("settings=5", "names no option", "settings.session.timeout.ms"),
-        ("shp.concurrency=5", "there is no handler or option 'shp'", "Did you mean ship.concurrency?"),
-        ("zzz=5", "there is no handler or option 'zzz'", "NAME=VALUE"),
+        ("shp.concurrency=5", "there is no handler, pipeline or option 'shp'", "Did you mean ship.concurrency?"),
+        ("zzz=5", "there is no handler, pipeline or option 'zzz'", "NAME=VALUE"),
         ("handlers.shp.to=5", "there is no handler 'shp'", "'ship'"),
         ("ship.concurrency.x=5", "concurrency has no option 'x'", "one value"),
         ("settings.sasl.pasword=hunter2", "'sasl.pasword' is not known", "'sasl.password'"),
@@ -312,7 +314,7 @@ def test_an_option_that_takes_a_python_object_is_refused_as_text(monkeypatch: py
     option = handler_options()["to"]
     monkeypatch.setitem(handler_options(), "to", type(option)("to", None, None))
     with pytest.raises(ConfigError, match="cannot be set here, because it takes a Python object") as caught:
-        from_flags(["ship.to=x"], ["ship"])
+        from_flags(["ship.to=x"], Names(["ship"]))
     assert caught.value.hint == "Set it in code."
 
 
@@ -326,7 +328,7 @@ def test_a_value_of_another_type_is_refused(hint: Any, value: Any) -> None:
 
 def test_a_variant_can_be_configured_too(folder: Path) -> None:
     twin = shop().variant("twin", lambda handler: {"group": f"twin-{handler.name}"})
-    config = configured(twin, [from_flags(["ship.concurrency=9"], ["ship", "count"])])
+    config = configured(twin, [from_flags(["ship.concurrency=9"], NAMES)])
     assert [(h.group, h.concurrency) for h in config.app.handlers] == [("twin-ship", 9), ("twin-count", 32)]
 
 
@@ -341,7 +343,7 @@ def test_every_variable_that_penstock_reads_is_known_here() -> None:
 
 def test_the_app_that_the_code_holds_is_the_one_that_is_configured(folder: Path) -> None:
     app = shop()
-    config = configured(app, [from_flags(["ship.concurrency=9", "settings.fetch.min.bytes=7"], ["ship", "count"])])
+    config = configured(app, [from_flags(["ship.concurrency=9", "settings.fetch.min.bytes=7"], NAMES)])
     assert config.app is app
     assert [handler.concurrency for handler in app.handlers] == [9, 32]
     assert app.settings["fetch.min.bytes"] == 7
@@ -349,8 +351,8 @@ def test_the_app_that_the_code_holds_is_the_one_that_is_configured(folder: Path)
 
 def test_configured_again_an_app_begins_with_its_code(folder: Path) -> None:
     app = shop()
-    configured(app, [from_flags(["ship.concurrency=9", "brokers=a:1", "settings.linger.ms=7"], ["ship", "count"])])
-    config = configured(app, [from_flags(["ship.commit_every=9s"], ["ship", "count"])])
+    configured(app, [from_flags(["ship.concurrency=9", "brokers=a:1", "settings.linger.ms=7"], NAMES)])
+    config = configured(app, [from_flags(["ship.commit_every=9s"], NAMES)])
     ship = app.handlers[0]
     assert (ship.concurrency, ship.commit_every, app.brokers) == (5, 9, None)
     assert "linger.ms" not in {**app.settings, **ship.settings}
@@ -360,7 +362,7 @@ def test_configured_again_an_app_begins_with_its_code(folder: Path) -> None:
 def test_an_app_stays_as_it_is_when_configuring_fails(folder: Path) -> None:
     app = shop()
     with pytest.raises(ConfigError):
-        configured(app, [from_flags(["brokers=a:1", "count.max_in_flight=1"], ["ship", "count"])])
+        configured(app, [from_flags(["brokers=a:1", "count.max_in_flight=1"], NAMES)])
     assert (app.brokers, app.handlers[1].max_in_flight) == (None, 10_000)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from penstock import App, Console, Jdbc, Source, Table, Topic
+from penstock import App, Console, ForeachBatch, Jdbc, Maintenance, Source, Table, Topic
 from penstock import engine as local
 from penstock.app import Sink
 from penstock.app.config import configured
@@ -60,7 +60,7 @@ def test_sources_go_by_the_names_of_parameters_and_outputs_by_their_own() -> Non
         ({"topics": ["o"], "sources": {"orders": "o"}, "to": "out"}, "either topics or sources="),
         ({"function": pair, "topics": ["o"], "to": "out"}, r"it takes \(orders, payments\)"),
         ({"function": pair, "sources": {"orders": "o", "others": "p"}, "to": "out"}, "its sources are"),
-        ({"sources": {"orders": "o"}, "value": dict, "to": "out"}, "value= and key= have no effect"),
+        ({"sources": {"orders": "o"}, "value": dict, "to": "out"}, "value=, key= and expect= have no effect"),
         ({"topics": ["o"], "to": []}, "has no sink"),
         ({"topics": ["o"], "to": 5}, "5 is not a sink"),
         ({"topics": ["o"], "to": "o"}, "consume its own output"),
@@ -71,6 +71,14 @@ def test_sources_go_by_the_names_of_parameters_and_outputs_by_their_own() -> Non
         ({"topics": ["o"], "to": "out", "max_micro_batch": 0}, "not a count"),
         ({"topics": ["o"], "to": "out", "restart": 5}, "not a Retry"),
         ({"topics": ["o"], "to": ["a", "b"], "delivery": "exactly-once"}, "one source and one sink"),
+        ({"sources": {"orders": "o"}, "expect": {"a": "drop"}, "to": "out"}, "and expect= have no effect"),
+        (
+            {"topics": ["o"], "to": "out", "expect": {"a > 0": "dead_letter"}},
+            "'a > 0' become dead letters, and it has no",
+        ),
+        ({"topics": ["o"], "to": "out", "expect": {"a > 0": "ignore"}}, "does not say what happens to the row"),
+        ({"topics": ["o"], "to": "out", "expect": {" ": "drop"}}, "not SQL"),
+        ({"topics": ["o"], "to": "out", "expect": ["a > 0"]}, "not a mapping"),
     ],
 )
 def test_a_pipeline_that_cannot_work_is_refused(options: dict[str, Any], problem: str) -> None:
@@ -104,6 +112,18 @@ def test_only_plain_functions_are_pipelines(function: Any, problem: str) -> None
         (lambda: Table("t", path="/l", partition_by="day"), "is not a list"),
         (lambda: Table("t", path="/l", mode="merge"), "does not exist"),  # type: ignore[arg-type]
         (lambda: Table("t", path="/l", format="parquet", mode="upsert", keys=["id"]), "cannot be updated"),
+        (lambda: Table("t", path="/l", format="parquet", evolve=True), "has its own columns anyway"),
+        (lambda: Table("t", path="/l", format="parquet", maintenance=Maintenance()), "no log of which files"),
+        (lambda: Table("t", path="/l", maintenance=5), "not a Maintenance"),  # type: ignore[arg-type]
+        (lambda: Table("t", path="/l", maintenance=Maintenance(keep="6d")), "too short for delta"),
+        (lambda: Table("t", path="/l", format="iceberg", maintenance=Maintenance(keep="1m")), "too short for iceberg"),
+        (lambda: Maintenance(every=0), "not a count"),
+        (lambda: Maintenance(keep="soon"), "not a duration"),
+        (lambda: ForeachBatch(5), "no plain function"),  # type: ignore[arg-type]
+        (lambda: ForeachBatch(waiting), "no plain function"),  # type: ignore[arg-type]
+        (lambda: ForeachBatch(keep), "function keep does not take two arguments"),  # type: ignore[arg-type]
+        (lambda: Jdbc("jdbc:sqlite::memory:", "t"), "ends with its connection"),
+        (lambda: Jdbc("jdbc:mysql://localhost/shop", "t"), "not a JDBC address of PostgreSQL or SQLite"),
         (lambda: Jdbc("postgresql://localhost/shop", "t"), "not a JDBC address"),
         (lambda: Jdbc(f"{URL}?password=hunter2", "t"), "contains a password"),
         (lambda: Jdbc(URL, " "), "not a table name"),
@@ -131,6 +151,17 @@ def test_sinks_say_what_they_guarantee_and_never_show_a_password() -> None:
     ]  # fmt: skip
     app = declared(keep, "orders", to=Jdbc(URL, "t", user="me", password="hunter2"))
     assert "hunter2" not in repr(app.pipelines)
+
+
+def test_a_database_is_known_by_its_address() -> None:
+    sinks = [Jdbc(URL, "t"), Jdbc("jdbc:sqlite:/data/shop.db", "t")]
+    assert [(str(sink), sink.packages) for sink in sinks] == [
+        ("PostgreSQL table t", ("postgresql",)), ("SQLite table t", ("sqlite",)),
+    ]  # fmt: skip
+
+
+def test_maintenance_is_due_after_every_so_many_batches() -> None:
+    assert [number for number in range(7) if Maintenance(every=3).is_due(number)] == [2, 5]
 
 
 def test_a_topic_belongs_to_one_of_a_group() -> None:

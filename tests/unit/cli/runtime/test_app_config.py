@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock import App
+from penstock import App, Jdbc, Topic
 from penstock.cli.console.screen import Screen
 from penstock.cli.runtime.app_config import configure, print_config
 
@@ -66,3 +66,22 @@ def test_without_any_broker_the_embedded_one_is_named(monkeypatch: pytest.Monkey
     monkeypatch.delenv("PENSTOCK_BROKERS")
     monkeypatch.setattr("penstock.cli.runtime.app_config.embedded_brokers", lambda: "localhost:19092")
     assert ["brokers", "localhost:19092", "penstock", "up"] in [line.split() for line in printed().splitlines()]
+
+
+def test_pipelines_are_shown_like_handlers_and_sinks_by_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PENSTOCK_SHIP_CONCURRENCY")
+    made = App("lake")
+    sinks = {"a": [Topic("out"), Jdbc("jdbc:postgresql://db/shop", "t", password="hunter2")], "b": "other"}
+
+    @made.pipeline("orders", to=sinks)  # type: ignore[arg-type]
+    def copy(orders: Any) -> Any:
+        return orders
+
+    text = io.StringIO()
+    config = configure(made, file=None, brokers=None, flags=["pipelines.*.trigger=3s"])
+    print_config(config, Screen(file=text, width=40), as_json=False)
+    rows = [" ".join(line.split()) for line in text.getvalue().splitlines()]
+    assert "pipeline copy" in rows
+    assert "to a: topic out, PostgreSQL table t, b: other code" in rows
+    assert "trigger 3s --set pipelines.*.trigger" in rows
+    assert "hunter2" not in text.getvalue()

@@ -67,6 +67,16 @@ def test_the_end_of_a_dry_run_says_what_was_not_written() -> None:
     assert text == "h: stopped: 1,000 read, 900 outputs and 60 dead letters not written, 40 skipped in 2.5 s\n"
 
 
+def test_rows_that_a_pipeline_does_not_keep_are_told_and_a_flood_is_only_counted() -> None:
+    text = narrate(
+        events.ExpectationFailed(group="g", handler="h", expectation="amount > 0", rows=1),
+        *(events.LateRows(group="g", handler="h", rows=1_200) for _ in range(9)),
+    )
+    assert "h: 1 row did not meet the expectation 'amount > 0'" in text
+    assert text.count("h: Spark dropped 1,200 rows below the watermark") == 4
+    assert text.count("further rows of that kind are only counted") == 1
+
+
 def test_a_backfill_claims_no_group_and_each_stop_names_its_pipeline() -> None:
     text = narrate(
         events.Started(engine="spark", group="g", handler="h", topics=("a",), lag=1, backfill=True),

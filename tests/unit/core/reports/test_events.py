@@ -39,6 +39,7 @@ def test_the_list_is_closed_and_known() -> None:
         "Committed", "CommitFailed", "Paused", "Resumed", "Progressed", "BatchFinished", "Lagging", "Restarting",
         "Error", "Stopping", "Stopped", "Blocked", "Rebalanced", "HotKey", "Joining", "EventsDropped",
         "Delayed", "Duplicate", "Expired", "Overdue",
+        "ExpectationFailed", "LateRows", "TableMaintained",
     }  # fmt: skip
 
 

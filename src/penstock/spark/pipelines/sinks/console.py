@@ -5,9 +5,9 @@ import sys
 from pyspark.sql import DataFrame
 
 from penstock.app import Console
+from penstock.app.pipelines import BatchId
 from penstock.core.text.foreign_text import printable_block
 from penstock.spark.internals import table_text
-from penstock.spark.pipelines.sinks.writer import BatchId
 
 
 class ConsoleWriter:

@@ -1,18 +1,22 @@
 """Writes rows to Iceberg."""
 
 import hashlib
+import time
+from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.app import Table
+from penstock.app.pipelines import BatchId
 from penstock.spark.pipelines.sinks.table_paths import absolute
-from penstock.spark.pipelines.sinks.writer import BatchId, merge_sql, newest, quoted
+from penstock.spark.pipelines.sinks.writer import evolved, merge_sql, new_columns_explained, newest, quoted
 
 _CATALOG = "org.apache.iceberg.spark.SparkCatalog"
 _TAG_LENGTH = 8
 _VIEW = "penstock_rows"
 _MARK = "penstock.batch"
+_now = time.time
 
 
 class IcebergWriter:
@@ -26,15 +30,28 @@ class IcebergWriter:
         target = self._target(rows.sparkSession)
         if not rows.sparkSession.catalog.tableExists(target):
             self._create(rows, target)
-        if self._table.mode == "upsert":
-            table = self._table
-            newest(rows, keys=table.keys, order_by=table.order_by, where=table).createOrReplaceTempView(_VIEW)
-            rows.sparkSession.sql(merge_sql(table, target, _VIEW, rows.columns))
-            return True
-        if _has(rows.sparkSession, target, batch):
-            return False
-        rows.writeTo(target).option(f"snapshot-property.{_MARK}", str(batch)).append()
+        elif self._table.evolve:
+            rows = evolved(rows, target)
+        with new_columns_explained(rows, target, self._table):
+            if self._table.mode == "upsert":
+                self._merge(rows, target)
+                return True
+            if _has(rows.sparkSession, target, batch):
+                return False
+            rows.writeTo(target).option(f"snapshot-property.{_MARK}", str(batch)).append()
         return True
+
+    def _merge(self, rows: DataFrame, target: str) -> None:
+        table = self._table
+        newest(rows, keys=table.keys, order_by=table.order_by, where=table).createOrReplaceTempView(_VIEW)
+        rows.sparkSession.sql(merge_sql(table, target, _VIEW, rows.columns))
+
+    def maintain(self, session: SparkSession, *, keep: float) -> None:
+        """Compact, then expire snapshots; that of the batch just written is younger than ``keep``, so its id stays."""
+        catalog, _, table = self._target(session).partition(".")
+        before = datetime.fromtimestamp(_now() - keep, UTC).isoformat(sep=" ", timespec="seconds")
+        session.sql(f"CALL {catalog}.system.rewrite_data_files(table => '{table}')")
+        session.sql(f"CALL {catalog}.system.expire_snapshots(table => '{table}', older_than => TIMESTAMP '{before}')")
 
     def _target(self, session: SparkSession) -> str:
         """Return the table's full name. Adds its catalog to the session."""

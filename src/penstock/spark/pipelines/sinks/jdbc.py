@@ -1,4 +1,4 @@
-"""Writes rows to PostgreSQL: all rows of a batch, and a note about the batch, in one transaction.
+"""Writes rows to PostgreSQL or SQLite: all rows of a batch, and a note about the batch, in one transaction.
 
 Spark's tasks write to a draft table, each task in its own transaction. Rows are numbered, so a task that is repeated
 after its commit fails instead of doubling its rows. Then one transaction of the driver notes the batch and copies the
@@ -15,34 +15,31 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.app import Jdbc
+from penstock.app.pipelines import BatchId
+from penstock.errors import ConfigError
 from penstock.spark.internals import jdbc_connection
-from penstock.spark.pipelines.sinks.writer import BatchId, newest
+from penstock.spark.pipelines.sinks.jdbc_dialects import DIALECTS, NOTES, ROW
+from penstock.spark.pipelines.sinks.writer import newest
+from penstock.spark.session.masters import is_local
 
-_DRIVER = "org.postgresql.Driver"
-_NOTES = "penstock_batches"
 _DRAFT = "penstock_draft_"
-_ROW = "penstock_row"
 _TAG_LENGTH = 12
-
-_CREATE_NOTES = f"""
-CREATE TABLE IF NOT EXISTS {_NOTES} (
-    pipeline text NOT NULL, incarnation text NOT NULL, batch bigint NOT NULL, at timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (pipeline, incarnation)
-)"""
 
 
 class JdbcWriter:
     def __init__(self, sink: Jdbc) -> None:
         self._sink = sink
+        self._dialect = DIALECTS[sink.database]
         # Without an order column, rows are first searched for duplicate keys.
         self.reads_twice = sink.mode == "upsert"
 
     def write(self, rows: DataFrame, batch: BatchId) -> bool:
         session, sink = rows.sparkSession, self._sink
+        self._refuse_cluster(session)
         if sink.mode == "upsert":
             rows = newest(rows, keys=sink.keys, order_by=sink.order_by, where=sink)
         with self._connection(session) as database:
-            database.run(_CREATE_NOTES)
+            database.run(self._dialect.create_notes)
             if self._is_noted(database, batch):
                 return False
             draft = self._make_draft(database, batch)
@@ -50,9 +47,17 @@ class JdbcWriter:
             database.commit_all(self._publish(draft, rows.columns, batch))
         return True
 
+    def _refuse_cluster(self, session: SparkSession) -> None:
+        master = str(session.sparkContext.master)
+        if self._dialect.is_file and not is_local(master):
+            raise ConfigError(
+                f"{self._sink} is a file on this machine, which the executors of {master!r} do not reach.",
+                hint="Use --master 'local[*]', or a database with a server.",
+            )
+
     def _is_noted(self, database: "_Database", batch: BatchId) -> bool:
         return database.has(
-            f"SELECT 1 FROM {_NOTES} WHERE pipeline = {_text(batch.pipeline)} "  # noqa: S608 - texts are quoted
+            f"SELECT 1 FROM {NOTES} WHERE pipeline = {_text(batch.pipeline)} "  # noqa: S608 - texts are quoted
             f"AND incarnation = {_text(batch.incarnation)} AND batch >= {batch.number}"
         )
 
@@ -64,28 +69,28 @@ class JdbcWriter:
         """
         of_this = f"{batch.pipeline} {batch.incarnation} {self._sink.table}"
         prefix = _DRAFT + hashlib.sha256(of_this.encode()).hexdigest()[:_TAG_LENGTH]
-        left = f"schemaname = current_schema() AND starts_with(tablename, {_text(prefix)})"
-        for name in database.texts(f"SELECT tablename FROM pg_tables WHERE {left}"):  # noqa: S608
+        for name in database.texts(self._dialect.find_drafts.format(prefix=_text(prefix))):
             database.run(f"DROP TABLE IF EXISTS {_name(name)}")
         draft = f"{prefix}_{uuid4().hex[:_TAG_LENGTH]}"
-        database.run(f"CREATE UNLOGGED TABLE {draft} AS SELECT * FROM {self._sink.table} WITH NO DATA")  # noqa: S608
-        database.run(f"ALTER TABLE {draft} ADD COLUMN {_ROW} bigint PRIMARY KEY")
+        for statement in self._dialect.make_draft:
+            database.run(statement.format(draft=draft, table=self._sink.table))
         return draft
 
     def _fill(self, rows: DataFrame, draft: str) -> None:
-        numbered = rows.withColumn(_ROW, F.monotonically_increasing_id())
-        writer = numbered.write.format("jdbc").mode("append").options(url=self._sink.url, dbtable=draft, driver=_DRIVER)
-        writer.options(**self._login()).save()
+        numbered = rows.withColumn(ROW, F.monotonically_increasing_id())
+        writer = numbered.write.format("jdbc").mode("append").options(url=self._sink.url, dbtable=draft)
+        writer.options(driver=self._dialect.driver, **self._dialect.write_options, **self._login()).save()
 
     def _publish(self, draft: str, columns: Sequence[str], batch: BatchId) -> list[str]:
         """Return the statements of the last transaction. The note is first: a second run of the batch fails there."""
         names = ", ".join(map(_name, columns))
         pipeline, incarnation, number = _text(batch.pipeline), _text(batch.incarnation), batch.number
+        selected = f"SELECT {names} FROM {draft}{self._dialect.select_end}"  # noqa: S608
         older = f"pipeline = {pipeline} AND incarnation = {incarnation} AND batch < {number}"
         return [
-            f"DELETE FROM {_NOTES} WHERE {older}",  # noqa: S608
-            f"INSERT INTO {_NOTES} (pipeline, incarnation, batch) VALUES ({pipeline}, {incarnation}, {number})",  # noqa: S608
-            f"INSERT INTO {self._sink.table} AS t ({names}) SELECT {names} FROM {draft}{self._on_conflict(columns)}",  # noqa: S608
+            f"DELETE FROM {NOTES} WHERE {older}",  # noqa: S608
+            f"INSERT INTO {NOTES} (pipeline, incarnation, batch) VALUES ({pipeline}, {incarnation}, {number})",  # noqa: S608
+            f"INSERT INTO {self._sink.table} AS t ({names}) {selected}{self._on_conflict(columns)}",
             f"DROP TABLE {draft}",
         ]
 
@@ -105,13 +110,14 @@ class JdbcWriter:
 
     def _login(self) -> dict[str, str]:
         login = {"user": self._sink.user, "password": self._sink.password}
-        # Lets text columns be written to other types, such as uuid and jsonb.
-        return {"stringtype": "unspecified", **{name: value for name, value in login.items() if value is not None}}
+        return {**self._dialect.properties, **{name: value for name, value in login.items() if value is not None}}
 
     @contextmanager
     def _connection(self, session: SparkSession) -> Iterator["_Database"]:
         """Connect through the driver's JVM, which already has the database's client."""
-        with jdbc_connection(session, self._sink.url, driver=_DRIVER, properties=self._login()) as connection:
+        with jdbc_connection(
+            session, self._sink.url, driver=self._dialect.driver, properties=self._login()
+        ) as connection:
             yield _Database(connection)
 
 

@@ -7,9 +7,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import BinaryType, StringType
 
 from penstock.app import Topic
-from penstock.app.pipelines import META_COLUMNS
+from penstock.app.pipelines import META_COLUMNS, BatchId
 from penstock.errors import ConfigError
-from penstock.spark.pipelines.sinks.writer import BatchId
 
 _AS_THEY_ARE = frozenset({"key", "value", "headers", "topic", "partition"})
 

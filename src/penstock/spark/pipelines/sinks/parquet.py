@@ -3,10 +3,10 @@
 from pyspark.sql import DataFrame
 
 from penstock.app import Table
+from penstock.app.pipelines import BatchId
 from penstock.errors import ConfigError, ServerError
 from penstock.spark.internals import HadoopFiles
 from penstock.spark.pipelines.sinks.table_paths import table_folder
-from penstock.spark.pipelines.sinks.writer import BatchId
 
 # Readers of the whole table see the batch as a column. They ignore folders that begin with an underscore.
 _BATCH = "batch"

@@ -1,35 +1,22 @@
-"""Shared by all sinks: the id of a batch, and the last row of each key."""
+"""Shared by all sinks: what a writer is, the last row of each key, and new columns of a table."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Protocol
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructField
 
 from penstock.app import Table
+from penstock.app.pipelines import BatchId
 from penstock.errors import ConfigError, HandlerError
 from penstock.spark.internals import collect_json
 
 # If rows still have these columns of their records, these say which row is the last.
 _RECORD_ORDER = ("_timestamp", "_partition", "_offset")
 _RANK = "__penstock_rank"
-
-
-@dataclass(frozen=True)
-class BatchId:
-    """The id of a batch, by which sinks recognise a batch that they have.
-
-    The number alone is not enough: a new checkpoint starts again at 0, with other records. ``incarnation`` is the id of
-    the checkpoint, or of a backfill.
-    """
-
-    pipeline: str
-    incarnation: str
-    number: int
-
-    def __str__(self) -> str:
-        return f"{self.incarnation}-{self.number}"
 
 
 class Writer(Protocol):
@@ -74,6 +61,47 @@ def merge_sql(table: Table, target: str, source: str, columns: Sequence[str]) ->
         f"MERGE INTO {target} t USING {source} s ON {on} "  # noqa: S608 - names are quoted
         f"WHEN MATCHED{newer} THEN UPDATE SET {sets} WHEN NOT MATCHED THEN INSERT ({names}) VALUES ({values})"
     )
+
+
+def evolved(rows: DataFrame, target: str) -> DataFrame:
+    """Add the columns to the table that only the rows have, and to the rows, as null, those that only it has.
+
+    A repeated batch finds the columns already there.
+    """
+    table = rows.sparkSession.table(target)
+    if added := _only_in(rows, table):
+        columns = ", ".join(f"{quoted(field.name)} {field.dataType.simpleString()}" for field in added)
+        rows.sparkSession.sql(f"ALTER TABLE {target} ADD COLUMNS ({columns})")
+    missing = {field.name: F.lit(None).cast(field.dataType) for field in _only_in(table, rows)}
+    return rows.withColumns(missing) if missing else rows
+
+
+@contextmanager
+def new_columns_explained(rows: DataFrame, target: str, table: Table) -> Iterator[None]:
+    """In the block, where Spark refuses the rows because of new columns, raise an error that says what to do."""
+    try:
+        yield
+    except AnalysisException as error:
+        new = [] if table.evolve else _new_columns(rows, target)
+        if not new:
+            raise
+        raise ConfigError(
+            f"The rows for {table} have columns that it has not: {', '.join(field.name for field in new)}.",
+            hint="Add the columns to the table, or let Penstock do that: Table(..., evolve=True).",
+        ) from error
+
+
+def _new_columns(rows: DataFrame, target: str) -> list[StructField]:
+    try:
+        return _only_in(rows, rows.sparkSession.table(target))
+    except AnalysisException:  # there is no table yet
+        return []
+
+
+def _only_in(rows: DataFrame, others: DataFrame) -> list[StructField]:
+    """Return the columns that the others lack. Spark does not distinguish cases in names."""
+    known = {name.lower() for name in others.columns}
+    return [field for field in rows.schema.fields if field.name.lower() not in known]
 
 
 def quoted(name: str) -> str:
