@@ -99,7 +99,7 @@ class AppRun:
         if not app.handlers and not app.pipelines:
             raise ConfigError(f"App {app.name!r} has no handlers.", hint='Declare one with @app.consume("topic").')
         hooks = app.hooks.listening(settings.on_event)
-        refuse_listeners(hooks, settings.engine)
+        refuse_listeners(app, hooks, settings.engine)
         brokers = brokers_in_program(settings.brokers, app.brokers)
         extras = replace(self._extras, per_record=self._extras.per_record or hooks.per_record)
         run = partial(

@@ -1,4 +1,4 @@
-"""Reads Spark's checkpoint of one handler: which batches are planned, which are finished, and their offsets.
+"""Reads Spark's checkpoint of one query: which batches are planned, which are finished, and their offsets.
 
 Spark writes ``offsets/N`` with the end offsets of batch N before it runs the batch, and ``commits/N`` when the batch is
 finished. Each file appears by one rename, so it is complete, unless the disk itself failed.
@@ -56,17 +56,6 @@ class Checkpoint:
             aside = self.folder.with_name(f"{self.folder.name}.aside")
             shutil.rmtree(aside, ignore_errors=True)
             self.folder.rename(aside)
-
-    def forget_unfinished(self) -> None:
-        """Delete planned batches that are not finished. Otherwise Spark repeats them with exactly the same records.
-
-        Only for sinks that do not need a repeated record to be in the same batch as before.
-        """
-        done = max(self._batches("commits"), default=-1)
-        for batch in self._batches("offsets"):
-            if batch > done:
-                (self.folder / "offsets" / str(batch)).unlink(missing_ok=True)
-                (self.folder / "offsets" / f".{batch}.crc").unlink(missing_ok=True)
 
     def _batches(self, kind: str) -> list[int]:
         return [int(path.name) for path in (self.folder / kind).glob("*") if path.name.isdecimal()]

@@ -81,18 +81,6 @@ def test_a_damaged_commit_makes_it_unreadable(checkpoint: Checkpoint) -> None:
     assert not checkpoint.is_readable()
 
 
-def test_what_was_planned_and_not_finished_can_be_planned_anew(checkpoint: Checkpoint) -> None:
-    plan(checkpoint, 0, 10)
-    finish(checkpoint, 0)
-    plan(checkpoint, 1, 500, "v1\n")
-    assert not checkpoint.is_readable()
-    checkpoint.forget_unfinished()
-    assert checkpoint.offsets_of(1) == {}
-    assert checkpoint.finished() == {("orders", 0): 10}
-    assert checkpoint.is_readable()
-    assert {path.name for path in (checkpoint.folder / "offsets").iterdir()} == {"0", ".0.crc"}
-
-
 def test_all_checkpoints_of_a_group_are_found_and_those_set_aside_are_not(tmp_path: Path) -> None:
     app = App("shop/eu")
 
