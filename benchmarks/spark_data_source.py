@@ -2,7 +2,8 @@
 
 - ``jobs``: the driver of the Spark engine, which starts a Spark job for each slice.
 - ``data source``: a streaming data source in Python (Spark 4), whose partitions are slices. Spark plans micro-batches,
-  and keeps offsets in a checkpoint; the source commits them to the group after each batch.
+  and keeps offsets in a checkpoint; after each batch, ``foreachBatch`` commits them to the group. (A source's own
+  ``commit`` comes only with the next batch, which may be long in coming.)
 
 For each way: records per second with a handler that looks at each value; the seconds of the smallest job or batch; the
 latency from producing a record to its output at a light load; and the same while another partition has a slow record.
@@ -23,7 +24,7 @@ from uuid import uuid4
 import typer
 from bench import broker, fill
 from output_latency import latencies, percentile, produce_steadily, stamped_topic
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming import StreamingQuery
 from rich.console import Console
@@ -65,14 +66,14 @@ def echo_or_wait(value: bytes) -> bytes | None:
 
 
 class SliceSource(DataSource):
-    """Options: ``topic``, ``brokers``, ``group`` and the packed handler, in hexadecimal digits."""
+    """Options: ``topic``, ``brokers`` and the packed handler, in hexadecimal digits."""
 
     @classmethod
     def name(cls) -> str:
         return "slices"
 
     def schema(self) -> str:
-        return "read long"
+        return "partition int, reached long"
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802 - Spark's names
         return SliceReader(self.options)
@@ -87,15 +88,19 @@ class SliceReader(DataSourceStreamReader):
     """Spark calls all but ``read`` in one Python process beside its driver, and ``read`` in tasks."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        self._topic, self._group = options["topic"], options["group"]
+        self._topic = options["topic"]
         self._packed = bytes.fromhex(options["packed"])
         self._brokers = options["brokers"]
+        self._cluster: Cluster | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_cluster": None}  # it has connections, which tasks do not need
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
-        return {str(partition): 0 for _, partition in self._cluster().topic_partitions([self._topic])}
+        return {str(partition): 0 for _, partition in self._connected().topic_partitions([self._topic])}
 
     def latestOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
-        cluster = self._cluster()
+        cluster = self._connected()
         ends = cluster.stable_ends(cluster.topic_partitions([self._topic]))
         return {str(partition): end for (_, partition), end in ends.items()}
 
@@ -104,22 +109,21 @@ class SliceReader(DataSourceStreamReader):
         moved = [each for each in end if end[each] > start.get(each, 0)]
         return [SlicePartition(self._topic, int(each), start.get(each, 0), end[each]) for each in moved]
 
-    def read(self, partition: Any) -> Iterator[tuple[int]]:
+    def read(self, partition: Any) -> Iterator[tuple[int, int]]:
         (result,) = run_slices(self._packed, [partition.slice], Membership())
         if result.error is not None:
             raise result.error
-        yield (result.counts.read,)
+        yield partition.slice.tp[1], partition.slice.end
 
-    def commit(self, end: dict[str, int]) -> None:
-        self._cluster().commit(self._group, {(self._topic, int(each)): offset for each, offset in end.items()})
-
-    def _cluster(self) -> Cluster:
-        return Cluster(self._brokers)
+    def _connected(self) -> Cluster:
+        self._cluster = self._cluster or Cluster(self._brokers)
+        return self._cluster
 
 
 class Bench:
     def __init__(self, session: SparkSession, brokers: str) -> None:
         self.session, self.brokers, self.cluster = session, brokers, Cluster(brokers)
+        self.query: StreamingQuery | None = None
 
     def app(self, function: Function, source: str, **options: Any) -> App:
         app = App(f"bench-{uuid4().hex[:8]}")
@@ -134,6 +138,8 @@ class Bench:
 
     def wait_for(self, records: int, app: App, source: str) -> None:
         while self.committed(app, source) < records:
+            if self.query is not None and (failure := self.query.exception()) is not None:
+                raise failure
             time.sleep(0.02)
 
     @contextmanager
@@ -156,13 +162,19 @@ class Bench:
         (handler,) = app.handlers
         self.session.dataSource.register(SliceSource)
         with tempfile.TemporaryDirectory(prefix="penstock-bench-") as checkpoint:
-            options = {"topic": handler.topics[0], "group": handler.group, "brokers": self.brokers}
+            options = {"topic": handler.topics[0], "brokers": self.brokers}
             rows = self.session.readStream.format("slices").options(**options, packed=self.packed(app).hex()).load()
-            sink = rows.writeStream.format("noop").option("checkpointLocation", checkpoint)
-            query = sink.start()
+
+            def commit(results: DataFrame, _batch: int) -> None:
+                reached = {(handler.topics[0], row.partition): row.reached for row in results.collect()}
+                self.cluster.commit(handler.group, reached)
+
+            sink = rows.writeStream.foreachBatch(commit).option("checkpointLocation", checkpoint)
+            query = self.query = sink.start()
             try:
                 yield lambda: self.seconds_of_batches(query, handler.topics[0], app)
             finally:
+                self.query = None
                 query.stop()
 
     def seconds_of_jobs(self, app: App) -> list[float]:

@@ -150,7 +150,7 @@ class Bench:
             said = []
             for line in demo.stdout or ():
                 said.append(line)
-                began = time.perf_counter() if line.startswith(DEMO_STEP) else began
+                began = time.perf_counter() if DEMO_STEP in line else began
                 ended = time.perf_counter() if "orders on each engine" in line else ended
         if demo.returncode or not began or not ended:
             raise RuntimeError(f"the demo ended with {demo.returncode}: {''.join(said)[-2000:]}")
