@@ -12,22 +12,19 @@ from uuid import uuid4
 
 import psutil
 import pytest
-from confluent_kafka import Consumer
 
+from cli_helpers import Joined
 from kafka_helpers import WAIT_SECONDS, MakeTopic, committed, of_kind, produce, read_values, wait_for
 from penstock import App, Retry
-from penstock.core.progress.slices import Slice
 from penstock.core.reports import events
 from penstock.devkit import Embedded, UpOptions
-from penstock.errors import ServerError
 from penstock.kafka import Cluster
-from penstock.spark.driver.packing import pack
 from penstock.spark.tasks import worker_state
-from penstock.spark.tasks.run_slices import Membership, run_slices
 from thread_jobs import OnThreads, Start, no_spark, run_on_threads
 
 RECORDS = 200
 SOON = Retry(attempts=50, first="100ms", factor=1)
+COOPERATIVE = {"partition.assignment.strategy": "cooperative-sticky"}
 
 
 class Held:
@@ -35,10 +32,6 @@ class Held:
 
     entered: set[int] = set()  # noqa: RUF012
     go_on = threading.Event()
-
-
-def echo(value: int) -> int:
-    return value
 
 
 def unsteady(value: int) -> int:
@@ -144,26 +137,6 @@ def test_a_broker_that_dies_while_slices_run_costs_no_record(
 # Others in the group.
 
 
-def joined(brokers: str, group: str, source: str, *others: Consumer) -> Consumer:
-    """A client of another program that has got a partition. Meanwhile ``others`` are polled, so that they rejoin."""
-    consumer = Consumer({
-        "bootstrap.servers": brokers,
-        "group.id": group,
-        "partition.assignment.strategy": "cooperative-sticky",
-        "heartbeat.interval.ms": 300,
-        "enable.auto.commit": False,
-    })  # fmt: skip
-    consumer.subscribe([source])
-
-    def has_partition() -> bool:
-        for each in (consumer, *others):
-            each.poll(0.05)
-        return bool(consumer.assignment())
-
-    wait_for(has_partition, "the other client to get a partition")
-    return consumer
-
-
 def test_a_rebalance_by_a_foreign_member_in_the_middle_of_slices_doubles_and_loses_nothing(
     brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, start: Start
 ) -> None:
@@ -173,12 +146,10 @@ def test_a_rebalance_by_a_foreign_member_in_the_middle_of_slices_doubles_and_los
     app = app_of(group, source, held_at_tens, delivery="exactly-once", drain_timeout="100ms")
     with start(app) as running_app:
         wait_for(lambda: Held.entered == {0, 10}, "both slices to run")
-        with closing(joined(brokers, group, source)) as foreign:
-            (taken,) = [each.partition for each in foreign.assignment()]
+        with closing(Joined(brokers, group, source, **COOPERATIVE)):
             (revoked,) = of_kind(running_app.events, events.Revoked)
-            assert revoked.partition == taken
+            taken, kept = revoked.partition, 1 - revoked.partition
             Held.go_on.set()
-            kept = 1 - taken
             wait_for(lambda: committed(cluster, group, source).get(kept) == 10, "the partition that stayed")
             assert taken not in committed(cluster, group, source), "its transaction began before the rebalance"
         wait_for(lambda: committed(cluster, group, source) == {0: 10, 1: 10}, "the partition that came back")
@@ -202,26 +173,3 @@ def test_a_second_driver_that_starts_in_the_middle_of_slices_doubles_nothing(
         wait_for(lambda: committed(cluster, group, source) == {0: 10, 1: 10}, "the work of both")
         second.stop()
     assert outputs(brokers, group) == list(range(20))
-
-
-def test_the_broker_refuses_the_transactions_of_a_driver_that_missed_a_rebalance(
-    brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic
-) -> None:
-    source = make_topic(2)
-    for partition in range(2):
-        produce(brokers, source, range(partition * 10, partition * 10 + 10), partition=partition)
-    cluster.create_topics([f"{group}.out"], partitions=1)
-    app = app_of(group, source, echo, delivery="exactly-once")
-    packed = pack(app.handlers[0], brokers, is_local=True, per_record=False)
-    with closing(joined(brokers, group, source)) as driver:
-        old = driver.consumer_group_metadata()
-        with closing(joined(brokers, group, source, driver)):
-            (result,) = run_slices(packed, [Slice((source, 0), 0, 10)], Membership(old))
-            assert isinstance(result.error, ServerError)
-            assert "not in the group's current generation" in result.error.problem
-            assert result.may_pass
-            assert outputs(brokers, group) == []
-            current = driver.consumer_group_metadata()
-            (result,) = run_slices(packed, [Slice((source, 0), 0, 10)], Membership(current))
-            assert result.is_committed
-    assert outputs(brokers, group) == list(range(10))
