@@ -74,7 +74,7 @@ bench-pipeline: $(STAMP) ## Compare a pipeline from Kafka to Kafka with plain Sp
 	@$(BIN)/python benchmarks/spark_pipeline.py
 
 .PHONY: test-spark-versions
-test-spark-versions: $(STAMP) ## Run a handler on the oldest and newest Spark, and through Spark Connect (installs them)
+test-spark-versions: $(STAMP) ## Run one app on the oldest and newest Spark, and through a Spark Connect server (downloads 430 MB)
 	@PYTHONPATH=tests $(BIN)/python -m spark_versions .spark-versions
 
 .PHONY: bench-spark
@@ -108,8 +108,9 @@ chaos: $(STAMP) ## Kill and freeze three members for a minute and check every gu
 	  $(if $(strategy),--strategy $(strategy)) $(if $(json),--json)
 
 .PHONY: chaos-spark
-chaos-spark: $(STAMP) ## Kill processes of a real Spark cluster while it handles 200,000 records and count each output; seed=N repeats a run
+chaos-spark: $(STAMP) ## Kill processes of a real Spark cluster while it handles 200,000 records and count each output; seed=N repeats a run, delivery=at-least-once
 	@PYTHONPATH=tests $(BIN)/python -m chaos_spark $(if $(seed),--seed $(seed)) $(if $(records),--records $(records)) \
+	  $(if $(delivery),--delivery $(delivery)) \
 	  $(if $(seconds),--seconds $(seconds)) $(if $(json),--json)
 
 .PHONY: chaos-once

@@ -6,20 +6,23 @@ the way by hand last, so that it is not the one that pays for the start. Of the 
 - No-op: a handler that looks at each value, against Spark's connector with ``mapInArrow``.
 - JSON: dataclass in, JSON out to another topic, against the same by hand with the connector's sink; and exactly once.
 - Waiting: 10 ms a record, 100 at once in each of two tasks, against 200 at once without any cost.
-- Cold start: ``penstock run --engine spark --until-caught-up`` in a process of its own, as the run reports it.
+- Cold start: ``penstock run --engine spark --until-caught-up`` in a process of its own, as the run reports it, against
+  the first batch by hand in a process of its own, without the start of its session.
+- Demo: the Spark part of ``penstock demo``, from the start of its session to the table.
 - Latency: from producing a record to its output, at 1,000 records a second.
+
+The last column has the target, and whether it was reached.
 """
 
 import json
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 from uuid import uuid4
@@ -27,14 +30,15 @@ from uuid import uuid4
 import msgspec
 import pyarrow as pa
 import typer
-from bench import broker, fill, show
-from confluent_kafka import Consumer
+from bench import broker, fill
+from output_latency import latencies, percentile, produce_steadily, stamped_topic
 from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
+from rich.table import Table
 
 from penstock import App
 from penstock import spark as engine
-from penstock.kafka import Cluster, make_producer
+from penstock.kafka import Cluster
 from penstock.spark.pipelines.arrow_columns import SINK_SCHEMA
 from penstock.spark.session.spark_session import spark_session
 
@@ -44,6 +48,7 @@ WAIT_SECONDS = 0.01
 AT_ONCE = 100
 LATENCY_SECONDS = 20
 RATE = 1_000
+DEMO_STEP = "Running the app on the spark engine"
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 COLD = """
@@ -54,6 +59,18 @@ app = App("{group}")
 def handle(value: bytes) -> None:
     len(value)
 """
+
+
+@dataclass(frozen=True)
+class Row:
+    """A figure: seconds and records, or only ``figure``, with its target. ``reached`` is None without a target."""
+
+    what: str
+    figure: str
+    seconds: float | None = None
+    records: int | None = None
+    target: str = ""
+    reached: bool | None = None
 
 
 @dataclass
@@ -106,57 +123,107 @@ class Bench:
         engine.run(app, brokers=self.brokers, emit=lambda _: None, stop=stop, session=self._session, **options)
 
     def by_hand(self, source: str, transform: Callable[[DataFrame], DataFrame], sink: str | None) -> float:
-        """A batch as one would write it: Spark's source, a function on the rows, and Spark's sink or nothing."""
-        began = time.perf_counter()
-        kafka = {"kafka.bootstrap.servers": self.brokers}
-        rows = transform(
-            self._session.read.format("kafka").options(**kafka).option("subscribe", source)
-            .option("includeHeaders", "true").load()
-        )  # fmt: skip
-        if sink is None:
-            rows.write.format("noop").mode("append").save()
-        else:
-            options = {**kafka, "kafka.linger.ms": "5", "kafka.compression.type": "lz4"}
-            rows.write.format("kafka").options(**options).save()
-        return time.perf_counter() - began
+        return by_hand(self._session, self.brokers, source, transform, sink)
 
     def cold(self, source: str) -> float:
         """The seconds of a run in a process of its own, as it reports them."""
         folder = self._folder / uuid4().hex
         folder.mkdir()
         (folder / "cold.py").write_text(COLD.format(group=uuid4().hex, source=source))
-        command = [sys.executable, "-m", "penstock", "run", "cold:app", "--engine", "spark", "--until-caught-up"]
-        done = subprocess.run(
-            [*command, "--brokers", self.brokers, "--master", f"local[{CORES}]", "--json"],
-            cwd=folder, capture_output=True, text=True, check=True,
-        )  # fmt: skip
-        return float(json.loads(done.stdout)["stopped"][0]["seconds"])
+        said = _output_of(
+            *(sys.executable, "-m", "penstock", "run", "cold:app", "--engine", "spark", "--until-caught-up"),
+            *("--brokers", self.brokers, "--master", f"local[{CORES}]", "--json"),
+            folder=folder,
+        )
+        return float(json.loads(said)["stopped"][0]["seconds"])
+
+    def cold_by_hand(self, source: str) -> float:
+        """The seconds of the first batch of a session in a process of its own, without the start of the session."""
+        program = f"import spark_engine; spark_engine.say_cold_by_hand({self.brokers!r}, {source!r})"
+        return float(_output_of(sys.executable, "-c", program, folder=Path(__file__).parent).split()[-1])
+
+    def demo(self) -> float:
+        """The seconds from the moment when the demo turns to Spark until it shows its table."""
+        began = ended = 0.0
+        command = (sys.executable, "-m", "penstock", "demo", "--engine", "spark", "--brokers", self.brokers)
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as demo:
+            said = []
+            for line in demo.stdout or ():
+                said.append(line)
+                began = time.perf_counter() if DEMO_STEP in line else began
+                ended = time.perf_counter() if "orders on each engine" in line else ended
+        if demo.returncode or not began or not ended:
+            raise RuntimeError(f"the demo ended with {demo.returncode}: {''.join(said)[-2000:]}")
+        return ended - began
 
     def latency(self, note: Callable[[str], None]) -> list[float]:
-        """The seconds from producing each record to its output."""
-        source, out, stop = self.fill(0), self.fill(0), threading.Event()
+        source, out, stop = self.fill(0), stamped_topic(self.brokers, PARTITIONS), threading.Event()
         app = App(uuid4().hex)
         app.consume(source, to=out)(echo)
-        runs = threading.Thread(target=self.run, args=(app, stop))
-        runs.start()
-        reader = Consumer({"bootstrap.servers": self.brokers, "group.id": uuid4().hex, "auto.offset.reset": "earliest"})
-        reader.subscribe([out])
-        producer, taken, sent, began = make_producer(self.brokers, settings={"linger.ms": 1}), [], 0, time.time()
-        while time.time() < began + LATENCY_SECONDS + 10:
-            while sent < (time.time() - began) * RATE and time.time() < began + LATENCY_SECONDS:
-                producer.produce(source, f"{time.time()}".encode(), key=b"%d" % (sent % 100))
-                sent += 1
-            producer.poll(0)
-            taken += [
-                message.timestamp()[1] / 1000 - float(message.value() or b"0")
-                for message in reader.consume(10_000, 0.01)
-                if message.error() is None
-            ]
-        note("latency: stopping")
-        stop.set()
-        runs.join()
-        reader.close()
-        return taken[len(taken) // 4 :]  # the first ones wait for the workers' start
+        with _background(lambda: self.run(app, stop), stop):
+            note("latency: producing")
+            sent = produce_steadily(self.brokers, source, partitions=PARTITIONS, rate=RATE, seconds=LATENCY_SECONDS)
+            cluster = Cluster(self.brokers)
+            tps, deadline = cluster.topic_partitions([out]), time.monotonic() + 60
+            while sum(cluster.end_offsets(tps).values()) < sent and time.monotonic() < deadline:
+                time.sleep(0.1)
+        taken = latencies(self.brokers, out)
+        cluster.delete_topics([source, out])
+        return taken
+
+
+class _background:  # noqa: N801 - used as a function
+    """Runs a function on a thread; at the end of the block it is asked to stop, and its error is raised."""
+
+    def __init__(self, function: Callable[[], None], stop: threading.Event) -> None:
+        self._error: BaseException | None = None
+        self._stop = stop
+        self._thread = threading.Thread(target=self._run, args=(function,), daemon=True)
+
+    def _run(self, function: Callable[[], None]) -> None:
+        try:
+            function()
+        except BaseException as error:  # noqa: BLE001 - raised at the end of the block
+            self._error = error
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+
+
+def _output_of(*command: str, folder: Path) -> str:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}: {done.stdout}{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def by_hand(
+    session: SparkSession, brokers: str, source: str, transform: Callable[[DataFrame], DataFrame], sink: str | None
+) -> float:
+    """A batch as one would write it: Spark's source, a function on the rows, and Spark's sink or nothing."""
+    began = time.perf_counter()
+    kafka = {"kafka.bootstrap.servers": brokers}
+    rows = transform(
+        session.read.format("kafka").options(**kafka).option("subscribe", source)
+        .option("includeHeaders", "true").load()
+    )  # fmt: skip
+    if sink is None:
+        rows.write.format("noop").mode("append").save()
+    else:
+        options = {**kafka, "kafka.linger.ms": "5", "kafka.compression.type": "lz4"}
+        rows.write.format("kafka").options(**options).save()
+    return time.perf_counter() - began
+
+
+def say_cold_by_hand(brokers: str, source: str) -> None:
+    with spark_session("benchmark", master=f"local[{CORES}]") as session:
+        print(by_hand(session, brokers, source, looked_at_by_hand, None))
 
 
 def looked_at_by_hand(rows: DataFrame) -> DataFrame:
@@ -187,64 +254,105 @@ def priced_by_hand(out: str) -> Callable[[DataFrame], DataFrame]:
     return lambda rows: rows.mapInArrow(handle, SINK_SCHEMA)
 
 
-def compare(
-    ways: dict[str, Callable[[], float]], records: int, turns: int, note: Callable[[str], None]
-) -> list[dict[str, Any]]:
-    """Let the ways take turns; the last one is the one by hand, with which the others are compared."""
+@dataclass(frozen=True)
+class Times:
+    """The seconds of each turn of one way."""
+
+    each: list[float]
+
+    @property
+    def first(self) -> float:
+        return self.each[0]
+
+    @property
+    def warm(self) -> float:
+        return min(self.each[1:])
+
+
+def in_turns(ways: dict[str, Callable[[], float]], turns: int, note: Callable[[str], None]) -> dict[str, Times]:
     times: dict[str, list[float]] = {what: [] for what in ways}
     for turn in range(turns + 1):
         for what, run in ways.items():
             note(f"{what}, turn {turn} of {turns}")
             times[what].append(run())
-    *_, by_hand = times.values()
-    rows = []
-    for what, each in times.items():
-        first, best = each[0], min(each[1:])
-        rows.append({"what": f"{what}, first", "seconds": round(first, 3), "records": records,
-                     "ratio": f"{by_hand[0] / first:.2f} x by hand"})  # fmt: skip
-        rows.append({"what": f"{what}, warm", "seconds": round(best, 3), "records": records,
-                     "ratio": f"{min(by_hand[1:]) / best:.2f} x by hand"})  # fmt: skip
-    return rows
+    return {what: Times(each) for what, each in times.items()}
 
 
-def measure(bench: Bench, records: int, turns: int, note: Callable[[str], None]) -> list[dict[str, Any]]:
+def ratio(what: str, value: float, of: str, *, seconds: float, records: int, least: float | None = None) -> Row:
+    """A row that compares a way with another one; ``least`` is the target."""
+    figure = f"{value:.2f} x {of}"
+    if least is None:
+        return Row(what, figure, seconds, records)
+    return Row(what, figure, seconds, records, f"at least {least:g}", value >= least)
+
+
+def at_most(what: str, seconds: float, most: float) -> Row:
+    return Row(what, f"{seconds:.2f} s", target=f"at most {most:g} s", reached=seconds <= most)
+
+
+def against_by_hand(times: dict[str, Times], records: int, least: dict[tuple[str, str], float]) -> list[Row]:
+    """The last way is the one by hand; ``least`` has the targets by way and kind of turn."""
+    *_, by_hand_times = times.values()
+    return [
+        ratio(
+            f"{what}, {turn}", getattr(by_hand_times, turn) / getattr(each, turn), "by hand",
+            seconds=getattr(each, turn), records=records, least=least.get((what, turn)),
+        )
+        for what, each in times.items() for turn in ("first", "warm")
+    ]  # fmt: skip
+
+
+def measure(bench: Bench, records: int, turns: int, note: Callable[[str], None]) -> Iterator[Row]:
     note("filling topics")
     source, out = bench.fill(records), bench.fill(0)
-    results = compare(
+    times = in_turns(
         {
             "no-op": lambda: bench.penstock(source, look),
             "no-op, order=key": lambda: bench.penstock(source, look, order="key"),
             "no-op by hand": lambda: bench.by_hand(source, looked_at_by_hand, None),
         },
-        records, turns, note,
+        turns, note,
     )  # fmt: skip
-    results += compare(
+    yield from against_by_hand(times, records, {("no-op", "first"): 3, ("no-op", "warm"): 2})
+    times = in_turns(
         {
             "JSON": lambda: bench.penstock(source, price, to=out),
             "JSON, exactly once": lambda: bench.penstock(source, price, to=out, delivery="exactly-once"),
             "JSON by hand": lambda: bench.by_hand(source, priced_by_hand(out), out),
         },
-        records, turns, note,
+        turns, note,
     )  # fmt: skip
+    yield from against_by_hand(times, records, {("JSON", "warm"): 1.5})
+    once, least = times["JSON, exactly once"].warm, times["JSON"].warm
+    yield ratio("exactly once", least / once, "at least once", seconds=once, records=records, least=0.85)
     waited_for = max(10_000, records // 10)
     note("10 ms a record")
     few = bench.fill(waited_for, CORES)
     seconds = bench.penstock(few, wait, order="none", concurrency=AT_ONCE)
     ideal = waited_for * WAIT_SECONDS / (AT_ONCE * CORES)
-    results.append({"what": "10 ms, 100 at once in 2 tasks", "seconds": round(seconds, 3), "records": waited_for,
-                    "ratio": f"{ideal / seconds:.2f} x ideal"})  # fmt: skip
+    what = f"10 ms, {AT_ONCE} at once in {CORES} tasks"
+    yield ratio(what, ideal / seconds, "ideal", seconds=seconds, records=waited_for, least=0.95)
     note("cold start")
-    cold = bench.cold(source)
-    first = next(row["seconds"] for row in results if row["what"] == "no-op by hand, first")
-    results.append({"what": "cold start, as the run reports it", "seconds": cold, "records": records,
-                    "ratio": f"{first / cold:.2f} x by hand, first"})  # fmt: skip
-    note("latency")
-    taken = sorted(bench.latency(note))
-    for name, value in (("p50", statistics.median(taken)), ("p99", taken[int(len(taken) * 0.99)])):
-        results.append({"what": f"latency {name} at {RATE:,} records/s", "seconds": round(value, 3), "records": 1,
-                        "ratio": ""})  # fmt: skip
+    first, cold = bench.cold_by_hand(source), bench.cold(source)
+    yield Row("cold start by hand, its first batch", "1.00", first, records)
+    yield ratio("cold start", first / cold, "by hand", seconds=cold, records=records, least=3)
     Cluster(bench.brokers).delete_topics([source, few, out])
-    return results
+    note("demo")
+    yield at_most("demo, from the session's start to the table", bench.demo(), 7.5)
+    note("latency")
+    taken = bench.latency(note)
+    yield at_most(f"latency p50 at {RATE:,} records/s", percentile(taken, 0.5), 0.5)
+    yield at_most(f"latency p99 at {RATE:,} records/s", percentile(taken, 0.99), 1.5)
+
+
+def show(rows: list[Row], *, title: str) -> None:
+    table = Table("what", "seconds", "records/s", "ratio", "target", title=title)
+    for row in rows:
+        seconds = "" if row.seconds is None else f"{row.seconds:.2f}"
+        rate = "" if row.seconds is None or row.records is None else f"{row.records / row.seconds:,.0f}"
+        verdict = "" if row.reached is None else f"{row.target}: {'reached' if row.reached else 'MISSED'}"
+        table.add_row(row.what, seconds, rate, row.figure, verdict)
+    Console().print(table)
 
 
 def main(
@@ -255,16 +363,26 @@ def main(
 ) -> None:
     folder = Path(tempfile.mkdtemp(prefix="penstock-bench-"))
     progress = Console(stderr=True)
+    rows: list[Row] = []
     try:
         with (
             broker(brokers) as address,
             spark_session("benchmark", master=f"local[{CORES}]") as session,
             progress.status("") as status,
         ):
-            results = measure(Bench(session, address, folder), records, turns, status.update)
+
+            def note(text: str) -> None:
+                # A run takes many minutes: without a terminal, say what it does too.
+                status.update(text) if progress.is_terminal else progress.print(text)
+
+            rows.extend(measure(Bench(session, address, folder), records, max(1, turns), note))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    show(results, title=f"{records:,} records", as_json=as_json)
+        # Also what was measured before an error.
+        if as_json:
+            print(json.dumps([asdict(row) for row in rows], indent=2))
+        else:
+            show(rows, title=f"{records:,} records")
 
 
 if __name__ == "__main__":

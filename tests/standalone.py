@@ -9,6 +9,7 @@ import os
 import subprocess
 import time
 import urllib.request
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -28,11 +29,14 @@ _EXECUTOR = "CoarseGrainedExecutorBackend"
 
 
 class StandaloneCluster:
-    """``with StandaloneCluster(folder) as cluster:`` starts it and ends it; ``cluster.master`` is its URL."""
+    """``with StandaloneCluster(folder) as cluster:`` starts it and ends it; ``cluster.master`` is its URL.
 
-    def __init__(self, folder: Path, *, workers: int = 2) -> None:
+    ``hosts`` has the address of each worker. To Spark they are one machine if they are equal.
+    """
+
+    def __init__(self, folder: Path, *, hosts: Sequence[str] = (_HOST, _HOST)) -> None:
         self._folder = folder
-        self._count = workers
+        self._hosts = hosts
         self._master: subprocess.Popen[bytes] | None = None
         self._workers: list[subprocess.Popen[bytes]] = []
         port = choose_port(())
@@ -45,7 +49,7 @@ class StandaloneCluster:
         try:
             self._master = self._launch("master", "org.apache.spark.deploy.master.Master", *address)
             self._wait(lambda: self._state() is not None, "the master to answer")
-            self._workers = [self._launch_worker(number) for number in range(1, self._count + 1)]
+            self._workers = [self._launch_worker(*each) for each in enumerate(self._hosts, start=1)]
             self._wait(self._has_all_workers, "the workers to register")
         except BaseException:
             self.close()
@@ -91,12 +95,13 @@ class StandaloneCluster:
         """The end of each log, to see why the cluster did not start."""
         return "\n".join(f"{log.name}: {log.read_text(errors='replace')[-1500:]}" for log in self._folder.glob("*.log"))
 
-    def _launch_worker(self, number: int) -> "subprocess.Popen[bytes]":
+    def _launch_worker(self, number: int, host: str) -> "subprocess.Popen[bytes]":
         work = self._folder / f"worker-{number}"
-        address = ("--host", _HOST, "--webui-port", "0", "-c", "1", "-m", "1g", "-d", str(work))
-        return self._launch(f"worker-{number}", "org.apache.spark.deploy.worker.Worker", *address, self.master)
+        address = ("--host", host, "--webui-port", "0", "-c", "1", "-m", "1g", "-d", str(work))
+        role = "org.apache.spark.deploy.worker.Worker"
+        return self._launch(f"worker-{number}", role, *address, self.master, host=host)
 
-    def _launch(self, name: str, role: str, *arguments: str) -> "subprocess.Popen[bytes]":
+    def _launch(self, name: str, role: str, *arguments: str, host: str = _HOST) -> "subprocess.Popen[bytes]":
         folder = self._folder / name
         folder.mkdir(parents=True, exist_ok=True)
         home = pyspark_jars().parent
@@ -104,7 +109,7 @@ class StandaloneCluster:
             return subprocess.Popen(
                 [home / "bin" / "spark-class", role, *arguments],
                 cwd=folder,
-                env=_environment(home, folder),
+                env=_environment(home, folder, host),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -114,7 +119,7 @@ class StandaloneCluster:
 
     def _has_all_workers(self) -> bool:
         state = self._state() or {}
-        return len([worker for worker in state.get("workers", []) if worker["state"] == "ALIVE"]) == self._count
+        return len([worker for worker in state.get("workers", []) if worker["state"] == "ALIVE"]) == len(self._hosts)
 
     def _state(self) -> dict[str, Any] | None:
         """The status that the master reports; None if it does not answer."""
@@ -135,13 +140,13 @@ class StandaloneCluster:
             time.sleep(_LOOK_SECONDS)
 
 
-def _environment(home: Path, folder: Path) -> dict[str, str]:
+def _environment(home: Path, folder: Path, host: str) -> dict[str, str]:
     kept = {name: os.environ[name] for name in ("PATH", "JAVA_HOME") if name in os.environ}
     return {
         **kept,
         "LC_ALL": "C.UTF-8",
         "SPARK_HOME": str(home),
-        "SPARK_LOCAL_IP": _HOST,
+        "SPARK_LOCAL_IP": host,
         "SPARK_LOCAL_DIRS": str(folder / "local"),
         "SPARK_DAEMON_MEMORY": "256m",
         # Java itself reads this variable. Spark has no variable for the Java options of executors.

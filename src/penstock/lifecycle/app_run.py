@@ -100,7 +100,7 @@ class AppRun:
             raise ConfigError(f"App {app.name!r} has no handlers.", hint='Declare one with @app.consume("topic").')
         app.wired_handlers()  # before any hook runs: raises if a resource is missing
         hooks = app.hooks.listening(settings.on_event)
-        refuse_listeners(hooks, settings.engine)
+        refuse_listeners(app, hooks, settings.engine)
         brokers = brokers_in_program(settings.brokers, app.brokers)
         extras = replace(self._extras, per_record=self._extras.per_record or hooks.per_record)
         run = partial(

@@ -25,25 +25,31 @@ class RunExtras:
     span: Span | None = None
 
 
-# Tasks on executors report counts, not single records and attempts, and Spark is no member of a group.
-_NOT_ON_SPARK = (
-    *(events.Dispatched, events.Finished, events.Skipped, events.Stalled, events.HotKey),
+# Spark's driver owns partitions and never fetches, so it has nothing to say of rebalances and of fetching. Tasks do not
+# watch for stuck records and hot keys.
+_NOT_ON_SPARK = (events.Joining, events.Rebalanced, events.Paused, events.Resumed, events.Stalled, events.HotKey)
+# A pipeline has no handler that Penstock calls for each record, and no membership.
+_NOT_OF_PIPELINES = (
+    *_NOT_ON_SPARK,
+    *(events.Assigned, events.Revoked, events.Lost, events.Forced),
+    *(events.Dispatched, events.Finished, events.Skipped),
     *(events.Retried, events.Blocked, events.Postponed, events.DeadLettered),
-    *(events.Joining, events.Assigned, events.Revoked, events.Lost, events.Rebalanced, events.Paused, events.Resumed),
 )
 
 
-def refuse_listeners(hooks: Hooks, engine: Engine) -> None:
-    """Refuse a listener to an event that the engine never reports: it would silently never be called."""
+def refuse_listeners(app: App, hooks: Hooks, engine: Engine) -> None:
+    """Refuse a listener to an event that this app never reports on this engine: it would silently never be called."""
     if engine == "local":
         return
+    reporter, never = ("the Spark engine", _NOT_ON_SPARK) if app.handlers else ("a pipeline", _NOT_OF_PIPELINES)
     for listener in hooks.listeners:
         for kind in listener.kinds:
-            if kind in _NOT_ON_SPARK:
+            if kind in never:
                 raise ConfigError(
-                    f"{function_name(listener.function)} listens to {kind.__name__}, which the Spark engine does not "
-                    "report: its tasks run on executors and report only counts.",
-                    hint="Listen to BatchFinished or Progressed, or run the app on the local engine.",
+                    f"{function_name(listener.function)} listens to {kind.__name__}, which {reporter} does not report.",
+                    hint="Leave it out, or listen to BatchFinished or Progressed."
+                    if not app.handlers
+                    else "Leave it out, or run the app on the local engine.",
                 )
 
 

@@ -2,12 +2,9 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
@@ -15,43 +12,7 @@ from kafka_helpers import WAIT_SECONDS, CatchUp, MakeTopic, committed, of_kind, 
 from penstock import App, Record, Retry
 from penstock.core.reports import events
 from penstock.kafka import Cluster
-from penstock.spark.driver import spark_runner
-from thread_jobs import no_spark
-
-Start = Callable[[App], Any]
-
-
-class OnSpark:
-    """An app in the background."""
-
-    def __init__(self, app: App, brokers: str) -> None:
-        self.events: list[events.Event] = []
-        self._stop = threading.Event()
-        self._thread = threading.Thread(
-            target=lambda: spark_runner.run(app, brokers=brokers, emit=self.events.append, stop=self._stop), daemon=True
-        )
-        self._thread.start()
-
-    def read(self) -> int:
-        return sum(batch.read for batch in of_kind(self.events, events.BatchFinished))
-
-    def stop(self) -> None:
-        self._stop.set()
-        self._thread.join(WAIT_SECONDS)
-        assert not self._thread.is_alive(), "the engine did not stop"
-        assert not [error for error in of_kind(self.events, events.Error) if error.fatal]
-
-
-@pytest.fixture
-def on_spark(brokers: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[App], Any]:
-    @contextmanager
-    def run(app: App) -> Iterator[OnSpark]:
-        with no_spark(monkeypatch):
-            background = OnSpark(app, brokers)
-            yield background
-            background.stop()
-
-    return run
+from thread_jobs import OnThreads, Start
 
 
 def echo(group: str, *sources: str, **options: Any) -> App:
@@ -112,12 +73,12 @@ def test_a_slow_handler_is_committed_every_micro_batch(
 
 
 def test_a_stuck_partition_delays_no_other(
-    brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, on_spark: Start
+    brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, start: Start
 ) -> None:
     source, gate = make_topic(2), threading.Event()
     Gates.gate = gate
     produce(brokers, source, ["stuck"], partition=0)
-    with on_spark(stuck_app(group, source)) as running_app:
+    with start(stuck_app(group, source)) as running_app:
         for number in range(1, 4):
             produce(brokers, source, [number], partition=1)
             wait_for(lambda: committed(cluster, group, source).get(1) == number, "the other partition")  # noqa: B023
@@ -145,11 +106,11 @@ def wait_if_stuck(value: bytes) -> None:
 
 
 def test_partitions_that_are_added_while_it_runs_are_read_from_their_start(
-    brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, on_spark: Start
+    brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, start: Start
 ) -> None:
     source = make_topic()
     produce(brokers, source, range(5))
-    with on_spark(echo(group, source, start="latest", from_="earliest")) as app:
+    with start(echo(group, source, start="latest", from_="earliest")) as app:
         wait_for(lambda: app.read() == 5, "the first partition")
         admin = AdminClient({"bootstrap.servers": brokers})
         for future in admin.create_partitions([NewPartitions(source, 3)]).values():
@@ -164,7 +125,7 @@ def test_partitions_that_are_added_while_it_runs_are_read_from_their_start(
 
 
 def test_retention_that_overtakes_a_running_handler_is_reported_with_what_was_skipped(
-    brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, on_spark: Start, tmp_path: Path
+    brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, start: Start, tmp_path: Path
 ) -> None:
     source, entered, gate = make_topic(), str(tmp_path / "entered"), str(tmp_path / "gate")
     app = App(group)
@@ -186,7 +147,7 @@ def test_retention_that_overtakes_a_running_handler_is_reported_with_what_was_sk
     for number in range(100):
         producer.produce(source, f"{number:0500}")
     assert producer.flush(WAIT_SECONDS) == 0
-    with on_spark(app) as running_app:
+    with start(app) as running_app:
         wait_for(Path(entered).exists, "the first record")
         delete_records(brokers, source, 80)
         Path(gate).touch()
@@ -200,11 +161,11 @@ def test_retention_that_overtakes_a_running_handler_is_reported_with_what_was_sk
 
 
 def test_a_topic_that_is_recreated_while_it_runs_is_read_from_its_new_start(
-    brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, on_spark: Start
+    brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, start: Start
 ) -> None:
     source = make_topic()
     produce(brokers, source, range(20))
-    with on_spark(echo(group, source, restart=Retry(attempts=20, first="100ms", factor=1))) as app:
+    with start(echo(group, source, restart=Retry(attempts=20, first="100ms", factor=1))) as app:
         wait_for(lambda: app.read() == 20, "the old records")
         cluster.delete_topics([source])
         wait_for(lambda: source not in cluster.topics(), "the topic to be gone")
@@ -218,12 +179,12 @@ def test_a_topic_that_is_recreated_while_it_runs_is_read_from_its_new_start(
 
 
 def test_a_member_that_joins_later_shares_the_partitions_and_nothing_is_handled_twice(
-    brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, on_spark: Start
+    brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, start: Start
 ) -> None:
     source = make_topic(2)
     produce(brokers, source, range(4), partition=0)
     produce(brokers, source, range(4, 8), partition=1)
-    with on_spark(echo(group, source)) as app:
+    with start(echo(group, source)) as app:
         wait_for(lambda: committed(cluster, group, source) == {0: 4, 1: 4}, "the first commits")
         with running(echo(group, source), brokers) as member:
             wait_for(lambda: of_kind(member.events, events.Assigned), "the member to get a partition")
@@ -238,12 +199,12 @@ def test_a_member_that_joins_later_shares_the_partitions_and_nothing_is_handled_
 
 
 def test_two_drivers_share_the_partitions(
-    brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, on_spark: Start
+    brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, start: Start
 ) -> None:
     source = make_topic(2)
-    with on_spark(echo(group, source)) as first:
+    with start(echo(group, source)) as first:
         wait_for(lambda: len(of_kind(first.events, events.Assigned)) == 2, "the first driver")
-        second = OnSpark(echo(group, source), brokers)
+        second = OnThreads(echo(group, source), brokers)
         wait_for(lambda: of_kind(second.events, events.Assigned), "the second driver")
         for partition in range(2):
             produce(brokers, source, range(partition * 50, partition * 50 + 50), partition=partition)
@@ -269,7 +230,7 @@ def test_callbacks_get_the_partitions_that_come_and_go(
 
 
 def test_a_record_of_a_retry_topic_is_handled_when_it_is_due(
-    brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, on_spark: Start
+    brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, start: Start
 ) -> None:
     source = make_topic()
     app = App(group)
@@ -283,7 +244,7 @@ def test_a_record_of_a_retry_topic_is_handled_when_it_is_due(
         return value * 10 + record.attempt
 
     produce(brokers, source, range(4))
-    with on_spark(app) as running_app:
+    with start(app) as running_app:
         wait_for(lambda: committed(cluster, group, source) == {0: 4}, "the source")
         wait_for(lambda: len(outputs(brokers, group)) == 4, "the retried record")
     assert outputs(brokers, group) == [1, 11, 22, 31]

@@ -31,7 +31,7 @@ def test_a_crash_of_a_worker_is_reported_and_its_slice_runs_again(
     produce(brokers, source, range(500))
     seen = catch_up(app)
     (again,) = of_kind(seen, events.Restarting)
-    assert again.reason == "A Python process died while it ran handler handle."
+    assert again.reason == f"A Python process died while it ran handler handle ({source}[0], offsets 0 to 499)."
     assert again.attempt == 1
     assert 0.04 <= again.seconds <= 0.06
     assert not of_kind(seen, events.Error)

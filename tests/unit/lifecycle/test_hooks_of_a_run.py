@@ -12,7 +12,19 @@ from lifecycle_fakes import WAIT_SECONDS, FakeEngine
 from penstock import App
 from penstock.app.run_options import RunSettings
 from penstock.errors import CallbackError, ConfigError, HandlerError
-from penstock.events import Assigned, DeadLettered, Error, Event, EventsDropped, Finished, Started, Stopped
+from penstock.events import (
+    Assigned,
+    DeadLettered,
+    Error,
+    Event,
+    EventsDropped,
+    Finished,
+    HotKey,
+    Paused,
+    Rebalanced,
+    Started,
+    Stopped,
+)
 from penstock.lifecycle import AppRun, hook_thread
 
 LETTER: dict[str, Any] = {"group": "shop", "member": "m", "topic": "orders", "partition": 0, "epoch": 1, "attempt": 1}
@@ -261,8 +273,23 @@ def test_a_hook_may_stop_the_app_and_not_start_one(app: App, engine: FakeEngine)
     assert "app.start() was called in a handler or a hook" in str(errors[0])
 
 
-@pytest.mark.parametrize("kind", [DeadLettered, Finished, Assigned])
+@pytest.mark.parametrize("kind", [HotKey, Paused, Rebalanced])
 def test_on_spark_a_listener_to_what_spark_does_not_report_is_refused(app: App, kind: type[Event]) -> None:
     app.on_event(kind)(lambda event: None)
     with pytest.raises(ConfigError, match=f"listens to {kind.__name__}, which the Spark engine does not report"):
         app.start(engine="spark")
+
+
+@pytest.mark.parametrize("kind", [DeadLettered, Finished, Assigned])
+def test_on_spark_listeners_get_events_of_single_records_of_handlers_and_pipelines_have_none(
+    app: App, engine: FakeEngine, kind: type[Event]
+) -> None:
+    app.on_event(kind)(lambda event: None)
+    app.start(engine="spark")
+    app.stop()
+    assert engine.runs[0]["extras"].per_record == kind.per_record
+    tables = App("tables")
+    tables.pipeline("orders", to="copies")(lambda rows: rows)
+    tables.on_event(kind)(lambda event: None)
+    with pytest.raises(ConfigError, match=f"listens to {kind.__name__}, which a pipeline does not report"):
+        tables.start(engine="spark")

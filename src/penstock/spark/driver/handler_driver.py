@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
@@ -22,7 +23,7 @@ from penstock.spark.driver.driver_reports import DriverReports
 from penstock.spark.driver.group_member import Commits, make_member
 from penstock.spark.driver.merged_results import merged
 from penstock.spark.driver.next_slices import next_slices, tasks_commit
-from penstock.spark.driver.slice_jobs import JobEnded, SliceJobs
+from penstock.spark.driver.slice_jobs import JobEnded, MakeJobs, SliceJobs
 from penstock.spark.driver.slice_restarts import SliceRestarts
 from penstock.spark.driver.spark_errors import job_failure
 from penstock.spark.driver.start_offsets import StartOffsets
@@ -71,7 +72,7 @@ class HandlerDriver:
         self._ended: SimpleQueue[JobEnded] = SimpleQueue()
         self._running: list[Sequence[Slice]] = []
         self._jobs: SliceJobs | None = None
-        self._slots = 1
+        self._next_slices = partial(next_slices, handler, slots=1)
         self._asked_ends = self._looked = 0.0
         self._ask = ClusterRetry(self._reports.warned)
         self._stop_reason: str | None = None
@@ -97,9 +98,9 @@ class HandlerDriver:
         """Join the group, which may take seconds: meanwhile a session can start."""
         self._thread.start()
 
-    def start(self, jobs: Callable[["SimpleQueue[JobEnded]"], SliceJobs], *, slots: int) -> None:
+    def start(self, jobs: MakeJobs, *, slots: int, per_record: bool = False) -> None:
         """Start slices as Spark jobs from now on, of which ``slots`` tasks run at once."""
-        self._slots = max(1, slots)
+        self._next_slices = partial(next_slices, self._handler, slots=max(1, slots), per_record=per_record)
         self._reports.begin()
         self._jobs = jobs(self._ended)
         self._begun.set()
@@ -211,8 +212,7 @@ class HandlerDriver:
 
     def _start_slices(self, jobs: SliceJobs) -> None:
         partitions = [each for tp, each in self._partitions.items() if tp not in self._unresolved]
-        found = next_slices(self._handler, partitions, self._clock(), running=len(self._running), slots=self._slots)
-        for bundle in found:
+        for bundle in self._next_slices(partitions, self._clock(), running=len(self._running)):
             self._running.append(bundle.slices)
             owners = {each.tp: self._owners[each.tp] for each in bundle.slices if each.tp in self._owners}
             metadata = self._member.metadata() if self._tasks_commit else None
@@ -269,7 +269,7 @@ class HandlerDriver:
             for each in job.slices:
                 self._forget_run(each)
             return
-        failure = job_failure(error, self._handler)
+        failure = job_failure(error, self._handler, job.slices)
         for each in job.slices:
             partition = self._partitions.get(each.tp)
             self._owners.pop(each.tp, None)

@@ -8,6 +8,8 @@ from penstock.core.progress.slices import PartitionSlices, Slice, plan
 
 # So many jobs for each task that Spark runs at once: while one runs, the next one is being scheduled.
 _JOBS_PER_SLOT = 2
+# With events of single records, which a task returns all at once: a listener's queue takes twice as many events.
+_MOST_WITH_EVENTS = 5_000
 
 
 @dataclass(frozen=True)
@@ -24,12 +26,20 @@ def tasks_commit(handler: Handler) -> bool:
 
 
 def next_slices(
-    handler: Handler, partitions: Collection[PartitionSlices], now: float, *, running: int, slots: int
+    handler: Handler,
+    partitions: Collection[PartitionSlices],
+    now: float,
+    *,
+    running: int,
+    slots: int,
+    per_record: bool = False,
 ) -> list[SliceBundle]:
     """Plan the jobs to start now, while ``running`` jobs run and Spark runs ``slots`` tasks at once."""
     most = handler.max_micro_batch
     if handler.is_at_most_once:
         most = min(most, handler.max_in_flight)
+    if per_record:
+        most = min(most, _MOST_WITH_EVENTS)
     bundles = plan(
         partitions,
         now,

@@ -61,6 +61,10 @@ class SliceJobs:
             self._ended.put(JobEnded(slices, error=error))
 
 
+MakeJobs = Callable[["SimpleQueue[JobEnded]"], SliceJobs]
+"""Makes the jobs of a handler, whose ends arrive in this queue."""
+
+
 def _stage(
     packed: bytes, tasks: Sequence[Sequence[Slice]], membership: Membership
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

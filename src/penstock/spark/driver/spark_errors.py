@@ -5,8 +5,11 @@ its text. The whole trace is in the log.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from penstock.core.progress.slices import Slice
+from penstock.core.text.plurals import counted
 from penstock.errors import ConfigError, HandlerError, PenstockError, ServerError, SetupError, TopicError
 from penstock.kafka.errors import is_final, kafka_error
 from penstock.paths import spark_log_file
@@ -73,12 +76,6 @@ _PASSING: tuple[_Row, ...] = (
         HandlerError,
         "A Python process died while it ran {what}.",
         "A crash in a native library, too little memory or os._exit causes that; its last output is in {log}.",
-    ),
-    (
-        r"ModuleNotFoundError: No module named '([^']+)'",
-        ConfigError,
-        "{What} needs the module {0!r}, which Spark's Python workers do not find.",
-        "Install it where the workers run; `penstock ship MODULE:APP` lists what is shipped and what is not.",
     ),
     (
         r"UnknownTopicOrPartitionException",
@@ -184,10 +181,17 @@ def query_failure(error: Exception, handler: Declared) -> QueryFailure:
     return QueryFailure(_unknown(f"Spark failed in {words['what']}: {_innermost(text)}"), may_pass=not from_python)
 
 
-def job_failure(error: Exception, handler: Declared) -> QueryFailure:
-    """Translate the error of a job that ran slices: tasks return their own errors, so this one is about Spark."""
+def job_failure(error: Exception, handler: Declared, slices: Sequence[Slice] = ()) -> QueryFailure:
+    """Translate the error of a job that ran these slices. Tasks return their own errors, so this one is about Spark.
+
+    The only exception is the error of a task whose place another attempt has taken.
+    """
     text = _words(error)
-    words = {**named(handler), "topics": handler.source}
+    halted = HaltedTaskError.find(text)
+    if halted is not None:
+        return QueryFailure(halted, may_pass=True)
+    where = _where(slices)
+    words = {**{name: f"{text}{where}" for name, text in named(handler).items()}, "topics": handler.source}
     for table, passes in ((_LASTING, False), (_OF_SESSIONS, False), (_PASSING, True)):
         known = _look_up(text, table, master="this session", **words)
         if known is not None:
@@ -195,6 +199,15 @@ def job_failure(error: Exception, handler: Declared) -> QueryFailure:
     if _FROM_PYTHON in text or not text:
         return QueryFailure(_raised(text, words["What"]), may_pass=False)
     return QueryFailure(_unknown(f"Spark failed in {words['what']}: {_innermost(text)}"), may_pass=True)
+
+
+def _where(slices: Sequence[Slice]) -> str:
+    """Say which records a job handled: the one that killed its Python process is among them."""
+    if not slices:
+        return ""
+    (topic, partition), first, last = slices[0].tp, slices[0].start, slices[0].end - 1
+    more = f", and {counted(len(slices) - 1, 'more slice')}" if len(slices) > 1 else ""
+    return f" ({topic}[{partition}], offsets {first} to {last}{more})"
 
 
 def named(handler: Declared) -> dict[str, str]:

@@ -18,6 +18,7 @@ from penstock.errors import ConfigError
 from penstock.kafka import Cluster, prepare_topics
 from penstock.kafka.admin.source_partitions import check_sources
 from penstock.spark.driver.handler_driver import HandlerDriver
+from penstock.spark.driver.next_slices import tasks_commit
 from penstock.spark.driver.no_control import UNANSWERED
 from penstock.spark.driver.packing import pack
 from penstock.spark.driver.slice_jobs import SliceJobs
@@ -114,11 +115,22 @@ def _joined(drivers: Sequence[HandlerDriver]) -> Iterator[None]:
 
 
 def _start(driver: HandlerDriver, session: SparkSession, brokers: str, *, per_record: bool) -> None:
+    _refuse_speculation(driver.handler, session)
     connects = is_connect(session)
     here = not connects and is_local(str(session.sparkContext.master))
     packed = pack(driver.handler, brokers, is_local=here, per_record=per_record)
     slots = _CONNECT_SLOTS if connects else session.sparkContext.defaultParallelism
-    driver.start(lambda ended: SliceJobs(session, packed, ended), slots=slots)
+    driver.start(lambda ended: SliceJobs(session, packed, ended), slots=slots, per_record=per_record)
+
+
+def _refuse_speculation(handler: Handler, session: SparkSession) -> None:
+    """At-most-once: the second attempt finds the slice committed and ends at once, and Spark would kill the first."""
+    if handler.is_at_most_once and session.conf.get("spark.speculation", "false") == "true":
+        raise ConfigError(
+            f'Handler {handler.name} uses delivery="at-most-once", and this Spark session has spark.speculation=true. '
+            "Spark would kill attempts in the middle of their records, and they would not come again.",
+            hint='Set spark.speculation=false, or use delivery="at-least-once".',
+        )
 
 
 def _plan_backfills(app: App, cluster: Cluster, span: Span) -> list[Backfill]:
@@ -147,10 +159,10 @@ def _check_options(app: App) -> None:
     """Refuse options that the Spark engine does not support."""
     for handler in app.handlers:
         refuse_unsupported(handler, "spark")
-        if handler.is_exactly_once and handler.scale != "partition":
+        if tasks_commit(handler) and handler.scale != "partition":
             raise ConfigError(
-                f'Handler {handler.name} uses delivery="exactly-once" with scale={handler.scale!r}. A transaction '
-                "covers one partition, and such a task has records of several partitions.",
+                f"Handler {handler.name} uses delivery={handler.delivery!r} with scale={handler.scale!r}. There a task "
+                "commits its slice, and with this scale several tasks share a slice.",
                 hint='Leave scale= out, or use delivery="at-least-once".',
             )
 

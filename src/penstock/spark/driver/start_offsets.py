@@ -9,8 +9,9 @@ from penstock.core.progress.slices import PartitionSlices
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports import events
 from penstock.kafka import Cluster, forced_positions, positions
+from penstock.spark.driver.resume_positions import ResumePositions, resume
 from penstock.spark.pipelines.checkpoint import checkpoint_of
-from penstock.spark.pipelines.resume_offsets import Log, Offsets, Resumption, resume
+from penstock.spark.pipelines.resume_offsets import Log, Offsets
 from penstock.spark.tasks.slice_task import MEMBER
 
 
@@ -48,18 +49,19 @@ class StartOffsets:
         committed = {**{tp: offset for tp, (offset, _) in commits.items()}, **known}
         first = [tp for tp in tps if tp not in self._seen]
         sources = [tp for tp in tps if tp[0] not in handler.delayed]
+        forced = forced_positions(handler, cluster, [tp for tp in first if tp in sources])
         found = resume(
             logs,
-            finished={tp: offset for tp, offset in self._old.items() if tp in first},
+            checkpoint={tp: offset for tp, offset in self._old.items() if tp in first},
             committed=committed,
             # A record may be in a retry topic before the group has committed an offset of that topic.
             starts={**dict.fromkeys(tps), **positions(handler.start, cluster, sources)},
-            forced=forced_positions(handler, cluster, [tp for tp in first if tp in sources]),
+            forced=forced,
             renewed=renewed,
         )
-        self._report(found, committed)
+        self._report(found, forced, committed)
         self._seen.update(tps)
-        begin = found.begin(logs)
+        begin = found.positions
         self._epochs += 1
         partitions = [
             PartitionSlices(
@@ -93,16 +95,15 @@ class StartOffsets:
             )
         )
 
-    def _report(self, found: Resumption, committed: Offsets) -> None:
+    def _report(self, found: ResumePositions, forced: Mapping[TopicPartition, int | None], committed: Offsets) -> None:
         who = {"group": self._handler.group, "member": MEMBER}
         for topic, partition in sorted(found.forced):
-            offset = found.offsets[topic, partition]
             self._emit(
                 events.Forced(
                     **who,
                     topic=topic,
                     partition=partition,
-                    offset=offset if offset >= 0 else None,
+                    offset=None if forced[topic, partition] is None else found.positions[topic, partition],
                     committed=committed.get((topic, partition)),
                 )
             )

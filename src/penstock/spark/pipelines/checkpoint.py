@@ -1,4 +1,4 @@
-"""Reads Spark's checkpoint of one handler: which batches are planned, which are finished, and their offsets.
+"""Reads Spark's checkpoint of one query: which batches are planned, which are finished, and their offsets.
 
 Spark writes ``offsets/N`` with the end offsets of batch N before it runs the batch, and ``commits/N`` when the batch is
 finished. Each file appears by one rename, so it is complete, unless the disk itself failed.

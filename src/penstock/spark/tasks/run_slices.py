@@ -10,8 +10,9 @@ from penstock.core.progress.slices import Reached, Slice
 from penstock.core.records.record import TopicPartition
 from penstock.errors import CallbackError, ConfigError, HandlerError, PenstockError, SetupError
 from penstock.kafka import MESSAGES
-from penstock.kafka.error_codes import BAD_RECORD
+from penstock.kafka.error_codes import BAD_RECORD, FENCED
 from penstock.kafka.errors import is_final, kafka_error
+from penstock.spark.pipelines.halted_task import HaltedTaskError
 from penstock.spark.tasks.outputs import DryOutputs, Outputs, PlainOutputs, TransactionalOutputs
 from penstock.spark.tasks.slice_reader import SliceReader
 from penstock.spark.tasks.slice_result import SliceResult
@@ -33,7 +34,10 @@ class Membership:
 
 
 def run_slices(packed: bytes, slices: Sequence[Slice], membership: Membership) -> list[SliceResult]:
-    """Run these slices in this Python worker. Errors are part of the results; only a bug or a crash raises."""
+    """Run these slices in this Python worker. Errors are part of the results.
+
+    Only a bug or a crash raises, and an attempt that a newer one has fenced.
+    """
     state = worker_state(packed)
     handler = state.plan.handler
     with tuned_gc():
@@ -82,6 +86,7 @@ def _exactly_once(state: WorkerState, each: Slice, membership: Membership) -> Sl
         return _result(state, task, each, reached, began, is_committed=True)
     except PenstockError as error:
         state.facts.forget()
+        _leave_to_the_newer(error)
         return _failed(each, error, began)
 
 
@@ -96,6 +101,7 @@ def _at_most_once(state: WorkerState, each: Slice, membership: Membership) -> Sl
                 transaction.commit({tp: (each.end, "")}, group=membership.metadata)
         state.keep_transaction(tp, transaction)
     except PenstockError as error:
+        _leave_to_the_newer(error)
         return _failed(each, error, began)
     task, halted = _handled(state, [each], _plain_outputs(state), membership)
     found = _results(state, task, [each], halted, began)[0]
@@ -107,6 +113,17 @@ def _plain_outputs(state: WorkerState) -> PlainOutputs:
     return PlainOutputs(
         state.producer(), make_alone=state.alone_producer, offset_of=MESSAGES.offset_of, brokers=state.plan.brokers
     )
+
+
+def _leave_to_the_newer(error: PenstockError) -> None:
+    """Raise to Spark if a newer attempt at the slice has fenced this one: with speculation, two run at once.
+
+    A result would end the task: Spark takes the first result and kills the attempt that can still commit. After an
+    exception, Spark waits for the other attempt, or starts one if there is none.
+    """
+    inner = None if error.__cause__ is None else kafka_error(error.__cause__)
+    if inner is not None and inner.code() in FENCED:
+        raise HaltedTaskError(error) from error
 
 
 def _from_committed(state: WorkerState, each: Slice) -> Slice:

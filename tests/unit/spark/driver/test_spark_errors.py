@@ -5,10 +5,17 @@ from confluent_kafka import KafkaError, KafkaException
 
 from penstock import App
 from penstock.app import Handler
+from penstock.core.progress.slices import Slice
 from penstock.errors import ConfigError, HandlerError, PenstockError, ServerError, TopicError
 from penstock.kafka.errors import translate
 from penstock.paths import spark_log_file
-from penstock.spark.driver.spark_errors import executors_error, planning_failure, query_failure, session_error
+from penstock.spark.driver.spark_errors import (
+    executors_error,
+    job_failure,
+    planning_failure,
+    query_failure,
+    session_error,
+)
 from penstock.spark.pipelines.halted_task import HaltedTaskError
 from penstock.spark.pipelines.output_batches import Output
 from penstock.spark.session.spark_session import start_session
@@ -271,3 +278,18 @@ def test_a_java_error_whose_jvm_is_gone_says_only_that() -> None:
         session_error(SpeechlessError(), "local[*]").problem
         == "Spark on 'local[*]' ended: its JVM does not run any more."
     )
+
+
+def test_a_job_that_dies_names_the_records_that_it_handled(handler: Handler) -> None:
+    text = JOB.format(cause="org.apache.spark.SparkException: Python worker exited unexpectedly (crashed).")
+    slices = [Slice(("orders", 3), 100, 600), Slice(("orders", 4), 0, 10), Slice(("orders", 5), 0, 10)]
+    one, several = (job_failure(RuntimeError(text), handler, each).error.problem for each in (slices[:1], slices))
+    assert one == "A Python process died while it ran handler ship (orders[3], offsets 100 to 599)."
+    assert several.endswith("handler ship (orders[3], offsets 100 to 599, and 2 more slices).")
+
+
+def test_a_task_that_a_newer_attempt_has_fenced_may_run_again(handler: Handler) -> None:
+    fenced = ServerError("Another producer with the same transactional id took over.", hint="Wait.")
+    text = WORKER.format(cause=f"penstock.spark.pipelines.halted_task.HaltedTaskError: {HaltedTaskError(fenced)}")
+    failure = job_failure(RuntimeError(text), handler)
+    assert (failure.may_pass, failure.error.problem) == (True, fenced.problem)
