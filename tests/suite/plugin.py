@@ -1,5 +1,6 @@
 """The pytest plugin of a worker: it takes files from the shared queue and records the result of each test."""
 
+import gc
 import json
 from collections import defaultdict
 from collections.abc import Iterator
@@ -46,6 +47,10 @@ class _Worker:
             # pytest keeps the fixtures that the next test needs, so it has to know which one that is.
             following = next(items, None)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if following is None or following.path != item.path:
+                # Kafka clients in cycles keep their connections until then. Py4J waits with select(), which fails if a
+                # process has more than 1,024 open files. A JVM would then never get the answer to a callback.
+                gc.collect()
             if session.shouldstop:
                 raise session.Interrupted(session.shouldstop)
             item = following
@@ -104,10 +109,10 @@ def _text(phase: pytest.TestReport) -> str:
 
 
 class _Order:
-    """Which unit comes next: the one for which the fewest servers have to be started in this process.
+    """Chooses the next unit: the one for which this process has to start the fewest servers.
 
-    Before all others come units of the preferred kind. Spark and chaos compute, most others wait: with workers for each
-    kind, the processor has something to do, and no long file is left for the end, when the others have nothing to do.
+    Units of the preferred kind come first. Tests of Spark and chaos compute, most others wait. With workers for each
+    kind, the processor is always busy, and no long file is left for the end, when the other workers are idle.
     """
 
     def __init__(self, prefer: str) -> None:

@@ -118,9 +118,13 @@ class HandlerMember:
         self._transactor = None
         if handler.is_exactly_once:
             name = _transactional_id(handler, self._name, number)
-            make, cluster = partial(_make_transaction, brokers, name, handler), Cluster(brokers, handler.settings)
+            make = partial(_make_transaction, brokers, name, handler)
+            # An admin client for each question: questions are rare, and a client has threads and connections.
+            ask = partial(Cluster, brokers, handler.settings)
             facts = TopicFacts(
-                handler.written_topics, read_limits=cluster.largest_batches, count_partitions=cluster.require_topics
+                handler.written_topics,
+                read_limits=lambda topics: ask().largest_batches(topics),
+                count_partitions=lambda topics: ask().require_topics(topics),
             )
             self._transactor = Transactor(make, facts, self._inbox, brokers=brokers)
         self._fetcher = Fetcher(

@@ -1,4 +1,4 @@
-"""Which records get a transaction of their own first, to see whether the broker takes them."""
+"""Which records are first written in a trial transaction, to see whether the broker accepts them."""
 
 from collections.abc import Iterable, Mapping
 from queue import SimpleQueue
