@@ -108,6 +108,7 @@ class Code(IntEnum):
     MSG_SIZE_TOO_LARGE = 10, "the record is larger than max.message.bytes"
     RECORD_LIST_TOO_LARGE = 18, "the record batch is larger than a log segment"
     INVALID_TIMESTAMP = 32, "the topic does not accept the record's timestamp"
+    LOCAL_INVALID_DIFFERENT_RECORD = -138, "the broker refused the batch because of another record"
     INVALID_RECORD = 87, "the broker refuses the record, for example without a key"
     OFFSET_METADATA_TOO_LARGE = 12, "the commit's metadata is too large"
     LOCAL_PURGE_QUEUE = -152, "the client dropped the record before it was sent"
@@ -173,9 +174,15 @@ OUT_OF_RANGE = frozenset({Code.OFFSET_OUT_OF_RANGE, Code.LOCAL_AUTO_OFFSET_RESET
 """The log does not have the requested offset."""
 
 BAD_RECORD = frozenset(
-    {Code.MSG_SIZE_TOO_LARGE, Code.INVALID_RECORD, Code.RECORD_LIST_TOO_LARGE, Code.INVALID_TIMESTAMP}
+    {
+        Code.MSG_SIZE_TOO_LARGE,
+        Code.INVALID_RECORD,
+        Code.RECORD_LIST_TOO_LARGE,
+        Code.INVALID_TIMESTAMP,
+        Code.LOCAL_INVALID_DIFFERENT_RECORD,
+    }
 )
-"""The record itself is the cause; every other error of a produce request is the cluster's."""
+"""The record itself, or another one of its batch, is the cause. Other errors of produce requests are the cluster's."""
 
 FENCED = frozenset({Code.LOCAL_FENCED, Code.PRODUCER_FENCED, Code.INVALID_PRODUCER_EPOCH})
 """A newer producer has the same transactional id."""

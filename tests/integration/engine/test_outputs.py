@@ -24,7 +24,7 @@ from penstock.kafka import Cluster
 
 # The broker measures what arrives, so nothing here may shrink on its way.
 PLAIN = {"compression.type": "none"}
-MOMENT = datetime(2020, 1, 31, 12, tzinfo=UTC)
+MOMENT = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=1)
 FUTURE = datetime.now(UTC) + timedelta(days=2)
 
 
