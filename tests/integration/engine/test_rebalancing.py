@@ -5,6 +5,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from confluent_kafka import ConsumerGroupState
 
 from kafka_helpers import (
     QUICK,
@@ -300,3 +301,27 @@ def test_a_broker_that_does_not_return_committed_offsets_in_time_is_asked_again(
         wait_for(lambda: len(seen) == 10, "all records")
         assert not any(event.fatal for event in of_kind(member.events, events.Error))
     assert member.error is None
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"assignor": "range"}, {"assignor": "sticky"}, {"protocol": "consumer"}], ids=str
+)
+def test_a_member_without_partitions_leaves_its_group_when_it_stops(
+    brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, options: dict[str, Any]
+) -> None:
+    """Otherwise each rebalance would wait for it until its session times out, which takes ten minutes here."""
+    source, seen = make_topic(1), Seen()
+    if "protocol" not in options:
+        options = {**options, "settings": {**QUICK, "session.timeout.ms": 600_000, "max.poll.interval.ms": 600_000}}
+    with running(make_app(group, source, seen, **options), brokers) as first:
+        wait_for(lambda: of_kind(first.events, events.Assigned), "the first member to own the partition")
+        with running(make_app(group, source, seen, **options), brokers):
+            wait_for(lambda: _stable_members(cluster, group) == 2, "the second member to join")
+        wait_for(lambda: cluster.members(group) == 1, "the second member to leave")
+        produce(brokers, source, [b"x"])
+        wait_for(lambda: seen, "the record")
+
+
+def _stable_members(cluster: Cluster, group: str) -> int:
+    found = cluster.admin.describe_consumer_groups([group])[group].result(WAIT_SECONDS)
+    return len(found.members) if found.state is ConsumerGroupState.STABLE else 0

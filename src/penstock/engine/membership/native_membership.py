@@ -21,6 +21,7 @@ from penstock.engine.fetch.start_positions import AssignedBefore, find_positions
 from penstock.engine.fetch.store_session import StoreSession
 from penstock.engine.observe.rebalance_recorder import RebalanceRecorder
 from penstock.errors import CallbackError
+from penstock.kafka import close_member
 
 # How much longer than drain_timeout the dispatcher may take to answer a revoke.
 _ANSWER_GRACE_SECONDS = 5.0
@@ -89,7 +90,7 @@ class Membership:
         if self._handler.partitions:
             self._revoke([*self.positions.owned])
         self._recorder.leaving()
-        self._consumer.close()
+        close_member(self._consumer, owns_partitions=bool(self.positions.owned))
         self._recorder.left()
 
     def start_over(self, *, seconds: float) -> bool:  # noqa: ARG002 - the Kafka client needs a new consumer for that

@@ -118,6 +118,17 @@ def make_consumer(
         raise translate(error, doing="creating a consumer", brokers=brokers, settings=settings) from error
 
 
+def close_member(consumer: Any, *, owns_partitions: bool) -> None:
+    """Close the consumer of a group member, so that it leaves its group.
+
+    With a cooperative assignor and no partitions, ``close`` alone sends no LeaveGroup: the group would count the member
+    until its session times out, and each rebalance in that time would wait for it.
+    """
+    if not owns_partitions:
+        consumer.unsubscribe()
+    consumer.close()
+
+
 def _ignore(_error: object) -> None:
     pass
 

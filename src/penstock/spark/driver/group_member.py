@@ -14,7 +14,7 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 from penstock.app import Handler
 from penstock.core.records.record import TopicPartition
 from penstock.errors import PenstockError
-from penstock.kafka import Cluster, make_consumer, member_settings
+from penstock.kafka import Cluster, close_member, make_consumer, member_settings
 from penstock.kafka.errors import commit_refusal, is_final, translate
 
 Commits = Mapping[TopicPartition, tuple[int, str]]
@@ -133,7 +133,7 @@ class GroupMember:
 
     def leave(self) -> None:
         with suppress(KafkaException, RuntimeError):
-            self._consumer.close()
+            close_member(self._consumer, owns_partitions=bool(self._owned))
 
     # The client's callbacks, inside ``poll`` and ``close``.
 
