@@ -33,3 +33,15 @@ def write_pid_and_wait(value: str) -> None:
 
 def ask_the_app(value: bytes) -> None:
     app.progress()
+
+
+def is_even(record: Record) -> bool:
+    return int(record.value or b"") % 2 == 0
+
+
+def take_even(value: int) -> str:
+    return f"even {value} {os.getpid()}"
+
+
+def take_rest(value: int) -> str:
+    return f"rest {value} {os.getpid()}"

@@ -8,6 +8,7 @@ from penstock.core.failures.breaker import Breaker
 from penstock.core.failures.outcome import Reject, Skip
 from penstock.core.failures.retry import NO_RETRY, Retry
 from penstock.core.records.record import Record
+from penstock.core.routing.conditions import key_like
 from penstock.core.settings import Registry
 from penstock.errors import HandlerBug, PenstockError
 from penstock.serde import Avro, JsonSchema, Protobuf, Reference
@@ -37,6 +38,7 @@ __all__ = [
     "Table",
     "Topic",
     "__version__",
+    "key_like",
 ]
 
 

@@ -20,12 +20,20 @@ from penstock.testing import Bench
 
 # More than any scenario waits in all.
 _KIT_SECONDS = 30
+NO_HEADERS: Mapping[str, bytes] = {}
 
 
 class Stage(Protocol):
     """One app and its topics."""
 
-    def produce(self, topic: str, *values: Any, key: bytes | None = None, partition: int | None = None) -> None: ...
+    def produce(
+        self,
+        topic: str,
+        *values: Any,
+        key: bytes | None = None,
+        partition: int | None = None,
+        headers: Mapping[str, bytes] = NO_HEADERS,
+    ) -> None: ...
 
     def catch_up(self) -> list[Event]:
         """Start, handle all records, stop cleanly; return the events, or raise the error that stopped the app."""
@@ -93,9 +101,16 @@ class _KitStage:
     def __init__(self, app: App, partitions: Mapping[str, int]) -> None:
         self._bench = Bench(app, partitions=partitions)
 
-    def produce(self, topic: str, *values: Any, key: bytes | None = None, partition: int | None = None) -> None:
+    def produce(
+        self,
+        topic: str,
+        *values: Any,
+        key: bytes | None = None,
+        partition: int | None = None,
+        headers: Mapping[str, bytes] = NO_HEADERS,
+    ) -> None:
         for value in values:
-            self._bench.produce(topic, value, key=key, partition=partition)
+            self._bench.produce(topic, value, key=key, partition=partition, headers=headers)
 
     def catch_up(self) -> list[Event]:
         before = len(self._bench.events)
@@ -160,7 +175,7 @@ class OpenDriver(LocalDriver):
     """The same with members that are Penstock's own."""
 
     def stage(self, app: App) -> Stage:
-        app._handlers[:] = [replace(handler, assignor="topic-spread") for handler in app.handlers]
+        app._handlers[:] = [replace(handler, assignor="topic-spread") for handler in app.declared_handlers]
         return super().stage(app)
 
 
@@ -171,12 +186,19 @@ class BrokerStage:
         self._cluster = driver.cluster
         self._driver = driver
 
-    def produce(self, topic: str, *values: Any, key: bytes | None = None, partition: int | None = None) -> None:
+    def produce(
+        self,
+        topic: str,
+        *values: Any,
+        key: bytes | None = None,
+        partition: int | None = None,
+        headers: Mapping[str, bytes] = NO_HEADERS,
+    ) -> None:
         tp: dict[str, Any] = {} if partition is None else {"partition": partition}
         producer = self._driver.producer()
         for value in values:
             encoded = value if isinstance(value, bytes) or value is None else str(value).encode()
-            producer.produce(topic, value=encoded, key=key, **tp)
+            producer.produce(topic, value=encoded, key=key, headers=dict(headers), **tp)
         assert producer.flush(WAIT_SECONDS) == 0
 
     def records(self, topic: str) -> list[Record]:

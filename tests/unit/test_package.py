@@ -27,7 +27,7 @@ def test_the_public_names_are_these() -> None:
     assert sorted(penstock.__all__) == [
         "App", "Avro", "Breaker", "Console", "HandlerBug", "Jdbc", "JsonSchema", "NO_RETRY", "PenstockError",
         "Producer", "Protobuf", "Record", "Reference", "Registry", "Reject", "Retry", "Skip", "Source", "Table",
-        "Topic", "__version__",
+        "Topic", "__version__", "key_like",
     ]  # fmt: skip
     assert all(hasattr(penstock, name) for name in penstock.__all__)
 

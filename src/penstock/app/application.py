@@ -14,6 +14,7 @@ from penstock.app.option_reference import documented
 from penstock.app.option_values import handler_values
 from penstock.app.options import SETTINGS, ConsumeOptions, Delivery, refuse_unknown, with_defaults
 from penstock.app.pipelines import OutputMode, Pipeline, Sink, Source, checked_outputs, checked_sources
+from penstock.app.routing.route_group import with_route_groups
 from penstock.app.run_control import Control, ControlSlot, PartitionProgress
 from penstock.app.run_methods import RunMethods
 from penstock.app.signature import function_name
@@ -80,6 +81,12 @@ class App(RunMethods, HookMethods):
 
     @property
     def handlers(self) -> tuple[Handler, ...]:
+        """The handlers as engines run them: several that share a member (``when=``) are one ``RouteGroup``."""
+        return with_route_groups(self._handlers)
+
+    @property
+    def declared_handlers(self) -> tuple[Handler, ...]:
+        """The handlers as they were declared, one for each function."""
         return tuple(self._handlers)
 
     @property
@@ -217,7 +224,7 @@ class App(RunMethods, HookMethods):
             raise StateError(f"App {self.name!r} is running, so it cannot be configured.", hint="Stop it first.")
         for name in _APP_OPTIONS:
             setattr(self, name, getattr(configured, name))
-        self._handlers = [*configured.handlers]
+        self._handlers = [*configured.declared_handlers]
         self._pipelines = [*configured.pipelines]
 
     def variant(self, name: str, rename: Callable[[Handler], Mapping[str, Any]]) -> "App":

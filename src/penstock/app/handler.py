@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from importlib.util import find_spec
 from types import NoneType
@@ -24,6 +24,8 @@ from penstock.app.decoders import check_decoders
 from penstock.app.guarantees import check_guarantees
 from penstock.app.offset_store import OffsetStore
 from penstock.app.options import CommitMode, Delivery, Mode, Scale, WorkerKind
+from penstock.app.routing.value_types import taken_types
+from penstock.app.routing.when import Otherwise, check_otherwise, read_when
 from penstock.app.signature import Signature, read_signature
 from penstock.assign import Assignor, assignor_named
 from penstock.assign.cooperative import cooperates
@@ -54,6 +56,8 @@ class Handler:
     pattern: str | None = None
     partitions: tuple[TopicPartition, ...] = ()
     group: str
+    when: Any = None
+    otherwise: Otherwise | None = None
     value: Any = None
     key: Any = None
     headers: Any = None
@@ -109,6 +113,7 @@ class Handler:
         self._check_workers()
         self._check_fetching()
         self._check_tracing()
+        self._check_routing()
         if self.to is None and returns not in (Any, None, NoneType):
             raise self._wrong(
                 "it returns a value, but has no output topic.",
@@ -123,6 +128,30 @@ class Handler:
     @cached_property
     def signature(self) -> Signature:
         return read_signature(self.function, batch=self.batch is not None)
+
+    @property
+    def routes(self) -> "tuple[Handler, ...]":
+        """The handlers whose functions run for its records: itself, unless it is a ``RouteGroup``."""
+        return (self,)
+
+    @property
+    def output_topics(self) -> tuple[str, ...]:
+        """The topics that its return values go to."""
+        return tuple(dict.fromkeys(route.to for route in self.routes if route.to is not None))
+
+    @cached_property
+    def value_types(self) -> tuple[type, ...]:
+        """The types of decoded values that it takes, if ``value`` is a union and it takes only some members of it."""
+        return taken_types(self.value, self.signature.hints.get("value"))
+
+    @property
+    def is_conditional(self) -> bool:
+        """Whether it takes only some of the records."""
+        return self.when is not None or bool(self.value_types)
+
+    def without_settings(self) -> "Handler":
+        """For other processes: a copy without client settings, which may hold secrets and functions."""
+        return replace(self, settings={})
 
     @property
     def named_settings(self) -> dict[str, Any]:
@@ -328,6 +357,13 @@ class Handler:
                 f"Handler {self.name}: tracing=True needs the package opentelemetry-api.",
                 hint="Install it: pip install 'penstock[otel]'.",
             )
+
+    def _check_routing(self) -> None:
+        if self.when is not None:
+            read_when(self.when, self._wrong)
+        check_otherwise(
+            self.otherwise, is_conditional=self.is_conditional, dead_letter=self.dead_letter, wrong=self._wrong
+        )
 
     def _check_scale(self) -> None:
         if self.scale not in get_args(Scale):

@@ -55,6 +55,7 @@ class HandlerOption:
     text: str
     shown_default: str = ""  # for a default that another option or the app decides
     see: str = ""  # a link for docs/running.md
+    of_route: bool = False  # the handlers of one route group may differ in it
     local: Support = None
     spark: Support = None
     testing: Support = None

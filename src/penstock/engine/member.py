@@ -247,7 +247,7 @@ def _make_transaction(
 
 
 def _written_topics(handler: Handler) -> list[str]:
-    return [topic for topic in (handler.to, handler.dead_letter, *handler.delayed) if topic is not None]
+    return [topic for topic in (*handler.output_topics, handler.dead_letter, *handler.delayed) if topic]
 
 
 def _transactional_id(handler: Handler, member: str, number: int) -> str:

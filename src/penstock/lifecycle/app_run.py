@@ -9,10 +9,10 @@ from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 
-from penstock.app import App, Handler, Pipeline
+from penstock.app import App, Handler, Pipeline, RouteGroup
 from penstock.app.hooks import Hooks
 from penstock.app.run_options import RunSettings
-from penstock.core.reports.events import Error, Event, Started
+from penstock.core.reports.events import Error, Event, Routed, Started
 from penstock.errors import CallbackError, ConfigError
 from penstock.lifecycle.brokers import brokers_in_program
 from penstock.lifecycle.engine_choice import RunExtras, refuse_listeners, run_on_engine
@@ -108,7 +108,14 @@ class AppRun:
         if hooks:
             self._run_with_hooks(hooks, run)
         else:
-            run()
+            self._run_engine(run)
+
+    def _run_engine(self, run: Callable[[], None]) -> None:
+        for handler in self._app.handlers:
+            if isinstance(handler, RouteGroup):
+                names, otherwise = tuple(route.name for route in handler.routes), handler.chosen_otherwise
+                self._on_event(Routed(group=handler.group, handler=handler.name, routes=names, otherwise=otherwise))
+        run()
 
     def _run_with_hooks(self, hooks: Hooks, run: Callable[[], None]) -> None:
         declared: list[Handler | Pipeline] = [*self._app.handlers, *self._app.pipelines]
@@ -119,7 +126,7 @@ class AppRun:
             thread.start(self._stop)
             try:
                 if not self._stop.is_set():
-                    run()
+                    self._run_engine(run)
             except BaseException as error:  # noqa: BLE001 - raised after on_stop
                 failure = error
             failed_hook = thread.finish()

@@ -214,9 +214,9 @@ class Bench:
 
         Without ``kind``, they are decoded by the handler's return hint; without a hint they are bytes.
         """
-        writers = [handler for handler in self._app.handlers if handler.to == topic]
+        writers = [handler for handler in self._app.declared_handlers if handler.to == topic]
         self._require(
-            topic, {handler.to for handler in self._app.handlers if handler.to is not None}, "writes outputs to"
+            topic, {each for handler in self._app.handlers for each in handler.output_topics}, "writes outputs to"
         )
         if kind is None:
             return list(map(reader_of_outputs(writers), self.records(topic)))
@@ -297,7 +297,7 @@ class Bench:
         return self._broker.topic_partitions(topic)
 
     def _targets(self) -> set[str]:
-        named = {topic for handler in self._app.handlers for topic in (handler.to, handler.dead_letter)}
+        named = {topic for handler in self._app.handlers for topic in (*handler.output_topics, handler.dead_letter)}
         return {topic for topic in named if topic is not None}
 
     def _sources(self) -> set[str]:

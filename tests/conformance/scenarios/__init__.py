@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from conformance.scenarios import exactly_once, ordering, outcomes, reset, resuming  # declares them
+from conformance.scenarios import exactly_once, ordering, outcomes, reset, resuming, routing  # declares them
 from conformance.scenarios.declaring import SCENARIOS, Scenario
 
 Engine = Literal["kit", "local", "self-managed", "spark"]
@@ -29,4 +29,4 @@ def scenarios_on(engine: Engine) -> list[Scenario]:
     return [play for play in SCENARIOS if play not in LEFT_OUT[engine]]
 
 
-__all__ = ["LEFT_OUT", "SCENARIOS", "Engine", "Scenario", "outcomes", "scenarios_on"]
+__all__ = ["LEFT_OUT", "SCENARIOS", "Engine", "Scenario", "outcomes", "routing", "scenarios_on"]

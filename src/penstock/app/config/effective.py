@@ -71,7 +71,9 @@ def configured(app: App, sources: Sequence[Sequence[Given]]) -> Configured:
     _with_origins([of_app], lambda: copy.take_pipelines_of(app))
     app.become(copy)
     return Configured(
-        app, of_app, [_with_handler_defaults(part, each) for part, each in zip(parts, app.handlers, strict=True)]
+        app,
+        of_app,
+        [_with_handler_defaults(part, each) for part, each in zip(parts, app.declared_handlers, strict=True)],
     )
 
 

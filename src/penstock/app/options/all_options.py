@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from penstock.app.option_support import ENGINE_HINTS, ENGINE_NAMES, Engine, HandlerOption
@@ -9,6 +10,7 @@ from penstock.app.options.concurrency import LimitOptions, OrderOptions, SparkOp
 from penstock.app.options.consuming import TOPICS, DataOptions, SourceOptions
 from penstock.app.options.delivery import DeliveryOptions, FailureOptions
 from penstock.app.options.group_membership import ClientOptions, MembershipOptions
+from penstock.app.options.routes import RouteOptions
 from penstock.core.text.suggestions import suggestion
 from penstock.errors import ConfigError
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 class ConsumeOptions(
     SourceOptions,
+    RouteOptions,
     DataOptions,
     FailureOptions,
     DeliveryOptions,
@@ -33,6 +36,7 @@ class ConsumeOptions(
 
 OPTION_GROUPS: Mapping[str, type] = {
     "What to consume": SourceOptions,
+    "Routing": RouteOptions,
     "Decoding and output": DataOptions,
     "Failures": FailureOptions,
     "Delivery and commits": DeliveryOptions,
@@ -75,12 +79,12 @@ def refuse_unsupported(handler: "Handler", engine: Engine) -> None:
 
     The engines call it before they start: an option that is silently ignored would break what it promises.
     """
-    for option in HANDLER_OPTIONS.values():
-        value = getattr(handler, option.name)
+    for route, option in product(handler.routes, HANDLER_OPTIONS.values()):
+        value = getattr(route, option.name)
         refused = option.refusal(value, engine)
         if refused is not None:
             raise ConfigError(
-                f"Handler {handler.name} uses {option.written(value)}, which {ENGINE_NAMES[engine]} does not support: "
+                f"Handler {route.name} uses {option.written(value)}, which {ENGINE_NAMES[engine]} does not support: "
                 f"{refused.reason}.",
                 hint=refused.hint or ENGINE_HINTS[engine],
             )

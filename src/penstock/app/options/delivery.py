@@ -32,6 +32,7 @@ class FailureOptions(TypedDict, total=False):
         RetryPolicy | None,
         HandlerOption(
             default=None,
+            of_route=True,
             text='When to retry a failed record: ``Retry(attempts=3, first="1s", factor=2, limit="1m", jitter=0.2)``, '
             "or a mapping from error types to Retries, of which the nearest base class of the error applies. An error "
             "type without an entry gets ``Retry()``.",

@@ -103,7 +103,7 @@ def _is_avro(path: Path) -> bool:
 
 def _configured(reference: str, registry: str | None, config: Path | None) -> App:
     app = load_app(reference)
-    names = [each.name for each in app.handlers]
+    names = [each.name for each in app.declared_handlers]
     variables = {name: value for name, value in os.environ.items() if name.startswith(_VARIABLES)}
     sources = [
         from_file(config, names),

@@ -28,7 +28,7 @@ _Rows = dict[str, tuple[Any, str]]
 
 def configure(app: App, *, file: Path | None, brokers: str | None, flags: Sequence[str]) -> Configured:
     """Apply file, environment and flags to the app; later ones override earlier ones. ``brokers`` is the flag."""
-    handlers = [handler.name for handler in app.handlers]
+    handlers = [handler.name for handler in app.declared_handlers]
     chosen = [Given(None, ("brokers",), brokers, "--brokers")] if brokers else []
     return configured(
         app,

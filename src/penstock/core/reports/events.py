@@ -27,12 +27,19 @@ class PartitionEvent(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptEvent(PartitionEvent):
+class RecordEvent(PartitionEvent):
+    """Base of the events of one record. ``handler`` is the handler that ran; with routes, the route that ran."""
+
+    handler: str = ""
+    offset: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptEvent(RecordEvent):
     """Base of the events of one attempt to handle one record."""
 
-    offset: int
     key: str | None
-    epoch: int
     attempt: int
 
 
@@ -61,6 +68,20 @@ class Started(Event):
     topics: tuple[str, ...]
     lag: int
     backfill: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Routed(Event):
+    """Several handlers share a member, which is called ``handler``: each record goes to the first that takes it.
+
+    ``routes`` are their names in this order. ``otherwise`` says what happens to a record that none of them takes; None
+    if the last one takes every record.
+    """
+
+    group: str
+    handler: str
+    routes: tuple[str, ...]
+    otherwise: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,22 +215,18 @@ class Finished(AttemptEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Skipped(PartitionEvent):
+class Skipped(RecordEvent):
     """The handler raised Skip."""
 
     per_record: ClassVar[bool] = True
 
-    offset: int
-    epoch: int
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Retried(PartitionEvent):
+class Retried(RecordEvent):
     """An attempt failed; the next one starts in ``seconds``."""
 
-    offset: int
-    epoch: int
     attempt: int
     reason: str
     seconds: float
@@ -217,25 +234,21 @@ class Retried(PartitionEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Blocked(PartitionEvent):
+class Blocked(RecordEvent):
     """An attempt could not be made because a dependency, such as the schema registry, is unavailable.
 
     The record blocks its lane and is tried again after ``seconds``, without a limit. If many records are blocked, this
     event reports one of them, about once a second.
     """
 
-    offset: int
-    epoch: int
     reason: str
     seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Postponed(PartitionEvent):
+class Postponed(RecordEvent):
     """An attempt failed, and the broker has accepted the record in a retry topic, where it waits for ``seconds``."""
 
-    offset: int
-    epoch: int
     attempt: int
     to: str
     reason: str
@@ -244,11 +257,9 @@ class Postponed(PartitionEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeadLettered(PartitionEvent):
+class DeadLettered(RecordEvent):
     """The broker has accepted the dead letter of this record."""
 
-    offset: int
-    epoch: int
     attempt: int
     to: str
     reason: str
@@ -291,6 +302,11 @@ class Resumed(Event):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progressed(CountsEvent):
     """The counts of this run so far: about once a second while they change; in pipelines after each batch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteProgressed(CountsEvent):
+    """The counts of one of several handlers that share a member. They are part of the counts of the member."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,6 @@
 import multiprocessing
 import pickle
 import signal
-from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any, cast
 
@@ -20,13 +19,15 @@ _CLOSE_SECONDS = 1.0
 
 def check_importable(handler: Handler) -> None:
     """Raise a ConfigError if the handler or its decoders cannot be pickled: a child imports them by name."""
-    try:
-        pickle.dumps((handler.function, handler.value, handler.key, handler.headers, handler.to_value))
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise ConfigError(
-            f"Handler {handler.name} cannot run in a worker process: {error}.",
-            hint="Define it, and what it decodes and encodes with, at the top level of a module, under its own name.",
-        ) from error
+    for route in handler.routes:
+        try:
+            pickle.dumps((route.function, route.value, route.key, route.headers, route.to_value, route.when))
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise ConfigError(
+                f"Handler {route.name} cannot run in a worker process: {error}.",
+                hint="Define it, its condition, and what it decodes and encodes with, at the top level of a module, "
+                "under its own name.",
+            ) from error
 
 
 class Child:
@@ -37,7 +38,7 @@ class Child:
 
     def __init__(self, handler: Handler, adapter: RecordAdapter) -> None:
         # A child needs no client settings, which may hold secrets and functions.
-        self._handler = replace(handler, settings={})
+        self._handler = handler.without_settings()
         self._to_record = adapter.to_record
         self._is_up = False
 

@@ -18,7 +18,7 @@ def prepare_topics(app: App, cluster: Cluster, emit: Callable[[Event], None]) ->
     for handler in app.handlers:
         sources = source_topics(handler, cluster)
         widest = max(sources.values(), default=1)  # a pattern may match nothing yet
-        targets = {topic: widest for topic in (handler.to, handler.dead_letter) if topic is not None}
+        targets = {topic: widest for topic in (*handler.output_topics, handler.dead_letter) if topic is not None}
         targets |= {topic.name: sources[topic.source] for topic in handler.delayed.values()}
         if not app.create_topics:
             _require_targets(cluster, list(targets))

@@ -123,6 +123,11 @@ class SliceTask:
         found = self._reporter.counts
         return Counts(found.read, found.written + self._written, found.dead_lettered, found.skipped)
 
+    @property
+    def route_counts(self) -> dict[str, Counts]:
+        """The counts of each handler that shares the member."""
+        return {name: counts + Counts() for name, counts in self._reporter.route_counts.items()}
+
     def reached(self, tp: TopicPartition) -> Reached:
         epoch = self._epochs[tp]
         read_to = self.reader.read_to[tp]
@@ -281,6 +286,7 @@ class SliceTask:
             self._collect_at = now + _COLLECT_SECONDS
             results += self._collect(now)
         if results:
+            self._reporter.attempted(results)
             self._carry_out(self._dispatch.report(self._write(results), now))
 
     def _collect(self, now: float) -> list[Result]:
@@ -294,7 +300,7 @@ class SliceTask:
 
     def _write(self, results: list[Result]) -> list[Result]:
         """Write the outputs. Their records count as done: the task returns only when the broker has everything."""
-        if self.handler.to is None:
+        if not self.handler.output_topics:
             return results
         passed: dict[int, int] = {}
         return [(run, self._written_of(run, outcomes, passed), last) for run, outcomes, last in results]
@@ -307,6 +313,7 @@ class SliceTask:
             if type(outcome) is Done and outcome.output is not None:
                 write(epoch, record, outcome.output)
                 self._written += 1
+                self._reporter.output_written(outcome.handler)
                 outcome = DONE  # noqa: PLW2901
             done.append(outcome)
         return done

@@ -97,7 +97,7 @@ class WorkerState:
     def limits(self) -> Mapping[str, int]:
         """The largest batch that each topic takes."""
         handler = self.plan.handler
-        written = {*filter(None, (handler.to, handler.dead_letter)), *handler.delayed}
+        written = {*filter(None, (*handler.output_topics, handler.dead_letter)), *handler.delayed}
         return self.cluster.largest_batches(written)
 
     def forget_limits(self) -> None:
