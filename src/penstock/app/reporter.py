@@ -6,7 +6,6 @@ from typing import Any
 
 from penstock.app.handler import Handler
 from penstock.app.record_adapter import RecordAdapter
-from penstock.app.routing.route_group import RouteGroup
 from penstock.app.routing.route_reports import RouteReports
 from penstock.app.work import Work
 from penstock.core.failures.outcome import Failed, Outcome
@@ -45,7 +44,7 @@ class Reporter:
         self._counts = Counts()
         self._reported_read = 0
         self._reported_blocked = False
-        self._routes = RouteReports(handler, adapter) if isinstance(handler, RouteGroup) else None
+        self._routes = RouteReports(handler, adapter) if len(handler.routes) > 1 else None
 
     @property
     def counts(self) -> Counts:

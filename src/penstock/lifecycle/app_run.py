@@ -9,10 +9,11 @@ from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 
-from penstock.app import App, Handler, Pipeline, RouteGroup
+from penstock.app import App, Handler, Pipeline
 from penstock.app.hooks import Hooks
+from penstock.app.routing.route_reports import routed_events
 from penstock.app.run_options import RunSettings
-from penstock.core.reports.events import Error, Event, Routed, Started
+from penstock.core.reports.events import Error, Event, Started
 from penstock.errors import CallbackError, ConfigError
 from penstock.lifecycle.brokers import brokers_in_program
 from penstock.lifecycle.engine_choice import RunExtras, refuse_listeners, run_on_engine
@@ -111,10 +112,8 @@ class AppRun:
             self._run_engine(run)
 
     def _run_engine(self, run: Callable[[], None]) -> None:
-        for handler in self._app.handlers:
-            if isinstance(handler, RouteGroup):
-                names, otherwise = tuple(route.name for route in handler.routes), handler.chosen_otherwise
-                self._on_event(Routed(group=handler.group, handler=handler.name, routes=names, otherwise=otherwise))
+        for event in routed_events(self._app.handlers):
+            self._on_event(event)
         run()
 
     def _run_with_hooks(self, hooks: Hooks, run: Callable[[], None]) -> None:

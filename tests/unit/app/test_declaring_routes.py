@@ -7,7 +7,9 @@ import pytest
 
 from penstock import App, Record, Retry, key_like
 from penstock.app import RouteGroup
+from penstock.app.config import Given, configured
 from penstock.errors import ConfigError
+from penstock.ops.record_view import by_app
 
 CREATED = {"type": "created"}
 
@@ -215,3 +217,27 @@ def test_a_pattern_and_partitions_have_routes_too() -> None:
     app.consume(partitions=[("returns", 0)], when=CREATED, group="alone")(create)
     app.consume(partitions=[("returns", 0)], group="alone")(rest)
     assert [handler.name for handler in app.handlers] == ["create+rest", "create+rest"]
+
+
+def test_tools_decode_a_record_as_the_route_that_takes_it() -> None:
+    app = App("shop")
+
+    @app.consume("orders", when={"type": "number"})
+    def number(value: int) -> None: ...
+
+    @app.consume("orders", when={"type": "text"})
+    def text(value: str) -> None: ...
+
+    see = by_app(app)("orders", "shop").see
+    values = {kind: see(Record("orders", 0, 0, None, b"x", (("type", kind),))) for kind in (b"number", b"text", b"odd")}
+    assert values[b"number"].value_problem
+    assert (values[b"text"].value, values[b"text"].value_problem) == ("x", None)
+    assert (values[b"odd"].value, values[b"odd"].value_problem) == ("x", None)
+
+
+def test_a_file_sets_options_of_routes_and_of_their_member() -> None:
+    app = app_of((create, {"when": CREATED}), (rest, {}))
+    (group,) = configured(app, [[Given("*", ("concurrency",), 5, "a file")]]).app.handlers
+    assert [each.concurrency for each in (group, *group.routes)] == [5, 5, 5]
+    with pytest.raises(ConfigError, match=r"a file: Handlers create and rest share .* differ in concurrency="):
+        configured(app, [[Given("create", ("concurrency",), 5, "a file")]])

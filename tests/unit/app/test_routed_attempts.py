@@ -159,8 +159,11 @@ def test_async_handlers_have_routes() -> None:
         raise OSError("away")
 
     attempt = attempts_async(app.handlers[0])
-    done = asyncio.run(attempt(record(b"1", type=b"created"), 1))
-    lost = asyncio.run(attempt(record(b"2"), 1))
+
+    async def attempt_both() -> list[Outcome]:
+        return [await attempt(record(b"1", type=b"created"), 1), await attempt(record(b"2"), 1)]
+
+    done, lost = asyncio.run(attempt_both())
     assert got == [("create", 1), ("rest", 2)]
     assert (done, done.handler) == (DONE, "create")
     assert isinstance(lost, Failed)

@@ -207,7 +207,8 @@ def test_batches_are_divided_by_type() -> None:
 
 
 def test_a_transaction_finishes_the_record_and_not_its_decoded_form(got: list[tuple[str, Any]]) -> None:
-    app, finished = App("shop"), []
+    app = App("shop")
+    finished: list[Record] = []
 
     @contextmanager
     def begin() -> Iterator[Any]:

@@ -1,16 +1,25 @@
 """Which route handled which record: for the events of single records, and for the counts of each route."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 
 from penstock.app.handler import Handler
 from penstock.app.record_adapter import RecordAdapter
+from penstock.app.routing.route_group import RouteGroup
 from penstock.core.failures.outcome import Outcome
 from penstock.core.records.record import TopicPartition
-from penstock.core.reports.events import RouteProgressed
+from penstock.core.reports.events import Routed, RouteProgressed
 from penstock.core.reports.record_counts import Counts
 from penstock.core.scheduling.effects import Attempt, Effects, Result, Send
 from penstock.core.scheduling.lanes import Epoch
+
+
+def routed_events(handlers: Iterable[Handler]) -> Iterator[Routed]:
+    """For the start of a run: which handlers share a member, and what happens to the records that none takes."""
+    for handler in handlers:
+        if isinstance(handler, RouteGroup):
+            names, otherwise = tuple(route.name for route in handler.routes), handler.chosen_otherwise
+            yield Routed(group=handler.group, handler=handler.name, routes=names, otherwise=otherwise)
 
 
 class RouteReports:

@@ -188,7 +188,8 @@ def run(
         if metrics is not None:
             event_counters = EventCounters()
             for handler in app.handlers:
-                event_counters.expect(handler.group, handler.name, handler.consumed_topics)
+                for name in {handler.name, *(route.name for route in handler.routes)}:
+                    event_counters.expect(handler.group, name, handler.consumed_topics)
             listeners.append(event_counters)
             port = stack.enter_context(
                 serve_metrics(metrics, event_counters, board, make_cluster=lambda: Cluster(chosen, app.settings))

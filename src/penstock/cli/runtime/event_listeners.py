@@ -193,7 +193,7 @@ _UNROUTED = {
 def _routing(event: events.Routed) -> str:
     if len(event.routes) == 1:
         rest = _UNROUTED[event.otherwise].replace("none of them takes", "it does not take")
-        return f"{event.handler}: takes the records of its when=; {rest}"
+        return f"{event.handler}: takes the records of its condition; {rest}"
     return f"{event.handler}: tries {', '.join(event.routes)} in this order; {_UNROUTED[event.otherwise]}"
 
 

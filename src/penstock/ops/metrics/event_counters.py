@@ -128,6 +128,8 @@ class EventCounters:
         self._count(event.group, event.handler, _counts(event) - sum(of_routes, Counts()))
 
     def _routed(self, event: events.Routed) -> None:
+        if len(event.routes) == 1:  # it has the name of the member, and its counts
+            return
         self._routes[event.group, event.handler] = event.routes
         for name in event.routes:
             self._count(event.group, name, Counts())

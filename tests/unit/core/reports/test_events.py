@@ -38,6 +38,7 @@ def test_the_list_is_closed_and_known() -> None:
         "OffsetOutOfRange", "Dispatched", "Stalled", "Finished", "Skipped", "Retried", "Postponed", "DeadLettered",
         "Committed", "CommitFailed", "Paused", "Resumed", "Progressed", "BatchFinished", "Lagging", "Restarting",
         "Error", "Stopping", "Stopped", "Blocked", "Rebalanced", "HotKey", "Joining", "EventsDropped",
+            "Routed", "RouteProgressed",
     }  # fmt: skip
 
 
