@@ -1,5 +1,6 @@
 """The pytest plugin of a worker: it takes files from the shared queue and records the result of each test."""
 
+import gc
 import json
 from collections import defaultdict
 from collections.abc import Iterator
@@ -46,6 +47,10 @@ class _Worker:
             # pytest keeps the fixtures that the next test needs, so it has to know which one that is.
             following = next(items, None)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if following is None or following.path != item.path:
+                # Kafka clients in cycles keep their connections until then. Py4J waits with select(), which fails if a
+                # process has more than 1,024 open files. A JVM would then never get the answer to a callback.
+                gc.collect()
             if session.shouldstop:
                 raise session.Interrupted(session.shouldstop)
             item = following

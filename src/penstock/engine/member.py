@@ -118,7 +118,7 @@ class HandlerMember:
         if handler.is_exactly_once:
             name = _transactional_id(handler, self._name, number)
             make, topics = partial(_make_transaction, brokers, name, handler), _written_topics(handler)
-            read_limits = partial(Cluster(brokers, handler.settings).largest_batches, topics)
+            read_limits = partial(_read_limits, brokers, handler, topics)
             self._transactor = Transactor(make, read_limits, self._inbox, brokers=brokers)
         self._fetcher = Fetcher(
             handler,
@@ -244,6 +244,11 @@ def _make_transaction(
 ) -> Transaction:
     chosen = {"transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS, **settings, **handler.named_settings}
     return Transaction(brokers, f"{name}:{purpose}" if purpose else name, group=None, settings=chosen)
+
+
+def _read_limits(brokers: str, handler: Handler, topics: Sequence[str]) -> Mapping[str, int]:
+    """Return the largest batch that each topic takes, with an admin client for this one request."""
+    return Cluster(brokers, handler.settings).largest_batches(topics)
 
 
 def _written_topics(handler: Handler) -> list[str]:

@@ -67,6 +67,10 @@ class Outbox:
     def close(self) -> None:
         self._closing.set()
         self._thread.join(timeout=_CLOSE_SECONDS)
+        # The parts of a member refer to each other, so the client would live until Python's garbage collector finds the
+        # cycle. It has threads and connections, so drop it now.
+        if not self._thread.is_alive():
+            del self._producer, self._alone
 
     def _collect(self) -> None:
         while not self._closing.is_set():

@@ -16,8 +16,16 @@ _LOST_SECONDS = ANSWER_SECONDS * 2
 
 
 def answer(future: "Future[T]") -> T:
-    """Return the result. Raise a KafkaException if the broker refused the request, or if no answer came in time."""
+    """Return the result. Raise a KafkaException if the broker refused the request, or if no answer came in time.
+
+    The exception is a new one, and the one that the future keeps loses its traceback: that would refer to the frames of
+    all callers, and these to the admin client. Its threads and connections would stay until Python's garbage collector
+    finds the cycle.
+    """
     try:
         return future.result(timeout=_LOST_SECONDS)
     except TimeoutError as error:
         raise KafkaException(KafkaError(Code.LOCAL_TIMED_OUT)) from error
+    except KafkaException as error:
+        error.__traceback__ = None
+        raise KafkaException(*error.args) from None

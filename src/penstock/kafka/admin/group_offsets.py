@@ -26,12 +26,15 @@ class GroupOffsets:
 
     def __init__(self, brokers: str, group: str, *, settings: Mapping[str, Any], stable: bool = False) -> None:
         level = "read_committed" if stable else "read_uncommitted"
-        self._answers: list[tuple[KafkaError | None, Sequence[KafkaTopicPartition]]] = []
+        answers: list[tuple[KafkaError | None, Sequence[KafkaTopicPartition]]] = []
+        self._answers = answers
+        # The callback must not refer to ``self``: the client would be part of a cycle, and keep its threads and
+        # connections until Python's garbage collector finds the cycle, which may be never.
         self._consumer = make_consumer(
             brokers,
             group,
             settings={**settings, **_CLIENT, "isolation.level": level},
-            on_commit=lambda error, partitions: self._answers.append((error, partitions)),
+            on_commit=lambda error, partitions: answers.append((error, partitions)),
         )
 
     def read(self, tps: Iterable[TopicPartition], *, seconds: float) -> dict[TopicPartition, KafkaTopicPartition]:
