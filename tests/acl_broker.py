@@ -17,7 +17,7 @@ NOBODY, LOOKER, READER = "nobody", "looker", "reader"
 
 @contextmanager
 def broker_with_acls(home: Path) -> Iterator[tuple[str, str]]:
-    """Gives two addresses of it: the one where everything is allowed, and the one for ``LOGIN``."""
+    """Start the broker; yields the address that allows everything, and the address of the listener ``LOGIN``."""
     listeners = addresses("LOGIN")
     users = " ".join(f'user_{user}="{PASSWORD}"' for user in (NOBODY, LOOKER, READER))
     more = {
@@ -26,7 +26,7 @@ def broker_with_acls(home: Path) -> Iterator[tuple[str, str]]:
             f"org.apache.kafka.common.security.plain.PlainLoginModule required {users};"
         ),
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        # Whoever comes to the other listener, as the broker itself does, is known by this name.
+        # Clients of the other listener, the broker itself too, have this name.
         "super.users": "User:ANONYMOUS",
     }
     with broker_with(home, listeners, {"LOGIN": "SASL_PLAINTEXT"}, more) as kafka:
@@ -45,7 +45,7 @@ def _allow(cluster: Cluster) -> None:
 
 
 def login(user: str) -> list[str]:
-    """The flags of a command that logs in."""
+    """The flags with which a command logs in."""
     settings = {
         "security.protocol": "SASL_PLAINTEXT",
         "sasl.mechanism": "PLAIN",

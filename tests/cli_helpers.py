@@ -1,4 +1,4 @@
-"""Runs the `penstock` command in this process, and joins groups for it to show."""
+"""Runs the `penstock` command in this process, and makes members of groups that it can show."""
 
 import json
 import logging
@@ -92,17 +92,17 @@ def offsets_of(cluster: Cluster, group: str) -> dict[TopicPartition, int]:
 
 
 def commit_log_partitions(brokers: str) -> dict[str, set[int]]:
-    """In which partitions of ``__consumer_offsets`` the broker really keeps the records of each group."""
+    """For each group, the partitions of ``__consumer_offsets`` in which the broker has its records."""
     found: dict[str, set[int]] = {}
     for record in read_topic(brokers, COMMIT_LOG):
-        # The key of every record begins with a version and the name of the group.
+        # The key of each record begins with a version and the name of the group.
         _, length = struct.unpack_from(">hh", record.key or b"")
         found.setdefault((record.key or b"")[4 : 4 + length].decode(), set()).add(record.partition)
     return found
 
 
 class Joining:
-    """A group member of the bare client. Poll it until it has joined."""
+    """A group member that is a plain Kafka client. Poll it until it has joined."""
 
     def __init__(self, brokers: str, group: str, topic: str, **settings: str) -> None:
         self._consumer = Consumer(
@@ -125,7 +125,7 @@ class Joining:
 
 
 class Joined(Joining):
-    """A member that has its partitions."""
+    """A member that has got its partitions."""
 
     def __init__(self, brokers: str, group: str, topic: str, **settings: str) -> None:
         super().__init__(brokers, group, topic, **settings)
@@ -138,9 +138,13 @@ class Joined(Joining):
     def commit(self, topic: str, partition: int, offset: int) -> None:
         self._consumer.commit(offsets=[KafkaTopicPartition(topic, partition, offset)], asynchronous=False)
 
+    def metadata(self) -> bytes:
+        metadata: bytes = self._consumer.consumer_group_metadata()
+        return metadata
+
 
 class Sharing:
-    """A share group member of the bare client that acquires no records."""
+    """A share group member that is a plain Kafka client and acquires no records."""
 
     def __init__(self, brokers: str, group: str, topic: str) -> None:
         config = {"bootstrap.servers": brokers, "group.id": group, "client.id": "bystander", "client.rack": "room-2"}

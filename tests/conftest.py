@@ -9,7 +9,7 @@ from penstock.core.settings import known
 
 @pytest.fixture(scope="session", autouse=True)
 def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """State, data and checkpoints in a folder of this run; downloads stay in the user's cache, or runs would wait."""
+    """Put state, data and checkpoints into a folder of this run. Downloads stay in the user's cache, to save time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PENSTOCK_HOME", str(tmp_path_factory.mktemp("home")))
         patch.delenv("PENSTOCK_BROKERS", raising=False)
@@ -18,6 +18,6 @@ def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _no_secrets_of_others() -> Iterator[None]:
-    """A password of one test must not hide a word from the next."""
+    """Forget the passwords of each test, so that later tests do not hide the same words."""
     yield
     known.forget()

@@ -64,7 +64,7 @@ def keyed(tp: TopicPartition, *keys: bytes | None, first: int = 0) -> list[Recor
 def returned(
     tp: TopicPartition, first: int, waits: Sequence[float], *, failures: int = 1, of_this_group: bool = True
 ) -> list[Returned]:
-    """Records of a retry topic that have so many seconds to wait yet."""
+    """Records of a retry topic that are due after this many seconds."""
     found = records(tp, first, len(waits))
     return [
         Returned(each, RetryInfo(failures, wait, of_this_group=of_this_group))
@@ -73,7 +73,7 @@ def returned(
 
 
 def take(dispatch: Dispatch, now: float = 0.0, size: int = 100) -> list[LaneRun]:
-    """The runs of all bundles. Each worker is free again at once, because these tests are about lanes."""
+    """The runs of all bundles. These tests are about lanes, so each worker is free again at once."""
     runs = []
     for bundle in dispatch.take(now, size):
         runs += bundle

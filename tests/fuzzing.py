@@ -1,6 +1,6 @@
 """Random and damaged bytes for every decoder: each must give a value or a reason.
 
-``python -m fuzzing --count 100000`` does what the unit tests do with a few thousand.
+``python -m fuzzing --count 100000`` tries more of them than the unit tests, which try a few thousand.
 """
 
 import argparse
@@ -76,7 +76,7 @@ class Model(BaseModel):
 
 
 def _avro_sample() -> bytes:
-    # Decimals are written from Decimals; the sample has their bytes.
+    # The writer takes a Decimal, but the sample contains its bytes.
     from decimal import Decimal  # noqa: PLC0415
 
     codec = codec_of(Avro(AVRO, schema_id=None), registry=None, field="value", topic="t")
@@ -93,7 +93,7 @@ def _message() -> bytes:
 
 
 def _registered(format_: Format) -> bytes:
-    """What stands in front of values of this format."""
+    """The bytes before each value of this format."""
     codec: Any = codec_of(format_, registry=REGISTRY, field="value", topic="fuzzing")
     codec.get_ready()
     return bytes(codec._written_id[0])
@@ -101,7 +101,7 @@ def _registered(format_: Format) -> bytes:
 
 @dataclass
 class Target:
-    """A decoder; how its bytes begin; and some that it can decode."""
+    """A decoder, the first bytes of its values, and values that it can decode."""
 
     how: Any
     hint: Any
@@ -153,7 +153,7 @@ def attempt_of(target: Target) -> Callable[[bytes], Outcome]:
 
 
 def inputs(target: Target, count: int, chance: random.Random) -> Iterator[bytes]:
-    """Every tenth is random. The others are damaged samples, most of them damaged after their prefix."""
+    """Every tenth input is random. The others are damaged samples, most of them damaged after their prefix."""
     for _ in range(count):
         kind = chance.random()
         if kind < 0.1:

@@ -19,7 +19,7 @@ from penstock.jvm.jars import resolve
 
 
 class _Refusal:
-    """What a tool does instead of ending the JVM."""
+    """Raised where the tool would end the JVM."""
 
     class Java:
         implements = ("org.apache.kafka.common.utils.Exit$Procedure",)
@@ -37,7 +37,7 @@ class GroupTool:
         self._command = command
 
     def __call__(self, *arguments: str) -> str:
-        """What it prints, errors and refusals too."""
+        """Run the tool; returns what it prints, errors included."""
         jvm = self._gateway.jvm
         printed = jvm.java.io.ByteArrayOutputStream()
         stream = jvm.java.io.PrintStream(printed)
@@ -48,7 +48,7 @@ class GroupTool:
         for at, word in enumerate(words):
             array[at] = word
         try:
-            # PySpark, once it is in use, takes every Java exception for one of Spark's JVM, and asks that one about it.
+            # Once PySpark is imported, it looks up every Java exception in Spark's JVM, also those of this JVM.
             with patch("py4j.java_gateway.get_return_value", get_return_value):
                 getattr(jvm.org.apache.kafka.tools.consumer.group, self._command).main(array)
         except Py4JJavaError as error:
@@ -56,7 +56,7 @@ class GroupTool:
         return str(printed.toString())
 
     def rows(self, *arguments: str) -> list[dict[str, str]]:
-        """The table it prints; a column's name may hold one space, and columns are at least two apart or one wide."""
+        """The rows of the printed table. No cell contains a space, but for one in front of an id in parentheses."""
         lines = [line for line in self(*arguments).splitlines() if line.strip()]
         at = next(number for number, line in enumerate(lines) if line.startswith("GROUP"))
         names = lines[at].replace("COORDINATOR (ID)", "COORDINATOR").split()

@@ -15,10 +15,10 @@ from penstock.kafka.read.read_records import read_topic
 
 # Long enough for a slow and busy machine. A test that waits longer fails.
 WAIT_SECONDS = 400.0
-# Tests that act in the middle of something rely on the last of these being short.
+# Some tests act while a run is in progress. They need the last of these to be short.
 _FIRST_PAUSE_SECONDS, _PAUSE_GROWTH, _LONGEST_PAUSE_SECONDS = 0.01, 1.2, 0.05
 
-# Members notice a rebalance soon, and do not miss their session on a busy machine.
+# With this, members notice a rebalance soon, and keep their session on a busy machine.
 QUICK = {"heartbeat.interval.ms": 300, "session.timeout.ms": 60_000}
 
 MakeTopic = Callable[..., str]
@@ -26,7 +26,7 @@ CatchUp = Callable[..., list[Event]]
 
 
 def produce(brokers: str, topic: str, values: Iterable[Any], *, partition: int = 0, key: bytes | None = None) -> None:
-    """Write values (bytes, or whatever has a text form) to one partition, in order, all acknowledged."""
+    """Write values (bytes, or their texts) to one partition in order, and wait for all acknowledgements."""
     producer = make_producer(brokers, settings={})
     failures: list[object] = []
 
@@ -73,7 +73,7 @@ def committed(cluster: Cluster, group: str, topic: str) -> dict[int, int]:
     try:
         # The offsets of a committed transaction may take a moment to appear.
         found = cluster.stable_offsets(group, tps)
-    except PenstockError:  # a transaction is open, and its producer has ended
+    except PenstockError:  # a transaction is open, but its producer has ended
         found = cluster.committed(group, tps)
     return {partition: offset for (_, partition), offset in found.items()}
 

@@ -47,7 +47,7 @@ def lag_by_kafka(brokers: str, group: str) -> dict[tuple[str, int], int]:
 
 
 def lag_by_penstock(brokers: str, group: str) -> int:
-    """As an operator would ask, in a process of its own."""
+    """Run the tool in its own process, as an operator does."""
     done = subprocess.run(
         [sys.executable, "-m", "penstock", "lag", group, "--brokers", brokers, "--json"],
         capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=False,

@@ -1,4 +1,4 @@
-"""An engine without Kafka: it starts every handler, then does what the test says until it is asked to stop."""
+"""An engine without Kafka: it starts every handler, then does what the test says until the app stops."""
 
 import threading
 from collections.abc import Callable
@@ -17,7 +17,7 @@ def started(app: App) -> list[Started]:
 
 
 def runs(app: App) -> bool:
-    """The same as ``app.is_running``, of which mypy believes that it does not change."""
+    """The same as ``app.is_running``. mypy assumes that the property does not change."""
     return app.is_running
 
 
@@ -31,7 +31,7 @@ def waits_for(event: threading.Event) -> Callable[[], None]:
 
 
 class FakeEngine:
-    """Replaces ``run_on_engine``. ``fail`` ends the run with that error; ``finish`` as if it had caught up."""
+    """Replaces ``run_on_engine``. ``fail`` ends the run with that error; ``finish`` ends it as if it had caught up."""
 
     def __init__(self) -> None:
         self.runs: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""A Maven registry on the loopback with the files that a test adds, and with the faults that it switches on."""
+"""A Maven registry on the loopback address. A test adds its files and switches its faults on."""
 
 import hashlib
 import http.server
@@ -12,7 +12,7 @@ from penstock.jvm.manifest import Entry
 
 @dataclass
 class MavenRegistry:
-    """``faults`` holds, for each path, the answers to its next requests: a status, or how much of the file is sent."""
+    """``faults`` has the next answers for each path: a status, or how much of the file is sent."""
 
     files: dict[str, bytes] = field(default_factory=dict)
     faults: dict[str, list[int | float]] = field(default_factory=dict)

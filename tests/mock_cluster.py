@@ -1,4 +1,4 @@
-"""The mock cluster inside librdkafka: a broker in this process that answers as a test wants."""
+"""The mock cluster of librdkafka: a broker in this process that answers as a test wants."""
 
 import ctypes
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _ERROR_BYTES = 512
 
 
 def client_library() -> Path | None:
-    """librdkafka, as the wheel of confluent-kafka brings it; None if it is linked in another way."""
+    """The librdkafka in the wheel of confluent-kafka; None if the wheel links it in another way."""
     found = Path(confluent_kafka.__file__).parent.parent.glob("confluent_kafka.libs/librdkafka*")
     return next(found, None)
 

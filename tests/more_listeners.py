@@ -14,7 +14,7 @@ from penstock.devkit.ports import HOST, choose_port
 
 
 def addresses(*names: str) -> dict[str, str]:
-    """Free ones, by the names of listeners."""
+    """A free address for each of these listeners."""
     taken: set[int] = set()
     for _ in names:
         taken.add(choose_port([], taken=taken))
@@ -25,7 +25,7 @@ def addresses(*names: str) -> dict[str, str]:
 def broker_with(
     home: Path, listeners: Mapping[str, str], protocols: Mapping[str, str], more: Mapping[str, object]
 ) -> Iterator[Embedded]:
-    """The broker listens there too, by these protocols, and has these settings besides."""
+    """Start a broker with these additional listeners, protocols and settings."""
 
     def settings(*arguments: Any, **named: Any) -> dict[str, object]:
         known = broker_settings(*arguments, **named)
@@ -41,7 +41,7 @@ def broker_with(
 
     kafka = Embedded(home)
     try:
-        # Only for this one: others may be started while it runs.
+        # Only for this broker: others may be started while it runs.
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(module, "broker_settings", settings)
             kafka.up(UpOptions(port=0))

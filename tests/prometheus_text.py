@@ -18,11 +18,11 @@ def read_metrics(text: str) -> dict[str, Metric]:
 
 
 def problems_of(text: str) -> list[str]:
-    """In sentences; none where all is well."""
+    """The faults of the text, a sentence each."""
     families = list(text_string_to_metric_families(text))
     found = [f"{name} occurs {count} times" for name, count in Counter(f.name for f in families).items() if count > 1]
     for family in families:
-        # The client's own metrics have names of their own making.
+        # The Kafka client chooses the names of its own metrics.
         if not family.name.startswith("process_"):
             found += _naming(family)
         found += _samples(family)

@@ -72,5 +72,5 @@ _POOL.Add(_bill(newer=False))
 _NEWER_POOL.Add(_bill(newer=True))
 Refund, Bill = (_class(_POOL, f"shop.{name}") for name in ("Refund", "Bill"))
 NewerBill = _class(_NEWER_POOL, "shop.Bill")
-# Found by others in this module, and under this name, as those that a compiler makes are in theirs.
+# Other code must find the messages in this module by this name, like messages from the compiler.
 NewerBill.__module__, NewerBill.__qualname__ = __name__, "NewerBill"

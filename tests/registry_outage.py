@@ -17,7 +17,7 @@ _SECONDS = float(os.environ.get("PENSTOCK_TEST_OUTAGE", "0"))
 
 @contextmanager
 def killed(kafka: Embedded) -> Iterator[None]:
-    """Inside of the block there is no registry; after it, it is back."""
+    """The registry is stopped inside the block, and runs again after it."""
     began, pid = monotonic(), _pid(kafka)
     os.kill(pid, signal.SIGKILL)
     try:
@@ -30,7 +30,7 @@ def killed(kafka: Embedded) -> Iterator[None]:
 
 @contextmanager
 def frozen(kafka: Embedded) -> Iterator[None]:
-    """Inside of the block the registry takes connections and says nothing."""
+    """Inside the block the registry accepts connections and does not answer."""
     began, pid = monotonic(), _pid(kafka)
     os.kill(pid, signal.SIGSTOP)
     try:

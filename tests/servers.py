@@ -11,13 +11,13 @@ from penstock.devkit.server_processes import find_servers
 
 
 class SharedServers:
-    """Remembers the processes of clusters, so that a look at them costs next to nothing."""
+    """Remembers the processes of clusters, so that a check of them takes little time."""
 
     def __init__(self) -> None:
         self._processes: dict[Embedded, dict[str, psutil.Process]] = {}
 
     def watch(self, kafka: Embedded) -> None:
-        """All that runs there now has to run after each test from now on."""
+        """Each process that runs now must still run after each test."""
         self._processes[kafka] = {server.role: server.process for server in find_servers(kafka.home)}
 
     def forget(self, kafka: Embedded) -> None:

@@ -20,14 +20,14 @@ def _exporter() -> InMemorySpanExporter:
 
 
 class Spans:
-    """Those that end from now on."""
+    """The spans that end after this object was created."""
 
     def __init__(self) -> None:
         self._exporter = _exporter()
         self._exporter.clear()
 
     def produce(self, send: Callable[[dict[str, str]], object], name: str = "send") -> None:
-        """A producer's span, and the headers that carry it on."""
+        """Call ``send`` inside a producer's span, with the headers that pass the span on."""
         carrier: dict[str, str] = {}
         with trace.get_tracer("tests").start_as_current_span(name, kind=trace.SpanKind.PRODUCER):
             propagate.inject(carrier)
@@ -41,7 +41,7 @@ class Spans:
         return [span for span in self.ended if span.name == name]
 
     def tree(self) -> dict[str, str | None]:
-        """Each span's name with that of its parent; all have to be of one trace."""
+        """The name of each span with the name of its parent. All must belong to one trace."""
         traces = {span.context.trace_id for span in self.ended if span.context is not None}
         assert len(traces) == 1, f"{len(traces)} traces"
         names = {span.context.span_id: span.name for span in self.ended if span.context is not None}
@@ -49,7 +49,7 @@ class Spans:
 
 
 def carried(record: Record) -> list[tuple[int, int]]:
-    """The traces and spans that a record's headers carry on."""
+    """The traces and spans in the headers of a record."""
     found = [(value or b"").decode().split("-") for name, value in record.headers if name == "traceparent"]
     return [(int(trace_id, 16), int(span_id, 16)) for _, trace_id, span_id, _ in found]
 

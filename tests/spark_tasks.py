@@ -1,4 +1,4 @@
-"""Tasks of the Spark engine as tests drive them: on records in memory, without Spark and without a broker."""
+"""Runs tasks of the Spark engine on records in memory, without Spark and without a broker."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -143,7 +143,7 @@ class RealTask:
 
 
 class Task(RealTask):
-    """The same by a clock that moves only while the task sleeps; remembers how long it slept."""
+    """Runs the same with a clock that moves only while the task sleeps, and remembers how long it slept."""
 
     _now = 0.0
 

@@ -1,7 +1,7 @@
 """A real Spark cluster on this machine: a master and workers as processes, started from the pip package.
 
-They run in a folder of their own and without this process's environment, so that executors can import nothing but what
-their Python has installed and what was shipped to them.
+They run in a separate folder and without this process's environment. So executors can import only what is installed in
+their Python and what was shipped to them.
 """
 
 import json
@@ -61,14 +61,17 @@ class StandaloneCluster:
         """The executors that run now: each is a child of its worker."""
         found = []
         for child in (child for worker in self._workers for child in _children(worker)):
-            # One that is gone by now, or a zombie, has no command any more, and says nothing of the others.
+            # A process that has ended, or is a zombie, has no command line. The others may still be executors.
             with suppress(psutil.NoSuchProcess):
                 if any(_EXECUTOR in part for part in child.cmdline()):
                     found.append(child)
         return found
 
     def close(self) -> None:
-        """Workers first, which end their executors; then the master. Only what was started here is signalled."""
+        """End the workers, which end their executors, and then the master.
+
+        It signals only processes that it started.
+        """
         started = [process for process in (*self._workers, self._master) if process is not None]
         family = [child for process in started for child in _children(process)]
         for process in started:
@@ -105,7 +108,7 @@ class StandaloneCluster:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                # A Ctrl+C in the terminal is for the test run, which then ends this in good order.
+                # Ctrl+C in the terminal must reach only the test run, which then stops this process.
                 start_new_session=True,
             )
 
@@ -114,7 +117,7 @@ class StandaloneCluster:
         return len([worker for worker in state.get("workers", []) if worker["state"] == "ALIVE"]) == self._count
 
     def _state(self) -> dict[str, Any] | None:
-        """What the master says of itself, or None where it does not answer."""
+        """The status that the master reports; None if it does not answer."""
         try:
             with urllib.request.urlopen(f"http://{_HOST}:{self._ui_port}/json/", timeout=5) as answer:
                 return dict(json.load(answer))
@@ -141,7 +144,7 @@ def _environment(home: Path, folder: Path) -> dict[str, str]:
         "SPARK_LOCAL_IP": _HOST,
         "SPARK_LOCAL_DIRS": str(folder / "local"),
         "SPARK_DAEMON_MEMORY": "256m",
-        # Java itself reads it, in executors too, for which Spark has no variable.
+        # Java itself reads this variable. Spark has no variable for the Java options of executors.
         "JDK_JAVA_OPTIONS": QUICK_OPTIONS,
         "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
     }

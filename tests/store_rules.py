@@ -41,7 +41,7 @@ def forgets_the_progress_of_a_recreated_log(store: OffsetStore) -> None:
     token = store.claim("shop", [TP])[TP].token
     store.save("shop", {TP: Progress(token, 10, "note")})
     store.forget("shop", {TP: token})
-    assert not store.save("shop", {TP: Progress(token, 2, "")}), "the claim still holds"
+    assert not store.save("shop", {TP: Progress(token, 2, "")}), "the claim is still valid"
     assert store.claim("shop", [TP])[TP].offset == 2
 
 
@@ -100,7 +100,7 @@ def nothing_is_finished_twice(store: SqlOffsets) -> None:
     write(store, token, 5, 50)
     with pytest.raises(AlreadyFinished):
         write(store, token, 5, 51)
-    # Below the commit point nothing is in the inbox any more, and still nothing gets in.
+    # The inbox has no offsets below the commit point any more, and still the store refuses them.
     store.save("shop", {TP: Progress(token, 6, "")})
     with pytest.raises(AlreadyFinished):
         write(store, token, 5, 52)

@@ -1,4 +1,4 @@
-"""Reads what pipelines wrote to tables."""
+"""Reads the tables that pipelines wrote."""
 
 import json
 from typing import Any
@@ -7,5 +7,5 @@ from pyspark.sql import DataFrame
 
 
 def rows(table: DataFrame) -> list[dict[str, Any]]:
-    """By the JVM itself, as PySpark leaves the sockets that it collects through to the garbage collector."""
+    """Read the rows in the JVM: PySpark collects rows through sockets, and closes them only in garbage collection."""
     return [json.loads(text) for text in table._jdf.toJSON().collectAsList()]

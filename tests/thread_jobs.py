@@ -1,6 +1,6 @@
 """Runs the slices of handlers on threads of this process in place of Spark jobs.
 
-The driver and the tasks are the real ones, the broker too, and a test needs no Spark session.
+Driver, tasks and broker are real; a test needs no Spark session.
 """
 
 import threading
@@ -35,7 +35,7 @@ class ThreadJobs:
         threading.Thread(target=self._run, args=(tasks, membership), daemon=True).start()
 
     def cancel(self) -> None:
-        """Threads cannot be cancelled: they end, and nobody takes their results."""
+        """Python cannot cancel a thread: it ends later, and its result is ignored."""
 
     def _run(self, tasks: Sequence[Sequence[Slice]], membership: Membership) -> None:
         slices = [each for task in tasks for each in task]

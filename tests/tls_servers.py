@@ -44,14 +44,14 @@ class Identity:
 
 
 class Authority:
-    """A CA. Clients that trust ``certificate`` trust everything that it signs."""
+    """A certificate authority. Clients that trust ``certificate`` trust all certificates that it signs."""
 
     def __init__(self, folder: Path, name: str = "authority") -> None:
         self._folder = folder
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = _name(name)
         basic = x509.BasicConstraints(ca=True, path_length=None)
-        usage = x509.KeyUsage(*(each in (5, 6) for each in range(9)))  # signs certificates, and lists of them
+        usage = x509.KeyUsage(*(each in (5, 6) for each in range(9)))  # may sign certificates and revocation lists
         built = _builder(self._name, self._name, self._key, signer=self._key).add_extension(basic, critical=True)
         signed = built.add_extension(usage, critical=True).sign(self._key, hashes.SHA256())
         self.certificate = folder / f"{name}.pem"
@@ -82,7 +82,7 @@ def _builder(
     days: int = 1,
 ) -> x509.CertificateBuilder:
     now = datetime.now(UTC)
-    # From Python 3.13 on, certificates have to say whose key they have and whose has signed them.
+    # Since version 3.13, Python requires that a certificate identifies its own key and the key that signed it.
     own = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
     authority = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())
     return (
@@ -219,7 +219,7 @@ class _Gate(ThreadingHTTPServer):
         self.login = f"Basic {b64encode(user_info.encode()).decode()}"
 
     def handle_error(self, *_: object) -> None:
-        """Who is not trusted, or does not trust, breaks off the handshake."""
+        """The handshake fails if one side does not trust the other."""
 
 
 @contextmanager

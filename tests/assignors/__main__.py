@@ -22,7 +22,7 @@ def main(
     orders: Annotated[int, typer.Option(help="In how many other member orders Java gets each group.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="The figures as JSON.")] = False,
 ) -> None:
-    """Exits with 1 where any answer differs."""
+    """Exits with 1 if an answer differs."""
     seed = secrets.randbelow(1_000_000) if seed is None else seed
     err = Console(stderr=True)
     err.print(f"seed {seed}")

@@ -1,4 +1,4 @@
-"""Random groups over several generations: members join, leave, miss generations; topics and racks change."""
+"""Random groups over several generations: members join, leave and miss generations; topics and racks change."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -9,13 +9,13 @@ from penstock.assign import Assignment, Assignor, Group, Member, Topic
 from penstock.assign.sticky.user_data import write_cooperative, write_sticky
 
 _RACKS = ("a", "b", "c", "d")
-# Pairs of texts with one hash in Java, and texts that Python and Java sort differently.
+# Pairs of texts with the same hash in Java, and texts that Python and Java sort differently.
 _ODD_IDS = ("Aa", "BB", "AaAa", "BBBB", "AaBB", "\uff5a", "\U0001f600", "é", "0", "Z", "a b")
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How large groups are, and how odd."""
+    """The sizes of groups, and how often they are unusual."""
 
     members: int = 8
     topics: int = 5
@@ -86,7 +86,7 @@ class Chain:
             change()
 
     def _remembering(self, member: Member, assignment: Assignment) -> Member:
-        """Most members know their last assignment; some know an older one, some none."""
+        """Most members send their last assignment, some an older one, some none."""
         if self._chance(0.05):
             return member
         if self._chance(0.03):
@@ -99,7 +99,7 @@ class Chain:
             owned = ()
         data: bytes | None = written
         if self._odd and self._chance(0.2):
-            # Cut off: the oldest members write no generation, and hostile ones write anything.
+            # Truncated user data: the oldest members write no generation, and damaged data can contain anything.
             data = self._random.choice((written[:-4], written[: self._random.randrange(len(written))], b"", None))
         return replace(member, owned=owned, generation=generation, user_data=data)
 
@@ -135,7 +135,7 @@ class Chain:
         self._topics[name] = Topic(topic.partitions + more.partitions, racks=racks)
 
     def _shrink(self) -> None:
-        """A topic recreated with fewer partitions, while members still name the old ones."""
+        """A topic is recreated with fewer partitions, and members still claim the old ones."""
         name = self._random.choice(list(self._names))
         if name in self._topics:
             self._topics[name] = Topic(self._topics[name].partitions // 2)
@@ -165,7 +165,7 @@ class Chain:
         return tuple(frozenset(self._random.sample(_RACKS, replicas)) for _ in range(topic.partitions))
 
     def _lie(self) -> None:
-        """A member that claims what others have."""
+        """A member that claims partitions of others."""
         at = self._random.randrange(len(self._members))
         tps = Group(tuple(self._members), dict(self._topics)).topic_partitions()
         claimed = tuple(self._random.sample(tps, min(len(tps), self._random.randint(1, 6))))
@@ -176,5 +176,5 @@ class Chain:
 
 
 def _unlike(members: list[Member]) -> list[Member]:
-    """Ids are drawn at random, and a group has none twice."""
+    """Ids are random, and each is unique in its group."""
     return list({member.id: member for member in members}.values())

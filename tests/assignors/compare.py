@@ -9,10 +9,10 @@ from penstock.core.records.record import TopicPartition
 
 
 def is_odd(group: Group) -> bool:
-    """Whether the group has what Java's sticky assignors are known to err on.
+    """Whether the group has something for which Java's sticky assignors are known to give wrong answers.
 
-    Claims to partitions that no longer exist, and to topics that the member no longer subscribes to; and members that
-    subscribe to nothing.
+    Members claim partitions that no longer exist, or topics to which they no longer subscribe; or a member subscribes
+    to nothing.
     """
     return any(
         not member.topics
@@ -22,9 +22,9 @@ def is_odd(group: Group) -> bool:
 
 
 def without_invalid_claims(group: Group) -> Group:
-    """The same group without claims of partitions that the member cannot own.
+    """The same group without the claims to partitions that the member cannot own.
 
-    To Java such a claim is one while it moves partitions about, even where its answer is sound in the end.
+    Java's assignor honours such claims while it balances, even if its answer is valid.
     """
     return Group(tuple(_without_invalid_claims(group, member) for member in group.members), group.topics)
 
@@ -44,9 +44,10 @@ def _is_invalid(group: Group, member: Member, tp: TopicPartition) -> bool:
 
 
 def is_sound(group: Group, answer: Answer, penstocks: Assignment) -> bool:
-    """Whether Java's answer can be carried out.
+    """Whether Java's answer is a valid assignment.
 
-    What it withholds for a member without topics does not show, but for being missing where we do not withhold it.
+    If a member has no topics, Java may withhold partitions without saying so. A partition may be missing only if
+    Penstock withholds it too.
     """
     if answer.error:
         return False

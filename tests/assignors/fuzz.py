@@ -18,7 +18,7 @@ _SHAPES = (Shape(), Shape(), Shape(members=4, topics=3, partitions=4), Shape(mem
 
 @dataclass
 class Tally:
-    """How many cases came out how: as in Java, as in Java but for invalid claims, or soundly where Java errs."""
+    """The numbers of cases by result: as in Java, as in Java without invalid claims, or valid where Java is wrong."""
 
     cases: int = 0
     same: int = 0
@@ -34,7 +34,7 @@ def cases(random: Random, assignor: Assignor) -> Iterator[Group]:
 
 
 def fuzz(assignor: Assignor, *, count: int, seed: int, orders: int = 1, tell: Callable[[int], None]) -> Tally:
-    """Compare both on this many groups; ``orders`` is in how many other orders Java also gets the members."""
+    """Compare both on this many groups. Java also gets the members in ``orders`` other orders."""
     tally = Tally()
     source = cases(Random(seed), assignor)
     with java_program("Assignors") as process:

@@ -9,9 +9,9 @@ from penstock.core.records.record import TopicPartition
 
 @dataclass(frozen=True)
 class Answer:
-    """What a Java assignor did: partitions by member, or the error it ended in.
+    """The answer of a Java assignor: partitions by member, or its error.
 
-    ``swayed`` says that it answers differently when the members come in another order.
+    ``swayed`` is true if another order of the members leads to another answer.
     """
 
     partitions: dict[str, list[TopicPartition]]

@@ -20,7 +20,7 @@ def class_path() -> str:
 
 @contextmanager
 def java_program(name: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """A program of ``tests/assignors/java``, started from its source, to write lines to and read lines from."""
+    """Runs a program of ``tests/assignors/java`` from its source; it reads and writes lines."""
     command = [str(find_java()), "-Xmx2g", "-cp", class_path(), str(_SOURCES / f"{name}.java"), *arguments]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, encoding="utf-8"
@@ -34,7 +34,7 @@ def java_program(name: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
 def ask(process: subprocess.Popen[str], questions: list[str]) -> list[str]:
     """Answers in the order of the questions."""
     assert process.stdout
-    # Written on the side: both pipes could be full, with each process waiting for the other to read.
+    # Another thread writes. Otherwise both pipes could fill up, and each process would wait for the other to read.
     writer = Thread(target=_write, args=(process, questions))
     writer.start()
     answers = [process.stdout.readline() for _ in questions]

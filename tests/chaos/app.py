@@ -9,15 +9,15 @@ from chaos.user_assignor import TakeTurns
 from penstock import App, Record
 from penstock.assign import ASSIGNORS, Assignor
 
-# Which kind of member this is: by the Kafka client, by Penstock, or with an assignor that a user wrote.
+# The kind of this member: native, self-managed, or with an assignor that a user wrote.
 _STRATEGY = os.environ.get("CHAOS_STRATEGY", "cooperative-sticky")
 _ASSIGNORS: dict[str, str | Assignor] = {"native": _STRATEGY, "self-managed": ASSIGNORS[_STRATEGY], "own": TakeTurns()}
-# How long a record takes at most.
+# The longest time for one record.
 _SECONDS = float(os.environ.get("CHAOS_SECONDS", "0.002"))
 
 app = App(
     os.environ["CHAOS_GROUP"],
-    # The shortest session that the broker allows: it must be over within a freeze.
+    # The shortest session timeout that the broker allows. It must be shorter than a freeze.
     settings={"session.timeout.ms": 6_000, "heartbeat.interval.ms": 1_000},
 )
 handler_log = HandlerLog(os.environ["CHAOS_HANDLER_LOG"])

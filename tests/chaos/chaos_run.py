@@ -1,4 +1,7 @@
-"""One chaos run: members of a group join, leave, are killed and frozen while records arrive; then it is checked."""
+"""One chaos run.
+
+Members of a group join, leave, are killed and frozen while records arrive. Then it checks the history.
+"""
 
 import random
 import time
@@ -20,7 +23,7 @@ from penstock.kafka import Cluster
 MEMBERS = 3
 _MOST_MEMBERS = 4
 _PARTITIONS = 12
-# Past the session timeout of the app, with the time that the broker takes to notice.
+# Longer than the session timeout of the app and the time until the broker notices it.
 _FREEZE_SECONDS = 8.0
 _PAUSE_SECONDS = (1.5, 3.5)
 _START_SECONDS = 240.0
@@ -32,7 +35,7 @@ _TICK_SECONDS = 0.05
 class Options:
     """``members`` are the kinds of members, in turns; ``rules`` are the rules that all of them keep.
 
-    ``strategy`` is the assignor of members without their own.
+    ``strategy`` is the assignor of members that do not bring one.
     """
 
     records: int = 100_000
@@ -45,7 +48,10 @@ class Options:
 
 
 def suited(members: tuple[str, ...]) -> dict[str, Any]:
-    """The faults and rules for these members. A Java member repeats uncommitted records, and wakes up as a zombie."""
+    """The faults and rules for these members.
+
+    A Java member repeats uncommitted records, and is a zombie after a freeze.
+    """
     if "java" not in members:
         return {"members": members}
     rules = list(RULES)
@@ -104,12 +110,12 @@ def _has_started(fleet: Fleet) -> bool:
 
 
 def _faults(fleet: Fleet, options: Options, tell: Callable[[str], None]) -> None:
-    """Each kind of fault in turn, in an order and to members that chance picks, with pauses of chance between them."""
+    """Inject all kinds of faults in turn. The order, the members and the pauses are random."""
     chance = random.Random(options.seed)
     deck: list[str] = []
     untried = {*options.faults}
     deadline = time.monotonic() + options.seconds
-    # Each kind at least once: a machine may be so busy that members take longer than that to own partitions.
+    # Each kind happens at least once, even if members on a busy machine own their partitions only after the deadline.
     at_last = deadline + _CATCH_UP_SECONDS
     while time.monotonic() < (at_last if untried else deadline):
         deck = deck or chance.sample(options.faults, len(options.faults))
@@ -125,7 +131,10 @@ def _faults(fleet: Fleet, options: Options, tell: Callable[[str], None]) -> None
 
 
 def _inflict(kind: str, fleet: Fleet, chance: random.Random) -> bool:
-    """False where it has to wait: those with partitions are worth hitting, and one of them must be left to go on."""
+    """Inject a fault; False if it must wait.
+
+    It hits only members with partitions, and one of these must continue.
+    """
     working = [process for process in fleet.awake if process.has_partitions]
     while len(fleet.awake) < MEMBERS - (1 if fleet.has_frozen else 0):
         fleet.join()

@@ -1,7 +1,7 @@
 """Checks that a history keeps what DESIGN.md promises. Each rule is a function; ``check`` calls them all.
 
-The rules of order are for handlers that write nothing: an output or a dead letter lets its key go on before the broker
-has acknowledged it, so its record settles later than the next one starts.
+The rules of order are for handlers that write nothing. After an output or a dead letter, the next record of the key may
+start before the broker has acknowledged the write.
 """
 
 from bisect import bisect_left, bisect_right
@@ -15,7 +15,7 @@ from chaos.handler_log import (
     every_record_was_handled,
     what_is_finished_was_handled_there,
 )
-from chaos.history import SETTLED, TELLING_SECONDS, Entry, Epoch, History, TopicPartition
+from chaos.history import REPORT_SECONDS, SETTLED, Entry, Epoch, History, TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ def check(history: History) -> list[Violation]:
 
 
 def report(violations: list[Violation], *, at_most: int = 5) -> str:
-    """For people: the count of each broken rule, and a few examples of it."""
+    """A report for people: the count of each broken rule, and a few examples."""
     lines = []
     for rule, count in Counter(violation.rule for violation in violations).items():
         lines.append(f"{rule}: {count:,} violations")
@@ -66,7 +66,7 @@ def commits_pass_nothing_unfinished(history: History) -> Iterator[str]:
     offsets: defaultdict[TopicPartition, list[int]] = defaultdict(list)
     for tp, offset in sorted(history.produced):
         offsets[tp].append(offset)
-    # For each record, the moment from which on it and all before it in its partition had been settled once.
+    # For each record, the time when it and all records before it in its partition had been settled.
     since = {
         tp: list(accumulate((first.get((tp, offset), float("inf")) for offset in known), max))
         for tp, known in offsets.items()
@@ -102,7 +102,8 @@ def _back_within_an_epoch(history: History) -> Iterator[str]:
     for epoch in history.epochs:
         end, last = epoch.end, epoch.assigned
         for entry in epoch.of("committed"):
-            # The last commit of an epoch is waited for, so its answer may be reported before that of an earlier one.
+            # The last commit of an epoch is synchronous, so its answer may be reported before the answer of an earlier
+            # one.
             both_after_the_end = end is not None and end.index < min(last.index, entry.index)
             if entry.offset < last.offset and not both_after_the_end:
                 yield f"{entry} after {last}"
@@ -130,7 +131,7 @@ def _back_between_processes(history: History) -> Iterator[str]:
 
 @dataclass(slots=True)
 class _Key:
-    """One key in one epoch."""
+    """The state of one key in one epoch."""
 
     first: int = -1  # the highest offset that was dispatched for the first time
     settled: int = -1  # the highest offset that was settled
@@ -173,7 +174,7 @@ def _on_dispatch(key: _Key, entry: Entry) -> Iterator[str]:
     key.last = entry.index
 
 
-# Epochs end, and their records with them.
+# The records of an epoch end with it.
 
 
 def an_epoch_that_is_over_starts_nothing(history: History) -> Iterator[str]:
@@ -190,7 +191,7 @@ def an_epoch_that_is_over_starts_nothing(history: History) -> Iterator[str]:
 
 
 def a_zombie_starts_nothing(history: History) -> Iterator[str]:
-    """Nothing is dispatched of a partition that another member was assigned since."""
+    """No member dispatches records of a partition after it was assigned to another member."""
     cut = history.cut_short
     taken: defaultdict[TopicPartition, list[Epoch]] = defaultdict(list)
     for epoch in history.epochs:
@@ -208,14 +209,14 @@ def a_zombie_starts_nothing(history: History) -> Iterator[str]:
                     yield f"{entry} after {takeover}"
 
 
-# What is repeated.
+# Repeats.
 
 
 def nothing_committed_is_repeated(history: History) -> Iterator[str]:
-    """What was finished and committed is not dispatched again, whatever happened.
+    """A record that was finished and committed is not dispatched again, whatever happened.
 
-    A commit covers what was finished when the one before it had been answered. So a record is safe with the second
-    commit after its end, and with the last one of an epoch that ended in good order.
+    A commit covers the records that were finished when the previous commit was answered. So a record is safe after the
+    second commit after its end, and after the last commit of an epoch that ended cleanly.
     """
     safe: dict[tuple[TopicPartition, int], tuple[float, Epoch]] = {}
     for epoch in history.epochs:
@@ -238,7 +239,7 @@ def nothing_committed_is_repeated(history: History) -> Iterator[str]:
 
 
 def repeats_have_a_cause(history: History) -> Iterator[str]:
-    """What was finished is dispatched again only if its process was killed or frozen since, or its epoch lost."""
+    """A finished record is dispatched again only if its process was killed or frozen since, or its epoch was lost."""
     done: defaultdict[tuple[TopicPartition, int], list[tuple[Entry, Epoch]]] = defaultdict(list)
     for epoch in history.epochs:
         for entry in epoch.of(*SETTLED):
@@ -263,19 +264,19 @@ def a_record_is_finished_once_in_an_epoch(history: History) -> Iterator[str]:
 
 
 def _refusal(epoch: Epoch) -> str:
-    """What hints at the cause: an epoch that ended, and whose last commit was refused."""
+    """A hint at the cause: the last commit of the ended epoch was refused."""
     end = epoch.end
     refused = [entry for entry in epoch.of("commit_failed") if end is not None and entry.index > end.index]
     return f"; a commit after its epoch's end was refused: {refused[0].reason}" if refused else ""
 
 
 def _safe_at_the_end(history: History, epoch: Epoch) -> float | None:
-    """In good order, unless it was killed or frozen between the end and the commit that belongs to it."""
+    """The time of the last commit; None if the process was killed or frozen between the end and that commit."""
     end = epoch.end
     if end is None or end.kind == "lost":
         return None
-    near = (fault for fault in history.blows if fault.process == epoch.process)
-    return None if any(abs(fault.ts - end.ts) < TELLING_SECONDS for fault in near) else end.ts
+    near = (fault for fault in history.hits if fault.process == epoch.process)
+    return None if any(abs(fault.ts - end.ts) < REPORT_SECONDS for fault in near) else end.ts
 
 
 def _explains_a_repeat(history: History, epoch: Epoch, done: Entry, again: Entry) -> bool:

@@ -62,8 +62,8 @@ class Process:
     def ended_well(self, code: int) -> bool:
         if self.kind == "java":
             return java_ended_well(code)
-        # One that is asked to end before it has begun to listen to signals has nothing to end in good order.
-        ends = {-signal.SIGTERM, 128 + signal.SIGTERM}  # before and after it has imported what there is to import
+        # A process that gets the signal before it has installed its signal handler has nothing to finish.
+        ends = {-signal.SIGTERM, 128 + signal.SIGTERM}  # before and after its imports
         return code == 0 or (code in ends and not self.has_begun)
 
     @property
@@ -72,7 +72,7 @@ class Process:
 
 
 class Fleet:
-    """Members that come and go, of these kinds in turns. ``faults`` is the log of it."""
+    """Members of these kinds, in turns. ``faults`` is the log of what happened to them."""
 
     def __init__(
         self, folder: Path, environment: Mapping[str, str], kinds: Sequence[str], *, app: str = "chaos.app:app"
@@ -93,7 +93,7 @@ class Fleet:
 
     @property
     def awake(self) -> list[Process]:
-        """Those that run and are neither frozen nor on their way out."""
+        """The processes that run and are neither frozen nor stopping."""
         frozen = self._frozen[0] if self._frozen else None
         return [each for each in self.processes if not each.expects_death and each is not frozen]
 
@@ -120,12 +120,12 @@ class Fleet:
         process.popen.send_signal(signal.SIGSTOP)
 
     def thaw(self, *, now: float) -> bool:
-        """Wake up the one whose time has come; True if there was one."""
+        """Resume a process whose freeze is over; True if there was one."""
         if self._frozen is None or self._frozen[2] > now:
             return False
         process, since, _ = self._frozen
         self._frozen = None
-        # Note it before the signal, so that all later events have a later time.
+        # Write it down before the signal, so that all later events have a later time.
         self.faults.append(Fault(kind="freeze", process=process.name, ts=since, until=time.time()))
         process.popen.send_signal(signal.SIGCONT)
         return True
@@ -141,7 +141,7 @@ class Fleet:
         return found
 
     def stop(self) -> None:
-        """All of them, in good order."""
+        """Stop all of them cleanly."""
         self.thaw(now=float("inf"))
         for process in self.awake:
             process.expects_death = True
@@ -150,7 +150,7 @@ class Fleet:
             process.popen.wait(_END_SECONDS)
 
     def close(self) -> None:
-        """Whatever happens, nothing that was started here is left."""
+        """Kill the processes that still run."""
         for process in self.processes:
             if process.popen.poll() is None:
                 process.popen.kill()

@@ -8,7 +8,7 @@ from chaos.history import History, Note
 
 
 class HandlerLog:
-    """A file that handlers of one process write to, a line at a time, each with one system call."""
+    """A file to which handlers of one process write, each line with one system call."""
 
     def __init__(self, path: str) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

@@ -9,8 +9,8 @@ from typing import Any, Literal
 TopicPartition = tuple[str, int]
 """A topic and a partition."""
 
-# Between the broker's answer and the line in the file other things may have their turn, on a busy machine.
-TELLING_SECONDS = 2.0
+# On a busy machine, this much time may pass between the broker's answer and the line in the file.
+REPORT_SECONDS = 2.0
 
 SETTLED = frozenset({"finished", "skipped", "dead_lettered"})
 
@@ -43,7 +43,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A handler's own word: it began a record, or came to its end."""
+    """A handler wrote that it began or finished a record."""
 
     kind: Literal["began", "ended"]
     record: tuple[TopicPartition, int]
@@ -52,7 +52,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """What was done to a process: a ``kill`` is -9, a ``freeze`` SIGSTOP up to ``until``, a ``leave`` SIGTERM."""
+    """A fault of a process: ``kill`` is -9, ``freeze`` is SIGSTOP up to ``until``, ``leave`` is SIGTERM."""
 
     kind: Literal["kill", "freeze", "leave", "join"]
     process: str
@@ -82,16 +82,16 @@ class Epoch:
 
 @dataclass(frozen=True, kw_only=True)
 class History:
-    """Everything that the checker looks at.
+    """All data for the checker.
 
     Attributes:
         files: The events of each process that name a partition, in the order they were written.
         produced: Every record that the broker acknowledged, with its key.
         ends: Where each partition ends.
-        committed: What the group has committed in the end.
-        faults: What was done to the processes.
-        observed: What the broker said was committed, as asked from time to time during the run.
-        handler_logs: What the handlers of each process wrote themselves, whatever the engine says.
+        committed: The committed offsets of the group at the end.
+        faults: The faults of the processes.
+        observed: The committed offsets that the broker reported from time to time during the run.
+        handler_logs: What the handlers of each process wrote, independent of the engine.
     """
 
     files: Mapping[str, Sequence[Entry]]
@@ -108,24 +108,27 @@ class History:
 
     @cached_property
     def by_time(self) -> list[Entry]:
-        """All files in one. Processes of one machine share its clock; entries of one process keep their order."""
+        """The entries of all files, by time.
+
+        Processes of one machine share its clock; entries of one process keep their order.
+        """
         return sorted((entry for entries in self.files.values() for entry in entries), key=lambda entry: entry.ts)
 
     def was_hit(self, process: str, *, since: float, before: float) -> bool:
         """Whether this process was killed or frozen between these moments."""
-        blows = (blow for blow in self.blows if blow.process == process)
-        return any(blow.ts <= before and (blow.kind == "kill" or blow.until >= since) for blow in blows)
+        hits = (hit for hit in self.hits if hit.process == process)
+        return any(hit.ts <= before and (hit.kind == "kill" or hit.until >= since) for hit in hits)
 
     def earliest(self, entry: Entry) -> float:
-        """The earliest time of the event. A frozen process reports events from before the freeze after it."""
-        for fault in self.blows:
-            if fault.process == entry.process and fault.ts <= entry.ts <= fault.until + TELLING_SECONDS:
-                return fault.ts - TELLING_SECONDS
-        return entry.ts - TELLING_SECONDS
+        """The earliest time of the event. A frozen process may report earlier events only after the freeze."""
+        for fault in self.hits:
+            if fault.process == entry.process and fault.ts <= entry.ts <= fault.until + REPORT_SECONDS:
+                return fault.ts - REPORT_SECONDS
+        return entry.ts - REPORT_SECONDS
 
     @cached_property
     def cut_short(self) -> set[tuple[str, int]]:
-        """Dispatches that were decided before a freeze and reported first after it, and that no handler began.
+        """Dispatches that were decided before a freeze, reported directly after it, and that no handler began.
 
         With them come reports of records that had ended before the freeze; without a handler log, these end the list,
         because they could be records that a handler ran after the freeze.
@@ -152,7 +155,7 @@ class History:
         }
 
     @cached_property
-    def blows(self) -> list[Fault]:
+    def hits(self) -> list[Fault]:
         return [fault for fault in self.faults if fault.kind in {"kill", "freeze"}]
 
 
@@ -182,7 +185,7 @@ def read_events(process: str, lines: Iterable[str]) -> list[Entry]:
 
 
 def _entry(process: str, index: int, event: Mapping[str, Any]) -> Entry:
-    # Absent and null mean the same: not known where it was written.
+    # Absent and null both mean: unknown to the writer.
     known = {
         name: event[name] for name in ("offset", "epoch", "attempt", "key", "reason") if event.get(name) is not None
     }

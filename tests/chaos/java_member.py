@@ -25,7 +25,7 @@ _ASKED_TO_END = 143  # how a JVM ends on SIGTERM, after a clean close
 
 def start_java_member(environment: Mapping[str, str], folder: Path, name: str, out: Path) -> "subprocess.Popen[bytes]":
     config = folder / f"{name}.properties"
-    # Its own commits are not tried again where a rebalance refuses them, and its last ones would be missing.
+    # It does not retry its own commits after a rebalance refuses them, so its last commits would be missing.
     config.write_text("heartbeat.interval.ms=1000\nauto.commit.interval.ms=500\n")
     arguments = {
         "--bootstrap-server": environment["PENSTOCK_BROKERS"],
@@ -60,7 +60,7 @@ def ended_well(code: int) -> bool:
 
 
 def read_java_events(process: str, lines: Iterable[str]) -> list[Entry]:
-    """It handles a record when it gets it, and ownership of a partition from one assignment on is an epoch."""
+    """It handles a record when it gets it. Its ownership of a partition is an epoch from each assignment on."""
     entries: list[Entry] = []
     epochs: dict[tuple[str, int], int] = {}
     for line in lines:

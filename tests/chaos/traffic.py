@@ -10,7 +10,7 @@ from chaos.history import TopicPartition
 from penstock.kafka import Cluster, make_producer
 
 _KEYS = 600
-# The part that is there from the start, so that members have a backlog to be caught in the middle of.
+# The share of records that exists from the start, so that faults hit members with a backlog.
 _AT_ONCE = 0.2
 _CHUNK_SECONDS = 0.1
 _LOOK_SECONDS = 0.25
@@ -53,7 +53,7 @@ class Writer(Background):
         self._finish = threading.Event()
 
     def finish(self) -> None:
-        """The faults are over; records written from now on are handled after them."""
+        """The faults are over. Records that are written later are handled after them."""
         self._finish.set()
 
     def _run(self) -> None:
@@ -65,7 +65,7 @@ class Writer(Background):
             while chunk == chunks and not self._finish.wait(_CHUNK_SECONDS) and not self._ending.is_set():
                 self._producer.poll(0)
             for number in range(written, upto):
-                # A few keys get most of the records, as in life.
+                # A few keys get most of the records, as in real topics.
                 key = f"key-{int(_KEYS * random.random() ** 2)}"
                 self._producer.produce(self._topic, value=b"%d" % number, key=key, on_delivery=self._on_delivery)
             written = upto
@@ -82,7 +82,7 @@ class Writer(Background):
 
 
 class Observer(Background):
-    """Asks the broker again and again what the group has committed."""
+    """Asks the broker repeatedly for the committed offsets of the group."""
 
     def __init__(self, cluster: Cluster, group: str, topic: str) -> None:
         super().__init__()

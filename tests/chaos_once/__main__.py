@@ -43,8 +43,8 @@ def main(
     seed: Annotated[int | None, typer.Option(help="Picks the faults; a new one each time by default.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The figures and problems as JSON.")] = False,
 ) -> None:
-    """Two instances under faults; exits with 1 where a promise was broken."""
-    # As Ctrl+C does it, or a run that is ended from outside would leave a broker behind.
+    """Runs two instances under faults; exits with 1 if a promise was broken."""
+    # Treat SIGTERM like Ctrl+C. Otherwise a terminated run would leave a broker running.
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     chosen = secrets.randbelow(1_000_000) if seed is None else seed
     err.print(f"seed {chosen}")

@@ -8,12 +8,12 @@ from typing import Any
 from penstock import App
 from penstock.assign import CooperativeSticky
 
-# How long a record takes at most.
+# The longest time for one record.
 _SECONDS = float(os.environ["CHAOS_SECONDS"])
 _SINK, _SOURCE = os.environ["CHAOS_SINK"], os.environ["CHAOS_SOURCE"]
 _OUT = os.environ.get("CHAOS_OUT")
 _CONCURRENCY = int(os.environ["CHAOS_CONCURRENCY"])
-# Which kind of member this is: by the Kafka client or by Penstock. The two share a group.
+# The kind of this member: native or self-managed. Both share a group.
 _ASSIGNOR = {"native": None, "self-managed": CooperativeSticky()}[os.environ["CHAOS_MEMBER"]]
 
 app = App(

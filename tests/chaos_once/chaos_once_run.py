@@ -18,11 +18,11 @@ from chaos_spark.chaos_spark_run import write
 from penstock.devkit import Embedded, UpOptions
 from penstock.kafka import Cluster
 
-# How long a record takes at most: so long that faults find work, however many are at it at once.
+# The longest time for one record: long enough that each fault hits records in progress.
 _WORK_SECONDS = {"exactly-once": 0.2, "postgresql": 0.02, "share": 0.2}
 _INSTANCES = 2
 _PARTITIONS = 8
-# Past the session timeout of the app, with the time that the broker takes to notice.
+# Longer than the session timeout of the app and the time until the broker notices it.
 _FREEZE_SECONDS = 8.0
 _PAUSE_SECONDS = (0.5, 2.5)
 _TICK_SECONDS = 0.1
@@ -30,9 +30,9 @@ _TICK_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """``faults`` are kills and freezes in turn, ``bounces`` clean stops with a start, as Kafka's own tests have them.
+    """``faults`` are kills and freezes in turn. ``bounces`` are clean stops with a start, as in Kafka's own tests.
 
-    ``restarts`` are those of the broker, every second one with -9. ``members`` are the kinds of instances, in turns.
+    ``restarts`` are restarts of the broker, every second one with -9. ``members`` are the kinds of instances, in turns.
     """
 
     sink: str = "exactly-once"
@@ -59,7 +59,7 @@ Tell = Callable[[str, int], None]
 
 
 class ChaosOnceRun:
-    """With ``kafka``, its broker is restarted; without, it is left alone."""
+    """With ``kafka``, the run restarts its broker; without it, the broker keeps running."""
 
     def __init__(self, brokers: str, folder: Path, options: Options, tell: Tell, kafka: Embedded | None = None) -> None:
         self._brokers, self._folder, self._options, self._kafka = brokers, folder, options, kafka
@@ -81,7 +81,7 @@ class ChaosOnceRun:
                 self._go_through_faults(fleet, sink)
                 self._wait(fleet, sink, records)
                 self._tell("stopping", sink.progress())
-                self._wait_for_all(fleet)  # a signal before its handler is there would just end a process
+                self._wait_for_all(fleet)  # before it has a signal handler, a signal would end a process at once
                 fleet.stop()
             finally:
                 fleet.close()
@@ -114,13 +114,13 @@ class ChaosOnceRun:
         return faults
 
     def _go_through_faults(self, fleet: Fleet, sink: Sink) -> None:
-        """Spread evenly over the records, each to an instance that chance picks."""
+        """Spread the faults evenly over the records. Each one hits a random instance."""
         for _ in range(_INSTANCES):
             fleet.start()
         faults = self._faults()
         for number, kind in enumerate(faults, start=1):
             self._wait(fleet, sink, self._options.records * number // (len(faults) + 1))
-            # What an open transaction hid arrives at once, and would call for many faults in one moment.
+            # When a transaction ends, many outputs arrive at once, which would trigger many faults at the same time.
             self._rest(fleet)
             if kind == "freeze":
                 self._wait_for_thaw(fleet)
@@ -136,7 +136,7 @@ class ChaosOnceRun:
 
     def _inflict(self, kind: str, fleet: Fleet) -> None:
         if kind == "restart":
-            self._wait_for_all(fleet)  # an app that finds no broker at its start says so, and ends
+            self._wait_for_all(fleet)  # an app that finds no broker at its start ends with an error
             self._restart()
             return
         while len(fleet.awake) + fleet.has_frozen < _INSTANCES:
@@ -161,7 +161,7 @@ class ChaosOnceRun:
                 time.sleep(_TICK_SECONDS)
         else:
             self._kafka.down()
-        # By its port: after a clean stop it would take the usual one.
+        # Name the port: after a clean stop the broker would take the default port.
         self._kafka.up(UpOptions(port=int(self._brokers.rpartition(":")[2])))
 
     def _wait(self, fleet: Fleet, sink: Sink, records: int) -> None:
@@ -172,7 +172,7 @@ class ChaosOnceRun:
         self._until(fleet, arrived, f"{records:,} records")
 
     def _wait_for_started(self, fleet: Fleet) -> list[Process]:
-        """Those that are past their imports: one that is not has nothing to lose yet."""
+        """The processes that have finished their imports: others have nothing to lose yet."""
         self._until(fleet, lambda: bool(_started(fleet)), "a process to start")
         return _started(fleet)
 

@@ -1,4 +1,4 @@
-"""The sinks of a run, and the check of what each of them guarantees."""
+"""The sinks of a run. Each checks its own guarantees."""
 
 from collections import Counter
 from types import TracebackType
@@ -27,11 +27,11 @@ class Sink(Protocol):
         """How many records have arrived, each counted once."""
 
     def problems(self, records: int) -> list[str]:
-        """Which promises were broken, a sentence each."""
+        """The promises that were broken, a sentence each."""
 
 
 class TopicSink(Background):
-    """A topic, with a reader that sees each output as it is committed, from the first moment on."""
+    """A topic, with a reader that sees each output when it is committed, from the start of the run on."""
 
     def __init__(self, brokers: str, topic: str, partitions: int, *, once: bool) -> None:
         super().__init__()

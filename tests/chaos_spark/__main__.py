@@ -36,7 +36,7 @@ def main(
     seed: Annotated[int | None, typer.Option(help="Picks the kills; a new one each time by default.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The figures and problems as JSON.")] = False,
 ) -> None:
-    """One handler on a standalone cluster under kills; exits with 1 where a promise was broken."""
+    """Runs one handler on a standalone cluster under kills; exits with 1 if a promise was broken."""
     options = Options(
         records=records,
         executor_kills=executor_kills,
@@ -45,7 +45,7 @@ def main(
         seconds=seconds,
         seed=secrets.randbelow(1_000_000) if seed is None else seed,
     )
-    # As Ctrl+C does it, or a run that is ended from outside would leave a broker and a cluster behind.
+    # Treat SIGTERM like Ctrl+C. Otherwise a terminated run would leave a broker and a cluster running.
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     err.print(f"seed {options.seed}")
     folder = Path(tempfile.mkdtemp(prefix="penstock-chaos-spark-"))

@@ -1,6 +1,6 @@
-"""The app of the run: a little work for each record, and one output for it.
+"""The app of the run: it does a little work for each record, and returns one output.
 
-Executors import this module too, so what it reads from the environment is handed to them (``Driver``).
+Executors import this module too, so ``Driver`` passes them the environment variables that it reads.
 """
 
 import os
@@ -8,7 +8,7 @@ import time
 
 from penstock import App
 
-# Makes a slice last a while, so that kills come in the middle of one.
+# Makes slices last long enough that kills hit them.
 _SECONDS = float(os.environ.get("CHAOS_SECONDS", "0.0002"))
 
 app = App(os.environ["CHAOS_GROUP"])

@@ -1,4 +1,7 @@
-"""One run: records flow through a Spark cluster while its executors and its driver are killed; then all is checked."""
+"""One run.
+
+A Spark cluster handles records while its executors and its driver are killed. Then the outputs are checked.
+"""
 
 import random
 import time
@@ -22,7 +25,7 @@ _KEYS = 97
 _TICK_SECONDS = 0.1
 _FLUSH_SECONDS = 120.0
 _CHUNK = 20_000
-# A kill comes at a moment of its own after its share of the records is committed, somewhere within a slice.
+# Each kill happens a random time after its share of the records is committed, so that it hits a slice in progress.
 _DELAY_SECONDS = 1.0
 
 
@@ -121,7 +124,7 @@ class ChaosSparkRun:
         return self._start(stack)
 
     def _wait_for_share(self, number: int, driver: Driver) -> None:
-        """Kills are spread evenly over the records."""
+        """Spread the kills evenly over the records."""
         share = self._options.records * number // (self._kills + 1)
         self._wait(lambda: self._committed() >= share, driver, f"{share:,} committed records")
 
@@ -150,7 +153,10 @@ class ChaosSparkRun:
 
 
 def check(outputs: Iterator[Record], records: int, *, exactly_once: bool) -> Outcome:
-    """Each output is there; with exactly-once just one of it, and those of one key in the order of their records."""
+    """Each output exists.
+
+    With exactly-once, it exists once, and the outputs of a key are in the order of their records.
+    """
     seen: Counter[int] = Counter()
     last: dict[bytes | None, int] = {}
     disordered = 0
@@ -179,7 +185,7 @@ def write(brokers: str, topic: str, records: int) -> None:
 
     for number in range(records):
         if not number % _CHUNK:
-            producer.flush(_FLUSH_SECONDS)  # or the client's own buffer runs over
+            producer.flush(_FLUSH_SECONDS)  # otherwise the client's buffer overflows
         producer.produce(topic, value=b"%d" % number, key=b"key-%d" % (number % _KEYS), on_delivery=on_delivery)
     if producer.flush(_FLUSH_SECONDS) or failures:
         raise RuntimeError(f"the broker did not take what was written: {failures[:1]}")

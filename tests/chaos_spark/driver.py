@@ -1,4 +1,4 @@
-"""The driver of a run: one `penstock run` on the cluster. Only what was started here is ever signalled, by its id."""
+"""The driver of a run: one `penstock run` on the cluster. It signals only processes that it started, by their ids."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ _END_SECONDS = 240.0
 
 
 class Driver:
-    """It runs until it is stopped or killed; ``folder`` is its home."""
+    """A `penstock run` until it is stopped or killed; ``folder`` is its home."""
 
     def __init__(self, name: str, folder: Path, *, master: str, brokers: str, variables: Mapping[str, str]) -> None:
         self._errors, self._events = folder / f"{name}.err", folder / f"{name}.events.jsonl"
@@ -44,7 +44,7 @@ class Driver:
             )
 
     def kill(self) -> None:
-        """As a machine dies: Python and its JVM at once, with no word to anyone."""
+        """Kill Python and its JVM with SIGKILL, as if their machine had failed."""
         family = [psutil.Process(self._process.pid)]
         family += family[0].children(recursive=True)
         for process in family:
@@ -55,7 +55,7 @@ class Driver:
         self._process.wait()
 
     def stop(self) -> int:
-        """In good order; returns its exit code."""
+        """Stop it cleanly; returns its exit code."""
         self._process.send_signal(signal.SIGTERM)
         return self._process.wait(_END_SECONDS)
 
@@ -68,7 +68,7 @@ class Driver:
             self.kill()
 
     def said(self) -> str:
-        """Its last words and its last event."""
+        """The last lines of its output, and its last event."""
         words = self._errors.read_text(errors="replace")[-1500:]
         events = self._events.read_text(errors="replace").splitlines() if self._events.exists() else []
         return f"{words}{events[-1] if events else 'no event'}"

@@ -18,7 +18,7 @@ from penstock.kafka import Cluster, make_producer
 from penstock.ops.offset_reset import Offsets, Scope
 from penstock.testing import Bench
 
-# More than any scenario waits in all.
+# Longer than any scenario takes.
 _KIT_SECONDS = 30
 NO_HEADERS: Mapping[str, bytes] = {}
 
@@ -42,12 +42,12 @@ class Stage(Protocol):
         """Start, wait for the condition, stop cleanly."""
 
     def records(self, topic: str) -> list[Record]:
-        """By partition and offset."""
+        """All records, sorted by partition and offset."""
 
     def committed(self, topic: str) -> dict[int, int]: ...
 
     def reset(self, topic: str, offset: int) -> None:
-        """As ``penstock offsets reset`` does it, while the app is down."""
+        """Like ``penstock offsets reset``, while the app is stopped."""
 
 
 class Driver(Protocol):
@@ -56,7 +56,7 @@ class Driver(Protocol):
     Handlers may run in other processes, so scenarios look at their outputs or at ``notes``.
     """
 
-    tells_of_records: bool  # whether it reports events of single records
+    reports_records: bool  # whether it reports events of single records
     commits_batches: bool  # whether a batch of records is committed as a whole or not at all
 
     def group(self) -> str: ...
@@ -75,7 +75,7 @@ class _NoteTaker:
 
 
 class KitDriver(_NoteTaker):
-    tells_of_records = True
+    reports_records = True
     commits_batches = False
 
     def __init__(self, folder: Path) -> None:
@@ -91,7 +91,7 @@ class KitDriver(_NoteTaker):
         return name
 
     def add_partitions(self, topic: str, partitions: int) -> None:
-        raise NotImplementedError("a bench has the partitions it was given")
+        raise NotImplementedError("a bench cannot add partitions to a topic")
 
     def stage(self, app: App) -> Stage:
         return _KitStage(app, self._partitions)
@@ -131,11 +131,11 @@ class _KitStage:
         return self._bench.committed(topic)
 
     def reset(self, topic: str, offset: int) -> None:
-        raise NotImplementedError("offsets of a bench are its own")
+        raise NotImplementedError("no other tool can set the offsets of a bench")
 
 
 class BrokerDriver(_NoteTaker):
-    """Topics and groups on a real broker; which engine runs there, a subclass says."""
+    """Topics and groups on a real broker. Subclasses choose the engine."""
 
     def __init__(self, brokers: str, cluster: Cluster, make_topic: MakeTopic, folder: Path) -> None:
         super().__init__(folder)
@@ -164,7 +164,7 @@ class BrokerDriver(_NoteTaker):
 
 
 class LocalDriver(BrokerDriver):
-    tells_of_records = True
+    reports_records = True
     commits_batches = False
 
     def stage(self, app: App) -> Stage:
@@ -172,7 +172,7 @@ class LocalDriver(BrokerDriver):
 
 
 class OpenDriver(LocalDriver):
-    """The same with members that are Penstock's own."""
+    """The same with self-managed members."""
 
     def stage(self, app: App) -> Stage:
         app._handlers[:] = [replace(handler, assignor="topic-spread") for handler in app.declared_handlers]
@@ -226,6 +226,6 @@ class _LocalStage(BrokerStage):
 
 
 def counts(events: list[Event]) -> tuple[int, int, int, int]:
-    """Read, written, dead-lettered and skipped, as the app says when it has stopped."""
+    """The numbers that the app reports when it stops: read, written, dead-lettered and skipped."""
     (stopped,) = of_kind(events, Stopped)
     return stopped.read, stopped.written, stopped.dead_lettered, stopped.skipped

@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Notes:
-    """A file that all processes append to, a line for each note. Notes are plain values: numbers, bytes, tuples."""
+    """A file to which all processes append a line for each note. Notes are plain values: numbers, bytes, tuples."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -14,7 +14,7 @@ class Notes:
 
     def add(self, note: Any) -> None:
         with self._path.open("a", encoding="utf-8") as file:
-            file.write(f"{note!r}\n")  # in one piece, so that notes of several processes do not mix
+            file.write(f"{note!r}\n")  # one system call, so that notes of several processes do not mix
 
     def read(self) -> list[Any]:
         return [literal_eval(line) for line in self._path.read_text("utf-8").splitlines()]

@@ -1,4 +1,4 @@
-"""The actions of scenarios on the Spark engine: on a real Spark, or with its slices on threads of this process."""
+"""The Spark engine for scenarios: on a real Spark, or with its slices on threads of this process."""
 
 import threading
 from collections.abc import Callable
@@ -15,7 +15,7 @@ RunOnSpark = Callable[..., list[Event]]
 
 
 class SparkDriver(BrokerDriver):
-    tells_of_records = True
+    reports_records = True
     commits_batches = False
 
     def __init__(

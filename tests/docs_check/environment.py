@@ -1,4 +1,4 @@
-"""The wheel, and the Python environment that it is installed in."""
+"""The Python environment in which pages install the wheel."""
 
 import subprocess
 import sys

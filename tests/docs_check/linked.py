@@ -1,8 +1,8 @@
 """An imitation of a real environment with linked libraries: it takes a second and needs no network.
 
-Libraries are linked from the environment that runs the tests. Its ``pip`` is a script that does the same, so
-``pip install 'penstock[metrics]'`` on a page adds what that extra names. A library that no requirement names is not
-there: a page that forgets to install something fails.
+It links the libraries of the environment that runs the tests. Its ``pip`` is a script that does the same, so ``pip
+install 'penstock[metrics]'`` on a page adds the libraries of that extra. A library that no requirement names is
+missing, so a page that forgets to install something fails.
 """
 
 import shutil
@@ -42,7 +42,7 @@ class LinkedEnvironment:
         self._packages = self._folder / "lib" / python / "site-packages"
 
     def make(self, unpacked: Path) -> None:
-        """``unpacked`` is a folder that ``unpack`` has filled; environments share it, and the bytecode in it."""
+        """``unpacked`` is a folder that ``unpack`` has filled. Environments share it and its bytecode."""
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(self._folder)], check=True)
         for top in unpacked.iterdir():
             (self._packages / top.name).symlink_to(top)
@@ -52,7 +52,7 @@ class LinkedEnvironment:
         self.install(["penstock"])
 
     def pip(self, arguments: list[str]) -> None:
-        """What pages use of pip: ``pip install NAME...``."""
+        """The only command of pip that pages use: ``pip install NAME...``."""
         command, *names = arguments
         if command != "install":
             raise SystemExit(f"the pip of this check only installs, and was asked to {command}")

@@ -1,9 +1,10 @@
-"""Reads from a page the files to save and the commands to type, in their order.
+"""Reads the files to save and the commands to type from a page, in their order.
 
 - A ``console`` block has commands after ``$ ``. The lines up to the next command are its output.
 - A block whose first line is a comment with a file's name (``# shop.py``) is that file.
-- ``<!-- not run: why -->`` right above a block of commands: it is printed for readers, and not run here.
-- ``<!-- file NAME`` … ``-->`` and ``<!-- before`` … ``-->`` are files and commands that the page takes for given.
+- ``<!-- not run: why -->`` right above a block of commands: readers see the block, but it is not run here.
+- ``<!-- file NAME`` … ``-->`` and ``<!-- before`` … ``-->`` are files and commands that come first, and
+  that readers do not see.
 """
 
 import re
@@ -36,16 +37,16 @@ class Command:
 
 @dataclass(frozen=True)
 class Fragment:
-    """Python that is no file: it has to be Python, and that is all."""
+    """A piece of Python that belongs to no file. It only has to be valid Python."""
 
     line: int
     text: str
 
     @property
     def whole(self) -> str:
-        """With a function below each decorator that is shown alone."""
+        """The text, with a function below each decorator that has none."""
         text = _ALONE.sub(r"\1\ndef _(): ...\n", self.text)
-        # One over several lines, at the end.
+        # A decorator of several lines, at the end.
         return f"{text}def _(): ...\n" if text.startswith("@") and text.endswith("\n)\n") else text
 
 

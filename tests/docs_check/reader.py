@@ -1,4 +1,4 @@
-"""Carries out a page in an empty folder, one command after the other."""
+"""Follows a page in an empty folder, one command after the other."""
 
 import os
 import re
@@ -12,10 +12,10 @@ from pathlib import Path
 from docs_check.environment import Environment
 from docs_check.pages import Command, File, steps_of
 
-# For one command, on a machine that is very slow and very busy.
+# The limit for one command, for a very slow and busy machine.
 _PATIENCE_SECONDS = 900.0
 _LOOK_SECONDS = 0.05
-# Printed by a run without an end when it starts to consume.
+# A run without an end prints this when it starts to consume.
 _READY = re.compile(r"consuming .* as group ")
 _DURATION = re.compile(r"\b(?:\d+[hm] )?\d+(?:ms|s|m|h)\b")
 _ENDS = ("--until-caught-up", "--for", "--print-config", "--from", "--help", "&")
@@ -62,7 +62,7 @@ class Reader:
         path.write_text(text, "utf-8")
 
     def type(self, command: Command) -> Done:
-        """Run it to its end, or up to Ctrl+C where it has none; raises where that is not what the page says."""
+        """Run the command to its end, or up to Ctrl+C if it has none. Raises if the output differs from the page."""
         done = self._run(command.text)
         if done.code != 0:
             raise self._wrong(command, f"ended with {done.code}", done)
@@ -72,14 +72,14 @@ class Reader:
         return done
 
     def leave(self) -> None:
-        """Whatever a page has left running."""
+        """End everything that the page has left running."""
         for group in self._in_background:
             with suppress(ProcessLookupError):
                 os.killpg(group, signal.SIGKILL)
         self._run("penstock down --wipe")
 
     def _run(self, text: str) -> Done:
-        # What a command exports is there for the next one.
+        # The next command gets the variables that this one exports.
         script = f'{text}\ncode=$?; env -0 > "{self._after}"; exit $code'
         with self._said.open("w+b") as said:
             process = subprocess.Popen(
@@ -126,7 +126,7 @@ def _goes_on(text: str) -> bool:
 
 
 def _is_printed(line: str, output: str) -> bool:
-    """By its shape: numbers, durations and the space between words may differ; ``...`` stands for anything."""
+    """Whether the output contains the line. Numbers, durations and spaces may differ; ``...`` matches anything."""
     if line.strip() in ("...", "…"):
         return True
     pattern = r"\s+".join(map(_shape, _DURATION.sub("1s", line).split()))

@@ -1,6 +1,6 @@
 """A real environment: a virtual environment of Python 3.12 with the real pip.
 
-pip installs the wheel from a file, and what the wheel requires from the package registry, as a reader's pip does.
+As for a reader, pip installs the wheel from a file, and its requirements from the package registry.
 """
 
 import os
@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-# The Python to use instead of a 3.12 that is found. A name that begins with PENSTOCK_ would be an option of apps.
+# The Python to use instead of the newest 3.12. It has no prefix PENSTOCK_, because apps would take it as an option.
 CHOICE = "DOCS_PYTHON"
 _WANTED = (3, 12)
 _OLDEST = (3, 11)
@@ -21,7 +21,7 @@ class DocsPythonError(Exception):
 
 
 class InstallError(AssertionError):
-    """The environment could not be made, or pip could not install the wheel."""
+    """The environment could not be created, or pip could not install the wheel."""
 
 
 class RealEnvironment:
@@ -32,7 +32,7 @@ class RealEnvironment:
         self._original = folder.with_name(f"{folder.name}-original")
         self._python = python
         self.scripts = folder / "bin"
-        # Python compiles the modules that it imports. Most of Spark's and pandas' are never imported here.
+        # Python compiles modules when it imports them. Most modules of Spark and pandas are never imported here.
         self.variables = {"PIP_NO_COMPILE": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
         self.description = ""
 
@@ -47,8 +47,8 @@ class RealEnvironment:
     def keep(self) -> None:
         """Keep it as the original of the copies.
 
-        pip takes 10 seconds and more, a copy takes one. A virtual environment only works in the folder that it was made
-        in, so each copy is put there, and removed before the next one.
+        pip takes 10 seconds and more, a copy takes one. A virtual environment works only in the folder where it was
+        created, so each copy has to be in that folder, and is removed before the next one.
         """
         self._folder.rename(self._original)
 
@@ -95,7 +95,7 @@ def _candidates() -> Iterator[str]:
 
 
 def _version_of(python: str) -> tuple[int, ...]:
-    """Run it, as a shim of pyenv exists without working; nothing is returned for a Python that is of no use."""
+    """The version that it prints; empty if it does not run. A shim of pyenv can exist and not work."""
     code = "import ensurepip, sys, venv; print(*sys.version_info[:3])"
     try:
         done = subprocess.run([python, "-c", code], check=False, capture_output=True, text=True)

@@ -21,22 +21,22 @@ from postgres import Postgres
 from servers import SharedServers
 from tls_servers import SecureBroker, secure_broker
 
-# For the drivers of this process and of every `penstock run` that a test starts.
+# Drivers in this process and in every `penstock run` of a test read this.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_OPTIONS)
 
 
 @pytest.fixture(scope="session")
 def shared_servers() -> SharedServers:
-    """Servers that tests may kill and freeze, but have to leave running."""
+    """Servers that tests may kill and freeze, but must leave running."""
     return SharedServers()
 
 
 @pytest.fixture(autouse=True)
 def _all_run_again(shared_servers: SharedServers) -> Iterator[None]:
-    """The next test finds all servers running; a test that left one dead or frozen fails."""
+    """Start all servers again for the next test. A test that left one dead or frozen fails."""
     yield
     revived = shared_servers.revive()
-    assert not revived, f"{', '.join(revived)} did not run any more after this test, and was started again"
+    assert not revived, f"{', '.join(revived)} did not run after this test, and was started again"
 
 
 @pytest.fixture(scope="session")
@@ -76,9 +76,9 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """The one Spark session of this test run, with all that any sink needs."""
+    """The one Spark session of this test run, with the jars for all sinks."""
     with spark_session("tests", master="local[2]", packages=SPARK_PACKAGES) as session:
-        # Delta reads its log in 50 tasks, however short it is.
+        # Delta reads its log in 50 tasks, even if it is short.
         session.conf.set("spark.databricks.delta.snapshotPartitions", "2")
         yield session
 
@@ -122,7 +122,7 @@ def group() -> str:
 
 @pytest.fixture
 def make_topic(cluster: Cluster) -> MakeTopic:
-    """A new topic with a name of its own."""
+    """Creates topics with unique names."""
 
     def make(partitions: int = 1, **config: str) -> str:
         name = f"topic-{uuid4().hex[:8]}"

@@ -1,4 +1,4 @@
-"""One run of a handler on the Spark that is on the Python path: a session of its own, or Spark Connect."""
+"""One run of a handler on the Spark that is on the Python path: with its own session, or through Spark Connect."""
 
 import sys
 import threading

@@ -11,11 +11,11 @@ from suite.report import closing_line, say, show_stage
 from suite.run import Stage, run_stage
 from suite.verdict import Verdict
 
-# Tests here use real servers on a machine that may be busy: one that fails gets a second chance, alone.
+# These tests use real servers on a machine that may be busy. A test that fails runs again, alone.
 _SECOND_CHANCE = "tests/integration"
 # Unit tests compute; tests against servers mostly wait, for Spark to start or for time-outs to pass.
 _UNIT_WORKERS = 2
-# Four keep two cores busy; a fifth makes all of them slower.
+# Four workers use two cores fully; a fifth one makes all of them slower.
 _INTEGRATION_WORKERS = 4
 
 
@@ -25,7 +25,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, help="processes per stage (default: 2 for unit tests, else 4)")
     parser.add_argument("--beside", help="a command that runs beside the first stage, and has to succeed")
     options = parser.parse_args()
-    # A shell that starts this process in the background lets it and its children ignore Ctrl+C.
+    # If a shell starts this process in the background, it and its children ignore Ctrl+C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

@@ -13,7 +13,7 @@ from suite.report import say
 class Background:
     def __init__(self, command: Sequence[str]) -> None:
         self._command = command
-        self._output = tempfile.TemporaryFile(mode="w+")  # noqa: SIM115 - closed when it was shown
+        self._output = tempfile.TemporaryFile(mode="w+")  # noqa: SIM115 - closed after it was printed
         self._process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=self._output, stderr=subprocess.STDOUT, start_new_session=True
         )

@@ -109,10 +109,10 @@ def _text(phase: pytest.TestReport) -> str:
 
 
 class _Order:
-    """Which unit comes next: the one for which the fewest servers have to be started in this process.
+    """Chooses the next unit: the one for which this process has to start the fewest servers.
 
-    Before all others come units of the preferred kind. Spark and chaos compute, most others wait: with workers for each
-    kind, the processor has something to do, and no long file is left for the end, when the others have nothing to do.
+    Units of the preferred kind come first. Tests of Spark and chaos compute, most others wait. With workers for each
+    kind, the processor is always busy, and no long file is left for the end, when the other workers are idle.
     """
 
     def __init__(self, prefer: str) -> None:

@@ -56,7 +56,7 @@ def show_stage(path: str, verdict: Verdict) -> None:
 
 
 def closing_line(verdicts: Sequence[Verdict]) -> str:
-    """What CI reads: the counts and nothing else."""
+    """The line for CI: only the counts."""
     counts = {
         "passed": sum(verdict.passed for verdict in verdicts),
         "failed": sum(len(verdict.failed) + len(verdict.problems) for verdict in verdicts),

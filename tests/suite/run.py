@@ -15,10 +15,10 @@ from suite.worker import Worker
 
 # What each worker begins with; there may be more workers.
 _PREFERENCES = ("long", "spark", "light", "long")
-# With more failures than this, running each of them alone says nothing new.
+# If more tests than this fail, it runs none of them again.
 _SECOND_CHANCES = 8
 _LOOK_SECONDS = 0.2
-# For the processes of a worker that came to its regular end, on a very busy machine.
+# How long the processes of a worker may run after its regular end, on a very busy machine.
 _GRACE_SECONDS = 120.0
 
 
@@ -33,12 +33,12 @@ class Stage:
 
 @dataclass
 class _Notes:
-    """What all workers have written down, put together."""
+    """The results that all workers have written."""
 
     collected: dict[str, None] = field(default_factory=dict)
     results: dict[str, Result] = field(default_factory=dict)
     broken: dict[str, str] = field(default_factory=dict)
-    # By worker: the test that runs now, and whether the worker came to its regular end.
+    # For each worker: the test that runs now, and whether the worker has ended regularly.
     running: dict[str, str] = field(default_factory=dict)
     finished: set[str] = field(default_factory=set)
 
@@ -111,7 +111,7 @@ class _Run:
         again: dict[str, Result] = {}
         for number, test in enumerate(failed[:_SECOND_CHANCES], start=1):
             say(f"once more, alone: {test}")
-            # As a stage of its own, so that the queue is one of its own too.
+            # A separate stage, with a separate queue.
             single = _Run(self._folder / f"alone-{number}", Stage(test, 1, second_chance=False, replacements=0))
             single.together()
             again |= single.notes.results
@@ -122,7 +122,7 @@ class _Run:
         return test not in self.notes.results or self.notes.results[test].outcome == "failed"
 
     def _attend(self, workers: list[Worker]) -> None:
-        """Until the last worker has ended."""
+        """Wait until the last worker has ended."""
         try:
             while workers:
                 time.sleep(_LOOK_SECONDS)

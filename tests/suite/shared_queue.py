@@ -23,12 +23,12 @@ class Queue:
         draft = self._claims / f".{worker}"
         draft.write_text(json.dumps({"unit": unit, "worker": worker}))
         try:
-            # With its content from the first moment on: a worker may be killed at any point.
+            # The link has its content at once; a worker may be killed at any point.
             os.link(draft, self._claims / _name(unit))
         except FileExistsError:
             return False
         finally:
-            # The claim and the draft are one file: to write the next draft into it would change the claim.
+            # The claim and the draft are the same file, so writing the next draft into it would change the claim.
             draft.unlink()
         return True
 
@@ -39,7 +39,7 @@ class Queue:
         return (self._marks / _name(test)).exists()
 
     def release(self, worker: str) -> None:
-        """Let others take what this worker has claimed, as it is dead."""
+        """The worker has died: let other workers claim its units."""
         for path in self._claims.iterdir():
             if not path.name.startswith(".") and json.loads(path.read_text())["worker"] == worker:
                 path.unlink()

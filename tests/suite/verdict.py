@@ -8,7 +8,7 @@ FLAKY_ALLOWED = 2
 
 @dataclass(frozen=True)
 class Result:
-    """What came of one test; ``text`` is pytest's account of a failure, ``remarks`` is what the test recorded."""
+    """The result of one test; ``text`` is pytest's report of a failure, ``remarks`` is what the test recorded."""
 
     test: str
     outcome: str  # passed, skipped or failed

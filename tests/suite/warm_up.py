@@ -15,14 +15,14 @@ from penstock.spark.session.spark_session import spark_session
 
 def main() -> None:
     os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_OPTIONS)
-    # By itself, Penstock would write no archive before the second start.
+    # Otherwise Penstock writes an archive only at the second start.
     often = patch("penstock.jvm.class_archive._was_seen", return_value=True)
     with often, tempfile.TemporaryDirectory(prefix="penstock-warm-up-") as folder:
         os.environ["PENSTOCK_HOME"] = folder
         kafka = Embedded(Path(folder) / "kafka")
         kafka.up(UpOptions(port=0, registry=True))
         kafka.down()
-        # Class paths differ, and so do their archives: that of `penstock run`, and that of the fixture.
+        # `penstock run` and the fixture have different class paths, and so different archives.
         for packages in (None, SPARK_PACKAGES):
             with spark_session("warm-up", packages=packages) as session:
                 rows = session.createDataFrame([(number % 3, number) for number in range(100)], ["key", "number"])

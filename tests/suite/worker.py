@@ -13,8 +13,8 @@ from typing import Any
 
 import psutil
 
-# Whatever a test starts inherits this, even if it starts a session of its own. A name that begins with PENSTOCK_ would
-# be an option of apps.
+# All processes that a test starts inherit this, even in another session. It has no prefix PENSTOCK_, because apps would
+# take it as an option.
 TOKEN = "SUITE_WORKER"
 # How long an interrupted worker may take to stop the servers that it has started.
 _STOP_SECONDS = 90.0
@@ -50,12 +50,13 @@ class Worker:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 env=self._environment(),
-                # Ctrl+C in the terminal reaches the runner, which then stops the workers in good order.
+                # Ctrl+C in the terminal reaches only the runner, which then stops the workers cleanly.
                 start_new_session=True,
             )
 
     def _environment(self) -> dict[str, str]:
-        # PYTHONPATH led to this package; programs that tests start must not find more than their users would.
+        # PYTHONPATH contains this package. Programs that tests start must not find modules that their users would not
+        # find.
         kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         return {**kept, TOKEN: str(self._scratch)}
 
@@ -78,12 +79,12 @@ class Worker:
         return code
 
     def tail(self) -> str:
-        """The end of its output: why it died."""
+        """The end of its output, which says why it died."""
         with self._log.open(errors="replace") as lines:
             return "".join(deque(lines, _TAIL_LINES))
 
     def stop(self) -> None:
-        """Interrupt it, as Ctrl+C would; its fixtures then end their servers."""
+        """Interrupt it like Ctrl+C; its fixtures then stop their servers."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
 

@@ -3,6 +3,8 @@
 import pickle
 import subprocess
 import sys
+from collections import Counter
+from pathlib import Path
 
 import penstock
 from penstock import errors
@@ -21,6 +23,8 @@ HEAVY = (
     "prometheus_client",
     "jgo",
 )
+# Each means the same in both places: `penstock.events` exports core's events, and errors are errors.
+SHARED = {"errors", "events"}
 
 
 def test_the_public_names_are_these() -> None:
@@ -30,6 +34,12 @@ def test_the_public_names_are_these() -> None:
         "Topic", "__version__", "key_like",
     ]  # fmt: skip
     assert all(hasattr(penstock, name) for name in penstock.__all__)
+
+
+def test_each_module_name_has_one_meaning() -> None:
+    modules = Path(penstock.__file__).parent.rglob("*.py")
+    names = Counter(module.stem for module in modules if module.stem != "__init__")
+    assert {name for name, count in names.items() if count > 1} == SHARED
 
 
 def test_importing_it_imports_nothing_heavy() -> None:

@@ -12,13 +12,13 @@ from penstock.jvm.installed_spark import pyspark_jars
 from penstock.jvm.jars import resolve
 from penstock.jvm.java_runtime import find_java
 
-# That of the Hadoop client in PySpark.
+# The version of the Hadoop client in PySpark.
 _HADOOP = "3.4.1"
 _JARS = Coordinates(
     f"YARN {_HADOOP}",
     (
         Artifact("org.apache.hadoop", "hadoop-client-minicluster", _HADOOP),
-        # What it uses and does not name.
+        # Libraries that it uses and does not declare.
         Artifact("org.bouncycastle", "bcpkix-jdk18on", "1.78.1"),
         Artifact("javax.xml.bind", "jaxb-api", "2.3.1"),
         Artifact("org.glassfish.jaxb", "jaxb-runtime", "2.3.9"),
@@ -46,7 +46,7 @@ class YarnCluster:
                 cwd=self.folder,
                 env={**os.environ, "CLASSPATH": os.pathsep.join([*jars, f"{pyspark_jars()}/*"])},
                 stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT,
-                # A Ctrl+C in the terminal is for the test run, which then ends this in good order.
+                # Ctrl+C in the terminal must reach only the test run, which then stops this process.
                 start_new_session=True,
             )  # fmt: skip
         deadline = time.monotonic() + _START_SECONDS
@@ -65,7 +65,7 @@ class YarnCluster:
         return self.folder / "yarn.log"
 
     def close(self) -> None:
-        """Its standard input ends, and with that its containers, and it."""
+        """Close its standard input: it then ends its containers and itself."""
         process, self._process = self._process, None
         if process is None or process.stdin is None:
             return

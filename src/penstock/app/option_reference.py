@@ -107,7 +107,7 @@ def support_table(engine: Engine) -> str:
 
 
 def _written(option: HandlerOption, engine: Engine) -> str:
-    """The option; where it takes only words, the words that the engine refuses."""
+    """The option, or, if it takes only certain words, the words that the engine refuses."""
     support = option.on(engine)
     if not isinstance(support, Refused):
         return f"`{option.name}`"

@@ -69,7 +69,7 @@ class HandlerOption:
         return support
 
     def refusal(self, value: Any, engine: Engine) -> Refused | None:
-        """Why the engine refuses this value of a handler; None where it does not."""
+        """Why the engine refuses this value of a handler; None if it accepts it."""
         support = self.on(engine)
         if not isinstance(support, Refused) or value == self.default or value in support.allowed:
             return None

@@ -28,7 +28,7 @@ class RunOptions(TypedDict, total=False):
     spark_conf: Mapping[str, str] | None
     """Spark's settings. Needs ``engine="spark"``."""
     checkpoint: str | Path | None
-    """The folder of Spark's checkpoints. Needs ``engine="spark"``."""
+    """The folder of the checkpoints of pipelines. Needs ``engine="spark"``."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,8 +18,9 @@ T = TypeVar("T")
 class Work:
     """The runs that one worker has. Two threads share it: the worker's and the dispatcher's.
 
-    The worker takes runs from the front; the dispatcher collects outcomes, and takes back what a stuck worker has not
-    begun. There is no lock: both sides use only operations that are atomic in CPython (pop, append, clear, a flag).
+    The worker takes runs from the front; the dispatcher collects outcomes, and takes back the runs that a stuck worker
+    has not begun. There is no lock: both sides use only operations that are atomic in CPython (pop, append, clear, a
+    flag).
     """
 
     __slots__ = (

@@ -12,7 +12,7 @@ _MOST_REPLICAS = 3
 # with all of its partitions, although it only waits for the CPU.
 _SESSION_MS = 18_000
 # But the controller considers a killed broker alive until its session ends, and only then can the broker join again. A
-# transaction that times out in between stays open for ever: Kafka treats partitions without a leader as deleted, and
+# transaction that times out in between stays open forever: Kafka treats partitions without a leader as deleted, and
 # does not end transactions there.
 _SESSION_AFTER_A_KILL_MS = 3_000
 _HEARTBEAT_MS = 500

@@ -13,8 +13,8 @@ import psutil
 
 from penstock.devkit.cluster_layout import REGISTRY_ROLE, Layout, Node
 from penstock.devkit.ports import HOST
-from penstock.devkit.readiness import registry_answers
 from penstock.devkit.server_processes import Server, log_file
+from penstock.devkit.server_startup import registry_answers
 from penstock.kafka.admin.cluster_probe import ClusterAnswer, ask_cluster
 
 _ASK_SECONDS = 5.0

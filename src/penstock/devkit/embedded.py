@@ -18,9 +18,9 @@ from penstock.devkit.cluster_layout import (
 from penstock.devkit.cluster_status import ClusterStatus, take_status
 from penstock.devkit.crash_reasons import PortInUseError
 from penstock.devkit.data_folder import format_storage, read_cluster, was_killed, wipe
-from penstock.devkit.readiness import Startup
 from penstock.devkit.server_commands import broker_arguments, registry_arguments
 from penstock.devkit.server_processes import Server, end, find_servers, launch, newest_layout
+from penstock.devkit.server_startup import Startup
 from penstock.devkit.up_options import UpOptions
 from penstock.devkit.up_plan import UpPlan, data_folder, plan_up
 from penstock.errors import ServerError

@@ -160,7 +160,7 @@ class AppRun:
 
 
 def _uncancellable() -> Future[None]:
-    """Return a future that a cancelled ``await`` cannot cancel: the run goes on, and completes it."""
+    """Return a future that a cancelled ``await`` cannot cancel: the run continues, and completes it."""
     future = Future[None]()
     future.set_running_or_notify_cancel()
     return future

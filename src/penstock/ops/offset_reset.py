@@ -305,8 +305,8 @@ class Offsets:
             span = None if first is None or last is None else (first, last)
             moves.append(OffsetMove(move.group, move.tp, move.old, move.new, move.effect, span, move.note))
         warnings = [
-            f"No member has ever joined {name!r}. If Spark consumes for it on another machine or with --checkpoint, it "
-            "continues from the checkpoint there: move that aside too."
+            f"No member has ever joined {name!r}. If a Spark pipeline uses it elsewhere or with --checkpoint, the "
+            "pipeline continues from that checkpoint: move it aside too."
             for name, each in described.items()
             if each.exists and each.simple and name not in plan.checkpoints
         ]

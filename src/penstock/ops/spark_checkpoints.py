@@ -1,4 +1,4 @@
-"""The Spark checkpoints of a group on this machine. Spark continues from them, whatever the group has committed."""
+"""The Spark checkpoints of a group's pipelines on this machine, from which Spark would continue."""
 
 from pathlib import Path
 from typing import Protocol

@@ -144,7 +144,7 @@ def _foreign_type(root: Any) -> type | None:
 
 
 def _types_in(root: Any) -> Iterator[Any]:
-    """The information of msgspec about a type and all types inside of it."""
+    """The information of msgspec about a type and all types inside it."""
     seen: set[int] = set()
     found = [root]
     while found:

@@ -228,14 +228,14 @@ def collect_smallest(column: Column, most: int) -> Column:
 
 
 def batch_execution(query: StreamingQuery) -> Execution:
-    """Return the execution of the batch that is running; PySpark's ``lastProgress`` tells of finished ones only."""
+    """Return the execution of the batch that is running; PySpark's ``lastProgress`` reports only finished ones."""
     return query._jsq.streamingQuery().lastExecution()
 
 
 def as_batch(rows: DataFrame) -> tuple[DataFrame, Execution]:
     """Return the rows as ``foreachBatch`` would pass them, with the execution that will have their counts.
 
-    Writing a DataFrame makes another execution, which PySpark does not hand out. Here all writes share one.
+    Writing a DataFrame makes another execution, which PySpark does not return. Here all writes share one.
     """
     execution = rows._jdf.queryExecution()
     session = rows.sparkSession
@@ -246,7 +246,7 @@ def as_batch(rows: DataFrame) -> tuple[DataFrame, Execution]:
 def observed_metrics(execution: Execution, names: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return what ``DataFrame.observe`` counted under these names in a run; names of parts that did not run are absent.
 
-    The public ``Observation`` waits for ever where the rows go to Kafka. The execution has the counts as well, as soon
+    The public ``Observation`` waits forever if the rows go to Kafka. The execution has the counts as well, as soon
     as its job is over.
     """
     metrics = execution.observedMetrics()
@@ -352,7 +352,7 @@ def _kafka_ranges(data: Any) -> list[Any] | None:
 
 
 def _only(found: Any) -> Any:
-    """Return the only item of a Scala sequence; None where there is not exactly one."""
+    """Return the only item of a Scala sequence; None if there is not exactly one."""
     return found.apply(0) if found.size() == 1 else None
 
 

@@ -18,10 +18,10 @@ from penstock.testing.bench_hooks import BenchHooks
 from penstock.testing.bench_process import Process
 from penstock.testing.clock import Clock
 from penstock.testing.dead_letter_view import DeadLetter, read_letter
+from penstock.testing.decoded_outputs import reader_of_outputs
 from penstock.testing.faults import Faults
 from penstock.testing.hand_driven_loop import HandDrivenLoop
 from penstock.testing.memory_broker import Broker
-from penstock.testing.outputs import reader_of_outputs
 from penstock.testing.world import World
 
 T = TypeVar("T")

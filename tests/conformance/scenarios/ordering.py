@@ -8,7 +8,7 @@ from conformance.scenarios.declaring import scenario
 from penstock import App, Record, Retry
 from penstock.core.records.partitioner import partition_for
 
-# How often a record that waits for others looks for them; then it gives up.
+# How often a record checks for the others before it stops waiting.
 _LOOKS = 5_000
 
 
@@ -50,7 +50,7 @@ def a_hot_key_does_not_hold_up_the_other_keys(driver: Driver) -> None:
         seen.add((record.key, value))
 
     stage = driver.stage(app)
-    for number in range(40):  # most of them are of one key, and its first record waits for all the others
+    for number in range(40):  # most records have one key, and its first record waits for all other keys
         stage.produce(source, number, key=b"other-%d" % number if number % 4 == 3 else b"hot")
     stage.catch_up()
     noted = seen.read()
@@ -75,7 +75,7 @@ def a_retry_holds_its_own_key_and_no_other(driver: Driver) -> None:
     assert of_key(seen, b"a") == [0, 0, 3, 6]
     assert of_key(seen, b"b") == [1, 4, 7]
     assert of_key(seen, b"c") == [2, 5, 8]
-    assert [value for _, value in seen.read()[-3:]] == [0, 3, 6], "all others were through before its second attempt"
+    assert [value for _, value in seen.read()[-3:]] == [0, 3, 6], "all others were handled before its second attempt"
 
 
 @scenario

@@ -29,7 +29,7 @@ def outputs_skips_and_rejects_all_count(driver: Driver) -> None:
         stage.produce(source, *(f'{{"id":{n}}}' for n in range(8)), key=b"k%d" % partition, partition=partition)
     reported = stage.catch_up()
     assert counts(reported) == (16, 4, 4, 4)
-    if driver.tells_of_records:
+    if driver.reports_records:
         assert len(of_kind(reported, events.Finished)) == 8
         assert {event.reason for event in of_kind(reported, events.Skipped)} == {"odd one"}
     assert Counter((r.key, r.value) for r in stage.records(out)) == {
@@ -82,7 +82,7 @@ def a_retry_comes_before_the_next_record_and_then_succeeds(driver: Driver) -> No
     stage.produce(source, 0, 1, 2)
     reported = stage.catch_up()
     assert attempts.read() == [(0, 1), (1, 1), (1, 2), (1, 3), (2, 1)]
-    if driver.tells_of_records:
+    if driver.reports_records:
         assert [(e.attempt, e.seconds, e.reason) for e in of_kind(reported, events.Retried)] == [
             (1, 0.02, "OSError: away"),
             (2, 0.04, "OSError: away"),

@@ -18,7 +18,7 @@ def test_every_promise_holds_while_members_come_leave_freeze_and_are_killed(brok
     options = Options(records=30_000, seconds=30, seed=secrets.randbelow(1_000_000))
     outcome = run_chaos(brokers, tmp_path, options, tell=lambda _text, _committed: None)
     assert not outcome.violations, f"seed {options.seed}\n{report(outcome.violations)}"
-    # A run without these would have shown nothing.
+    # Without these, the run would prove nothing.
     assert outcome.figures["finished"] == 30_000
     assert all(outcome.figures[kind] for kind in ("kills", "freezes", "leaves", "joins")), outcome.figures
     assert outcome.figures["finished after the last fault began"] > 0
@@ -33,22 +33,22 @@ def test_every_promise_holds_in_a_group_with_an_assignor_that_a_user_wrote(broke
 
 
 @pytest.mark.parametrize("strategy", ["cooperative-sticky", "sticky"])
-def test_open_members_native_members_and_java_consumers_share_a_group_and_keep_its_promises(
+def test_self_managed_and_native_members_and_java_consumers_share_a_group_and_keep_its_promises(
     brokers: str, tmp_path: Path, strategy: str
 ) -> None:
-    # The C client has no sticky assignor that is eager, so all but Java's members are open ones there.
+    # librdkafka has no eager sticky assignor. With this strategy all members but Java's are self-managed.
     members = suited(("java", "self-managed", "native"))
     options = Options(records=6_000, seconds=6, seed=secrets.randbelow(1_000_000), strategy=strategy, **members)
     outcome = run_chaos(brokers, tmp_path, options, tell=lambda _text, _committed: None)
     assert not outcome.violations, f"seed {options.seed}\n{report(outcome.violations)}"
     assert outcome.figures["finished"] == 6_000
     reported = {process: {entry.kind for entry in entries} for process, entries in outcome.history.files.items()}
-    assert all("finished" in reported[process] for process in ("p01", "p02", "p03")), "each kind has worked"
+    assert all("finished" in reported[process] for process in ("p01", "p02", "p03")), "each kind of member has worked"
     assert _strategies(tmp_path) == {strategy}
 
 
 def _strategies(folder: Path) -> set[str]:
-    """By which the members say that partitions were assigned."""
+    """The assignors that the members report."""
     reported = [line for path in folder.glob("*.events.jsonl") for line in path.read_text().splitlines()]
     events = [json.loads(line) for line in reported if '"rebalanced"' in line]
     return {event["rebalance"]["strategy"] for event in events if event.get("event") == "rebalanced"}

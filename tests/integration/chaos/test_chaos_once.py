@@ -25,4 +25,4 @@ def test_every_promise_holds_while_instances_are_killed_and_frozen(brokers: str,
     )
     outcome = ChaosOnceRun(brokers, tmp_path, options, tell=lambda _text, _arrived: None).run()
     assert not outcome.problems, f"seed {options.seed}"
-    assert outcome.figures["kill"], "a run without it would have shown nothing"
+    assert outcome.figures["kill"], "without it, the run would prove nothing"

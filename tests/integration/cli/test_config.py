@@ -1,4 +1,4 @@
-"""Options from outside of code, as `penstock run` takes them."""
+"""`penstock run` takes options from a file, the environment and flags."""
 
 import json
 import os
@@ -76,7 +76,7 @@ def test_print_config_shows_what_is_in_effect_and_connects_to_nothing(folder: Pa
         (["--config", "none.toml"], "none.toml cannot be read", "--config"),
     ],
 )
-def test_a_wrong_one_is_one_clear_error_before_anything_connects(
+def test_a_wrong_option_is_one_clear_error_before_anything_connects(
     folder: Path, arguments: Sequence[str], problem: str, next_step: str
 ) -> None:
     code, out, err = run(folder, "-b", "127.0.0.1:1", *arguments)
@@ -86,7 +86,7 @@ def test_a_wrong_one_is_one_clear_error_before_anything_connects(
     assert "Traceback" not in err
 
 
-def test_a_run_uses_them(tmp_path: Path, brokers: str, group: str, make_topic: MakeTopic) -> None:
+def test_a_run_uses_these_options(tmp_path: Path, brokers: str, group: str, make_topic: MakeTopic) -> None:
     source = make_topic(1)
     produce(brokers, source, [1, 2, 3])
     (tmp_path / "shop.py").write_text(SHOP.format(group=group, source="elsewhere"))

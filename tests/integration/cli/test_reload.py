@@ -1,4 +1,7 @@
-"""`penstock run --reload` on a real broker: with every change of the code, and nothing lost or repeated over it."""
+"""`penstock run --reload` on a real broker.
+
+Each change of the code starts it again, and no record is lost or repeated.
+"""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""`penstock run` as users run it: a process of its own, signals, files, exit codes."""
+"""`penstock run` as users run it: as a process, with signals, files and exit codes."""
 
 import json
 import os
@@ -80,7 +80,7 @@ class Command:
         if not self.events_file.exists():
             return []
         lines = self.events_file.read_text().splitlines(keepends=True)
-        # The last line of a process that is alive or was killed may be half written.
+        # The process may still write the last line, or may have been killed while it wrote it.
         found = [json.loads(line) for line in lines if line.endswith("\n")]
         return [event for event in found if event["event"] == kind]
 
@@ -117,7 +117,7 @@ def test_until_caught_up_handles_what_is_there_and_exits_with_0(shop: Shop, clus
 
 
 def test_handlers_ask_the_app_of_their_own_module(shop: Shop, cluster: Cluster) -> None:
-    """Also where that module is in a package, and options come from outside of the code."""
+    """Also if the module is in a package, and options do not come from the code."""
     package = shop.folder / "warehouse"
     package.mkdir()
     (package / "__init__.py").touch()
@@ -174,7 +174,7 @@ def test_a_signal_drains_commits_and_leaves_so_that_the_next_start_repeats_nothi
     produce(shop.brokers, shop.source, range(1_000))
     command = shop.run()
     wait_for(lambda: len(command.events("finished")) > 50, "some work")
-    # To the whole group of processes, as a terminal does it.
+    # A terminal sends the signal to the whole process group.
     os.killpg(command.process.pid, number)
     code, _, err = command.finish()
     assert code == 0, err
@@ -237,7 +237,7 @@ def test_with_the_new_protocol_a_member_says_that_a_killed_one_still_holds_its_p
     command.finish()
     command.events_file.unlink()  # the next run writes to the same
     restarted = shop.run()
-    # The broker drops the killed member after 45 s, and then there is nothing left to explain.
+    # After 45 s the broker removes the killed member, and then there is nothing to explain.
     wait_for(lambda: restarted.events("joining") or restarted.events("assigned"), "the reason for the wait, or its end")
     restarted.process.kill()
     _, _, err = restarted.finish()

@@ -13,7 +13,7 @@ import pytest
 from kafka_helpers import WAIT_SECONDS, MakeTopic, lag, produce, wait_for
 from penstock.kafka import Cluster
 
-# With a pause for each, more than any machine gets done between the commands.
+# More records than any machine handles between the commands, because each one takes a pause.
 RECORDS, PAUSE_SECONDS = 20_000, 0.03
 
 SHOP = """
@@ -31,7 +31,7 @@ def handle(value: int) -> None:
 
 
 class Shop:
-    """Runs of an app, and commands about them, that know only each other."""
+    """Runs of an app, and commands that see only these runs."""
 
     def __init__(self, folder: Path, brokers: str, group: str, source: str) -> None:
         self.folder, self.group, self.source, self.app = folder, group, source, f"app-{group}"
@@ -39,7 +39,7 @@ class Shop:
         self.processes: list[subprocess.Popen[Any]] = []
 
     def run(self, *, engine: str, pause: float = 0, gated: bool = False) -> "subprocess.Popen[str]":
-        """``gated``: no record is finished before there is a file ``gate``."""
+        """``gated``: no record finishes before the file ``gate`` exists."""
         code = SHOP.format(app=self.app, group=self.group, source=self.source, pause=pause, gated=gated)
         (self.folder / "shop.py").write_text(code)
         self.processes.append(

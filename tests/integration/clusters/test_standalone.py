@@ -1,6 +1,6 @@
 """Apps on a real cluster: their code is shipped, and missing libraries of executors are reported first.
 
-The cluster's processes know neither the app's folder nor this process's Python path, so an app that runs there was
+The processes of the cluster have neither the app's folder nor this process's Python path. So an app that runs there was
 shipped.
 """
 
@@ -19,11 +19,11 @@ from penstock.kafka import Cluster
 from shipped_app import RECORDS, Shop
 from standalone import StandaloneCluster
 
-# Each of them starts a driver, and executors with Python workers of their own.
+# Each test starts a driver, and executors with their own Python workers.
 pytestmark = pytest.mark.long
 
 SMALL = ("--spark-conf", "spark.executor.memory=512m")
-# An executor is a JVM with Python workers of its own; where two show no more than one, one is started.
+# An executor is a JVM with its own Python workers. Tests start one where a second one would prove nothing more.
 ONE_EXECUTOR = (*SMALL, "--spark-conf", "spark.cores.max=1")
 
 
@@ -36,7 +36,7 @@ def bare_python(tmp_path: Path) -> str:
 
 @pytest.fixture
 def environment(tmp_path: Path) -> Path:
-    """A packed one, as venv-pack makes them, but for the libraries, which it has from here."""
+    """A packed environment as venv-pack makes it, except that it links the libraries of this one."""
     folder, archive = tmp_path / "packed", tmp_path / "environment.tar.gz"
     venv.create(folder, symlinks=True)
     (site_packages,) = folder.glob("lib/python*/site-packages")

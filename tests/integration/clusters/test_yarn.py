@@ -1,4 +1,4 @@
-"""Apps on a real YARN: executors in its containers, and the driver too where spark-submit asks for that."""
+"""Apps on a real YARN: executors run in its containers, and so does the driver if spark-submit asks for it."""
 
 import json
 import sys
@@ -13,10 +13,10 @@ from penstock.kafka import Cluster
 from shipped_app import RECORDS, Shop
 from yarn import YarnCluster
 
-# Each of them starts a driver, and executors with Python workers of their own.
+# Each test starts a driver, and executors with their own Python workers.
 pytestmark = pytest.mark.long
 
-# Without the first, each run would copy all of Spark to each container.
+# Without the first setting, each run would copy Spark to each container.
 SMALL = {
     "spark.yarn.jars": f"local:{pyspark_jars()}/*",
     "spark.executor.memory": "512m",
@@ -72,7 +72,7 @@ def test_the_driver_may_be_a_container_too(shop: Shop, yarn: YarnCluster, cluste
     assert lag(cluster, shop.group, shop.source) == 0
 
 
-def test_more_than_a_container_may_have_is_refused_in_one_sentence(shop: Shop, yarn: YarnCluster) -> None:
+def test_more_than_a_container_may_have_is_one_clear_error(shop: Shop, yarn: YarnCluster) -> None:
     shop.environment["HADOOP_CONF_DIR"] = str(yarn.folder)
     conf = ("--spark-conf", "spark.executor.memory=64g")
     done = shop.penstock("run", "shop:app", "--engine", "spark", "--master", "yarn", *conf, "--json")

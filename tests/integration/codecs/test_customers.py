@@ -47,7 +47,7 @@ def decode(data: bytes) -> Customer:
     return Customer(number, data[8:].decode())
 
 
-def test_customers_by_a_decoder_of_one_s_own(brokers: str, group: str, make_topic: MakeTopic) -> None:
+def test_customers_by_a_user_s_decoder(brokers: str, group: str, make_topic: MakeTopic) -> None:
     source, out, dlq, app = make_topic(), f"{group}.out", f"{group}.dlq", App(group)
 
     @app.consume(source, value=decode, key=int, to=out, dead_letter=dlq)
@@ -98,7 +98,7 @@ def test_customers_as_avro(brokers: str, registry: str, group: str, make_topic: 
 
 
 class Schemas:
-    """Two schemas in the registry; the app gets to know the second while the registry is away."""
+    """Two schemas in the registry; the app first meets the second while the registry is down."""
 
     def __init__(self, registry: str, group: str) -> None:
         with SchemaRegistryClient({"url": registry}) as client:

@@ -41,7 +41,7 @@ def field(name: str, kind: Any, **more: Any) -> dict[str, Any]:
 
 
 CUSTOMER = record(field("id", "int"), field("name", "string"))
-# One field is wider, one is renamed, one is new.
+# One field has a wider type, one is renamed, one is new.
 NEWER = record(
     field("id", "long"), field("full_name", "string", aliases=["name"]), field("vip", "boolean", default=False)
 )
@@ -194,7 +194,7 @@ def test_a_schema_is_registered_only_on_request_and_is_found_once_it_is_register
 
 
 @pytest.mark.parametrize("schema_id", [0, 999_999, 2**31 - 1, 2**31, 2**32 - 1])
-def test_an_id_that_the_registry_does_not_have_is_the_record_s_fault(registry: str, schema_id: int) -> None:
+def test_an_id_that_the_registry_does_not_have_fails_the_record(registry: str, schema_id: int) -> None:
     codec = codec_of(Avro(), registry=Registry(url=registry), field="value")
     with pytest.raises(Undecodable, match=f"the schema id {schema_id} is not in the registry"):
         codec.decode(b"\x00" + schema_id.to_bytes(4, "big") + b"x", None)
@@ -202,7 +202,7 @@ def test_an_id_that_the_registry_does_not_have_is_the_record_s_fault(registry: s
         codec.decode(b"x", [("__value_schema_id", b"\x01" + b"0123456789abcdef")])
 
 
-def test_another_address_of_the_same_server_is_waited_for_and_not_believed(registry: str) -> None:
+def test_a_wrong_path_on_the_registry_s_server_is_not_taken_for_a_missing_schema(registry: str) -> None:
     wrong = registry.replace("/ccompat/v7", "/nothing/here")
     with pytest.raises(DependencyUnavailable, match="answered"):
         codec_of(Avro(), registry=Registry(url=wrong), field="value").decode(b"\x00\x00\x00\x00\x01x", None)

@@ -16,7 +16,7 @@ PASSWORD = "known to ann"
 SCHEMA = {"type": "record", "name": "Customer", "fields": [{"name": "id", "type": "int"}]}
 
 
-def test_avro_is_read_and_written_and_what_is_in_the_way_is_said(
+def test_avro_is_read_and_written_and_failed_connections_are_explained(
     brokers: str,
     registry: str,
     group: str,

@@ -1,4 +1,4 @@
-"""One real broker: started, killed, frozen, damaged, stopped, and its data never lost."""
+"""One real broker is started, killed, frozen, damaged and stopped, and loses no data."""
 
 import os
 import signal
@@ -53,7 +53,7 @@ def kafka(home: Path) -> Embedded:
 
 @pytest.fixture
 def spare(tmp_path: Path) -> Iterator[Embedded]:
-    """A home of one's own, for tests that end without a running broker."""
+    """A separate home, for tests that end without a running broker."""
     embedded = Embedded(tmp_path / "home with ä space")
     yield embedded
     embedded.down()
@@ -69,7 +69,7 @@ def test_a_broker_starts_with_the_classes_that_one_before_it_archived(
     spare.up(UpOptions(port=0))
 
     def archive_after_a_restart() -> Path | None:
-        # On a busy machine, a broker may be ended by force before it has written one.
+        # On a busy machine, a broker may be killed before it has written an archive.
         spare.down()
         spare.up()
         return next((cache / "classes").glob("*.jsa"), None)
@@ -82,7 +82,7 @@ def test_a_broker_starts_with_the_classes_that_one_before_it_archived(
 def test_a_port_that_another_kafka_takes_first_is_exchanged_for_another(
     kafka: Embedded, spare: Embedded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both chose the default port while it was free; only one of them got it."""
+    """Two brokers choose the default port while it is free, and only one gets it."""
     taken = int(str(kafka.bootstrap()).rpartition(":")[2])
     monkeypatch.setattr(up_plan, "DEFAULT_PORT", taken)
     looks = iter([True, True])  # one when the port is chosen, one when all ports of the plan are checked
@@ -179,7 +179,7 @@ def test_a_port_that_was_asked_for_and_is_taken_is_an_error(spare: Embedded) -> 
     assert spare.status().brokers == ()
 
 
-def test_data_that_cannot_be_written_is_one_sentence(spare: Embedded, tmp_path: Path) -> None:
+def test_data_that_cannot_be_written_is_one_clear_error(spare: Embedded, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(SetupError, match="Cannot write to") as caught:
         spare.up(UpOptions(port=0, data=tmp_path / "file" / "data"))
@@ -194,7 +194,7 @@ def test_two_ups_at_once_start_one_broker_that_outlives_them(spare: Embedded) ->
     status = spare.status()
     assert status.running
 
-    # And down leaves nothing, keeps the data, and is fine when there is nothing to do.
+    # `down` leaves no process, keeps the data, and succeeds if there is nothing to do.
     assert spare.down().roles == ("broker-1",)
     assert not psutil.pid_exists(pid_of(status))
     assert is_free(status.brokers[0].port)
@@ -223,12 +223,12 @@ def test_an_interrupted_up_leaves_nothing_running(spare: Embedded) -> None:
         try:
             assert run.stdout is not None
             assert any(line.startswith("Waiting for the brokers") for line in run.stdout)
-            # For a moment after its start, a process has no arguments by which it could be known.
+            # For a moment after its start, a process has no arguments by which the test could recognize it.
             wait_for(lambda: len(find_servers(spare.home)) == 1, "the broker")
             run.send_signal(signal.SIGINT)
             assert "The start failed: stopping the servers" in run.stdout.read()
         except BaseException:
-            run.kill()  # it would hold for ever
+            run.kill()  # otherwise it would run forever
             raise
     assert run.returncode
     assert find_servers(spare.home) == []

@@ -28,7 +28,7 @@ def original() -> Path:
 
 @pytest.fixture
 def cache(original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache of one's own with a copy of Kafka's jars; a copy, for a link would damage the original."""
+    """A separate cache with a copy of Kafka's jars. It is no link, because the test damages the files."""
     copy = tmp_path / "jars" / original.name
     shutil.copytree(original, copy)
     monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path))
@@ -75,5 +75,5 @@ def test_without_a_network_what_is_there_still_works(cache: Path, monkeypatch: p
     with pytest.raises(SetupError, match="cannot be reached") as caught:
         resolve(KAFKA)
     assert "PENSTOCK_MAVEN_URL" in caught.value.hint
-    # The damaged set is still no use, and nothing half-fetched took its place.
+    # The damaged set is still refused, and no partial download has replaced it.
     assert sorted(path.name for path in cache.parent.iterdir()) == [cache.name, "lock"]

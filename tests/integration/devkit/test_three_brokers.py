@@ -1,4 +1,4 @@
-"""Three real brokers and a schema registry: one broker lost, everything stopped and started, nothing forgotten."""
+"""Three real brokers and a schema registry: one broker is lost, all are stopped and started, and no data is lost."""
 
 import http.client
 import json

@@ -1,4 +1,4 @@
-"""The environments that pages are followed in."""
+"""The environments in which tests follow the pages."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def readme_reader(
     request: pytest.FixtureRequest, tmp_path: Path, wheel: Path, record_property: RecordProperty
 ) -> Iterator[Reader]:
-    """In a folder with only the wheel, which the README installs itself."""
+    """A reader in a folder with only the wheel, which the README installs."""
     environment = RealEnvironment(tmp_path / "environment", find_python())
     environment.make()
     record_property("environment", environment.description)
@@ -37,7 +37,7 @@ def readme_reader(
 
 @pytest.fixture
 def docs_reader(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Reader]:
-    """In an empty folder, where the wheel is installed: for real if `make docs-check` asks for it, linked otherwise."""
+    """A reader in an empty folder, with the wheel installed: by pip for `make docs-check`, otherwise by links."""
     environment = request.getfixturevalue("installed" if os.environ.get("DOCS_INSTALL") else "linked")
     reader = Reader(request.node.name, tmp_path, environment)
     yield reader
@@ -71,7 +71,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Path:
 
 @pytest.fixture
 def linked(tmp_path: Path, unpacked: Path) -> Iterator[LinkedEnvironment]:
-    """The quick imitation of it."""
+    """The same by links, which is quick."""
     environment = LinkedEnvironment(tmp_path / "environment")
     environment.make(unpacked)
     yield environment
@@ -79,7 +79,7 @@ def linked(tmp_path: Path, unpacked: Path) -> Iterator[LinkedEnvironment]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say which environments were used."""
+    """Report which environments were used."""
     reports = [report for outcome in ("passed", "failed") for report in terminalreporter.getreports(outcome)]
     for used in dict.fromkeys(str(value) for report in reports for _, value in report.user_properties):
         terminalreporter.write_line(f"Followed with {used}")

@@ -14,7 +14,7 @@ DOCS = sorted((ROOT / "docs").glob("*.md"))
 pytestmark = pytest.mark.long
 
 PAGES = [ROOT / "README.md", *DOCS]
-# Blocks that are printed and not run, each with its reason above it. Raise it only for what no CI can have.
+# The number of blocks that are not run; each has its reason above it. Raise it only for things that no CI has.
 MOST_NOT_RUN = 12
 
 

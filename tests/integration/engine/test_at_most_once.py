@@ -59,7 +59,7 @@ def test_members_that_are_killed_leave_nothing_handled_twice(
             process.wait(WAIT_SECONDS)
     counts = Counter(handled())
     assert set(counts.values()) == {1}, "nothing is handled twice"
-    # Each kill may cost what was committed and not handled, which max_in_flight bounds.
+    # Each kill may lose the records that were committed and not handled: at most max_in_flight.
     assert total - len(counts) <= 2 * 200
 
 
@@ -78,7 +78,7 @@ def test_stops_and_rebalances_lose_nothing(brokers: str, cluster: Cluster, group
             settings={"heartbeat.interval.ms": 300},
         )
         def handle(value: int) -> None:
-            # Slowly, until there is nothing more for the second to be in time for.
+            # Slow until the second member has worked, so that there are records left for it.
             helped.wait(0.02)
             seen.append(value)
 

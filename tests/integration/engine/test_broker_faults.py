@@ -1,4 +1,4 @@
-"""Brokers that are killed, and consumers that break: the member comes back by itself and nothing is lost."""
+"""Brokers that are killed, and consumers that break: the member recovers and loses no record."""
 
 import os
 import signal
@@ -28,7 +28,7 @@ PARTITIONS = 3
 
 
 class Load:
-    """Writes without a break until told to stop; ``written`` is what brokers have acknowledged."""
+    """Writes continuously until ``stop``; ``written`` has the values that brokers have acknowledged."""
 
     def __init__(self, brokers: str, topic: str) -> None:
         self.written: set[int] = set()
@@ -37,7 +37,7 @@ class Load:
         self._thread.start()
 
     def _run(self, brokers: str, topic: str) -> None:
-        # Room for all that a test may write while no broker takes anything.
+        # Room for all records that a test writes while no broker is available.
         producer = make_producer(brokers, settings={"queue.buffering.max.messages": 1_000_000})
         number = 0
         while not self._stop.wait(0.002):
@@ -79,12 +79,12 @@ def kill(kafka: Embedded, broker: int) -> None:
 
 
 def _is_known(topic: str, broker: str) -> bool:
-    """Whoever makes a topic hears that it is there before all brokers do."""
+    """The client that created a topic may know it before all brokers do."""
     return topic in Cluster(broker).topics()
 
 
 def consume_under_faults(brokers: str, faults: Any) -> tuple[Running, set[int], Counter[int]]:
-    """A member works while the faults happen; returns it with what was written and how often each was handled."""
+    """Run a member during the faults; returns it, the written values, and how often each was handled."""
     topic, group = f"topic-{uuid4().hex[:8]}", f"group-{uuid4().hex[:8]}"
     cluster = Cluster(brokers)
     cluster.create_topics([topic], partitions=PARTITIONS)
@@ -151,7 +151,7 @@ def test_a_coordinator_that_dies_is_replaced_and_no_record_is_lost(tmp_path_fact
 
 
 class Breaking:
-    """A consumer that breaks in the middle, once it was told to."""
+    """A consumer that raises the next error of a list, if there is one."""
 
     def __init__(self, consumer: Any, orders: "list[KafkaException]") -> None:
         self._consumer = consumer

@@ -1,4 +1,4 @@
-"""When finished work is committed: by time, by count, after each record, by hand."""
+"""When finished records are committed: by time, by count, after each record, by hand."""
 
 import threading
 from dataclasses import replace
@@ -46,7 +46,7 @@ def test_with_commit_record_each_one_is_committed_as_it_is_finished(
 
 
 class BareMember:
-    """A member that joins when the test says so, and sends no heartbeats: until its session ends it holds up others."""
+    """A member that joins when the test says so, and sends no heartbeats. Others wait for it until its session ends."""
 
     def __init__(self, line: CoordinatorConnection, group: str, topic: str) -> None:
         self._line = line
@@ -62,7 +62,7 @@ class BareMember:
         self._protocols = [("cooperative-sticky", subscription)]
 
     def join(self) -> None:
-        """Returns when all members have joined; with generation -1 the broker has only given it an id."""
+        """Return when all members have joined. At generation -1 the broker has only assigned a member id."""
         while True:
             joined = self._line.join(
                 self._identity, self._protocols, session_seconds=90, rebalance_seconds=WAIT_SECONDS, reason="a test"
@@ -103,7 +103,7 @@ def test_with_commit_record_commits_do_not_wait_until_all_members_have_rejoined(
         joining = threading.Thread(target=newcomer.join)
         joining.start()
         wait_for(lambda: state() == "PreparingRebalance", "the rebalance to begin")
-        # The engine's member rejoins with its next heartbeat, some 300 ms from now, and then waits for the silent one.
+        # The engine's member rejoins at its next heartbeat, after about 300 ms, and then waits for the silent one.
         began = monotonic()
         while monotonic() < began + 3:
             done += 1
@@ -135,7 +135,7 @@ def test_with_commit_manual_a_record_is_finished_when_it_is_acknowledged(
     engine = Running(app, brokers)
     wait_for(lambda: len(kept) == 10, "all to be handled")
     wait_for(lambda: committed(cluster, group, source).get(0) == 4, "the acknowledged ones to be committed")
-    for record in kept:  # from another thread than the handler's, long after it returned
+    for record in kept:  # on another thread, long after the handler has returned
         if record.offset not in (6, 8):
             record.ack()
     wait_for(lambda: committed(cluster, group, source).get(0) == 6, "the commit point to reach the next gap")
@@ -149,4 +149,4 @@ def test_with_commit_manual_a_record_is_finished_when_it_is_acknowledged(
         again.append(record.offset)
 
     catch_up(after, brokers)
-    assert again == [6, 8], "what was not acknowledged comes again, and nothing else"
+    assert again == [6, 8], "only records without an acknowledgement are delivered again"

@@ -1,4 +1,4 @@
-"""The scenarios of ``conformance`` on a real broker: the engine keeps what the testing kit promises."""
+"""The scenarios of ``conformance`` on a real broker: the engine behaves like the testing kit."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Apps inside of other programs: scripts, event loops, several apps in one process."""
+"""Apps inside other programs: scripts, event loops, several apps in one process."""
 
 import asyncio
 import signal

@@ -72,7 +72,7 @@ def test_outputs_and_dead_letters_are_there_once_and_the_group_is_at_the_end(
 
 
 def slow_copy(group: str, source: str, out: str, *, assignor: str | None = None) -> App:
-    """Many small transactions, whatever goes on between them."""
+    """An app with many small transactions."""
     app = App(group)
 
     @app.consume(
@@ -86,7 +86,7 @@ def slow_copy(group: str, source: str, out: str, *, assignor: str | None = None)
 
 
 @pytest.mark.parametrize("assignor", [None, "lag-balanced"], ids=["native", "self-managed"])
-def test_a_transaction_that_fails_is_done_again_from_what_is_committed(
+def test_after_a_failed_transaction_records_are_read_again_from_the_committed_offsets(
     brokers: str,
     cluster: Cluster,
     group: str,
@@ -108,17 +108,17 @@ def test_a_transaction_that_fails_is_done_again_from_what_is_committed(
     produce(brokers, source, range(600))
     with running(app, brokers) as member:
         wait_for(lambda: committed(cluster, group, source) == {0: 600}, "all to be committed")
-        assert len(of_kind(member.events, events.Lost)) >= 2, "each failure lets everything go"
+        assert len(of_kind(member.events, events.Lost)) >= 2, "each failure gives up all partitions"
         assert not any(event.fatal for event in of_kind(member.events, events.Error))
         if assignor is not None:
             assert len(of_kind(member.events, events.Rebalanced)) == 1, (
-                "a self-managed member causes no rebalance by it"
+                "a self-managed member does that without a rebalance"
             )
     assert numbers(brokers, out) == list(range(600))
 
 
 class LosingRequests:
-    """A producer that never comes back from some calls, as was seen where the broker restarts under it."""
+    """A producer that never returns from some calls, which can happen when the broker restarts."""
 
     sent = 0
 
@@ -135,7 +135,7 @@ class LosingRequests:
         self._producer.send_offsets_to_transaction(*args)
 
 
-def test_a_client_that_does_not_come_back_costs_its_transaction_and_nothing_else(
+def test_a_client_call_that_never_returns_costs_its_transaction_and_nothing_else(
     brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, out = make_topic(), f"{group}.out"
@@ -152,10 +152,10 @@ def test_a_client_that_does_not_come_back_costs_its_transaction_and_nothing_else
     assert numbers(brokers, out) == list(range(600))
 
 
-def test_handlers_go_on_while_a_transaction_is_committed(
+def test_handlers_continue_while_a_transaction_is_committed(
     brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The commit waits for records that are produced after it has begun, so it ends only if handlers do not wait."""
+    """The commit here ends only after more records are handled, so handlers must not wait for it."""
     source, out, app = make_topic(), make_topic(), App(group)
     finish, committing, handled_more = Transaction._finish, threading.Event(), threading.Event()
 
@@ -166,7 +166,7 @@ def test_handlers_go_on_while_a_transaction_is_committed(
 
     monkeypatch.setattr(Transaction, "_finish", wait_and_finish)
 
-    # While a transaction is open no other record may make it fail by taking too long.
+    # The long limit keeps the open transaction alive, however long the test takes.
     @app.consume(source, to=out, delivery="exactly-once", settings={"transaction.timeout.ms": 600_000})
     def handle(value: int) -> int:
         if value == 19:
@@ -264,7 +264,7 @@ def test_a_transaction_of_a_removed_self_managed_member_is_not_committed(
     brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, monkeypatch: pytest.MonkeyPatch, *, is_back: bool
 ) -> None:
     source, out = make_topic(), f"{group}.out"
-    # Its transaction waits at its border, and later it sends no heartbeats, as if its process were frozen.
+    # Its transaction stops before the commit, and later it sends no heartbeats, as if its process were frozen.
     held = {"authorize"}
     _hold_first(monkeypatch, Transactor, "authorize", held)
     _hold_first(monkeypatch, SelfManagedMember, "_heartbeat", held)
@@ -287,7 +287,7 @@ def test_a_transaction_of_a_removed_self_managed_member_is_not_committed(
         with running(make(), brokers) as heir:
             wait_for(lambda: committed(cluster, group, source) == {0: 10}, "its heir to do the same")
             if is_back:
-                held.add("attend")  # so that its fetcher does not hear of it
+                held.add("attend")  # so that its fetcher does not notice the new membership
                 held.remove("_heartbeat")
                 wait_for(lambda: len(of_kind(heir.events, events.Rebalanced)) == 2, "it to be a member again")
             held.remove("authorize")
@@ -301,13 +301,13 @@ def test_a_transaction_of_a_removed_self_managed_member_is_not_committed(
 
 
 def _hold_first(patch: pytest.MonkeyPatch, kind: type, method: str, held: set[str]) -> None:
-    """The first object of its kind does nothing in this method while that is held."""
+    """Make this method of the first such object do nothing while ``held`` contains it."""
     do, first = getattr(kind, method), list[object]()
 
     def maybe(self: object, *args: object) -> object:
         first[:] = first or [self]
         if self is first[0] and method in held:
-            return threading.Event().wait(0.02)  # whoever calls it does so again at once
+            return threading.Event().wait(0.02)  # its caller calls it again at once
         return do(self, *args)
 
     patch.setattr(kind, method, maybe)

@@ -1,4 +1,4 @@
-"""Offsets that do not exist: compaction, transaction markers, a log that starts late. Commits reach the end anyway."""
+"""Missing offsets (compaction, transaction markers, a log that starts late) do not keep commits from the end."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ ORDERS: list[Order] = ["partition", "key", "none"]
 
 @pytest.fixture
 def eager_cleaner(brokers: str) -> Iterator[None]:
-    """The broker looks for something to compact every 15 s by itself; here at once."""
+    """Let the broker compact every 100 ms. Its default is 15 s."""
     admin = AdminClient({"bootstrap.servers": brokers})
 
     def alter(operation: AlterConfigOpType, value: str | None) -> None:
@@ -47,17 +47,17 @@ def test_a_compacted_topic_is_committed_to_its_end(
         produce(brokers, source, range(80), key=b"key-%d" % key)
 
     def has_gaps() -> bool:
-        # A segment is closed by a record that comes after its time, and only closed ones are compacted.
+        # Only closed segments are compacted. A record that arrives after segment.ms closes the segment.
         produce(brokers, source, ["tick"], key=b"tick")
         offsets = [record.offset for record in read_records(brokers, source)]
         return len(offsets) < offsets[-1] // 2
 
     wait_for(has_gaps, "the broker to compact")
     end = cluster.end_offsets([(source, 0)])[source, 0]
-    # Compaction takes its time, so one topic serves all three.
+    # Compaction takes long, so all three orders read one topic.
     for order in ORDERS:
         seen = consume(brokers, f"{group}-{order}", source, order)
-        assert len(seen) == len({record.offset for record in seen}) < end // 2, "the handler saw gaps too"
+        assert len(seen) == len({record.offset for record in seen}) < end // 2, "compacted records reach no handler"
         assert {record.key for record in seen} == {b"tick", *(b"key-%d" % key for key in range(10))}
         assert committed(cluster, f"{group}-{order}", source) == {0: end}
 
@@ -95,7 +95,7 @@ def consume(brokers: str, group: str, source: str, order: Order) -> list[Record]
 
 
 def transactions(brokers: str, topic: str, *, transactional_id: str) -> None:
-    """Three of a hundred records each; the one in the middle is given up."""
+    """Three transactions of 100 records each; the second one is aborted."""
     producer = Producer({"bootstrap.servers": brokers, "transactional.id": transactional_id})
     producer.init_transactions(30)
     for turn in range(3):

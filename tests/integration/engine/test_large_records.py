@@ -10,7 +10,7 @@ from penstock.core.reports import events
 from penstock.errors import ServerError
 from penstock.kafka import Cluster, make_producer
 
-# The broker measures what arrives, so nothing here may shrink on its way.
+# The broker checks the size after compression, so nothing is compressed here.
 PLAIN = {"compression.type": "none"}
 COORDINATES = ["penstock-dlq-topic", "penstock-dlq-partition", "penstock-dlq-offset"]
 
@@ -34,7 +34,7 @@ def test_a_dead_letter_that_is_too_large_is_written_with_fewer_headers_and_affec
     letters = {letter.value: names(letter) for letter in read_records(brokers, dlq)}
     assert letters.keys() == {b"0", b"1", b"2", b"3", b"4"}
     assert letters.pop(b"2") == COORDINATES
-    assert {len(kept) for kept in letters.values()} == {10}, "one batch with it, and still all of their headers"
+    assert {len(kept) for kept in letters.values()} == {10}, "the others of its batch have all headers"
     assert len(of_kind(seen, events.DeadLettered)) == 5
     assert committed(cluster, group, source) == {0: 5}
 
@@ -79,7 +79,7 @@ def test_a_record_that_the_broker_accepted_is_also_accepted_as_a_dead_letter(
     assert lag(cluster, group, source) == 0
 
 
-def test_an_output_that_is_too_large_takes_no_other_along(
+def test_an_output_that_is_too_large_affects_no_other(
     brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic
 ) -> None:
     source, out, dlq = make_topic(), make_topic(**{"max.message.bytes": "2000"}), make_topic()

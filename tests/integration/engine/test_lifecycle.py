@@ -87,7 +87,7 @@ def test_a_handler_that_never_ends_is_left_behind_after_the_drain_timeout(
     produce(brokers, source, range(3))
     member = Running(app, brokers)
     assert entered.wait(WAIT_SECONDS)
-    # What was finished before is not held back by what never ends.
+    # Records before the stuck one are committed.
     wait_for(lambda: committed(cluster, group, source) == {0: 1}, "a commit up to the stuck record")
     member.stop()
     never.set()
@@ -108,7 +108,7 @@ def test_members_share_the_partitions_and_give_them_back_without_loss_or_repeats
         @made.consume(source, settings=QUICK)
         def handle(value: bytes, record: Record) -> None:
             seen[record.partition, record.offset] += 1
-            # Slowly, until there is nothing more for the second to be in time for.
+            # Slow until the second member has worked, so that there are records left for it.
             helped.wait(0.2)
 
         return made
@@ -125,7 +125,7 @@ def test_members_share_the_partitions_and_give_them_back_without_loss_or_repeats
         wait_for(lambda: len(seen) == 2_400, "everything to be handled")
         moved = {event.partition for event in of_kind(first.events, events.Revoked)}
         assert moved == {event.partition for event in of_kind(second.events, events.Assigned)}
-        assert 0 < len(moved) < 4, "cooperative: only what moves is revoked"
+        assert 0 < len(moved) < 4, "cooperative: only partitions that move are revoked"
     assert set(seen.values()) == {1}
     assert lag(cluster, group, source) == 0
 
@@ -142,7 +142,7 @@ def test_a_partition_in_backoff_does_not_starve_the_others(
             raise OSError("away for an hour")
         seen.append(value)
 
-    # More than may be in flight at once, so the stuck partition alone could fill every place.
+    # More records than max_in_flight, so the stuck partition alone could use all of it.
     for partition in range(2):
         produce(brokers, source, range(1_000), partition=partition)
     with running(app, brokers) as member:
@@ -165,7 +165,7 @@ def test_a_record_is_handled_as_soon_as_it_is_written(brokers: str, group: str, 
     with running(app, brokers) as member:
         wait_for(lambda: of_kind(member.events, events.Assigned), "an assignment")
 
-        # "latest" is resolved by the fetch that follows the assignment, so write until one arrives.
+        # The first fetch after the assignment resolves "latest", so write until one record arrives.
         def one_arrives() -> bool:
             produce(brokers, source, ["after"])
             return bool(seen)
@@ -174,7 +174,7 @@ def test_a_record_is_handled_as_soon_as_it_is_written(brokers: str, group: str, 
     assert set(seen) == {b"after"}
 
 
-def test_a_broker_that_is_not_there_is_said_in_one_sentence(group: str) -> None:
+def test_a_broker_that_does_not_answer_is_one_clear_error(group: str) -> None:
     app = App(group)
     app.consume("orders")(lambda _: None)
     with pytest.raises(ServerError, match=r"No Kafka broker answers at 127\.0\.0\.1:1\.") as caught:

@@ -73,7 +73,7 @@ def test_retention_in_the_middle_is_survived_and_reported(brokers: str, group: s
     source, gate, seen = make_topic(), threading.Event(), []
     app = App(group)
 
-    # So little is in flight and so little buffered that most of the log is still to be fetched.
+    # Few records are in flight and buffered, so most of the log has not been fetched yet.
     @app.consume(
         source,
         max_in_flight=10,
@@ -101,7 +101,7 @@ def test_retention_in_the_middle_is_survived_and_reported(brokers: str, group: s
     (found,) = of_kind(member.events, events.OffsetOutOfRange)
     assert found.moved_to == 150
     assert 0 < found.skipped < 150
-    assert seen == [*range(150 - found.skipped), *range(150, 200)], "all but what was deleted, in order"
+    assert seen == [*range(150 - found.skipped), *range(150, 200)], "all records that were not deleted, in order"
     assert not of_kind(member.events, events.Revoked)[1:]
 
 
@@ -136,7 +136,7 @@ def test_a_recreated_topic_that_outgrows_the_old_one_at_once_is_not_mistaken_for
     app, seen = make_app(group, *([] if named else [source]), **named)
     with running(app, brokers):
         wait_for(lambda: len(seen) == 20, "the old records")
-        # The engine has to have looked once: it looks each second, and the log is committed then too.
+        # The engine must have checked the topic id once, which it does each second, and the records must be committed.
         wait_for(lambda: committed(cluster, group, source) == {0: 20}, "the commit")
         threading.Event().wait(1.2)
         cluster.delete_topics([source])

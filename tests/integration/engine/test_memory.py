@@ -12,11 +12,11 @@ from kafka_helpers import WAIT_SECONDS, MakeTopic, wait_for
 from penstock.kafka import make_producer
 
 RECORDS = 300_000
-# Random, so that compression saves nothing on the way and the client's bounds, which are in bytes, mean what they say.
+# Random values do not compress, so the client's limits in bytes are limits of the buffered records.
 VALUES = [os.urandom(100) for _ in range(10_000)]
 # As Python objects, a record of this size with its key is more than 400 bytes (the object 112, its value 133, its key
-# 40, its offset 32, its place in lanes and trackers the rest), and another 100 or more in the client's own buffer. So
-# the whole backlog would be more than 120 MB.
+# 40, its offset 32, its entries in lanes and trackers the rest), and another 100 or more in the client's buffer. So the
+# whole backlog would be more than 120 MB.
 MOST_MB = 60
 
 APP = """

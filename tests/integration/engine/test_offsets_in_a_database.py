@@ -1,4 +1,4 @@
-"""Progress in the user's database: one transaction has the handler's writes and the finished offset."""
+"""Progress in the user's database: one transaction contains the handler's writes and the finished offset."""
 
 import threading
 import time
@@ -83,12 +83,12 @@ def test_writes_and_progress_count_together_and_the_database_has_the_last_word(
         produce(brokers, source, range(partition, 400, 2), partition=partition)
     catch_up(app, brokers)
     good = [n for n in range(400) if n % 50 != 7]
-    assert database.sold() == good, "what failed has left nothing behind"
+    assert database.sold() == good, "failed attempts have written nothing"
     assert sorted(int(value or b"-1") for value in read_values(brokers, dlq)) == [n for n in range(400) if n % 50 == 7]
     assert committed(cluster, group, source) == {0: 200, 1: 200}, "Kafka follows"
     assert database.rows("SELECT point FROM penstock_progress") == [(200,), (200,)]
     assert database.rows("SELECT count(*) FROM penstock_inbox") == [(0,)], "trimmed"
-    # What the group has committed in Kafka does not matter.
+    # The committed offsets in Kafka do not matter.
     cluster.commit(group, {(source, 0): 0, (source, 1): 0})
     produce(brokers, source, [1_000], partition=1)
     catch_up(app, brokers)
@@ -130,7 +130,7 @@ def test_partitions_move_and_a_log_is_read_again_where_that_is_asked_for(
             **options,  # type: ignore[arg-type]
         )
         def handle(value: int, tx: sa.Connection) -> None:
-            # Slowly, until there is nothing more for the second to be in time for.
+            # Slow until the second member has worked, so that there are records left for it.
             helped.wait(0.5)
             tx.execute(WRITE, {"id": value})
 
@@ -174,7 +174,7 @@ def test_an_unavailable_database_costs_time_and_no_attempts(
 
 
 class Notebook:
-    """The smallest store that one can write."""
+    """The smallest possible store."""
 
     def __init__(self) -> None:
         self.pages: dict[tuple[str, tuple[str, int]], Kept] = {}

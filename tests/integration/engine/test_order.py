@@ -1,4 +1,4 @@
-"""More workers than partitions: keys and unordered records side by side on one partition, on a real broker."""
+"""More workers than partitions: keys and unordered records of one partition run at the same time, on a real broker."""
 
 import threading
 from collections import defaultdict

@@ -28,7 +28,7 @@ def test_2000_poison_records_of_10000_become_dead_letters_and_the_others_are_han
     @app.consume(source, order=order, dead_letter=dlq, retry=Retry(attempts=2, first="10ms", jitter=0))
     def handle(value: int) -> None:
         if is_poison(value):
-            # Some are known to be hopeless at once, some only after another attempt.
+            # Some fail for good at the first attempt, some only after a retry.
             raise Reject("poison") if value % 2 else OSError("poison")
         finished[value] += 1
 

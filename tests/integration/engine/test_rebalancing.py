@@ -66,7 +66,7 @@ def test_a_member_joins_and_leaves_and_each_record_is_handled_once(
 ) -> None:
     source, seen, helped, records = make_topic(PARTITIONS), Seen(), threading.Event(), 500
     fill(brokers, source, records)
-    # So slow that there is something left for the second, however long it takes to join.
+    # Slow enough that records are left for the second member, however long it takes to join.
     options = {**options, "seconds": 0.3, "until": helped}
     with running(make_app(group, source, seen, **options), brokers) as first:
         wait_for(lambda: len(seen) > PARTITIONS, "the first member to work")
@@ -77,7 +77,7 @@ def test_a_member_joins_and_leaves_and_each_record_is_handled_once(
         wait_for(lambda: len(seen) == PARTITIONS * records, "everything to be handled")
         moved = {event.partition for event in of_kind(first.events, events.Revoked)}
         eager = options.get("assignor") in ("range", "roundrobin", "sticky")
-        assert len(moved) == (PARTITIONS if eager else 2), "eager gives all back, cooperative only what moves"
+        assert len(moved) == (PARTITIONS if eager else 2), "eager revokes all, cooperative only what moves"
     assert set(seen.values()) == {1}
     assert committed(cluster, group, source) == dict.fromkeys(range(PARTITIONS), records)
     assert not of_kind([*first.events, *second.events], events.Error)
@@ -86,10 +86,10 @@ def test_a_member_joins_and_leaves_and_each_record_is_handled_once(
 @pytest.mark.parametrize(
     "assignor", ["range", "cooperative-sticky", "sticky"], ids=["eager", "cooperative", "self-managed"]
 )
-def test_a_partition_that_was_paused_when_it_went_is_fetched_again_when_it_comes_back(
+def test_a_partition_that_was_paused_when_revoked_is_fetched_again_when_reassigned(
     brokers: str, group: str, make_topic: MakeTopic, assignor: str
 ) -> None:
-    """The client keeps the pauses of partitions that it lost, and applies them when they return."""
+    """The client remembers that a lost partition was paused, and pauses it again when it is assigned again."""
     source, gate, seen = make_topic(2), threading.Event(), Seen()
     options: dict[str, Any] = {"assignor": assignor, "settings": QUICK, "drain_timeout": 0.2}
     app = App(group)
@@ -103,7 +103,7 @@ def test_a_partition_that_was_paused_when_it_went_is_fetched_again_when_it_comes
         produce(brokers, source, range(100), partition=partition)
     with running(app, brokers) as first:
         wait_for(lambda: len(of_kind(first.events, events.Dispatched)) >= 3, "so much in flight that it pauses")
-        threading.Event().wait(1.0)  # the engine is patient for a moment before it pauses
+        threading.Event().wait(1.0)  # the engine waits for a moment before it pauses
         second = Running(make_app(group, source, Seen(), seconds=30, **options), brokers)
         wait_for(lambda: of_kind(second.events, events.Dispatched), "the second member to own a partition")
         gate.set()
@@ -136,7 +136,7 @@ def test_retained_partitions_are_consumed_while_a_revoked_one_waits_for_a_slow_r
     with running(app(stuck=True), brokers) as first:
         assert slow_one.wait(WAIT_SECONDS)
         with running(app(stuck=False), brokers) as second:
-            # The first member gives back partition 0 of the two, whose record 200 it must wait for.
+            # The first member must give up partition 0, and waits for its record 200.
             wait_for(lambda: of_kind(second.events, events.Started), "the second member to start")
 
             def finished_of_1() -> int:
@@ -145,7 +145,7 @@ def test_retained_partitions_are_consumed_while_a_revoked_one_waits_for_a_slow_r
             before = finished_of_1()
 
             def goes_on() -> bool:
-                # However long it takes, there is always something to go on with.
+                # Write more each time, so that there are always records to handle.
                 produce(brokers, source, range(20), partition=1)
                 return finished_of_1() > before + 100
 
@@ -156,7 +156,7 @@ def test_retained_partitions_are_consumed_while_a_revoked_one_waits_for_a_slow_r
         assert moving == {0}
         assert len(of_kind(first.events, events.Revoked)) == 1
         numbers = {event.epoch for event in of_kind(first.events, events.Finished) if event.partition == 1}
-        assert len(numbers) == 1, "the partition that stays is in the same epoch all along"
+        assert len(numbers) == 1, "the retained partition keeps its epoch"
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_new_records_of_retained_partitions_are_handled_at_once_while_a_revoke_d
         written[partition] += value * count
 
     def behind() -> set[int]:
-        """Where something that was written is not handled yet, but for what waits at the gate."""
+        """The partitions with unhandled records, not counting the records that wait at the gate."""
         return {p for p in range(2) if sum(tp == p for tp, _ in seen) < written[p]}
 
     def one_drains_while_the_other_goes_on() -> bool:
@@ -195,7 +195,7 @@ def test_new_records_of_retained_partitions_are_handled_at_once_while_a_revoke_d
         write(1, 1)
         threading.Event().wait(2)
         going = behind()
-        if len(going) != 1:  # the drain has not begun, or what was written is on its way
+        if len(going) != 1:  # the drain has not begun, or written records are still being fetched
             return False
         (staying,) = {0, 1} - going
         write(staying, 20)
@@ -204,7 +204,7 @@ def test_new_records_of_retained_partitions_are_handled_at_once_while_a_revoke_d
 
     with running(app(), brokers) as first:
         wait_for(lambda: of_kind(first.events, events.Assigned), "an assignment")
-        for partition in range(2):  # whichever of them is given back, a record of it has to be waited for
+        for partition in range(2):  # a stuck record in both, because either may be revoked
             write(partition, 1, 0)
         wait_for(lambda: len(stuck) == 2, "a stuck record in each partition")
         with running(app(), brokers):
@@ -286,10 +286,10 @@ def test_more_members_than_partitions_in_one_process_catch_up_together(
     assert [event.read for event in of_kind(reported, events.Stopped)] == [300 * PARTITIONS]
 
 
-def test_a_broker_that_does_not_say_what_is_committed_in_time_is_asked_again(
+def test_a_broker_that_does_not_return_committed_offsets_in_time_is_asked_again(
     brokers: str, group: str, make_topic: MakeTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The client raises that inside of its callback, and out of the poll it came as something that is no exception.
+    # The client raises this error inside its callback; poll then raised an object that is no exception.
     source, app, seen = make_topic(), App(group), list[int]()
     app.consume(source)(lambda value: seen.append(int(value)))
     monkeypatch.setattr(start_positions, "_ANSWER_SECONDS", 0.0)

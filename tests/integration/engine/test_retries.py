@@ -53,7 +53,7 @@ def test_the_type_of_an_error_decides_how_often_it_is_tried(brokers: str, group:
     assert letters == {b"away": b"5", b"wrong": b"1", b"other": b"2"}
 
 
-def test_a_record_comes_back_from_the_retry_topic_in_time_while_its_lane_went_on(
+def test_a_record_comes_back_from_the_retry_topic_in_time_while_its_lane_continues(
     brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic
 ) -> None:
     source, calls = make_topic(2), []
@@ -72,7 +72,7 @@ def test_a_record_comes_back_from_the_retry_topic_in_time_while_its_lane_went_on
     later = f"{source}.retry.2s"
     assert [call[:2] for call in calls] == [("0", 1), ("1", 1), ("2", 1), ("3", 1), ("1", 2)]
     assert {call[2:4] for call in calls if call[0] == "1"} == {(source, f"{source}[1]@1"), (later, f"{source}[1]@1")}
-    assert calls[4][4] - calls[1][4] >= 1.99, "not before its time, while its lane went on"
+    assert calls[4][4] - calls[1][4] >= 1.99, "not before it is due, while its lane continued"
     (postponed,) = of_kind(background.events, events.Postponed)
     assert (postponed.offset, postponed.attempt, postponed.to, postponed.seconds) == (1, 1, later, 2.0)
     assert sum(committed(cluster, group, later).values()) == 1
@@ -230,7 +230,7 @@ def handle(value: int, record: Record) -> None:
 
 
 class Shop:
-    """A shop that runs as a process of its own."""
+    """A shop that runs as a separate process."""
 
     def __init__(self, folder: Path, brokers: str, *, group: str, source: str, options: str, body: str) -> None:
         self._folder, self._env = folder, {**os.environ, "PENSTOCK_BROKERS": brokers}
@@ -249,7 +249,7 @@ class Shop:
     def events(self, kind: str) -> list[dict[str, Any]]:
         file = self._folder / "events.jsonl"
         lines = file.read_text().splitlines(keepends=True) if file.exists() else []
-        # The last line of a process that is alive or was killed may be half written.
+        # The process may still write the last line, or may have been killed while it wrote it.
         found = [json.loads(line) for line in lines if line.endswith("\n")]
         return [event for event in found if event["event"] == kind]
 

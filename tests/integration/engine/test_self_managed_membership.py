@@ -52,7 +52,10 @@ def owned(member: Running) -> set[TopicPartition]:
 
 
 class FastFirst:
-    """A user's own: members that call themselves fast get everything, and it remembers what it was told."""
+    """A user's assignor.
+
+    All partitions go to members whose user data is ``fast``. It records what the engine passes to it.
+    """
 
     name = "fast-first"
     needs_lag = True
@@ -101,7 +104,7 @@ def test_members_with_different_lists_vote_and_new_topics_and_partitions_are_not
         with running(other, brokers) as second:
             wait_for(lambda: len(owned(second)) == 2, "its share")
             reported = next(each for each in rebalances(first) if each.members is not None and len(each.members) == 2)
-            assert reported.strategy == "topic-spread", "the only one that both know"
+            assert reported.strategy == "topic-spread", "the only assignor that both know"
             assert {voter.votes for voter in reported.members or ()} == {
                 ("lag-balanced", "topic-spread"),
                 ("topic-spread", "consistent-hash"),
@@ -140,7 +143,7 @@ def test_a_member_that_the_coordinator_gave_up_loses_its_records_commits_nothing
         wait_for(lambda: of_kind(member.events, events.Lost), "the member to learn of it")
         gate.set()
         wait_for(lambda: committed(cluster, group, source) == {0: 10}, "the rest")
-    assert seen == {**dict.fromkeys(range(10), 1), 5: 2}, "what was in progress is delivered again, and nothing else"
+    assert seen == {**dict.fromkeys(range(10), 1), 5: 2}, "only the records in progress are delivered again"
     lost = next(at for at, event in enumerate(member.events) if isinstance(event, events.Lost))
     reassigned = next(at for at, event in enumerate(member.events) if isinstance(event, events.Assigned) and at > lost)
     assert not of_kind(member.events[lost:reassigned], events.Committed)
@@ -162,7 +165,7 @@ def test_an_assignor_that_fails_stops_the_app_with_a_reason(brokers: str, group:
     assert "Assignor 'broken' raised ZeroDivisionError: x / 0" in str(member.error)
 
 
-def test_the_history_of_a_group_is_put_together_from_what_its_members_tell(
+def test_the_history_of_a_group_combines_the_events_of_its_members(
     brokers: str,
     group: str,
     make_topic: MakeTopic,
@@ -199,11 +202,11 @@ def test_the_history_of_a_group_is_put_together_from_what_its_members_tell(
     assert len(moved) == 2
     native = [one for each in reported for one in each["reports"] if one["membership"] == "native"]
     assert {one["reason"] for one in native} >= {JOINED, LEFT}
-    assert JOINED in {one["reason"] for one in leader["reports"]}, "both tell of the same generation"
+    assert JOINED in {one["reason"] for one in leader["reports"]}, "both report the same generation"
     names = {one["member"] for one in native}
     taken = [gap for each in reported for gap in each["without_owner"] if gap["owner"] in names]
     assert {gap["partition"] for gap in taken} == moved
-    assert all(gap["seconds"] > 0 for gap in taken), "from the one's last word to the other's first"
+    assert all(gap["seconds"] > 0 for gap in taken), "from the end of one ownership to the start of the next"
     shown = penstock("groups", "history", group, "--last", "100").out
     for text in ("leads __consumer_offsets[", "this member joined", "this member left", f"left: {group}-"):
         assert text in shown

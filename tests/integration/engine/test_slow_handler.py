@@ -1,4 +1,4 @@
-"""A handler slower than the poll interval: polling goes on without it, so it costs no membership."""
+"""A handler slower than the poll interval keeps its membership, because polling continues meanwhile."""
 
 import threading
 from time import sleep
@@ -12,7 +12,7 @@ from penstock.engine.fetch import record_poller
 from penstock.engine.fetch.fetch_positions import FetchPositions
 from penstock.kafka import Cluster
 
-# The least that the broker and the client allow.
+# The shortest timeouts that the broker and the client allow.
 POLL_SECONDS = 6
 
 
@@ -40,7 +40,7 @@ def test_a_handler_slower_than_the_poll_interval_costs_no_membership(
 def test_a_commit_while_there_is_no_room_does_not_pause_the_partitions(
     brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Pausing throws away what the client has fetched, and costs about a second of nothing."""
+    """A pause discards the fetched records of the client, and costs about a second without records."""
     source, held = make_topic(), list[bool]()
     set_paused = FetchPositions.set_paused
 
@@ -50,7 +50,7 @@ def test_a_commit_while_there_is_no_room_does_not_pause_the_partitions(
         set_paused(positions, everything=everything)
 
     monkeypatch.setattr(FetchPositions, "set_paused", watch)
-    # The machine may be too busy for handlers to make room in the moment that they get, which is no matter here.
+    # On a busy machine, handlers may not make room in the usual time. This test is not about that.
     monkeypatch.setattr(record_poller, "_FULL_SECONDS", 60)
     app = App(group)
 

@@ -13,7 +13,7 @@ from penstock import App, Record
 from penstock.core.reports import events
 from penstock.kafka import make_consumer
 
-# As a killed member holds up its group for as long as its session lasts.
+# A killed member delays its group for the session timeout; so does the silent one here.
 SILENCE_SECONDS = 7.0
 HEARTBEATS_SECONDS = 1.5
 QUICK = {"session.timeout.ms": 6_000, "heartbeat.interval.ms": 300}
@@ -52,11 +52,11 @@ def bystander(brokers: str, group: str, topic: str) -> Iterator[Bystander]:
 def test_a_clean_stop_while_a_rebalance_waits_for_another_member_repeats_nothing(
     brokers: str, group: str, make_topic: MakeTopic
 ) -> None:
-    # Three for each of two, two for each of three: the rebalance will want one of the member's.
+    # Two members have three partitions each, three have two. So the rebalance moves one of the member's partitions.
     source, seen = make_topic(6), Counter[tuple[int, int]]()
     app = App(group)
 
-    # Commits are rare, so the last one is the one that counts.
+    # Commits are rare, so only the one at the stop counts.
     @app.consume(source, commit_every="1h", settings=QUICK)
     def handle(value: bytes, record: Record) -> None:
         seen[record.partition, record.offset] += 1
@@ -72,8 +72,8 @@ def test_a_clean_stop_while_a_rebalance_waits_for_another_member_repeats_nothing
         silent.answers.clear()
         with bystander(brokers, group, source):
             wait_for(lambda: is_in(brokers, group, ConsumerGroupState.PREPARING_REBALANCING), "a rebalance")
-            # From here on the member's requests queue up at the broker, behind its wish to join again. Nobody can be
-            # asked whether it has sent that; by its heartbeat it has.
+            # From now on the member's requests wait at the broker behind its join request. The test cannot see when it
+            # sends that request, but it does so at its next heartbeat at the latest.
             silent.answers.wait(HEARTBEATS_SECONDS)
             threading.Timer(SILENCE_SECONDS, silent.answers.set).start()
             member.stop()

@@ -28,7 +28,7 @@ def make_app(group: str, *topics: str, **options: Any) -> tuple[App, Seen]:
 # Patterns.
 
 
-def test_topics_that_a_pattern_matches_are_consumed_and_new_ones_join_by_themselves(
+def test_topics_that_a_pattern_matches_are_consumed_and_new_ones_too(
     brokers: str, cluster: Cluster, group: str
 ) -> None:
     pattern, dead_letters = rf"{group}\.orders\.(north|south[0-9]+)", f"{group}.dlq"
@@ -62,7 +62,7 @@ def test_two_patterns_of_one_group_must_not_match_the_same_topic(brokers: str, c
         catch_up(app, brokers)
 
 
-# Partitions of one's own choice.
+# Named partitions.
 
 
 def test_named_partitions_are_consumed_without_the_group_s_assignment_and_committed_to_it(
@@ -154,7 +154,7 @@ def test_the_latest_is_where_the_log_ended_at_the_assignment(
         wait_for(lambda: seen, "the record that came after it")
     assert seen == [(source, 0, 10)]
     assert of_kind(member.events, events.Assigned)[0].offset == 10
-    # Nothing came, and still the group knows where it started.
+    # No record arrived, and still the start is committed.
     idle = f"{group}-idle"
     catch_up(make_app(idle, source, start="latest")[0], brokers)
     assert committed(cluster, idle, source) == {0: 11}

@@ -56,7 +56,7 @@ def test_a_process_that_dies_is_a_failed_attempt_and_no_lost_record(
     assert lag(cluster, group, source) == 0
 
 
-def test_of_a_batch_that_takes_its_process_along_only_the_poison_fails(
+def test_if_a_batch_kills_its_process_only_the_poison_record_fails(
     brokers: str, group: str, make_topic: MakeTopic
 ) -> None:
     source, dlq = make_topic(), make_topic()
@@ -105,7 +105,7 @@ def test_a_batch_has_one_outcome_for_each_record_and_its_poison_fails_alone(
     assert sorted(doubled) == [n * 2 for n in range(1000) if n != 7]
     assert sorted(read_values(brokers, dlq), key=str) == [b"7", b"no number"]
     assert max(sizes) <= 100
-    assert len(sizes) < 200, "records travel together"
+    assert len(sizes) < 200, "records are delivered in batches"
     assert committed(cluster, group, source) == {0: 1001}
 
 

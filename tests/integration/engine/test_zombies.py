@@ -1,4 +1,7 @@
-"""A member that slept past its session: somebody else owns its partitions, and it must not touch their records."""
+"""A member was frozen longer than its session timeout.
+
+Another one owns its partitions, so it must start none of their records.
+"""
 
 import signal
 import time
@@ -20,7 +23,7 @@ PARTITIONS = 4
 def fleet(
     request: pytest.FixtureRequest, tmp_path: Path, brokers: str, group: str, make_topic: MakeTopic
 ) -> Iterator[Fleet]:
-    """Members whose handlers take up to a tenth of a second, and more work than they can do in this test."""
+    """Members whose handlers take up to 0.1 s, with more records than they can handle in this test."""
     source = make_topic(PARTITIONS)
     producer = make_producer(brokers, settings={})
     for number in range(20_000):

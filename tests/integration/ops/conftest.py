@@ -1,4 +1,4 @@
-"""What the tests of operating share."""
+"""Fixtures for the tests of commands for operators."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from group_tool import GroupTools, group_tools
 
 @pytest.fixture(scope="package")
 def kafkas_tools(brokers: str) -> Iterator[GroupTools]:
-    """Kafka's own, in a JVM for all tests of this folder."""
+    """Kafka's own tool, in one JVM for all tests of this folder."""
     with group_tools(brokers) as started:
         yield started
 

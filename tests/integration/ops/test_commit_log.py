@@ -1,4 +1,4 @@
-"""Where brokers keep a group: found by its name, and checked against their own log."""
+"""The partition of ``__consumer_offsets`` that has a group's records, checked against the log of the brokers."""
 
 from uuid import uuid4
 
@@ -24,4 +24,4 @@ def test_each_group_is_in_the_partition_that_its_name_leads_to(
     }
     kept = commit_log_partitions(brokers)
     assert {name: kept[name] for name in names} == {name: {partition} for name, partition in answers.items()}
-    assert len(set(answers.values())) == partitions, "names that do not all lead to the same place"
+    assert len(set(answers.values())) == partitions, "the names lead to different partitions"

@@ -29,7 +29,7 @@ def test_one_dead_partition_does_not_break_the_view(
     brokers = str(kafka.status().bootstrap)
     cluster = Cluster(brokers)
     topic = "one-replica-each"
-    # Each partition on one broker, so that the death of one takes one along.
+    # Each partition has only one replica, so a dead broker makes one partition unavailable.
     cluster.admin.create_topics([NewTopic(topic, num_partitions=3, replica_assignment=[[1], [2], [3]])])[topic].result(
         20
     )

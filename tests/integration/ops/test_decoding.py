@@ -87,7 +87,7 @@ def test_records_produced_with_a_schema_are_shown_decoded(
     found = penstock("tail", orders, "--value-as", "json-schema", "--json").out.splitlines()
     assert [json.loads(line)["value"] for line in found] == [{"id": 0}, {"id": 1}]
     monkeypatch.delenv("PENSTOCK_REGISTRY")
-    monkeypatch.setenv("PENSTOCK_HOME", str(kafka.home))  # where the embedded one is found
+    monkeypatch.setenv("PENSTOCK_HOME", str(kafka.home))  # where commands find the embedded registry
     (line,) = penstock("tail", bills, "--value-as", "protobuf:protobuf_messages:Bill", "--json").out.splitlines()
     assert json.loads(line)["value"] == {"number": 7}
 

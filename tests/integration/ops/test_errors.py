@@ -100,7 +100,7 @@ def closed_port() -> int:
 
 @pytest.fixture
 def silent_port() -> Iterator[int]:
-    """Something that listens and never says a word."""
+    """A server that accepts connections and never answers."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen()

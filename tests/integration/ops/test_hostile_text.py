@@ -45,7 +45,7 @@ class Scene:
     patch: pytest.MonkeyPatch
 
     def run(self, *arguments: str) -> tuple[int, str]:
-        """The exit code, and all that reached the terminal."""
+        """Run a command; returns its exit code and everything that the terminal got."""
         terminal = Terminal()
         with self.patch.context() as patch:
             patch.setattr("sys.argv", ["penstock", *arguments])
@@ -119,7 +119,7 @@ def _stop(scene: Scene) -> Iterator[tuple[str, ...]]:
 
 
 def _servers(scene: Scene, *arguments: str) -> Iterator[tuple[str, ...]]:
-    """What servers and folders are called, and what is to be said of them."""
+    """The names of servers and folders for the commands."""
     status = ClusterStatus(
         home=HOSTILE, bootstrap=HOSTILE, cluster_id=HOSTILE, data=HOSTILE, logs=HOSTILE, notes=(HOSTILE,)
     )
@@ -154,9 +154,9 @@ def _calls(*calls: Callable[[Scene], tuple[str, ...]]) -> Callable[[Scene], Iter
     return lambda scene: (call(scene) for call in calls)
 
 
-# What each command is called with. A new command needs a line here: how it shows what others wrote.
+# The arguments of each command. A new command needs a line here that lets it show hostile text.
 PROOFS: dict[str, Callable[[Scene], Iterator[tuple[str, ...]]]] = {
-    "run": _run,  # first: others look at what it leaves
+    "run": _run,  # first, because other commands show the files that it writes
     "tail": _calls(
         lambda it: ("tail", it.topic, "--from-beginning"),
         lambda it: ("tail", it.topic, "--from-beginning", "--json"),

@@ -77,7 +77,7 @@ def test_commits_that_do_not_move_are_a_stall_and_that_is_the_exit_code(
     try:
         for _ in range(4):
             member.commit(topic, 0, 2)
-            time.sleep(0.3)  # so that the commits span longer than what passes until they are judged
+            time.sleep(0.3)  # the commits must span more time than passes until they are judged
 
         def judged() -> bool:
             member.commit(topic, 0, 2)
@@ -90,7 +90,7 @@ def test_commits_that_do_not_move_are_a_stall_and_that_is_the_exit_code(
 
 
 def test_ten_thousand_groups_are_listed_and_their_lag_is_read(cluster: Cluster, make_topic: MakeTopic) -> None:
-    # Some hundreds stand for them here: the calls are the same, in batches.
+    # A few hundred groups are enough here: the requests are the same, only fewer.
     topic = make_topic(1)
     names = [f"{topic}-{number}" for number in range(600)]
     groups = Groups(cluster)

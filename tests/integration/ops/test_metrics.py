@@ -81,7 +81,7 @@ def test_metrics_of_a_running_app_are_valid_and_its_log_is_json(
 
         text = wait_for(lambda: scrape_finished(5), "all but the record that waits")
         assert problems_of(text) == []
-        # The first look at the lag comes when something is assigned, and the next ten seconds later.
+        # The app reads its lag when partitions are assigned, and then every ten seconds.
         text = wait_for(lambda: _with_lag(scrape()), "the lag")
         check_scraped(text, group, source)
         (tmp_path / "go").touch()
@@ -116,7 +116,7 @@ def _with_lag(text: str) -> str:
 def check_scraped(text: str, group: str, source: str) -> None:
     assert problems_of(text) == []
     families = read_metrics(text)
-    # The parser calls a counter by its name without the ending.
+    # The parser removes the suffix from the name of a counter.
     assert {name.removesuffix("_total") for name in METRICS} <= families.keys()
 
     def value(name: str, **labels: str) -> float:

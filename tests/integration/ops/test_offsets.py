@@ -1,4 +1,4 @@
-"""Setting offsets of groups on a real broker: shown first, saved, undone."""
+"""Offsets of groups are set on a real broker: shown first, saved, and restored."""
 
 from pathlib import Path
 
@@ -99,12 +99,12 @@ def test_many_groups_are_reset_at_once(penstock: Penstock, cluster: Cluster, gro
     assert [offsets_of(cluster, name) for name in names] == [{(topic, 0): 3}] * 3
 
 
-def test_a_group_that_ran_on_spark_has_its_checkpoint_set_aside(
+def test_the_checkpoint_of_a_group_s_pipeline_is_moved_aside(
     penstock: Penstock, cluster: Cluster, group: str, topic: str
 ) -> None:
     set_offsets(cluster, group, {(topic, 0): 5})
     warned = penstock.json("offsets", "reset", group, "--all-topics", "--to-earliest")
-    assert any("Spark" in each for each in warned["warnings"])
+    assert any("Spark pipeline" in each for each in warned["warnings"])
     folder = checkpoint_root() / cluster.id() / group / "ship"
     (folder / "offsets").mkdir(parents=True)
     plan = penstock.json("offsets", "reset", group, "--all-topics", "--to-earliest")
@@ -144,7 +144,7 @@ def test_settings_come_from_a_file_the_environment_or_flags_and_a_wrong_one_is_n
     assert "hunter2" not in secret.err + secret.out
 
 
-def test_offsets_of_a_partition_that_there_is_not_are_refused_with_the_numbers_that_there_are(
+def test_offsets_of_a_missing_partition_are_refused_with_the_numbers_of_existing_ones(
     penstock: Penstock, cluster: Cluster, group: str, topic: str, tmp_path: Path
 ) -> None:
     set_offsets(cluster, group, {(topic, 0): 3})

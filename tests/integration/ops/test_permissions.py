@@ -1,4 +1,4 @@
-"""Without permission every command says so in a line, ends with an exit code, and shows no password."""
+"""Without permission every command prints one line about it, ends with an exit code, and shows no password."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +11,7 @@ from kafka_helpers import produce, wait_for
 from penstock.kafka import Cluster
 from penstock.ops.groups_of_any_kind import all_groups
 
-# What one may not even look at.
+# Commands that need permission to describe.
 HIDDEN = [
     (["groups", "ls"], "The list of groups at"),
     (["groups", "ls", "--others"], "The list of groups at"),
@@ -42,7 +42,7 @@ HIDDEN = [
     (["tail", "t"], "denied describing topic t"),
     (["produce", "t", "--generate", "1"], "denied describing topic t"),
 ]
-# What one may look at, and not change or read.
+# Commands that need more than the permission to describe.
 SEEN = [
     (["groups", "rm", "g", "--yes"], "denied the group"),
     (["groups", "rm", "shared", "--yes"], "denied the group"),
@@ -81,7 +81,7 @@ def handle(value: int) -> int:
 
 @pytest.fixture(scope="module")
 def listener(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Where logins are asked for, of a broker with a topic ``t``, a group ``g`` and a share group ``shared``."""
+    """The listener with logins of a broker that has a topic ``t``, a group ``g`` and a share group ``shared``."""
     with broker_with_acls(tmp_path_factory.mktemp("guarded")) as (everything, guarded):
         cluster = Cluster(everything)
         cluster.create_topics(["t", "out"], partitions=1)
@@ -104,7 +104,7 @@ def penstock(
 def check_refused(penstock: Penstock, command: list[str], user: str, reason: str) -> None:
     refused = penstock(*command, *login(user), ok=False)
     assert refused.code == 3, refused
-    # What it is about to do may be told before.
+    # It may print before what it is about to do.
     problem, hint = refused.err.strip().splitlines()[-2:]
     assert problem.startswith("error: ")
     assert reason in problem

@@ -1,4 +1,4 @@
-"""`penstock plan` on live groups: of both protocols, of the C client and of Java's."""
+"""`penstock plan` on live groups of both protocols, with members of librdkafka and of Java's client."""
 
 import json
 import subprocess
@@ -112,7 +112,7 @@ def test_a_group_of_the_new_protocol_is_planned_for_with_what_the_broker_wrote_d
     penstock: Penstock, brokers: str, make_topic: MakeTopic, group: str
 ) -> None:
     orders, returns, audit = make_topic(PARTITIONS), make_topic(PARTITIONS), make_topic(PARTITIONS)
-    # Nothing that one has to give up for the other: members of this protocol only hear of that every five seconds.
+    # No partition has to move: with this protocol, members notice a change only every five seconds.
     members = {"worker-1": [orders, f"^{returns[:-1]}.$"], "worker-2": [audit]}
     new = {"group.protocol": "consumer"}
     with joined(brokers, group, members, partitions=3 * PARTITIONS, **new) as consumers:
@@ -128,13 +128,13 @@ def test_a_group_of_the_new_protocol_is_planned_for_with_what_the_broker_wrote_d
             second: {audit: everything},
         }
         assert made["before"]["far"] == PARTITIONS
-        # Whatever is subscribed to, by name or by pattern, is known of the one that stays.
+        # The subscription of the remaining member is known, by name and by pattern.
         (left,) = penstock.json("plan", group, "--members", "-worker-2", "--topics", f"+{audit}")["plans"]
         assert left["after"]["partitions"] == {first: {orders: everything, returns: everything, audit: everything}}
 
 
 def _stable(found: dict[str, Any]) -> dict[str, Any] | None:
-    """Only what is always said of the new protocol: whose assignor stands in."""
+    """The plans, once their only note is that another assignor stands in for the broker."""
     return found if len(found["notes"]) == 1 and "uniform" in found["notes"][0] else None
 
 
@@ -207,7 +207,7 @@ def test_a_plan_says_which_facts_of_a_group_cannot_be_read(
     topic = make_topic(PARTITIONS)
     member = Joined(brokers, group, topic, **{"group.protocol": "consumer"})
     try:
-        # As where the log of commits may not be read, or is too long for the time there is.
+        # As if the app may not read ``__consumer_offsets``, or the log is too long for the time limit.
         monkeypatch.setattr("penstock.ops.member_subscriptions._LOG_SECONDS", 0.0)
         found = penstock.json("plan", group)
         assert any("The subscription and the rack of" in note and topic in note for note in found["notes"])

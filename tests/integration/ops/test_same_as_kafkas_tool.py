@@ -1,4 +1,4 @@
-"""Side by side with Kafka's own tool for consumer groups: the same lists, descriptions, offsets and refusals."""
+"""The same lists, descriptions, offsets and refusals as Kafka's own tool for consumer groups."""
 
 import time
 from datetime import UTC, datetime
@@ -25,7 +25,7 @@ def tool(kafkas_tools: GroupTools) -> GroupTool:
 
 @pytest.fixture
 def topic(brokers: str, cluster: Cluster, make_topic: MakeTopic) -> str:
-    """A record for each of the last ten hours in three partitions; the first two of partition 1 are dropped."""
+    """A record for each of the last ten hours in three partitions; the first two of partition 1 are deleted."""
     name, now = make_topic(PARTITIONS), time.time()
     producer = Producer({"bootstrap.servers": brokers})
     for hours in range(RECORDS, 0, -1):
@@ -79,7 +79,7 @@ def test_every_scenario_leads_to_the_same_offsets(
             cluster.delete_group(name)
 
 
-def test_the_same_is_refused_and_then_nothing_changes(
+def test_both_tools_refuse_the_same_and_change_nothing(
     penstock: Penstock, tool: GroupTool, brokers: str, cluster: Cluster, group: str, topic: str
 ) -> None:
     cases = [
@@ -172,18 +172,18 @@ def test_lists_and_descriptions_say_the_same(
             assert int(state["#MEMBERS"]) == penstocks["members"]
         (state,) = tool.rows("--describe", "--group", group, "--state", "--verbose")
         (penstocks,) = penstock.json("groups", "describe", group, "--state")["groups"]
-        # Of classic groups Kafka's tool does not tell; the broker has written it down.
+        # For classic groups Kafka's tool shows no epoch, but the broker has written it to its log.
         assert penstocks["epoch"] >= 1
         assert state["GROUP-EPOCH"] in ("-", str(penstocks["epoch"]))
     finally:
         member.close()
 
 
-def test_a_group_that_rebalances_by_the_newer_protocol_is_said_to_rebalance(
+def test_a_group_that_rebalances_by_the_newer_protocol_is_shown_as_rebalancing(
     penstock: Penstock, tool: GroupTool, brokers: str, group: str, topic: str
 ) -> None:
     newer = {"group.protocol": "consumer"}
-    # It does not poll, and so does not give up the partitions that the second member is to get.
+    # It does not poll, so it does not give up the partitions for the second member.
     holding = Joined(brokers, group, topic, **newer)
     joining = Joining(brokers, group, topic, **newer)
     try:

@@ -1,4 +1,7 @@
-"""No secret that a process was given is in anything that it writes: a canary of every source, looked for everywhere."""
+"""No process writes a secret that it was given.
+
+Each source gets a unique secret, and the test searches all outputs for them.
+"""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Share groups: shown and set as by Kafka's own tool, deleted when they are empty, refused while they are not."""
+"""Share groups are shown and set like in Kafka's own tool. They can be deleted only when they are empty."""
 
 import sys
 from dataclasses import dataclass, field
@@ -70,7 +70,7 @@ def test_a_share_group_of_penstock_from_its_first_record_to_its_last(
 
 @dataclass
 class Queue:
-    """An app of ours on a share group, while it is asked to run."""
+    """A Penstock app on a share group, which runs only inside ``run_until``."""
 
     brokers: str
     group: str
@@ -78,7 +78,7 @@ class Queue:
     handled: list[int] = field(default_factory=list)
 
     def run_until(self, *values: int) -> None:
-        """It has handled just these, since it was started."""
+        """Run until these values are handled, and no others."""
         self.handled.clear()
         app = App(self.group)
         app.consume(self.topic, mode="share", order="none", dead_letter=f"{self.group}.dlq")(self._handle)
@@ -114,7 +114,7 @@ def test_the_start_of_a_share_group_is_set_as_by_kafkas_tool_and_restored(
         assert "is a share group" in "".join(shown["warnings"])
         return [(each["old"], each["new"]) for each in shown["moves"]]
 
-    before = starts()  # brokers may note only later that all is finished
+    before = starts()  # brokers may move the start offset only later
     for where in (["--to-earliest"], ["--to-latest"], ["--to-datetime", "2001-01-01T00:00:00.000"]):
         theirs = tool.rows("--reset-offsets", "--group", group, "--topic", topic, *where, "--dry-run")
         wanted = [int(row["NEW-OFFSET"]) for row in sorted(theirs, key=lambda row: row["PARTITION"])]
@@ -122,20 +122,20 @@ def test_the_start_of_a_share_group_is_set_as_by_kafkas_tool_and_restored(
     assert planned("--all-topics", "--to-offset", "2") == [(10, 2), (5, 2), (None, 0)]
     assert planned("--topic", f"{topic}:0,1", "--shift-by", "-2") == [(10, 8), (5, 3)]
     assert planned("--topic", f"{topic}:1", "--to-offset", "99") == [(5, 5)]
-    assert starts() == before, "that was only shown"
+    assert starts() == before, "a dry run changes nothing"
 
     penstock("offsets", "reset", group, "--topic", topic, "--to-offset", "3", "--execute", "--yes")
     assert starts() == ["3", "3", "0"]
     assert penstock("offsets", "export", group).out.splitlines() == [f"{topic},0,3", f"{topic},1,3", f"{topic},2,0"]
     penstock("offsets", "undo", group, "--execute", "--yes")
-    assert starts() == ["10", "5"], "where nothing was read, it is open again where it starts"
+    assert starts() == ["10", "5"], "a partition that was never read has no start offset again"
     penstock("offsets", "reset", group, "--topic", f"{topic}:0", "--to-offset", "7", "--execute", "--yes")
     assert starts() == ["7", "5"]
     queue.run_until(7, 8, 9)
 
 
 def _lags(penstock: Penstock, group: str) -> list[int | None]:
-    """None before there is such a group."""
+    """The lag of each partition; empty if the group does not exist."""
     answer = penstock("lag", group, "--json", ok=False)
     return [each["lag"] for each in answer.json["groups"][0]["partitions"]] if answer.code == 0 else []
 
@@ -153,7 +153,7 @@ def _check_lists(penstock: Penstock, tool: GroupTool, group: str) -> None:
 
 
 def _check_offsets(penstock: Penstock, tool: GroupTool, group: str) -> list[str]:
-    """That both say the same; returns the lags."""
+    """Check that both tools report the same; returns the lags."""
     columns = ("GROUP", "TOPIC", "PARTITION", "START-OFFSET", "LAG")
     theirs = sorted(tuple(row[each] for each in columns) for row in tool.rows("--describe", "--group", group))
     printed = [line.split() for line in penstock("groups", "describe", group).out.splitlines()]
@@ -189,7 +189,7 @@ def _check_members(penstock: Penstock, tool: GroupTool, group: str, topic: str) 
 
 
 def _check_refusals(penstock: Penstock, tool: GroupTool, brokers: str, group: str, topic: str) -> None:
-    """A live one is not deleted, nor what was named with it; nor is it what other commands are for."""
+    """A group with members is not deleted, nor are the groups named with it. Other commands refuse share groups."""
     empty, states = f"{group}-empty", {"Stable": 1, "Empty": 0}
     left = Sharing(brokers, empty, topic)
     for state, members in states.items():
@@ -214,7 +214,7 @@ def _check_refusals(penstock: Penstock, tool: GroupTool, brokers: str, group: st
 
 
 def _check_without_library(penstock: Penstock, patch: pytest.MonkeyPatch, group: str) -> None:
-    """One line says what to install, and what needs no library goes on."""
+    """One line says what to install. Commands that do not need the library work."""
     patch.setitem(sys.modules, "kafka.errors", None)
     for module in WITH_LIBRARY:
         patch.delitem(sys.modules, module, raising=False)

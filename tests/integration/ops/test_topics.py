@@ -67,11 +67,11 @@ def test_hot_keys_are_shown_with_their_share_their_partition_and_remedies(
     assert salted["fullest_then"] < salted["fullest"]
     assert penstock.json("topics", "keys", topic, "--sample", "100")["sample"] < 110
 
-    # What is predicted for more partitions is what comes of it.
+    # The prediction for more partitions is right.
     then = penstock.json("topics", "keys", topic, "--scan", "--partitions", "8")["fullest_then"]
     assert penstock("topics", "grow", topic, "--partitions", "4", "--yes", ok=False).code == 2
     refused = penstock("topics", "grow", f"{topic}x", "--partitions", "9", ok=False)
-    assert f"Did you mean '{topic}'?" in refused.err, "before it asks for a confirmation"
+    assert f"Did you mean '{topic}'?" in refused.err, "the error comes before the confirmation"
     assert penstock.json("topics", "grow", topic, "--partitions", "8", "--yes")["before"] == 4
     again = make_topic(8)
     for record in read_records(brokers, topic):

@@ -1,4 +1,4 @@
-"""A range of offsets or of time, once, beside whatever the group does."""
+"""A backfill reads a range of offsets or of time once, independent of the group."""
 
 import json
 from dataclasses import dataclass
@@ -75,7 +75,7 @@ def test_a_backfill_writes_just_the_range_of_time_and_leaves_the_group_alone(
     assert "exactly-once" not in of_kind(seen, events.SinkOpened)[0].guarantee
 
 
-def test_a_range_of_offsets_is_read_exactly_and_one_that_is_not_there_is_refused(
+def test_a_range_of_offsets_is_read_exactly_and_a_missing_one_is_refused(
     brokers: str, group: str, make_topic: MakeTopic, catch_up: CatchUp
 ) -> None:
     source = make_topic(2, **FOR_EVER)

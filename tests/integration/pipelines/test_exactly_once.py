@@ -1,4 +1,4 @@
-"""Exactly once into a topic: a task's rows and its partition's offset are one transaction."""
+"""Exactly once into a topic: the rows of a task and the offset of its partition are one transaction."""
 
 import json
 from collections import Counter
@@ -25,7 +25,7 @@ class Order:
 
 
 def fill(brokers: str, source: str, numbers: Iterable[int]) -> None:
-    """Even ones into partition 0, odd ones into 1, every tenth unreadable."""
+    """Even numbers go into partition 0, odd ones into 1. Every tenth is unreadable."""
     texts = {number: json.dumps({"id": number if number % 10 else "none"}) for number in numbers}
     for partition in (0, 1):
         produce(
@@ -34,7 +34,7 @@ def fill(brokers: str, source: str, numbers: Iterable[int]) -> None:
 
 
 def copying(group: str, source: str, broken: Path) -> App:
-    """The task of partition 1 fails where the file is, when that of partition 0 may have committed already."""
+    """The task of partition 1 fails if the file exists. The task of partition 0 may have committed by then."""
     app = App(group)
     flag = str(broken)
 
@@ -63,7 +63,7 @@ def outputs(brokers: str, group: str) -> Counter[int]:
     return Counter(json.loads(value or b"")["id"] for value in read_values(brokers, f"{group}.out"))
 
 
-def test_rows_and_dead_letters_are_there_once_whatever_is_repeated(
+def test_rows_and_dead_letters_are_written_once_with_any_repeats(
     brokers: str,
     cluster: Cluster,
     group: str,
@@ -85,7 +85,7 @@ def test_rows_and_dead_letters_are_there_once_whatever_is_repeated(
     (opened,) = of_kind(seen, events.SinkOpened)
     assert opened.guarantee.startswith("exactly-once")
 
-    # It ends between a batch's rows and its dead letters, and has lost its checkpoint when it comes back.
+    # It stops between the rows and the dead letters of a batch, and starts again without its checkpoint.
     fill(brokers, source, range(60, 80))
     with monkeypatch.context() as patch:
         patch.setattr(OutputWriter, "_dead_letters", _fail)
@@ -97,7 +97,7 @@ def test_rows_and_dead_letters_are_there_once_whatever_is_repeated(
     assert len(read_values(brokers, f"{group}.dlq")) == 10
     assert committed(cluster, group, source) == {0: 50, 1: 50}
 
-    # A backfill writes its range once more, and moves nobody.
+    # A backfill writes its range once more, and commits nothing for the group.
     catch_up(app, checkpoint=checkpoints, span=Span({(source, 0): 0, (source, 1): 0}, {(source, 0): 5, (source, 1): 5}))
     assert sum(outputs(brokers, group).values()) == 89 + 8
     assert committed(cluster, group, source) == {0: 50, 1: 50}

@@ -53,7 +53,7 @@ NEW = customer(
     field("since", ["null", {"type": "int", "logicalType": "date"}], default=None),
 )
 CANNOT = "it was written with a schema that cannot be read as this one"
-# Not what the reader takes: a name that is a number.
+# A schema that the reader cannot read: the name is a number.
 OTHER = customer(field("id", "int"), field("name", "long"))
 
 
@@ -64,7 +64,7 @@ def client(registry: str) -> Iterator[SchemaRegistryClient]:
 
 
 def by_theirs(client: SchemaRegistryClient, schema: Any, value: Any, topic: str, subject: str = "topic") -> bytes:
-    """What Confluent's own serializer writes."""
+    """The bytes that Confluent's serializer writes."""
     conf = {"subject.name.strategy": STRATEGIES[subject], "normalize.schemas": False}
     context = SerializationContext(topic, MessageField.VALUE, [])
     return bytes(AvroSerializer(client, json.dumps(schema), conf=conf)(value, context) or b"")
@@ -86,7 +86,7 @@ def test_avro_of_several_schemas_in_one_batch_is_one_set_of_typed_columns(
 ) -> None:
     source, dlq = make_topic(), f"{group}.dlq"
     old = by_theirs(client, OLD, {"id": 1, "name": "Ann"}, source)
-    # Under another subject, so that nobody can know of it ahead of the record.
+    # Registered under another subject, so that the app cannot know the schema before the record.
     renamed = {**NEW, "name": f"Customer_{group[6:]}"}
     new = by_theirs(client, renamed, {"id": 2**40, "full_name": "Bob", "vip": True, "since": None}, source, "record")
     other = by_theirs(client, OTHER, {"id": 3, "name": 4}, source, "record")
@@ -133,7 +133,7 @@ def test_avro_of_several_schemas_in_one_batch_is_one_set_of_typed_columns(
         (bad[6], "the value is empty: it was not written with a schema registry"),
         (bad[7], "the value is null (a tombstone); to accept tombstones, declare the value with `| None`"),
     ]
-    # A range of it that has a schema which nobody can know of, and nothing that cannot be read.
+    # A range with such a schema and without unreadable records.
     catch_up(app, span=Span({(source, 0): 9}, {(source, 0): 11}))
     assert [row["_offset"] for row in read()] == [0, 9, 9, 10, 10, 11]
 
@@ -197,7 +197,7 @@ def test_json_schema_and_protobuf_are_typed_columns_too(
 
 @pytest.mark.parametrize("name", ["bare Avro", "Protobuf"])
 def test_any_bytes_lead_to_columns_or_a_reason_and_end_no_process(spark: SparkSession, name: str) -> None:
-    """What handlers refuse is refused here too, whatever it is."""
+    """Any bytes that handlers refuse are refused here too."""
     target = targets()[name]
     if name == "Protobuf":
         settings = Registry(url="mock://bills")

@@ -34,7 +34,7 @@ def orders(*numbers: int) -> list[str]:
 
 @dataclass(frozen=True)
 class Case:
-    """A sink, and how to see what is in it."""
+    """A sink, and a function that reads its rows."""
 
     sink: Sink
     read: Callable[[], list[dict[str, Any]]]
@@ -84,7 +84,7 @@ def copying(group: str, source: str, sink: Sink) -> App:
 
 @contextmanager
 def failing_after_the_first_write() -> Iterator[None]:
-    """The sink has the batch, and Spark never hears of it."""
+    """The sink has written the batch, but Spark sees an error."""
     write, written = output_batches.OutputWriter._write_rows, []
 
     def write_and_fail(*arguments: Any) -> None:
@@ -99,7 +99,7 @@ def failing_after_the_first_write() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("kind", ["delta", "iceberg", "parquet", "postgres"])
-def test_a_batch_that_was_written_and_not_noted_is_there_once_and_a_new_checkpoint_hides_nothing(
+def test_a_repeated_batch_is_written_once_and_a_new_checkpoint_hides_nothing(
     kind: str,
     brokers: str,
     group: str,
@@ -117,7 +117,7 @@ def test_a_batch_that_was_written_and_not_noted_is_there_once_and_a_new_checkpoi
     (again,) = of_kind(seen, events.Restarting)
     assert "the driver was lost" in again.reason
     assert sorted(row["id"] for row in case.read()) == [1, 2, 3]
-    assert read_values(brokers, f"{group}.dead") == [b"nonsense"], "the sink knew the batch, its dead letter was to do"
+    assert read_values(brokers, f"{group}.dead") == [b"nonsense"], "the dead letter is written, the batch is not"
     shutil.rmtree(checkpoint)
     produce(brokers, source, orders(4, 5), partition=1)
     catch_up(app, checkpoint=checkpoint)
@@ -144,7 +144,7 @@ def test_an_upsert_leaves_the_last_row_of_each_key(
         catch_up(app)
     put((2, 5.0), (3, 1.0), (1, 2.5))
     catch_up(app)
-    # The last one of key 1 is older by its order column, as in a backfill: it does not replace the newer one.
+    # The last row of key 1 has an older value in its order column, as in a backfill. It does not replace the newer one.
     assert {row["id"]: row["amount"] for row in case.read()} == {1: 3.0, 2: 5.0, 3: 1.0}
     assert len(case.read()) == 3
 

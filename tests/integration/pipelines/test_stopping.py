@@ -1,4 +1,4 @@
-"""Stops in the middle, asked for and by kill -9: a table has each record once."""
+"""Clean stops and kill -9 during a run: a table has each record once."""
 
 import signal
 import subprocess
@@ -17,7 +17,7 @@ from tables import rows
 
 RECORDS = 100
 
-# The driver is lost when its second batch is in the table and Spark has not noted it.
+# The driver is lost when its second batch is in the table, but not in the checkpoint.
 PROGRAM = """
 import os, signal, sys, threading
 from penstock import App, Table

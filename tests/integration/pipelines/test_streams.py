@@ -66,7 +66,7 @@ def test_a_window_is_written_once_when_its_watermark_has_passed_and_its_state_ou
     produce(brokers, source, [order(6, 59)])
     catch_up(revenue_app(group, source))
     assert totals(brokers, group) == [(0, 2.0), (10, 2.0)]
-    # A state cannot follow a group that another has moved, on or back.
+    # The state cannot follow the offsets if another tool has moved the group.
     produce(brokers, source, [order(7, 59)])
     for offset in (7, 2):
         cluster.commit(group, {(source, 0): offset})
@@ -86,7 +86,7 @@ def test_a_pipeline_without_state_continues_where_another_tool_moved_its_group(
         return orders.select("id")
 
     def run() -> tuple[list[bytes | None], list[str]]:
-        """What it writes, and what it says about it."""
+        """The rows that it writes, and the events that it reports."""
         reported = [each.reason for each in of_kind(catch_up(app), events.Error)]
         written = read_values(brokers, f"{group}.out")
         known, seen[:] = len(seen), written
@@ -174,7 +174,7 @@ def test_a_plan_that_spark_cannot_run_is_one_error_in_one_sentence(
 
     with pytest.raises(ConfigError, match=r"Pipeline wrong: Spark refuses it: .*`prize`"):
         catch_up(app)
-    # PySpark's loggers, which print to the terminal by themselves, hand on what they print.
+    # PySpark's loggers print to the terminal, and also pass their records to pytest.
     assert not [record for record in caplog.records if "QueryContext" in record.name]
 
 
@@ -214,5 +214,5 @@ def test_batches_begin_small_and_grow_while_they_are_quick(
     finished = of_kind(catch_up(app), events.BatchFinished)
     assert [batch.read for batch in finished] == [10, 30, 20]
     assert [finished[0].next_size, finished[-1].next_size] == [30, 30]
-    assert finished[0].lag in (50, 20, 0)  # of several that are confirmed at once, all have the last lag
+    assert finished[0].lag in (50, 20, 0)  # batches that are confirmed together all report the last lag
     assert finished[-1].lag == 0

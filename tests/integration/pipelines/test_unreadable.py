@@ -40,13 +40,13 @@ def copying(group: str, *sources: str, **options: Any) -> App:
 
 
 def jobs(spark: SparkSession) -> int:
-    """How many Spark has begun so far."""
+    """How many jobs Spark has begun so far."""
     found = spark.sparkContext._jsc.sc().statusStore().jobsList(None)
     return max((found.apply(number).jobId() for number in range(found.size())), default=-1)
 
 
 def produce_in_transactions(brokers: str, topic: str, values: Iterable[bytes]) -> None:
-    """Each value in a transaction of its own, so that every other offset is a marker."""
+    """Each value is in a separate transaction, so every other offset is a transaction marker."""
     producer = make_producer(brokers, settings={}, transactional_id=uuid4().hex)
     producer.init_transactions()
     for value in values:

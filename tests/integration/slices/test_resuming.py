@@ -106,12 +106,12 @@ def test_start_and_from_take_offsets_and_moments_as_on_the_local_engine(
         ({"start": {(source, 0): 3}}, 2 + 5),
         ({"start": after}, 0),
         ({"start": datetime(2020, 1, 1, tzinfo=UTC)}, 10),
-        ({"start": {(source, 1): 99}}, 5),  # beyond the end of its log, so nothing of it is replayed
+        ({"start": {(source, 1): 99}}, 5),  # beyond the end of the log, so no record of it is read
     ]
     for number, (options, expected) in enumerate(starts):
         assert read(catch_up(echo(f"{group}-{number}", source, **options))) == expected
     forced = catch_up(echo(f"{group}-0", source, from_={(source, 1): 1}))
-    assert read(forced) == 4, "what it names, and nothing of the others"
+    assert read(forced) == 4, "only the partition that it names"
     (event,) = of_kind(forced, events.Forced)
     assert (event.partition, event.offset, event.committed) == (1, 1, 5)
     assert committed(cluster, f"{group}-0", source) == {0: 5, 1: 5}
@@ -146,7 +146,7 @@ def test_a_pattern_takes_what_matches_at_the_start_and_what_appears_later_and_pa
     thread.join(WAIT_SECONDS)
     assert of_kind(seen, events.Started)[0].topics == (first,)
     assert outputs(brokers, group) == list(range(5))
-    assert read(catch_up(app)) == 0, "it goes on where it stopped"
+    assert read(catch_up(app)) == 0, "it continues at its committed offset"
 
     alone = App(f"{group}-alone")
 
@@ -175,7 +175,7 @@ def test_what_the_local_engine_finished_ahead_of_its_commit_is_not_repeated(
     gate.set()
     commit = cluster.commits(group, [(source, 0)])[source, 0]
     assert (commit[0], decode(*commit)) == (3, [(4, 20), (21, 30)])
-    # Slices of 10 offsets: the second one ends amid what is finished.
+    # Slices have 10 offsets. The second one ends between finished records.
     seen = catch_up(echo(group, source, max_micro_batch=10))
     assert read(seen) == 2
     assert outputs(brokers, group) == list(range(30))

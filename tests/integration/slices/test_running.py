@@ -128,7 +128,7 @@ def test_a_stuck_partition_delays_no_other(
 
 
 class Gates:
-    """What a handler waits for; handlers are pickled, and what they import is not."""
+    """The event for which a handler waits. Handlers are pickled; modules that they import are not."""
 
     gate = threading.Event()
 
@@ -169,7 +169,7 @@ def test_retention_that_overtakes_a_running_handler_is_reported_with_what_was_sk
     source, entered, gate = make_topic(), str(tmp_path / "entered"), str(tmp_path / "gate")
     app = App(group)
 
-    # So little is fetched at once that most of the log is still to be fetched.
+    # Fetches are small, so most of the log has not been fetched yet.
     small = {"max.partition.fetch.bytes": 1_000}
 
     @app.consume(source, to=f"{group}.out", max_micro_batch=10, restart=Retry(attempts=5, first="10ms"), settings=small)
@@ -199,7 +199,7 @@ def test_retention_that_overtakes_a_running_handler_is_reported_with_what_was_sk
     assert [number for number in outputs(brokers, group) if number >= 80] == list(range(80, 100))
 
 
-def test_a_topic_that_is_made_anew_while_it_runs_is_read_from_its_new_start(
+def test_a_topic_that_is_recreated_while_it_runs_is_read_from_its_new_start(
     brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, on_spark: Start
 ) -> None:
     source = make_topic()
@@ -209,7 +209,7 @@ def test_a_topic_that_is_made_anew_while_it_runs_is_read_from_its_new_start(
         cluster.delete_topics([source])
         wait_for(lambda: source not in cluster.topics(), "the topic to be gone")
         cluster.create_topics([source], partitions=1)
-        # More than before, so that nothing seems to be wrong with the old offset.
+        # More records than before, so the old offset exists in the new log too.
         produce(brokers, source, range(1_000, 1_050))
         wait_for(lambda: {*range(1_000, 1_050)} <= {*outputs(brokers, group)}, "all of the new log")
         wait_for(lambda: committed(cluster, group, source) == {0: 50}, "the commit of the new log")

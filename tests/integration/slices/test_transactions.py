@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cli_helpers import Joined
 from kafka_helpers import WAIT_SECONDS, MakeTopic, committed, produce, read_values
 from penstock import App, Reject
 from penstock.core.progress.slices import Slice
@@ -22,7 +23,7 @@ RECORDS = 20
 
 
 class Held:
-    """Where a handler waits; handlers are pickled, and what they import is not."""
+    """The place where a handler waits. Handlers are pickled; modules that they import are not."""
 
     entered = threading.Event()
     go_on = threading.Event()
@@ -59,13 +60,20 @@ class Tasks:
         self.brokers, self.group = brokers, group
         produce(brokers, self.source, range(RECORDS))
 
-    def run(self, function: Callable[..., Any], start: int = 0, end: int = RECORDS, **options: Any) -> SliceResult:
+    def run(
+        self,
+        function: Callable[..., Any],
+        start: int = 0,
+        end: int = RECORDS,
+        metadata: bytes | None = None,
+        **options: Any,
+    ) -> SliceResult:
         app = App(self.group)
         app.consume(self.source, to=self.out, **{"dead_letter": self.dlq, "delivery": "exactly-once", **options})(
             function
         )
         packed = pack(app.handlers[0], self.brokers, is_local=True, per_record=False)
-        (result,) = run_slices(packed, [Slice((self.source, 0), start, end)], Membership())
+        (result,) = run_slices(packed, [Slice((self.source, 0), start, end)], Membership(metadata))
         return result
 
     def outputs(self) -> list[int]:
@@ -76,7 +84,7 @@ class Tasks:
 def tasks(brokers: str, group: str, make_topic: MakeTopic) -> Iterator[Tasks]:
     Held.entered, Held.go_on = threading.Event(), threading.Event()
     yield Tasks(brokers, group, make_topic)
-    worker_state._states.clear()  # as with the end of a worker process
+    worker_state._states.clear()  # as if the worker process had ended
 
 
 def test_outputs_and_dead_letters_come_with_the_offset_after_the_last_record(tasks: Tasks, cluster: Cluster) -> None:
@@ -110,7 +118,7 @@ def test_a_death_between_the_offsets_and_the_commit_leaves_nothing(
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(Transaction, "_finish", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
-        patch.setattr(Transaction, "__exit__", lambda *_: None)  # the dead abort nothing
+        patch.setattr(Transaction, "__exit__", lambda *_: None)  # a dead process aborts nothing
         with pytest.raises(KeyboardInterrupt):
             tasks.run(echo)
     assert tasks.outputs() == []
@@ -135,6 +143,33 @@ def test_a_zombie_cannot_commit_and_the_task_that_began_last_counts(tasks: Tasks
     assert committed(cluster, tasks.group, tasks.source) == {0: RECORDS}
 
 
+def test_a_transaction_is_refused_after_the_driver_has_lost_its_membership(tasks: Tasks, cluster: Cluster) -> None:
+    driver = Joined(tasks.brokers, tasks.group, tasks.source)
+    metadata = driver.metadata()
+    driver.close()
+    other = Joined(tasks.brokers, tasks.group, tasks.source)
+    try:
+        refused = tasks.run(echo, metadata=metadata)
+        assert isinstance(refused.error, ServerError)
+        assert refused.reached is None
+        assert tasks.outputs() == []
+        assert committed(cluster, tasks.group, tasks.source) == {}
+        tasks.run(echo, metadata=other.metadata())
+    finally:
+        other.close()
+    assert len(tasks.outputs()) == RECORDS - 1
+    assert committed(cluster, tasks.group, tasks.source) == {0: RECORDS}
+
+
+def test_without_the_driver_s_membership_a_transaction_is_accepted(tasks: Tasks, cluster: Cluster) -> None:
+    other = Joined(tasks.brokers, tasks.group, tasks.source)
+    try:
+        tasks.run(echo)
+    finally:
+        other.close()
+    assert committed(cluster, tasks.group, tasks.source) == {0: RECORDS}
+
+
 def test_an_output_that_is_too_large_becomes_a_dead_letter_and_the_others_are_written(
     tasks: Tasks, cluster: Cluster
 ) -> None:
@@ -145,7 +180,7 @@ def test_an_output_that_is_too_large_becomes_a_dead_letter_and_the_others_are_wr
     assert committed(cluster, tasks.group, tasks.source) == {0: RECORDS}
 
 
-def test_without_a_transaction_too(tasks: Tasks) -> None:
+def test_without_a_transaction_an_output_that_is_too_large_becomes_a_dead_letter_too(tasks: Tasks) -> None:
     result = tasks.run(large, delivery="at-least-once")
     assert (result.counts.read, result.counts.written, result.counts.dead_lettered) == (20, 19, 1)
     assert sorted(tasks.outputs()) == [number for number in range(RECORDS) if number != 5]
@@ -179,7 +214,7 @@ def test_an_offset_in_an_open_transaction_is_waited_for(cluster: Cluster, group:
     with Transaction(cluster.brokers, group, group=metadata, settings={}) as transaction:
         transaction.fence()
         transaction.write([(tp[0], None, b"1", None)])
-        transaction._send_offsets({tp: 7})  # halfway, as at the moment of a death
+        transaction._send_offsets({tp: 7})  # without an end, as if the producer had died
         assert cluster.committed(group, [tp]) == {}
         thread = threading.Thread(target=ask)
         thread.start()

@@ -1,4 +1,4 @@
-"""Records of a task that run at once, on a real Spark. Handlers tell of themselves by what they return or note."""
+"""Records of a task that run at the same time, on a real Spark. Handlers report through their outputs or notes."""
 
 import os
 import threading
@@ -71,7 +71,7 @@ def test_the_threads_of_a_process_serve_many_batches(
         process, count = msgspec.json.decode(record.value or b"")
         threads[process].append(count)
     for counts in threads.values():
-        assert max(counts) <= max(3, *counts[:3]), "the first batch had all that the others needed"
+        assert max(counts) <= max(3, *counts[:3]), "the first batch started all threads that the others needed"
 
 
 def test_a_halt_leaves_no_record_in_progress_and_a_restart_handles_all(
@@ -97,7 +97,7 @@ def test_a_halt_leaves_no_record_in_progress_and_a_restart_handles_all(
         catch_up(app_that_fails_on(3))
     assert sorted(begun.read()) == sorted(ended.read())
     assert len(begun) < 400
-    assert committed(cluster, group, source).get(0, 0) <= 3, "nothing past the bad record"
+    assert committed(cluster, group, source).get(0, 0) <= 3, "no record after the bad one"
     catch_up(app_that_fails_on(-1))
     assert set(ended.read()) == set(range(400))
     assert committed(cluster, group, source) == {0: 400}

@@ -1,4 +1,4 @@
-"""The scenarios of ``conformance``: what holds on the local engine holds here, on threads and on a real Spark."""
+"""The scenarios of ``conformance`` hold on the Spark engine too, on threads and on a real Spark."""
 
 import threading
 from pathlib import Path

@@ -21,7 +21,7 @@ CUSTOMER = {
 NEWER = {**CUSTOMER, "fields": [*CUSTOMER["fields"], {"name": "country", "type": "string", "default": "DE"}]}
 
 
-def test_customers_by_a_decoder_of_one_s_own_and_as_avro_are_decoded_in_tasks(
+def test_customers_are_decoded_in_tasks_by_a_user_s_decoder_and_as_avro(
     brokers: str, registry: str, group: str, make_topic: MakeTopic, catch_up: CatchUp
 ) -> None:
     own, avro, out, dlq = make_topic(2), make_topic(2), f"{group}.out", f"{group}.dlq"

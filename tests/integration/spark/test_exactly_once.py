@@ -1,6 +1,6 @@
-"""Exactly once on Spark: tasks that die at the worst moments, drivers that are killed, logs that are made anew.
+"""Exactly once on Spark: tasks die at the worst moments, drivers are killed, topics are recreated.
 
-Everything is judged by what a read-committed reader finds in the outputs and the dead letters.
+The tests check the outputs and dead letters that a read-committed reader gets.
 """
 
 import os
@@ -21,7 +21,7 @@ from penstock.core.reports import events
 from penstock.errors import HandlerError
 from penstock.kafka import Cluster
 
-# Each handler has a fault that strikes once, in the worker process, when many outputs have been written already.
+# Each handler has a fault that happens once, in the worker process, after many outputs have been written.
 FAULTS = """
 import os
 from pathlib import Path
@@ -68,7 +68,7 @@ def after_commit(value: int) -> int:
 KINDS = ("while_writing", "before_commit", "after_commit")
 MANY = 12_000
 
-# Slow enough that there is always a slice to kill.
+# Slow enough that a kill always hits a slice.
 SLOW = """
 import time
 from penstock import App, Reject
@@ -178,7 +178,7 @@ def test_tasks_that_die_while_writing_before_and_after_the_commit_are_repeated_w
     faults = FAULTS.format(group=group, source=source, folder=tmp_path)
     penstock_run(faults, "--master", "local[2,3]", "--until-caught-up").finish()
     for kind in KINDS:
-        assert (tmp_path / kind).exists(), "the fault has struck"
+        assert (tmp_path / kind).exists(), "the fault has happened"
         each_is_there_once(brokers, f"{group}.{kind}", f"{group}.dlq.{kind}", MANY)
         assert committed(cluster, f"{group}.{kind}", source) == {0: MANY}
 
@@ -194,13 +194,13 @@ def test_a_driver_that_is_killed_leaves_each_output_once(
     source = make_topic(2)
     fill(brokers, source, RECORDS)
     penstock_run(SLOW.format(group=group, source=source)).kill_after_batches(2)
-    assert lag(cluster, group, source) > 0, "it was killed in the middle"
+    assert lag(cluster, group, source) > 0, "it was killed before the end"
     catch_up(app_of(group, source))
     each_is_there_once(brokers, f"{group}.out", f"{group}.dlq", RECORDS)
     assert lag(cluster, group, source) == 0
 
 
-def test_of_a_batch_of_which_one_partition_failed_the_other_stays_committed_and_is_not_repeated(
+def test_if_one_partition_fails_the_other_stays_committed_and_is_not_repeated(
     brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, catch_up: CatchUp
 ) -> None:
     source = make_topic(2)
@@ -211,7 +211,7 @@ def test_of_a_batch_of_which_one_partition_failed_the_other_stays_committed_and_
         @app.consume(source, to=f"{group}.out", delivery="exactly-once")
         def handle(value: int) -> int:
             if value == bad:
-                # It fails when the other one has committed, as a batch ends with its first failure.
+                # It fails after the other partition has committed, because the first failure stops the app.
                 wait_for(lambda: committed(Cluster(brokers), group, source) == {0: 50}, "the other partition")
                 raise Reject("no good")
             return value
@@ -230,10 +230,10 @@ def test_of_a_batch_of_which_one_partition_failed_the_other_stays_committed_and_
     assert committed(cluster, group, source) == {0: 50, 1: 50}
 
 
-def test_a_topic_that_is_made_anew_is_handled_from_its_start(
+def test_a_recreated_topic_is_handled_from_its_start(
     brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, catch_up: CatchUp
 ) -> None:
-    # The marker is past the end of the new log; were it believed, all of that would be taken for done.
+    # The marker is past the end of the new log. If the engine used it, it would skip all new records.
     source = make_topic()
     produce(brokers, source, range(50))
     catch_up(app_of(group, source))
@@ -242,16 +242,16 @@ def test_a_topic_that_is_made_anew_is_handled_from_its_start(
     cluster.create_topics([source], partitions=1)
     produce(brokers, source, range(100, 120))
     seen = catch_up(app_of(group, source))
-    # The broker deletes the offsets of a deleted topic, so there may be nothing to move.
+    # The broker deletes the offsets of a deleted topic, so there may be no offset to replace.
     assert {event.moved_to for event in of_kind(seen, events.OffsetOutOfRange)} <= {0}
     assert numbers(brokers, f"{group}.out") == [*range(7), *range(8, 50), *range(100, 107), *range(108, 120)]
     assert committed(cluster, group, source) == {0: 20}
 
 
-def test_the_group_reaches_the_end_past_what_no_reader_gets_to_see(
+def test_the_group_reaches_the_end_past_markers_and_aborted_records(
     brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, catch_up: CatchUp
 ) -> None:
-    # Each transaction ends with an offset of its own; and of what was aborted nothing is to be seen.
+    # The marker of each transaction has an offset too, and aborted records are invisible.
     source = make_topic(2)
     producer = Producer({"bootstrap.servers": brokers, "transactional.id": group})
     producer.init_transactions(30)

@@ -1,7 +1,4 @@
-"""What becomes of records on Spark, on a real broker.
-
-Handlers run in other processes, so they tell of themselves by what they return.
-"""
+"""Outcomes of records on Spark, on a real broker. Handlers run in other processes, so they report by their outputs."""
 
 from pathlib import Path
 
@@ -64,7 +61,7 @@ def test_outputs_dead_letters_and_skips_all_count_and_the_group_reaches_the_end(
     assert [reason for reason, _ in by_reason].count(b"Reject") == 30
 
 
-def test_a_handler_that_asks_its_app_is_told_that_spark_does_not_answer(
+def test_a_handler_that_calls_its_app_gets_an_error_on_spark(
     brokers: str, group: str, make_topic: MakeTopic, catch_up: CatchUp
 ) -> None:
     source = make_topic()
@@ -72,7 +69,7 @@ def test_a_handler_that_asks_its_app_is_told_that_spark_does_not_answer(
 
     @app.consume(source, retry=NO_RETRY)
     def handle(value: bytes) -> None:
-        app.progress()  # the app travels with the handler, and the engine stays behind
+        app.progress()  # the app is pickled with the handler, but the engine is not
 
     produce(brokers, source, [1])
     with pytest.raises(HandlerError, match=r"The Spark engine does not answer app\.progress"):
@@ -195,7 +192,7 @@ def test_without_a_dead_letter_topic_the_app_stops_and_nothing_past_the_record_i
     assert totals(catch_up(app_that_fails_on(-1))) == (3, 0, 0, 0)
 
 
-def test_an_output_that_is_too_large_is_said_in_one_sentence(
+def test_an_output_that_is_too_large_is_one_clear_error(
     brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, catch_up: CatchUp
 ) -> None:
     source = make_topic()

@@ -5,7 +5,7 @@ from penstock import App
 from penstock.core.reports import events
 from penstock.kafka import Cluster, make_producer
 
-# In each partition more than an Arrow block holds (10,000), and more than may be in flight.
+# Each partition has more records than an Arrow block (10,000), and more than max_in_flight.
 RECORDS = 100_000
 
 

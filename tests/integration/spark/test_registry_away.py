@@ -1,4 +1,4 @@
-"""A real schema registry that is killed while Spark runs: handlers and pipelines wait for it, and go on."""
+"""A real schema registry is killed while Spark runs. Handlers and pipelines wait for it, and then continue."""
 
 import json
 import threading
@@ -21,7 +21,7 @@ FIELDS = [{"name": "id", "type": "int"}, {"name": "name", "type": "string"}]
 
 
 def writers(registry: str, *names: str) -> list[Callable[[int], bytes]]:
-    """Of schemas under subjects of their own, so that nobody can know of them ahead of a record."""
+    """Values of schemas under separate subjects, so that the app cannot know them before the records."""
     bare = codec_of(
         Avro({"type": "record", "name": "Any", "fields": FIELDS}, schema_id=None),
         registry=None,
@@ -37,7 +37,7 @@ def writers(registry: str, *names: str) -> list[Callable[[int], bytes]]:
     return made
 
 
-def test_while_the_registry_is_away_handlers_and_pipelines_wait_and_nothing_is_lost(
+def test_while_the_registry_is_down_handlers_and_pipelines_wait_and_nothing_is_lost(
     brokers: str,
     kafka: Embedded,
     registry: str,

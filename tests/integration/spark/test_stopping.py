@@ -1,4 +1,4 @@
-"""Stops, asked for and not: at the border of a batch, by Ctrl+C, by kill -9."""
+"""Stops: clean ones between batches, Ctrl+C, and kill -9."""
 
 import os
 import signal
@@ -59,7 +59,7 @@ def outputs(brokers: str, group: str) -> list[int]:
 
 
 class Driver:
-    """The program in a process group of its own, as a terminal starts one."""
+    """The program in a separate process group, as a terminal starts it."""
 
     def __init__(self, folder: Path, *arguments: str) -> None:
         program = folder / "program.py"
@@ -91,8 +91,8 @@ class Driver:
         return self._err.read_text()
 
     def left_behind(self) -> list[psutil.Process]:
-        """The JVM and the Python workers that are still there after a while."""
-        assert len(self._family) >= 3, "a JVM, the workers' daemon and a worker were to be seen"
+        """The JVM and the Python workers that still run after a while."""
+        assert len(self._family) >= 3, "a JVM, the workers' daemon and a worker run"
         _, alive = psutil.wait_procs(self._family, timeout=WAIT_SECONDS)
         return alive
 
@@ -160,7 +160,7 @@ def test_records_that_come_later_are_handled_too_and_an_idle_app_stops_at_once(
     assert of_kind(seen, events.Stopped)[0].read == 6
 
 
-def test_a_batch_that_outlasts_the_drain_timeout_is_cancelled_and_comes_again(
+def test_a_batch_that_outlasts_the_drain_timeout_is_cancelled_and_repeated(
     brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic, spark: SparkSession, tmp_path: Path
 ) -> None:
     source, entered = make_topic(), str(tmp_path / "entered")
@@ -220,4 +220,4 @@ def test_after_kill_9_nothing_is_lost_and_no_process_stays(
     catch_up(slow_app(group, source))
     repeated = len(outputs(brokers, group)) - RECORDS
     assert sorted(set(outputs(brokers, group))) == list(range(RECORDS))
-    assert 0 <= repeated <= 200, "at most the batch that was running comes again"
+    assert 0 <= repeated <= 200, "at most the batch in progress is repeated"

@@ -1,4 +1,4 @@
-"""The same settings on Spark: certificates reach its Java clients, and its Python workers, as text."""
+"""The same TLS settings on Spark: its Java clients and Python workers get certificates as text."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""What is known of an app on Spark: metrics from its driver, and traces that pass through its workers."""
+"""Metrics of an app on Spark from its driver, and traces that pass through its workers."""
 
 from confluent_kafka import Producer
 from prometheus_client import generate_latest
@@ -44,6 +44,6 @@ def test_the_driver_counts_batches_and_a_trace_passes_through(
         f'kafka_consumergroup_group_offset{{cluster_name="c",group="{group}",partition="0",topic="{orders}"}} 2.0',
     ):
         assert line in text
-    # Nobody has set up spans in the workers, so what comes in is what goes out.
+    # The workers have no tracer provider, so outputs have the headers of their records.
     (output,), (letter,) = (read_records(brokers, f"{group}.{name}") for name in ("out", "dlq"))
     assert [carried(output), carried(letter)] == [[ids(span)] for span in spans.named("send")]

@@ -1,4 +1,4 @@
-"""The runner of our own tests, on tiny suites: second chances, processes that die, interrupts."""
+"""The runner of these tests, on tiny suites: repeated tests, processes that die, interrupts."""
 
 import os
 import signal
@@ -45,7 +45,7 @@ class Suite:
                 **os.environ,
                 "PYTHONPATH": str(TESTS),
                 "TMPDIR": str(self.folder),
-                # None is needed, and they take longer to load than these tests to run.
+                # These tests need no plugins, and plugins take longer to load than the tests to run.
                 "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
             },
             stdout=subprocess.PIPE,

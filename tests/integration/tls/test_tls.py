@@ -50,7 +50,7 @@ def flags(settings: dict[str, Any], prefix: str = "") -> list[str]:
 @pytest.mark.parametrize(
     ("way", "assignor"), [*((way, None) for way in WAYS), *((way, "topic-spread") for way in WAYS)]
 )
-def test_native_and_open_members_read_and_write(
+def test_native_and_self_managed_members_read_and_write(
     secure: SecureBroker, topic: str, group: str, way: str, assignor: str | None
 ) -> None:
     address, settings = {
@@ -91,7 +91,7 @@ def test_commands_go_by_certificates_and_show_no_password(
             f"run {shop} --until-caught-up",
             f"run {shop} --print-config",
             f"lag {topic}",
-            # Of these, share groups and bytes on disk are asked for by another library.
+            # Both use kafka-python too: for share groups, and for sizes on disk.
             "groups ls",
             f"topics describe {topic}",
         )

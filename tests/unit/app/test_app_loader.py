@@ -1,4 +1,4 @@
-"""From MODULE:APP to the app, and every way in which that can go wrong."""
+"""Finding the app by MODULE:APP, and the errors if that fails."""
 
 from pathlib import Path
 

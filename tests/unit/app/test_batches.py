@@ -45,7 +45,7 @@ def test_a_list_has_one_result_for_each_record() -> None:
         Failed("OSError", "away"),
     ]
     assert isinstance(outcomes[5], Failed)
-    assert outcomes[5].halts, "what cannot be encoded is a bug of the handler"
+    assert outcomes[5].halts, "a result that cannot be encoded is a bug of the handler"
 
 
 def test_one_that_cannot_be_decoded_fails_alone_and_is_not_handed_over() -> None:

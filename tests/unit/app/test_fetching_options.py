@@ -167,7 +167,7 @@ def test_an_assignor_that_the_client_lacks_makes_a_self_managed_member_and_the_c
         chosen = handler("a", assignor=name, static_id="x", rack="r1")
         assert (chosen.is_self_managed, chosen.cooperates) == (True, cooperates)
         assert member_settings(chosen, 0) == {"client.rack": "r1"}
-    # One that may be outvoted in favour of an eager assignor has to be ready for it.
+    # A member that votes for an eager assignor too must be eager, because that assignor may win the vote.
     several = handler("a", assignor=["cooperative-sticky", "range"])
     assert ([each.name for each in several.assignors], several.cooperates) == (["cooperative-sticky", "range"], False)
 
@@ -189,7 +189,7 @@ def test_an_app_that_does_not_run_says_so() -> None:
         app.commit({("a", 0): 1})
 
 
-def test_members_that_commit_each_record_hear_of_rebalances_soon() -> None:
+def test_members_that_commit_each_record_learn_of_rebalances_soon() -> None:
     often = {"heartbeat.interval.ms": 500}
     assert often.items() <= member_settings(handler("a", commit="record"), 0).items()
     own = handler("a", commit="record", settings={"heartbeat.interval.ms": 2_000})

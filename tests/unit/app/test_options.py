@@ -18,7 +18,7 @@ from penstock.errors import ConfigError
 
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 
-# A value of each option that some engine refuses, and that works with the other options of the handler below.
+# For each option that some engine refuses: a value that works with the other options of the handler below.
 REFUSABLE: dict[str, Any] = {
     "pattern": "orders.*",
     "partitions": [("orders", 0)],

@@ -1,4 +1,4 @@
-"""The option ``scale``: where it goes, and where it does not."""
+"""The option ``scale``: which engines and options it works with."""
 
 import threading
 from typing import Any

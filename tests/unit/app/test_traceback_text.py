@@ -23,7 +23,7 @@ def charge(depth: int = 0, message: str = "no such order") -> None:
 
 
 def caught(function: Callable[[], Any]) -> BaseException:
-    with pytest.raises(BaseException) as found:  # noqa: PT011 - whatever it is, it is what this is about
+    with pytest.raises(BaseException) as found:  # noqa: PT011 - any error will do here
         function()
     return found.value
 
@@ -109,7 +109,7 @@ def test_a_group_is_unpacked_in_the_message_and_in_the_traceback() -> None:
 def test_the_message_of_a_large_group_names_a_few_of_its_members() -> None:
     message, text = described(ExceptionGroup("all", [ExceptionGroup("some", [ValueError(str(n)) for n in range(50)])]))
     assert message.endswith("ValueError: 3; ValueError: 4; and 45 more")
-    assert text == ""  # nothing of it was raised anywhere
+    assert text == ""  # none of its errors was raised
 
 
 def test_an_error_without_a_message_says_where_it_was_raised() -> None:

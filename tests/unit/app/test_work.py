@@ -52,7 +52,8 @@ def test_outcomes_can_be_taken_while_the_worker_is_busy_and_each_only_once() -> 
 
 
 def test_a_failure_is_left_until_the_worker_says_that_it_stopped_there() -> None:
-    # Taken by itself, the retry would begin while the worker still holds the lane, and the rest of the run be lost.
+    # If the dispatcher took only the retry, the retry would begin while the worker still holds the lane, and the rest
+    # of the run would be lost.
     (run,) = make_runs(1)
     work = Work([run], has_dead_letter=True, clock=monotonic)
     worker = work.runs()
@@ -79,9 +80,9 @@ def test_records_that_the_worker_has_not_begun_can_be_taken_back() -> None:
     ("ordered", "has_dead_letter", "failure", "stops"),
     [
         (True, True, FAILURE, True),  # a retry comes first
-        (True, True, POISON, False),  # straight to the dead letters: it holds nobody up
+        (True, True, POISON, False),  # goes to the dead letters at once, so no record waits for it
         (True, False, POISON, True),  # the app will halt
-        (False, True, FAILURE, False),  # without an order nobody waits
+        (False, True, FAILURE, False),  # without an order, no record waits
     ],
 )
 def test_a_run_stops_where_the_rest_must_wait_for_a_decision(
@@ -99,10 +100,10 @@ def test_without_an_order_a_stuck_worker_loses_the_records_it_has_not_begun() ->
     (rest,) = work.take_back()
     assert rest.records == records[2:]
     assert run.records == records[:2]
-    assert run.epoch.lanes.running == 2, "each of the two comes back by itself"
+    assert run.epoch.lanes.running == 2, "the two come back separately"
     assert work.take_back() == []
     run.outcomes.append(DONE)
-    assert list(adapter) == [], "what was taken back is not begun"
+    assert list(adapter) == [], "runs that were taken back are not begun"
     assert list(worker) == []
     assert work.collect() == [(run, [DONE, DONE], True)]
 
@@ -112,9 +113,9 @@ def test_without_an_order_a_stuck_worker_loses_the_records_it_has_not_begun() ->
     [
         ([], 1, 1),  # at the first
         ([DONE, DONE], 3, 3),  # at the third
-        ([DONE, DONE], 2, 3),  # between the two: it will not begin the third, and hands it back by itself
-        ([DONE, FAILURE], 2, 2),  # about to say that it stopped at its failure, which is what stays with it
-        ([DONE, POISON], 3, 3),  # that one goes to the dead letters, and holds nobody up
+        ([DONE, DONE], 2, 3),  # between the two: it does not begin the third, and returns it with the run
+        ([DONE, FAILURE], 2, 2),  # about to report that it stopped at its failure, which it keeps
+        ([DONE, POISON], 3, 3),  # that record goes to the dead letters, and no record waits for it
     ],
 )
 def test_wherever_a_worker_is_caught_each_record_is_its_own_or_taken_back(
@@ -127,7 +128,7 @@ def test_wherever_a_worker_is_caught_each_record_is_its_own_or_taken_back(
     (rest,) = work.take_back()
     assert list(adapter) == [], "nothing else is begun"
     assert (run.records, rest.records) == (records[:kept], records[kept:])
-    assert rest.split_from is run, "whose last record is what the others may have to wait for"
+    assert rest.split_from is run, "the others may have to wait for its last record"
 
 
 def test_a_run_that_is_done_has_nothing_to_take_back() -> None:

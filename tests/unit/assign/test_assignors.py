@@ -1,4 +1,4 @@
-"""Properties of all assignors, and those of each of Penstock's own."""
+"""Properties of all assignors, and of each assignor that only Penstock has."""
 
 import sys
 from collections import Counter
@@ -35,7 +35,7 @@ quickly = settings(max_examples=80)
 
 @pytest.mark.parametrize("assignor", ALL, ids=str)
 def test_every_assignor_passes_the_check_that_users_have(assignor: Assignor) -> None:
-    # Where subscriptions differ, Kafka's sticky assignors may go on moving partitions, and ours answer as they do.
+    # If subscriptions differ, Kafka's sticky assignors may keep moving partitions, and Penstock's do the same.
     check_assignor(assignor, examples=60, settles=not isinstance(assignor, Sticky | CooperativeSticky))
 
 
@@ -173,7 +173,7 @@ def test_when_a_member_leaves_the_others_keep_most_of_what_they_had(assignor: As
 
 
 def test_round_robin_does_not_keep_what_members_had() -> None:
-    """The test above means something: this one moves nearly all."""
+    """Proves that the test above can fail: this assignor moves nearly all partitions."""
     group = Group.of([Member(id=f"c{number}", topics=("orders",)) for number in range(8)], {"orders": 84})
     before = RoundRobin().assign(group).owners()
     after = RoundRobin().assign(Group(group.members[1:], group.topics)).owners()

@@ -1,4 +1,4 @@
-"""How little moves under consistent hashing."""
+"""How few partitions move with consistent hashing."""
 
 from collections.abc import Iterable
 from random import Random
@@ -32,7 +32,7 @@ def test_one_more_of_a_hundred_members_moves_about_its_share_on_average(bound: f
             after = assignor.assign(group([*names, f"consumer-{random.getrandbits(64):x}"])).owners()
             moved += sum(after[tp] != owner for tp, owner in before.items())
             tries += 1
-    # Not much less either: the newcomer gets its share.
+    # And not much fewer: the new member gets its share.
     assert 0.8 * PARTITIONS / 101 <= moved / tries <= limit * PARTITIONS / 101
 
 

@@ -1,4 +1,4 @@
-"""Groups that cannot be are refused with one clear error; user data survives anything."""
+"""Impossible groups are refused with one clear error; any user data can be read."""
 
 from collections.abc import Callable
 from typing import Any
@@ -76,7 +76,7 @@ def test_cut_off_user_data_is_worth_nothing_but_without_a_generation_it_is() -> 
 
 
 def test_members_come_in_the_order_of_a_hash_map() -> None:
-    # As Java 17 prints the key set of a HashMap that they were put into.
+    # The order in which Java 17 prints the key set of a HashMap with these keys.
     texts = ["q", "a", "b", "Aa", "BB", "consumer-1", "zz-9", "é"]
     assert [texts[at] for at in hash_order(texts)] == ["Aa", "BB", "q", "a", "b", "zz-9", "é", "consumer-1"]
     many = [f"c{number}" for number in range(14)]

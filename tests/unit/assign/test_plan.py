@@ -79,7 +79,7 @@ def test_moves_that_numbers_do_not_demand_are_counted_and_called_exchanges(group
     assert plan(group, CooperativeSticky(), changed=with_members(group, "+1")).beyond_need == 0
 
 
-def test_a_member_is_taken_out_by_whatever_name_it_is_shown() -> None:
+def test_a_member_is_removed_by_any_name_that_is_shown() -> None:
     ids = ("orders-1-5e5d2c7e-9f7a-4e3b-8a59-2f0c3c5b1d11", "orders-1-7a1b6d0f-0f5e-4d3c-b9ad-6a1b6d0f0f5e", "x")
     members = [Member(id=name, topics=("t",), client="orders-1" if name != "x" else "lone") for name in ids]
     group = Group.of([*members, Member(id="y", topics=("t",), static_id="shelf", client="lone")], {"t": 4})

@@ -1,4 +1,4 @@
-"""A plan as an SVG: every cell shows the move of its partition, and nothing lies outside of the picture."""
+"""A plan as an SVG: every cell shows the move of its partition, and nothing is outside the picture."""
 
 from collections import Counter
 from xml.etree import ElementTree as ET
@@ -33,7 +33,7 @@ def boxes(root: ET.Element) -> list[tuple[str, float, float, float, float]]:
 
 @given(groups())
 @settings(max_examples=40)
-def test_every_cell_says_what_becomes_of_a_partition_and_none_is_out_of_sight(group: Group) -> None:
+def test_every_cell_shows_the_move_of_a_partition_and_all_are_visible(group: Group) -> None:
     changed = with_members(group, "+2")
     for assignor in (CooperativeSticky(), Range()):
         made = plan(group, assignor, changed=changed)
@@ -45,7 +45,7 @@ def test_every_cell_says_what_becomes_of_a_partition_and_none_is_out_of_sight(gr
         before = {tp for had in made.before.partitions.values() for tp in had}
         after = {tp for has in made.after.partitions.values() for tp in has}
         moved = {move.tp for move in made.moves}
-        # One of each is the legend's.
+        # One of each belongs to the legend.
         assert kinds["gets"] - 1 == len(moved)
         assert kinds["gives"] - 1 == len((moved & before) | (before - after))
         assert kinds["keeps"] - 1 == len(after - moved)

@@ -19,7 +19,7 @@ def member(name: str, *owned: int, generation: int | None = 1, topics: str = "t"
 
 
 def numbers(assignor: Assignor, members: list[Member], topics: dict[str, Topic | int]) -> dict[str, str]:
-    """The numbers that each member gets of the topic t."""
+    """The partitions of topic t that each member gets."""
     answer = assignor.assign(Group.of(members, topics))
     return {name: " ".join(str(number) for _, number in tps) for name, tps in answer.partitions.items()}
 
@@ -63,13 +63,13 @@ def test_old_members_have_their_generation_in_their_user_data() -> None:
 
 @STICKIES
 def test_claims_to_what_no_longer_exists_count_for_nothing(sticky: Assignor) -> None:
-    """Java lets its old owner keep number 7, and nobody gets number 0."""
+    """Java lets the old owner keep partition 7, and assigns partition 0 to no member."""
     assert numbers(sticky, [member("a", 7), member("b", 1)], {"t": 2}) == {"a": "0", "b": "1"}
 
 
 @STICKIES
 def test_a_member_without_topics_gets_nothing(sticky: Assignor) -> None:
-    """Java deals it partitions if it comes first in its hash table."""
+    """Java assigns partitions to this member if it is the first in its hash table."""
     members = [Member(id="a"), member("b", topics="t"), member("c", topics="t")]
     assert numbers(sticky, members, {"t": 4}) == {"a": "", "b": "0 2", "c": "1 3"}
 

@@ -1,4 +1,4 @@
-"""The worked examples of the notes that this project began with, literally."""
+"""The worked examples in the first notes of this project, literally."""
 
 import pytest
 
@@ -23,13 +23,13 @@ def group(members: dict[str, str], **topics: int) -> Group:
 
 
 def answer(assignor: Assignor, asked: Group) -> dict[str, str]:
-    """Written as the notes do: topic, p, number."""
+    """As in the notes: topic, p, number."""
     partitions = assignor.assign(asked).partitions
     return {member: " ".join(f"{topic}p{number}" for topic, number in tps) for member, tps in partitions.items()}
 
 
 def later(assignor: Assignor, asked: Group, *gone: str) -> Group:
-    """The next generation, without those that are gone."""
+    """The next generation, without the members that have left."""
     grown = grown_old(asked, assignor.assign(asked), 1)
     return Group(tuple(member for member in grown.members if member.id not in gone), grown.topics)
 
@@ -150,7 +150,7 @@ def test_twelve_rows_are_shared_by_two_then_four_then_three_then_two(sticky: Ass
     assert _sizes(sticky, field) == [6, 6]
     field = later(sticky, field)
     field = Group((*field.members, Member(id="c", topics=("rows",)), Member(id="d", topics=("rows",))), field.topics)
-    for _ in range(2):  # the cooperative one needs a second rebalance to hand over what was given up
+    for _ in range(2):  # the cooperative protocol needs a second rebalance to assign the revoked partitions
         field = later(sticky, field)
     assert _sizes(sticky, field) == [3, 3, 3, 3]
     field = later(sticky, field, "d")

@@ -1,4 +1,4 @@
-"""The checker of chaos runs: a good history passes, and each rule is seen to fail on one that breaks it."""
+"""The checker of chaos runs: a good history passes, and each rule fails on a history that breaks it."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ KEYS: dict[int, str | None] = {0: "a", 1: "b", 2: "a", 3: "b"}
 
 
 class Teller:
-    """Writes the events of one process, a tenth of a second apart unless told otherwise."""
+    """Writes the events of one process, by default 0.1 s apart."""
 
     def __init__(self, process: str, *, at: float = 0.0) -> None:
         self.process, self.now, self.entries = process, at, list[Entry]()
@@ -221,7 +221,7 @@ def test_two_owners_without_a_fault_are_a_violation() -> None:
 
 
 def notes(*reported: str) -> list[Note]:
-    """``began 0`` and the like."""
+    """Entries such as ``began 0``."""
     split = (line.split() for line in reported)
     return [Note("began" if kind == "began" else "ended", (TP, int(o)), KEYS[int(o)] or "") for kind, o in split]
 

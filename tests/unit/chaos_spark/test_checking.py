@@ -25,7 +25,7 @@ def test_each_output_once_and_in_order_is_all_well() -> None:
         ((0, 1, 2, 7), "1 of 3 outputs are of no record"),
     ],
 )
-def test_every_broken_promise_is_told(numbers: tuple[int, ...], said: str) -> None:
+def test_every_broken_promise_is_reported(numbers: tuple[int, ...], said: str) -> None:
     assert check(iter(outputs(*numbers)), 3, exactly_once=True).problems == [said]
 
 

@@ -67,7 +67,7 @@ def test_an_example_names_only_options_that_there_are(path: tuple[str, ...]) -> 
         words = line.strip().split()
         if words[:1] != ["penstock"]:
             continue
-        # Up to the shell's own words, and without the remark at the end of the line.
+        # Only the part before the shell's own words, without the comment at the end of the line.
         mine = line.strip().split(" | ")[0].split("   ")[0].split()[1:]
         length = max(size for size in range(len(mine) + 1) if tuple(mine[:size]) in EVERYTHING)
         command = EVERYTHING[tuple(mine[:length])]
@@ -77,7 +77,7 @@ def test_an_example_names_only_options_that_there_are(path: tuple[str, ...]) -> 
 
 
 def penstock(*arguments: str, **variables: str) -> str:
-    # Which shell one is in is found out by looking at processes, of which a test has others.
+    # Typer finds the shell in the list of processes, which is different in a test.
     environment = {**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1", **variables}
     command = [str(BIN / "penstock"), *arguments]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
@@ -125,7 +125,7 @@ def test_without_a_command_the_help_says_it_all(words: list[str]) -> None:
 
 @pytest.fixture
 def interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl+C while `penstock status` looks."""
+    """Ctrl+C while `penstock status` runs."""
 
     def look(_: Embedded) -> None:
         raise KeyboardInterrupt

@@ -204,7 +204,7 @@ CHAIN = record(field("next", ["null", "shop.Chain"]), name="Chain")
 
 @pytest.mark.parametrize("depth", [100_000, 3_000_000])
 def test_a_value_that_is_nested_deeply_is_refused_and_ends_no_process(depth: int) -> None:
-    # The reader in C has no bound of its own: this ended the whole process.
+    # The reader in C has no limit for nesting: this once ended the whole process.
     assert why(bare(CHAIN), b"\x02" * depth) == "it is nested too deeply"
     assert bare(CHAIN).decode(b"\x02" * 900 + b"\x00", None) is not None
 

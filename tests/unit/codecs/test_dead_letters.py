@@ -1,4 +1,4 @@
-"""Each way in which a value can be wrong: a dead letter at once, with its bytes as they came, and why in words."""
+"""Each kind of wrong value becomes a dead letter at once, with unchanged bytes and a reason in words."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""The example in examples/decoding works, and docs/decoding.md shows it as it is."""
+"""The example in examples/decoding works, and docs/decoding.md shows the same code."""
 
 import os
 import subprocess

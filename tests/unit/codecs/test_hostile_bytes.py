@@ -1,4 +1,4 @@
-"""Random and damaged bytes: every decoder comes to an outcome. ``python -m fuzzing`` does it for many more."""
+"""Random and damaged bytes: every decoder returns a value or a reason. ``python -m fuzzing`` tries many more."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Decoded values as JSON and back: whatever a person sees at a terminal can be written again."""
+"""Decoded values as JSON and back: every value that the terminal shows can be produced again."""
 
 import json
 from dataclasses import dataclass
@@ -107,7 +107,7 @@ def test_values_of_all_kinds_are_json() -> None:
     }
 
 
-# What Spark needs to know of a schema id.
+# The facts about a schema id that Spark needs.
 
 
 def test_the_schema_of_an_id_has_the_schemas_that_it_refers_to() -> None:

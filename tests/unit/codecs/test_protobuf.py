@@ -104,7 +104,7 @@ def test_five_megabytes_are_read_or_refused_with_a_short_reason() -> None:
 
 
 def test_a_required_field_that_is_missing_is_named() -> None:
-    kind = descriptor_pb2.UninterpretedOption.NamePart  # of the few messages with required fields that every client has
+    kind = descriptor_pb2.UninterpretedOption.NamePart  # it has required fields, and every installation has it
     assert why(bare(kind), b"\x0a\x01x") == "its required fields are missing: `$.is_extension`"
 
 
@@ -159,7 +159,7 @@ def test_a_class_that_is_not_a_message_is_refused() -> None:
 
 
 def test_the_quick_way_to_a_message_gives_what_the_usual_one_does() -> None:
-    """Records with a known schema id are read in one call; it must not take any other record for one."""
+    """Records with a known schema id are read in one call; it must not read other records that way."""
     settings = make_registry()
     schema_ids: tuple[Any, ...] = ("value", "headers")
     written = [
@@ -169,7 +169,7 @@ def test_the_quick_way_to_a_message_gives_what_the_usual_one_does() -> None:
         for value in (Order(id=7, customer="Ann"), NewerOrder(vip=True), Note(text="x"))
         for schema_id in schema_ids
     ]
-    # The header counts, whatever the value begins with.
+    # The schema id in the header counts, also if the value begins like one with an id.
     written.append((written[0][0], written[1][1]))
     codec = codec_of(Protobuf(Order), registry=settings, field="value")
     read, chance = decoder_of(Protobuf(Order), registry=settings), random.Random(3)

@@ -1,4 +1,4 @@
-"""The client of the schema registry with all kinds of answers, and without one."""
+"""The client of the schema registry, with all kinds of responses and with none."""
 
 import json
 import threading
@@ -20,7 +20,7 @@ MISSING = (404, {"error_code": 40403, "message": "Schema not found"})
 
 
 class Server(ThreadingHTTPServer):
-    """Answers every question with ``answer``, and notes it."""
+    """Answers every request with ``answer``, and records the request."""
 
     daemon_threads = True
 
@@ -108,7 +108,7 @@ def test_errors_that_are_not_about_the_schema_are_waited_for(server: Server, mak
     asked = len(server.asked)
     with pytest.raises(DependencyUnavailable):
         client.schema(2)
-    assert len(server.asked) == asked, "it is not asked while it rests"
+    assert len(server.asked) == asked, "no requests during the pause"
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_a_schema_that_it_does_not_have_is_the_record_s_fault_and_not_asked_for_
             client.schema(schema_id)
     assert len(server.asked) <= 1
     server.answer = (200, {"schema": SCHEMA})
-    assert client.schema(8).schema_str == SCHEMA, "others are not held up"
+    assert client.schema(8).schema_str == SCHEMA, "other threads do not wait"
 
 
 def test_a_silent_registry_is_asked_again_after_growing_pauses(

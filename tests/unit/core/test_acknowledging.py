@@ -1,4 +1,4 @@
-"""Records that are finished only when the user says so, and batches that wait to be full."""
+"""Records that are finished only when the user acknowledges them, and batches that wait until they are full."""
 
 import pytest
 
@@ -77,7 +77,7 @@ def test_an_acknowledgement_of_an_earlier_epoch_s_record_does_not_count() -> Non
     ((again,),) = dispatch.take(0.0, 10)
     dispatch.ack(TP, 0, old[0])
     dispatch.report([(again, [HELD], True)], now=0.0)
-    assert dispatch.commits() == {}, "it was another delivery that was acknowledged"
+    assert dispatch.commits() == {}, "the acknowledgement belongs to another delivery"
     dispatch.ack(TP, 0, again.records[0])
     assert dispatch.commits() == {TP: (1, "")}
 
@@ -100,7 +100,7 @@ def test_an_incomplete_batch_waits_for_more_and_a_full_one_does_not() -> None:
     dispatch.deliver(TP, records(3, 3))
     (full,) = dispatch.take(0.9, 1)
     assert sorted(record.offset for run in full for record in run.records) == [0, 1, 3, 4], "of two keys"
-    assert dispatch.next_due() == 1.9, "the rest waits its own time"
+    assert dispatch.next_due() == 1.9, "the rest waits for its own linger"
     (rest,) = dispatch.take(2.0, 1)
     assert sorted(record.offset for run in rest for record in run.records) == [2, 5]
 

@@ -43,7 +43,7 @@ class DispatchMachine(RuleBasedStateMachine):
         self.dispatch = make_dispatch(order=self.order, retry_topics=[60.0], max_in_flight_bytes=40_000)
         self.now = 0.0
         self.due: list[float] = []  # of the retry topic's records, by offset
-        self.fetch_at: dict[TopicPartition, int] = {}  # where the fetcher of each owned partition stands
+        self.fetch_at: dict[TopicPartition, int] = {}  # the fetch position of each owned partition
         self.delivered = 0
         self.unfinished: dict[TopicPartition, set[int]] = defaultdict(set)
         self.finished: dict[TopicPartition, set[int]] = defaultdict(set)  # in this epoch or an earlier one
@@ -64,7 +64,7 @@ class DispatchMachine(RuleBasedStateMachine):
             finished = decode(offset, metadata)
             assert {o for start, end in finished for o in range(start, end)} == {
                 o for o in self.known[tp] if o > offset
-            }, "the map says just what was finished at that commit"
+            }, "the map contains exactly what was finished at that commit"
             self.dispatch.assign(tp, offset, metadata, finished)
             self.fetch_at[tp] = offset
             self.unfinished[tp] = set()
@@ -81,7 +81,7 @@ class DispatchMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.fetch_at)
     @rule(data=st.data())
     def revoke_ends(self, data: st.DataObject) -> None:
-        """Drained or not: what is still out there belongs to a closed epoch from now on."""
+        """Drained or not: records in progress belong to a closed epoch from now on."""
         tp = data.draw(st.sampled_from(sorted(self.fetch_at)))
         commit = self.dispatch.commits().get(tp)
         if commit is not None:
@@ -114,9 +114,9 @@ class DispatchMachine(RuleBasedStateMachine):
 
     def fetch_returned(self, batch: list[Record], *, listening: bool) -> None:
         tp = RETRY_PLACE
-        while len(self.due) <= batch[-1].offset:  # every few of them fall due later than what was written before
+        while len(self.due) <= batch[-1].offset:  # some are due later than records that were written before them
             self.due.append(self.now + 0.5 * (len(self.due) % 4 == 0))
-        own = {each.offset for each in batch if each.offset % 7 != 0}  # the others are another group's
+        own = {each.offset for each in batch if each.offset % 7 != 0}  # the others belong to another group
         waits = {o: max(0.0, self.due[o] - self.now) if o in own else 0.0 for o in (each.offset for each in batch)}
         said = [Returned(each, RetryInfo(2, waits[each.offset], of_this_group=each.offset in own)) for each in batch]
         large = excesses(each.offset for each in batch)
@@ -124,7 +124,7 @@ class DispatchMachine(RuleBasedStateMachine):
         self.fetch_at[tp] = batch[-1].offset + 1
         end = min((offset for offset, wait in waits.items() if wait > 0), default=self.fetch_at[tp])
         due = {offset for offset in waits if offset < end} if listening else set()
-        assert begun == due & own, "what is due begins, and nothing behind the first that is not"
+        assert begun == due & own, "records that are due begin, up to the first that is not"
         self.unfinished[tp].update(begun - self.finished[tp])
         self.finished[tp].update(due - own)
 
@@ -137,7 +137,7 @@ class DispatchMachine(RuleBasedStateMachine):
                 tp = pause.epoch.tp
                 self.fetch_at[tp] = pause.rewind_to
                 self.unfinished[tp] = {o for o in self.unfinished[tp] if o < pause.rewind_to}
-                # What was passed over as another group's comes by again too.
+                # Skipped records of another group are delivered again too.
                 self.finished[tp] = {o for o in self.finished[tp] if o < pause.rewind_to or o in self.restored[tp]}
                 self.dispatch.rewound(tp)
 
@@ -154,7 +154,7 @@ class DispatchMachine(RuleBasedStateMachine):
         assert run.epoch in self.dispatch.epochs
         offsets = [record.offset for record in run.records]
         assert offsets == sorted(offsets) or not run.lane.ordered
-        assert not self.finished[run.epoch.tp] & set(offsets), "what is finished does not run again"
+        assert not self.finished[run.epoch.tp] & set(offsets), "a finished record does not run again"
         others = [other for work in self.works for other in work if other is not run and not other.done]
         running = {(o.epoch, r.offset) for o in others for r in o.records[o.collected :]}
         assert not running & {(run.epoch, offset) for offset in offsets}, "a record is with one worker"
@@ -163,7 +163,7 @@ class DispatchMachine(RuleBasedStateMachine):
         assert not any(other.lane is run.lane for other in others), "a lane is with one worker at a time"
         lanes = {self.lane_of(record) for record in run.records}
         assert len(lanes) == 1 or (run.lane.mixed and self.order == "key")
-        # Nothing runs before what precedes it in its lane, or in the same run.
+        # No record runs before the records in front of it in its lane or run.
         known = self.sent(run.epoch) | set(offsets)
         for record in run.records:
             if self.order != "none" and not (self.order == "key" and record.key is None):
@@ -173,7 +173,7 @@ class DispatchMachine(RuleBasedStateMachine):
                 ]  # fmt: skip
 
     def sent(self, epoch: object) -> set[int]:
-        """Attempted, and only the broker's word is missing."""
+        """Attempted, and only the broker's acknowledgement is missing."""
         return {send.tried.offset for send in self.sends if send.tried.epoch is epoch}
 
     def lane_of(self, record: Record) -> object:
@@ -219,7 +219,7 @@ class DispatchMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.works)
     @rule(data=st.data())
     def worker_is_stuck(self, data: st.DataObject) -> None:
-        """It keeps the record it is at, and those before it; what it has not begun is taken back."""
+        """The worker keeps the current record and those before it; the others are taken back."""
         bundle = data.draw(st.sampled_from(self.works))
         run, *pending = [each for each in bundle if not each.done]
         for each in pending:
@@ -227,7 +227,7 @@ class DispatchMachine(RuleBasedStateMachine):
             each.done = True
         if run.lane.mixed or not run.lane.ordered:
             begun = data.draw(st.integers(run.collected, len(run.records)))
-            # It began the last of them, so it is through with the others.
+            # It began the last of them, so it has finished the others.
             self.note(run, [DONE] * max(0, begun - run.collected - 1), last=False)
             if begun < len(run.records) or run.lane.mixed:
                 self.dispatch.report([(run.split(run.records[begun:]), (), True)], now=self.now)
@@ -256,7 +256,7 @@ class DispatchMachine(RuleBasedStateMachine):
         self.committed[tp] = commit
         self.known[tp] = set(self.finished[tp])
 
-    # What always holds.
+    # Invariants.
 
     @invariant()
     def commit_points_never_pass_unfinished_records(self) -> None:
@@ -281,7 +281,7 @@ class DispatchMachine(RuleBasedStateMachine):
         assert self.dispatch.in_flight.excess == sum(epoch.large_values.excess for epoch in self.dispatch.epochs)
 
     def teardown(self) -> None:
-        """Whatever happened, what is owned can be finished: nothing is stuck, nothing is forgotten."""
+        """After any history, all records of owned partitions can be finished: none is stuck or forgotten."""
         for each in self.patches:
             each.stop()
         for _ in range(1_000):

@@ -75,7 +75,7 @@ def test_a_retry_topic_is_paused_until_its_next_record_is_due_and_has_nothing_in
     epoch = dispatch.assign(LATER, 0)
     begun = dispatch.deliver_returned(LATER, returned(LATER, 0, [0, 0, 20, 21], failures=4), now=100.0)
     assert [each.record.offset for each in begun] == [0, 1]
-    assert dispatch.settled == 2, "what waits holds no places"
+    assert dispatch.settled == 2, "waiting records do not count as in flight"
     (run,) = take(dispatch)
     assert [(record.offset, epoch.attempt_at(record.offset)) for record in run.records] == [(0, 5), (1, 5)]
     dispatch.report([(run, [DONE, DONE], True)], now=100.0)
@@ -90,10 +90,10 @@ def test_a_retry_topic_is_paused_and_sought_back_once_and_resumes_when_its_recor
     ((pause,), resumed) = dispatch.balance(100.0)
     assert (pause.epoch, pause.rewind_to, resumed) == (epoch, 5, [])
     assert dispatch.next_due() == 120.0
-    # What was on its way from before is dropped: it comes again.
+    # Records that were fetched before are dropped. They are delivered again.
     assert dispatch.deliver_returned(LATER, returned(LATER, 7, [0.0]), now=100.0) == []
     dispatch.reach(LATER, 8)
-    assert dispatch.commits() == {LATER: (5, "")}, "so that a restart finds it, whatever it starts from"
+    assert dispatch.commits() == {LATER: (5, "")}, "so that a restart finds it, with any start option"
     dispatch.rewound(LATER)
     assert dispatch.balance(119.0) == ([], [])
     assert dispatch.balance(120.0) == ([], [epoch])
@@ -149,7 +149,7 @@ def test_a_paused_retry_topic_drops_records_like_any_other_topic() -> None:
     (run,) = take(dispatch, size=1)
     ((pause,), _) = dispatch.balance(FULL_SECONDS)
     assert (pause.epoch, pause.rewind_to) == (epoch, 4)
-    assert epoch.fetch_state.wake_at is None, "what it gave back is due"
+    assert epoch.fetch_state.wake_at is None, "the retracted record is due"
     assert not other.fetch_state.paused
     dispatch.rewound(LATER)
     dispatch.report([(run, [DONE], True)], now=1.0)
@@ -206,7 +206,7 @@ def test_a_breaker_halts_before_the_next_dead_letter_and_lets_nothing_more_throu
     assert late.sends == []
     assert late.halted is not None
     ((point, _),) = dispatch.commits().values()
-    assert point == 4, "nothing that was not written is passed"
+    assert point == 4, "the commit point does not pass unwritten records"
 
 
 def test_a_breaker_counts_whatever_way_a_record_is_finished() -> None:
@@ -215,7 +215,7 @@ def test_a_breaker_counts_whatever_way_a_record_is_finished() -> None:
     dispatch.deliver(SOURCE, records(SOURCE, 0, 8))
     runs = take(dispatch, size=1)
     offset_0, offset_1 = runs[0].records[0], runs[1].records[0]
-    dispatch.ack(SOURCE, 0, offset_0)  # while its handler is still at it
+    dispatch.ack(SOURCE, 0, offset_0)  # while its handler still runs
     held = [(runs[0], [HELD], True), (runs[1], [HELD], True), (runs[2], [HELD], True)]
     dispatch.report(held, now=0.0)
     dispatch.ack(SOURCE, 1, offset_1)

@@ -7,8 +7,8 @@ from penstock.core.scheduling.in_flight import DEFAULT_BYTES, InFlight
 
 
 def test_the_end_of_a_partition_that_stopped_dispatching_does_not_pass_what_was_dropped() -> None:
-    # A poll that was under way at a stop brings records and the end behind them. The records are dropped, so a commit
-    # of that end would lose them.
+    # A poll that was in progress at a stop returns records and the end of the log behind them. The records are dropped,
+    # so a commit of that end would lose them.
     tp = ("t", 0)
     dispatch = Dispatch(
         order="partition", concurrency=1, in_flight=InFlight(10, DEFAULT_BYTES), dead_letter_of=None, random=lambda: 0.5

@@ -25,9 +25,9 @@ def test_a_partition_is_whole_while_bundles_are_large_and_divided_once_they_are_
     assert offsets([whole]) == [[0, 1, 2, 3]]
     dispatch.deliver(TP, keyed(TP, b"c", b"b", b"c", first=4))
     assert take(dispatch, size=QUICK) == [], "one worker at a time has a whole partition"
-    assert take(dispatch, size=1) == [], "what runs is waited for before it is divided"
+    assert take(dispatch, size=1) == [], "it is divided only after the running records have ended"
     dispatch.report([(whole, [DONE] * 4, True)], now=0.0)
-    assert offsets(take(dispatch, size=NOT_QUICK)) == [[4, 5, 6]], "left as it is in between"
+    assert offsets(take(dispatch, size=NOT_QUICK)) == [[4, 5, 6]], "between the limits it does not change"
     dispatch.deliver(TP, keyed(TP, b"c", b"d", first=7))
     dispatch.stop_dispatching([TP])
     dispatch.close([TP])
@@ -86,7 +86,7 @@ def test_a_record_without_a_key_is_tried_again_alone(key: bytes | None) -> None:
 
 
 def stuck_at(run: LaneRun, count: int) -> Work:
-    """A worker that has begun so many records of this run, and finished all of them but one."""
+    """A worker that has begun this many records of the run, and finished all but one."""
     work = Work([run], has_dead_letter=True, clock=lambda: 0.0)
     claims = work.records(next(work.runs()))
     for _ in range(count):

@@ -1,4 +1,4 @@
-"""Spark's Python workers import the demo's handler, and must not wait for more than that."""
+"""Spark's Python workers import the demo's handler, and must not import Kafka, Spark or the rest of the demo."""
 
 import subprocess
 import sys

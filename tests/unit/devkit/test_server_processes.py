@@ -29,10 +29,10 @@ def home(tmp_path: Path) -> Iterator[Path]:
 
 
 def start(home: Path, role: str, program: str = POLITE, layout: Layout = LAYOUT) -> "subprocess.Popen[bytes]":
-    """Start Python with a server's marks; what follows `-c CODE` is as free as a Java's arguments."""
+    """Start Python with the arguments of a server after `-c CODE`, where Python accepts any arguments, like Java."""
     wrapper = home / "python"
     if not wrapper.exists():
-        # Python would take the marks for its own options, so they come after the code.
+        # Python would read these arguments as its own options, so they are after the code.
         wrapper.write_text(f'#!/bin/sh\nexec {sys.executable} -c "$4" "$1" "$2" "$3"\n')
         wrapper.chmod(0o755)
     server = launch(home, role, layout, java=wrapper, arguments=[program], classpath=())

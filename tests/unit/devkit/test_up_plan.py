@@ -17,7 +17,7 @@ DATA = Path("/data")
 
 @pytest.fixture(autouse=True)
 def base_port(monkeypatch: pytest.MonkeyPatch) -> int:
-    """Move the default ports, for this machine may run a Kafka of its own."""
+    """Use other default ports, because a Kafka may run on this machine."""
     port = next(port for port in range(21_000, 31_000, 10) if all(choose_port([p]) == p for p in range(port, port + 5)))
     monkeypatch.setattr(up_plan, "DEFAULT_PORT", port)
     monkeypatch.setattr(up_plan, "DEFAULT_REGISTRY_PORT", port + 4)

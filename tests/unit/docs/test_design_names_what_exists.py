@@ -37,7 +37,7 @@ def test_every_path_that_a_page_names_exists(page: Path) -> None:
     text = page.read_text("utf-8")
     assert sorted(path for path in named_paths(text) if not exists(path)) == []
     assert sorted(link for link in _LINK.findall(text) if not (page.parent / link).exists()) == []
-    # A module without its folder could be any of several, and would not be checked.
+    # A module without its folder could not be checked.
     assert _MODULE.findall(text) == []
 
 

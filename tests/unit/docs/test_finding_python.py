@@ -1,4 +1,4 @@
-"""Which Python the README is followed with."""
+"""Which Python runs the README."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Links between pages lead somewhere, and the files that a page names exist."""
+"""Links between pages have a target, and the files that a page names exist."""
 
 import re
 from pathlib import Path

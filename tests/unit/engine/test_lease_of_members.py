@@ -1,4 +1,4 @@
-"""How long a member may go on without hearing from its broker."""
+"""How long a member may continue without a response from its broker."""
 
 from typing import Any
 

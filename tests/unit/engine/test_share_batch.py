@@ -40,7 +40,7 @@ READING = RecordAdapter(
 
 
 class Outbox:
-    """A broker that takes everything at once."""
+    """A broker that accepts everything at once."""
 
     is_full = False
 

@@ -44,7 +44,7 @@ def flags_of(name: str, java: Path, class_path: list[Path]) -> list[str]:
 
 
 def _end_jvm(flags: list[str], content: bytes = b"\xa8\xab\x0b\xf0classes") -> None:
-    """Write what a JVM with these flags leaves behind."""
+    """Write the files that a JVM with these flags writes."""
     _written_by(flags).write_bytes(content)
 
 
@@ -60,7 +60,10 @@ def test_the_first_jvm_writes_nothing_and_the_second_what_all_others_use(java: P
 
 
 def test_an_archive_that_a_killed_jvm_began_is_not_used(java: Path, jar: Path) -> None:
-    """Java crashes on an archive that is not complete; its header, which is written last, tells."""
+    """Java crashes on an incomplete archive.
+
+    Java writes the header last, so the header shows whether it is complete.
+    """
     _end_jvm(flags_of("kafka", java, [jar]), bytes(8) + b"classes")
     assert writes_archive(flags_of("kafka", java, [jar]))
     _end_jvm(flags_of("kafka", java, [jar]), b"")
@@ -75,7 +78,7 @@ def test_an_archive_that_was_cut_off_is_removed_and_written_again(java: Path, ja
     assert not archive.exists()
 
 
-def test_another_java_another_jar_and_another_program_have_archives_of_their_own(java: Path, jar: Path) -> None:
+def test_another_java_another_jar_and_another_program_have_separate_archives(java: Path, jar: Path) -> None:
     _end_jvm(flags_of("kafka", java, [jar]))
     assert not writes_archive(flags_of("kafka", java, [jar]))
     assert writes_archive(flags_of("spark", java, [jar]))

@@ -1,4 +1,4 @@
-"""Sets without a lockfile, from a registry on the loopback: found, refused, and their errors."""
+"""Sets without a lockfile, from a registry on the loopback address: found, refused, and their errors."""
 
 import base64
 import hashlib
@@ -236,7 +236,7 @@ def test_a_checksum_may_stand_beside_a_name_or_be_missing(registry: MavenRegistr
 
 def test_downloads_that_break_off_are_tried_again(registry: MavenRegistry) -> None:
     publish(registry, TOOL)
-    del registry.files[f"{TOOL_JAR}.sha1"]  # only its length tells that the jar is not whole
+    del registry.files[f"{TOOL_JAR}.sha1"]  # only its length shows that the jar is incomplete
     registry.faults = {TOOL_JAR: [0.5, 503], TOOL_JAR.replace("jar", "pom"): [0.5, 503]}
     heard = Heard()
     assert fetch(progress=heard) == [TOOL]
@@ -261,7 +261,7 @@ def test_a_pom_that_cannot_be_used_is_an_error(registry: MavenRegistry, more: st
     assert caught.value.hint
 
 
-def test_a_registry_out_of_reach_is_said_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_registry_is_reported_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PENSTOCK_MAVEN_URL", "http://me:secret@127.0.0.1:9/")
     with pytest.raises(SetupError, match=r"cannot be reached \(127\.0\.0\.1:9: Connection refused\)") as caught:
         fetch()

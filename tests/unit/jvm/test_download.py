@@ -161,7 +161,7 @@ def test_a_proxy_of_the_environment_is_used(
 ) -> None:
     monkeypatch.setenv("PENSTOCK_MAVEN_URL", "http://registry.invalid/maven2")
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{registry.port}")
-    with pytest.raises(SetupError, match=r"has no org\.example"):  # what a proxy is asked for is the whole address
+    with pytest.raises(SetupError, match=r"has no org\.example"):  # a request to a proxy has the whole URL
         fetch(registry, tmp_path)
     assert registry.asked[0][0].startswith("http://registry.invalid/maven2/")
     monkeypatch.setenv("http_proxy", "http://me:secret@127.0.0.1:9")

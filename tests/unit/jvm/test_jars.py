@@ -44,7 +44,7 @@ class Heard:
 
 
 def kept() -> list[str]:
-    """Return everything in the cache but the lock."""
+    """Return everything in the cache except the lock."""
     return sorted(path.name for path in jar_cache().iterdir() if path.name != "lock")
 
 

@@ -16,12 +16,12 @@ from penstock.kafka import Cluster, make_consumer, make_producer
 from penstock.kafka.client.clients import consumer_config
 from penstock.kafka.client.settings_by_client import admin_settings, consumer_settings, producer_settings
 
-# A line of what the library prints about itself: name, side, range, and somewhere the type.
+# A line that the library prints about a setting: name, side, range, and somewhere the type.
 _LINE = re.compile(r"^(\S+)\s*\|\s*([CP*])\s*\|(.*?)\|.*\*Type: ([^*]+)\*")
 
 
 def described(folder: Path) -> dict[str, tuple[str, str, str]]:
-    """What the library itself says of its settings."""
+    """The settings as the library itself describes them."""
     libraries = [
         *Path(confluent_kafka.__file__).parent.parent.glob("confluent_kafka.libs/librdkafka*"),
         *Path(confluent_kafka.__file__).parent.glob(".dylibs/librdkafka*"),

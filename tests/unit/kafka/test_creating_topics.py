@@ -1,4 +1,4 @@
-"""A cluster that has just started, or a topic that was just created, is asked again; and for no other reason."""
+"""Requests are repeated only for a cluster that has just started or a topic that was just created."""
 
 from concurrent.futures import Future
 from types import SimpleNamespace
@@ -20,7 +20,7 @@ NO_LEADERS_FOUND = KafkaError(KafkaError._NOENT, "Failed to query partition lead
 
 
 class Answering:
-    """An admin client that gives the answers it is told, one for each question."""
+    """An admin client with prepared answers, one for each request."""
 
     def __init__(self, *answers: KafkaError | None) -> None:
         self.answers = list(answers)

@@ -62,7 +62,7 @@ def test_each_error_says_what_to_do(code: int, kind: type[PenstockError], proble
 
 def test_final_errors_stop_the_app_and_others_do_not() -> None:
     assert all(is_final(KafkaError(code)) for code in FINAL)
-    # What is fatal for one consumer is not for the next, which the engine makes.
+    # An error that is fatal for a consumer does not stop the app: the engine creates another consumer.
     assert not is_final(KafkaError(KafkaError._STATE, "x", True))  # noqa: FBT003 - marked as fatal by the client
     passing = (
         KafkaError._TRANSPORT,
@@ -76,7 +76,7 @@ def test_final_errors_stop_the_app_and_others_do_not() -> None:
         KafkaError.UNKNOWN,
     )
     assert not [code for code in passing if is_final(KafkaError(code))]
-    # What stops an app has a message of its own; of a fatal error the client's text says more than its code.
+    # Errors that stop the app have their own messages. For a fatal error, the client's text says more than its code.
     assert FINAL - set(_TABLE) == {KafkaError._FATAL}
 
 

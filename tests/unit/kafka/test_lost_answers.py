@@ -1,4 +1,4 @@
-"""A client that has missed an answer of a broker, as around its restart, must not be waited for."""
+"""Penstock does not wait for a client that has missed an answer, for example because the broker restarted."""
 
 import threading
 from concurrent.futures import Future
@@ -39,7 +39,7 @@ def test_offsets_are_given_up_long_before_their_transaction_is(monkeypatch: pyte
 
 
 class Gone(Deaf):
-    """One that does not even come back when its time is over."""
+    """A producer that does not even return after its timeout."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ def test_a_client_that_does_not_come_back_is_left_behind(monkeypatch: pytest.Mon
     transaction = Transaction("localhost:1", "group:1", group=b"", settings={})
     with pytest.raises(ServerError), transaction:
         transaction.commit({("orders", 0): 5})
-    assert gone.patience == [0.01], "and is asked nothing more"
+    assert gone.patience == [0.01], "and it gets no more calls"
     assert not gone.aborted
     gone.ever.set()
 
@@ -79,7 +79,7 @@ def test_other_errors_of_a_call_are_raised_to_its_caller(monkeypatch: pytest.Mon
 
 
 class Purged(Deaf):
-    """One whose transaction failed while its offsets waited to be sent; asked again, it says by what."""
+    """A producer whose transaction failed before its offsets were sent. Its next call says why."""
 
     def __init__(self, code: int) -> None:
         super().__init__()

@@ -15,7 +15,7 @@ NOWHERE = "127.0.0.1:1"
 
 
 def test_the_metadata_equals_what_the_installed_client_writes() -> None:
-    # That of a static consumer, which has not joined, differs from a member's in the member's id and generation alone.
+    # The metadata of a static consumer that has not joined differs from a member's only in member id and generation.
     consumer = make_consumer(NOWHERE, "grüppe", settings={}, member={"group.instance.id": "till-1"})
     written = consumer.consumer_group_metadata()
     consumer.close()

@@ -1,4 +1,4 @@
-"""Every producer is idempotent and waits for all replicas, wherever it is made and whatever the user sets."""
+"""Every producer is idempotent and waits for all replicas, in every part of Penstock and with all settings."""
 
 import ctypes
 import re
@@ -20,7 +20,7 @@ SOURCES = Path(penstock.__file__).parent
 NOWHERE = "127.0.0.1:1"
 
 
-# By text: parsing all of these to trees is more than Python 3.11 always survives.
+# A search in the text, because parsing all of these to trees sometimes crashes Python 3.11.
 IMPORT = re.compile(
     r"^from confluent_kafka[\w.]* import (?:\([^)]*|[^\n]*)\b(?:Serializing|AIO)?Producer\b", re.MULTILINE
 )

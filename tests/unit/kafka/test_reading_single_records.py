@@ -14,7 +14,7 @@ _LENGTH = 100_000
 
 
 class LogConsumer:
-    """Every partition has the records 0 to 99,999. As the client's, it waits where it has fewer than are asked for."""
+    """Every partition has the records 0 to 99,999. Like the client, it waits if it has fewer records than requested."""
 
     def __init__(self) -> None:
         self.assigned: list[list[int]] = []
@@ -28,7 +28,7 @@ class LogConsumer:
         self.assigned.append([each.partition for each in partitions])
 
     def consume(self, count: int, _timeout: float) -> list[Message]:
-        # A fetch brings no more than so many records, and the next one takes a while.
+        # A fetch returns at most this many records, and the next one takes a while.
         found: list[Message] = []
         for (topic, partition), first in self._next.items():
             end = min(first + 600, first + count - len(found), _LENGTH)
@@ -48,7 +48,7 @@ def _message(topic: str, partition: int, offset: int) -> Message:
 
 @pytest.fixture
 def consumers(monkeypatch: pytest.MonkeyPatch) -> list[LogConsumer]:
-    """All that were made."""
+    """All consumers that were created."""
     made: list[LogConsumer] = []
 
     def make(*_args: Any, **_options: Any) -> LogConsumer:

@@ -58,7 +58,7 @@ def test_a_subscription_is_read_as_it_was_written(
     assert (member.user_data or b"", penstock_data) == (user_data or b"", PENSTOCK_DATA)
     reported = group_metadata.read_subscription(written)
     assert reported is not None
-    assert (reported.topics, reported.is_self_managed) == ((topic,), True), "seen from outside of the group"
+    assert (reported.topics, reported.is_self_managed) == ((topic,), True), "as a client outside the group"
 
 
 @given(TPS)
@@ -105,7 +105,7 @@ def joined(*infos: GroupMemberInfo) -> Joined:
     return Joined("m", 1, "m", "mistaken", infos, skip_assignment=False)
 
 
-# Nobody asks for lag here.
+# No assignor here needs the lag.
 LEADER = Leader("g", pytest.fail)
 
 

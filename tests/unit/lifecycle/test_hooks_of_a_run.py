@@ -226,7 +226,7 @@ def test_a_slow_listener_does_not_hold_up_the_engine_and_its_dropped_events_are_
     assert EventsDropped(app="shop", dropped=20) in seen
 
 
-def test_a_listener_that_raises_is_reported_once_and_the_app_goes_on(app: App, engine: FakeEngine) -> None:
+def test_a_listener_that_raises_is_reported_once_and_the_app_continues(app: App, engine: FakeEngine) -> None:
     emitted: list[Event] = []
 
     @app.on_event(DeadLettered, Error)

@@ -12,7 +12,7 @@ from penstock.ops.metrics import METRICS
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
 DOCS = DEPLOY.parent / "docs" / "metrics.md"
-# Words of PromQL and of Grafana; what is left of an expression are metrics and labels.
+# Words of PromQL and of Grafana. All other words of an expression are metrics and labels.
 _WORDS = {
     "and",
     "by",
@@ -53,7 +53,7 @@ def expressions() -> list[str]:
 
 
 def strangers(expression: str) -> tuple[set[str], set[str]]:
-    """The metrics and the labels in it that do not exist."""
+    """The metrics and labels of the expression that do not exist."""
     bare = re.sub(r'"[^"]*"|\[[^\]]*\]', "", expression)
     series = {name: metric for metric in METRICS.values() for name in _series(metric.kind, metric.name)}
     words = set(re.findall(r"[a-z_]+", bare)) - _WORDS
@@ -87,7 +87,7 @@ def test_the_check_finds_unknown_metrics(expression: str, metrics: set[str], lab
 
 def test_the_dashboard_shows_every_metric_that_is_not_only_for_alerts() -> None:
     shown = " ".join(expressions())
-    # The sums and the largest of a process are for autoscalers; a dashboard sums over processes by itself.
+    # The sums and the largest of a process are for autoscalers; a dashboard calculates the sums over processes.
     for_others = {name for name in METRICS if "_sum_lag" in name or "_max_lag" in name} | {
         "kafka_consumergroup_group_offset",
         "kafka_partition_earliest_offset",

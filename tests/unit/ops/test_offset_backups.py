@@ -28,7 +28,7 @@ def test_groups_and_clusters_do_not_see_each_other(tmp_path: Path) -> None:
             OffsetBackups(cluster, tmp_path).newest(group)
 
 
-def test_the_longest_names_have_saves_of_their_own(tmp_path: Path) -> None:
+def test_the_longest_names_have_separate_backups(tmp_path: Path) -> None:
     saves = OffsetBackups("cluster", tmp_path)
     names = ["g" * 250, "g" * 249 + "h", "g" * 32_000]
     saved = {name: saves.write(name, reason="reset", touched=[], before={}) for name in names}

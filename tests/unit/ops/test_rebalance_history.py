@@ -47,7 +47,7 @@ def test_histories_of_all_runs_are_read_and_half_a_line_is_not(tmp_path: Path) -
     assert read_history(tmp_path / "nowhere", "g") == []
 
 
-def test_members_tell_of_one_round_together_and_the_leader_knows_most(tmp_path: Path) -> None:
+def test_the_reports_of_one_rebalance_are_merged_and_the_leader_knows_most(tmp_path: Path) -> None:
     voter = RebalanceMember(id="A", static_id=None, rack=None, topics=("t",), votes=None, owned=0, assigned=1)
     write(
         tmp_path,
@@ -65,7 +65,7 @@ def test_members_tell_of_one_round_together_and_the_leader_knows_most(tmp_path: 
     assert [each.member for each in second.reported] == ["b", "a"]
     assert (second.first.member, second.reason, second.began) == ("a", "left: C", 19.9)
     assert [(each.tp, each.owner, each.seconds) for each in second.handovers] == [(TP, "b", 0.5)]
-    assert [each.seconds for each in first.handovers] == [None], "who had it before is not known"
+    assert [each.seconds for each in first.handovers] == [None], "the previous owner is unknown"
     assert recreated.began == 90.0, "a recreated group has the same generations"
 
 
@@ -75,7 +75,7 @@ def native(member: str, began: float, generation: int | None, **known: object) -
 
 
 def test_a_rebalance_of_native_members_is_one_until_what_was_given_up_has_new_owners(tmp_path: Path) -> None:
-    # As two members with cooperative-sticky tell it: the second one joins, gets its share, and leaves.
+    # The reports of two members with cooperative-sticky: the second one joins, gets its share, and leaves.
     both = (TP, ("t", 1))
     write(
         tmp_path,

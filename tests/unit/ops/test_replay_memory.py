@@ -13,7 +13,7 @@ from penstock.ops.replay import _commit, _tracker
 
 
 def _finished(tracker: Tracker, count: int) -> set[int]:
-    """Deliver so many offsets, and finish half of them at random."""
+    """Deliver this many offsets, and finish half of them at random."""
     tracker.deliver(list(range(count)))
     chosen = set(random.Random(7).sample(range(count), count // 2))
     tracker.finish_all(sorted(chosen))

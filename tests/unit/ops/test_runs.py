@@ -1,4 +1,4 @@
-"""Runs find each other by their files, and only those that are alive."""
+"""Runs find each other by their files, but only runs that are alive."""
 
 import json
 import os

@@ -12,7 +12,7 @@ MEMBER = GroupMember("m", "c", "h", None, (), ())
 def test_the_lag_of_a_share_group_is_the_one_that_brokers_count() -> None:
     part = PartitionLag("orders", 0, committed=10, start=0, end=20)
     assert (part.lag, part.first_unfinished) == (10, 10)
-    # Four of those from the start offset on are finished.
+    # Four records after the start offset are finished.
     shared = PartitionLag("orders", 0, committed=10, start=12, end=20, is_shared=True, counted_lag=6)
     assert (shared.lag, shared.first_unfinished, shared.lost) == (6, 14, 0)
 

@@ -1,4 +1,4 @@
-"""Formats are declared as plain data: they compare, travel and print without harm, and mistakes show at once."""
+"""Formats are declared as plain data: they can be compared, pickled and printed, and mistakes are errors at once."""
 
 import json
 import pickle

@@ -14,7 +14,7 @@ from penstock.spark.internals import check_version
 
 _FOLDER = Path(penstock.spark.__file__).parent
 
-# Ruff's SLF001 finds each attribute with an underscore of another class, so nobody else may switch it off.
+# Ruff's SLF001 finds each attribute with an underscore of another class, so no other file may switch it off.
 _PRIVATE = re.compile(
     r"SLF001|\b_j(vm|df|sc|sq|rdd|conf|sparkSession)\b|py4j|java_gateway|PYSPARK_GATEWAY|pyspark\.sql\.internal|"
     r"queryExecution|executedPlan|toRdd|sessionState|getClass\(|org[./]apache[./](spark|hadoop)|QueryContextLogger"

@@ -1,4 +1,4 @@
-"""Which jars a session gets, and which of them it can do without."""
+"""Which jars a session gets, and which of them are optional."""
 
 from pathlib import Path
 from typing import Any

@@ -79,7 +79,7 @@ def test_a_claim_in_sqlite_waits_for_one_transaction_of_a_handler_however_many_w
         line.ask(lambda: claimed.append(fetcher.claim("shop", [TP])[TP]))
         opened.finish(TP, token, [8])
     line.join()
-    assert [kept.finished for kept in claimed] == [[(8, 9)]], "of those that waited, none was before the claim"
+    assert [kept.finished for kept in claimed] == [[(8, 9)]], "the claim came before all that waited"
     assert sorted(lost) == list(range(5))
     handlers.close()
     fetcher.close()

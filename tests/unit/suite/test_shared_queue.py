@@ -1,4 +1,4 @@
-"""Workers that share the files of a run: each file has one owner, and that of a dead worker finds another."""
+"""Workers share the files of a run: each file has one owner, and a file of a dead worker gets another owner."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ def test_a_file_has_one_owner_until_that_is_dead(tmp_path: Path) -> None:
     assert queue.claim("test_a.py", "2")
 
 
-def test_a_claim_stays_as_it_was_written_whatever_its_worker_claims_next(tmp_path: Path) -> None:
+def test_a_claim_does_not_change_when_its_worker_claims_another(tmp_path: Path) -> None:
     """Others read it at any time, so it is never written again."""
     queue = Queue(tmp_path)
     for number in range(3):

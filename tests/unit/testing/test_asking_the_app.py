@@ -41,7 +41,7 @@ def test_a_handler_commits_by_hand_on_its_own_app() -> None:
     @app.consume("orders", commit="manual", commit_every="1h")
     async def handle(value: int, record: Record) -> None:
         await asyncio.sleep(0)
-        if value == 2:  # of itself and what comes after it, nothing is finished yet
+        if value == 2:  # the current record and those after it are not finished yet
             app.commit({("orders", 0): 2})
 
     bench = Bench(app)

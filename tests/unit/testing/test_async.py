@@ -1,4 +1,4 @@
-"""Async handlers on the bench: side by side, in its time."""
+"""Async handlers on the bench run concurrently, with the clock of the bench."""
 
 import asyncio
 import gc

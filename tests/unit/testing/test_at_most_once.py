@@ -49,7 +49,7 @@ def test_a_record_that_took_the_process_down_does_not_come_again() -> None:
     bench.run_until_idle()
     bench.produce("orders", 3)
     bench.run_until_idle()
-    # What was committed along with it is the price.
+    # The records that were committed together with it are lost.
     assert seen == [0, 1, 3]
 
 

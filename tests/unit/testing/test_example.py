@@ -1,4 +1,4 @@
-"""The example in docs/testing.md is what is in examples/testing, and it works."""
+"""The example in docs/testing.md is the one in examples/testing, and it works."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ EXAMPLE = ROOT / "examples" / "testing"
 
 
 def test_its_tests_pass() -> None:
-    # Whichever penstock is tested here is the one that the example imports.
+    # The example must import the penstock that is tested here.
     environment = {**os.environ, "PYTHONPATH": str(Path(penstock.__file__).parents[1])}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "."]
     done = subprocess.run(command, cwd=EXAMPLE, env=environment, capture_output=True, text=True, check=False)

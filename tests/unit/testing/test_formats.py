@@ -1,4 +1,7 @@
-"""Formats on the bench: a registry in memory (``mock://``), outputs as they were returned, and one that is away."""
+"""Formats on the bench.
+
+A registry in memory (``mock://``), outputs as they were returned, and an unavailable registry.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -58,5 +61,5 @@ def test_while_a_registry_is_unavailable_nothing_is_dead_lettered_and_nothing_is
     assert bench.dead_letters("dlq") == []
     assert bench.lag("orders") == 1
     reported = bench.events_of(events.Blocked)
-    assert 1 < len(reported) < 120, "one stands for all that happened in about a second"
+    assert 1 < len(reported) < 120, "one event for all attempts of about a second"
     assert "the schema registry at http://127.0.0.1:1 cannot be asked" in reported[0].reason

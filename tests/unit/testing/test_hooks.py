@@ -83,7 +83,7 @@ def test_a_start_hook_that_raises_stops_the_app_before_a_record(app: App) -> Non
     assert bench.events == []
 
 
-def test_a_listener_that_raises_is_reported_once_and_the_app_goes_on(app: App) -> None:
+def test_a_listener_that_raises_is_reported_once_and_the_app_continues(app: App) -> None:
     @app.on_event(DeadLettered, Error)
     def note(event: Event) -> None:
         raise ValueError("broken")

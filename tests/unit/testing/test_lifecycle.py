@@ -145,7 +145,7 @@ def test_a_rebalance_waits_for_records_in_progress_up_to_the_drain_timeout() -> 
     assert seen == [10]
     assert bench.committed("orders") == {0: 1}
     assert [event.unfinished for event in bench.events_of(events.Revoked)] == [1]
-    # The old epoch's handler still runs; its late result counts for nothing, as the record has come again.
+    # The old epoch's handler still runs. Its late result is ignored, because the record is delivered again.
     bench.advance("75s")
     assert seen == [10, 100]
     bench.advance("1s")
@@ -258,7 +258,7 @@ def test_large_values_stay_in_kafka_until_there_are_bytes_for_them() -> None:
         bench.run_until_idle()
         most = max(most, sum(size for _, size in held if size < 1_000_000))
         assert all(size < 1_000_000 for _, size in held[:-1]), (
-            "nothing comes after a value that is larger than all bytes"
+            "no record is delivered together with a value that exceeds the limit"
         )
         for record, size in held:
             sizes.append(size)
@@ -270,7 +270,7 @@ def test_large_values_stay_in_kafka_until_there_are_bytes_for_them() -> None:
 
 
 @pytest.mark.parametrize("order", ["partition", "key", "none"])
-def test_the_same_test_takes_the_same_course(order: str) -> None:
+def test_the_same_test_always_runs_the_same_way(order: str) -> None:
     def course() -> list[events.Event]:
         app = App("shop")
 

@@ -1,4 +1,4 @@
-"""Errors of the bench for tests that cannot work."""
+"""Errors of the bench for wrong tests."""
 
 import subprocess
 import sys
@@ -38,7 +38,7 @@ def test_a_topic_that_the_app_does_not_know_is_named_with_its_nearest_neighbour(
         bench.fail_produce("orders")
 
 
-def test_a_partition_that_does_not_exist_is_said() -> None:
+def test_a_partition_that_does_not_exist_is_an_error() -> None:
     bench = make_bench()
     with pytest.raises(ConfigError, match="no partition 1"):
         bench.produce("orders", 1, partition=1)
@@ -82,7 +82,7 @@ def test_a_handler_may_produce_and_take_time_but_not_drive_the_bench() -> None:
     assert (bench.now - start).total_seconds() == 30
 
 
-def test_handlers_that_feed_each_other_for_ever_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_handlers_that_feed_each_other_forever_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("penstock.testing.bench_process._MAX_ROUNDS", 1_000)
     app = App("shop")
 

@@ -235,7 +235,7 @@ def test_a_record_is_finished_when_it_is_acknowledged() -> None:
     assert bench.committed("orders") == {0: 1}
     bench.stop()
     bench.run_until_idle()
-    assert [record.offset for record in waiting[3:]] == [1], "the offset map knows of the third"
+    assert [record.offset for record in waiting[3:]] == [1], "the offset map contains the third"
 
 
 def test_a_dead_letter_that_cannot_be_written_stops_the_app_and_moves_no_commit_point() -> None:

@@ -1,4 +1,4 @@
-"""Waits in retry topics, and options that only a cluster has."""
+"""Waits in retry topics, and options that need a cluster."""
 
 from datetime import UTC, datetime
 from typing import Any

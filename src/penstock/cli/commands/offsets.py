@@ -54,7 +54,7 @@ Execute = Annotated[bool, typer.Option("--execute", help="Make the changes. With
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="With --execute: do not ask for confirmation.")]
 SparkCheckpoint = Annotated[
     str | None,
-    typer.Option(metavar="DIR", help="Folder of the group's Spark checkpoints, if `penstock run` used --checkpoint."),
+    typer.Option(metavar="DIR", help="Folder of the pipelines' checkpoints, if `penstock run` used --checkpoint."),
 ]
 NewGroup = Annotated[bool, typer.Option("--new-group", help="Create the group if it does not exist.")]
 AllGroups = Annotated[bool, typer.Option("--all-groups", help="All consumer groups.")]
@@ -110,7 +110,7 @@ def reset(
 ) -> None:
     """Reset the offsets of groups that have no members. Without --execute, only show the changes.
 
-    If the group ran on Spark on this machine, its checkpoint is moved aside.
+    If pipelines of the group ran on this machine, their checkpoints are moved aside.
     The offset map of a Penstock group is cleared.
     For a share group, this sets the start offsets of its partitions.
     """

@@ -1,4 +1,4 @@
-"""Counts the errors of a run by where they were raised."""
+"""Counts the errors of a run by the place where they were raised."""
 
 from dataclasses import dataclass, field
 from itertools import pairwise

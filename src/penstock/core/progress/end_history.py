@@ -1,4 +1,4 @@
-"""Samples of a partition's end offset over time: they tell when a record was written, without reading the record."""
+"""Samples of a partition's end offset over time: they show when a record was written, without reading the record."""
 
 from bisect import bisect_right
 from collections import deque

@@ -50,7 +50,7 @@ def target(scenario: Scenario, log: LogBounds, committed: int | None, *, tp: str
         case To.LATEST:
             return Target(log.end)
         case To.CURRENT:
-            # A committed offset stays as it is, even outside of the log. A partition without a commit gets its end.
+            # A committed offset stays as it is, even outside the log. A partition without a commit gets its end.
             return Target(log.end, "had no commit") if committed is None else Target(committed)
         case To.TIME:
             return Target(log.end, "no record is that new") if log.at_time is None else Target(log.at_time)

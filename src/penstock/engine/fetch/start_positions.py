@@ -98,7 +98,10 @@ def _resolve(consumer: Any, start: Start, tps: Sequence[TopicPartition]) -> dict
 
 
 def _offsets_at(consumer: Any, tps: Sequence[TopicPartition], when: int) -> dict[TopicPartition, int]:
-    """Return the first offset at or after a time in milliseconds, or at OFFSET_END and the like; negative if none."""
+    """Return the first offset at or after a time in milliseconds, or at a symbolic offset such as OFFSET_END.
+
+    Negative if none.
+    """
     asked = [KafkaTopicPartition(*tp, when) for tp in tps]
     found = _checked(consumer.offsets_for_times(asked, timeout=_ANSWER_SECONDS)) if asked else []
     return {(each.topic, each.partition): each.offset for each in found}

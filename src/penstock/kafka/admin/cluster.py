@@ -21,8 +21,8 @@ from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource, New
 from penstock.core.records.record import TopicPartition
 from penstock.errors import PenstockError, ServerError, TopicError
 from penstock.kafka.admin.answers import ANSWER_SECONDS, answer
+from penstock.kafka.admin.committed_offsets import CommittedOffsets
 from penstock.kafka.admin.diagnosis import why_silent
-from penstock.kafka.admin.group_offsets import GroupOffsets
 from penstock.kafka.client.addresses import require_listener
 from penstock.kafka.client.clients import LOG
 from penstock.kafka.client.settings_by_client import admin_settings
@@ -60,7 +60,7 @@ class Cluster:
             )
         except KafkaException as error:
             raise translate(error, doing="connecting", brokers=brokers, settings=settings) from error
-        self._groups: dict[tuple[str, bool], GroupOffsets] = {}
+        self._groups: dict[tuple[str, bool], CommittedOffsets] = {}
 
     @property
     def admin(self) -> AdminClient:
@@ -273,9 +273,9 @@ class Cluster:
                 ) from error
             raise self._no_answer(error, f"committing offsets of group {group}") from error
 
-    def _offsets_of(self, group: str, *, stable: bool = False) -> GroupOffsets:
+    def _offsets_of(self, group: str, *, stable: bool = False) -> CommittedOffsets:
         if (group, stable) not in self._groups:
-            self._groups[group, stable] = GroupOffsets(self.brokers, group, settings=self.settings, stable=stable)
+            self._groups[group, stable] = CommittedOffsets(self.brokers, group, settings=self.settings, stable=stable)
         return self._groups[group, stable]
 
     def _committed(

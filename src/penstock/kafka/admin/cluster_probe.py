@@ -16,7 +16,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from penstock.errors import ServerError
-from penstock.kafka.admin.group_offsets import GroupOffsets
+from penstock.kafka.admin.committed_offsets import CommittedOffsets
 from penstock.kafka.client.clients import LOG, make_producer
 from penstock.kafka.error_codes import Code
 
@@ -115,7 +115,7 @@ def _read(brokers: str, written: TopicPartition) -> None:
 
 
 def _commit(brokers: str, written: TopicPartition) -> None:
-    writer = GroupOffsets(brokers, PROBE_NAME, settings=_CLIENT)
+    writer = CommittedOffsets(brokers, PROBE_NAME, settings=_CLIENT)
     try:
         writer.write({(written.topic, written.partition): (written.offset, "")}, seconds=_STEP_SECONDS)
     finally:

@@ -61,7 +61,7 @@ class GroupDescription:
     coordinator: str
     members: tuple[GroupMember, ...]
     simple: bool = False
-    """No member has ever joined: its offsets were committed from outside, as the Spark engine does."""
+    """No member has ever joined: its offsets were committed from outside, as pipelines on Spark do."""
     epoch: int | None = None
     assignment_epoch: int | None = None
     """Only of share groups: the group epoch, and the epoch of the last assignment."""

@@ -10,7 +10,7 @@ _AWAY_SECONDS = 1.0
 
 
 class ClusterRetry:
-    """Slices that run go on while the cluster does not answer the driver."""
+    """Running slices continue while the cluster does not answer the driver."""
 
     def __init__(self, warn: Callable[[str], None]) -> None:
         self._warn = warn

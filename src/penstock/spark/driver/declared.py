@@ -1,4 +1,4 @@
-"""What the engine needs to know of a handler, or of one output of a pipeline, to run and name it."""
+"""A handler, or one output of a pipeline, with everything that the engine needs to run and name it."""
 
 from typing import Protocol
 

@@ -135,7 +135,7 @@ class GroupMember:
         with suppress(KafkaException, RuntimeError):
             self._consumer.close()
 
-    # The client's callbacks, inside of ``poll`` and ``close``.
+    # The client's callbacks, inside ``poll`` and ``close``.
 
     def _on_assign(self, _consumer: object, partitions: Sequence[KafkaTopicPartition]) -> None:
         tps = _tps(partitions)

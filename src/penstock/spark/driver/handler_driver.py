@@ -125,7 +125,7 @@ class HandlerDriver:
                 self._turn()
         except PenstockError as error:
             self._end(error)
-        except Exception as error:  # noqa: BLE001 - without this thread, nobody would say that the handler has ended
+        except Exception as error:  # noqa: BLE001 - without this thread, nobody would report that the handler has ended
             self._end(job_failure(error, self._handler).error)
 
     def _turn(self) -> None:

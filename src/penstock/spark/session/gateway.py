@@ -99,7 +99,7 @@ def _new_context(conf: SparkConf | None, gateway: Jvm) -> SparkContext:
 def _bounded(
     process: "subprocess.Popen[bytes]", master: str, log: Path, *, seconds: float = _START_SECONDS
 ) -> Iterator[None]:
-    """Kill the JVM if the block takes too long: Spark itself waits for ever for a cluster that does not answer."""
+    """Kill the JVM if the block takes too long: Spark itself waits forever for a cluster that does not answer."""
     timed_out = threading.Event()
 
     def end() -> None:

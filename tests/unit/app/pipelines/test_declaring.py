@@ -124,7 +124,7 @@ def test_sinks_say_what_they_guarantee_and_never_show_a_password() -> None:
     assert [sink.guarantee.split(":")[0] for sink in sinks] == [
         "at-least-once", "exactly-once", "exactly-once in effect", "exactly-once",
     ]  # fmt: skip
-    # A backfill that is run again is another backfill, which no sink can know.
+    # If a backfill runs again, that is another backfill to every sink.
     assert [sink.backfill_guarantee.rpartition("each run ")[2] for sink in sinks] == [
         "writes all rows of the range again", "appends the range again", "merges the same rows again",
         "appends the range again",

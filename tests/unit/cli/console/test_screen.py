@@ -1,4 +1,4 @@
-"""Foreign text is harmless in the terminal, however it gets there."""
+"""Foreign text is harmless in the terminal, in every kind of output."""
 
 import ast
 from pathlib import Path
@@ -47,7 +47,7 @@ def test_what_a_screen_prints_is_harmless(made: object) -> None:
     console.print(made, style="bold", soft_wrap=True)
     shown = file.getvalue()
     assert "\x1b]" not in shown, "no title is set, and no link is made"
-    if not isinstance(made, Text):  # whoever makes a Text chose its lines
+    if not isinstance(made, Text):  # the caller that makes a Text chooses its lines
         assert_harmless(shown)
     assert_harmless(shown.replace("\n", " "))
 
@@ -105,7 +105,7 @@ def test_text_for_a_file_is_not_escaped(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_markup_is_only_read_from_text_that_is_written_out_in_the_code() -> None:
-    """Otherwise a topic named [red] would be a colour, and one named [link=...] a link."""
+    """Otherwise a topic named [red] would become a colour, and one named [link=...] a link."""
     for path in Path(penstock.cli.__path__[0]).glob("*.py"):
         tree = ast.parse(path.read_text("utf-8"))
         constants = {
@@ -124,6 +124,6 @@ def test_markup_is_only_read_from_text_that_is_written_out_in_the_code() -> None
                 (given,) = node.args
                 written_out = isinstance(given, ast.Constant) or (isinstance(given, ast.Name) and given.id in constants)
                 assert written_out, f"{path.name}:{node.lineno}"
-            if isinstance(node.func, ast.Name) and node.func.id == "Panel":  # Rich reads markup in titles, always
+            if isinstance(node.func, ast.Name) and node.func.id == "Panel":  # Rich always reads markup in titles
                 titles = [each.value for each in node.keywords if each.arg in ("title", "subtitle")]
                 assert all(isinstance(each, ast.Call) for each in titles), f"{path.name}:{node.lineno}"

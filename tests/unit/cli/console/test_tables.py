@@ -1,4 +1,4 @@
-"""How results look."""
+"""The layout of results."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def test_in_a_narrow_terminal_a_row_becomes_names_and_values(monkeypatch: pytest
     ]
     assert max(map(len, lines)) <= 39
     monkeypatch.setenv("COLUMNS", "60")
-    assert len(table_lines(columns, rows)) == 3, "a line for each row, where there is room"
+    assert len(table_lines(columns, rows)) == 3, "a line for each row, if there is room"
 
 
 def test_a_table_in_a_pipe_has_whole_rows(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -112,7 +112,7 @@ def test_the_meter_counts_both_engines_and_several_handlers() -> None:
         ))  # fmt: skip
     (task,) = meter._progress.tasks
     assert (task.total, task.completed, task.fields["dead_letters"]) == (1_035, 35, 2)
-    # What Spark has measured counts in place of what was behind at the start.
+    # The lag that Spark has measured replaces the lag at the start.
     meter(events.BatchFinished(
         group="g", handler="h", batch=7, read=100, written=0, dead_lettered=5, skipped=0, seconds=1, lag=5_000
     ))  # fmt: skip

@@ -66,7 +66,7 @@ def test_a_probe_gets_a_status_and_a_report(board: HealthBoard, port: int) -> No
         urllib.request.urlopen(f"http://127.0.0.1:{port}/live", timeout=10)
 
 
-def test_a_port_that_is_taken_is_said_to_be(board: HealthBoard, port: int) -> None:
+def test_a_port_that_is_taken_is_an_error(board: HealthBoard, port: int) -> None:
     with pytest.raises(SetupError, match="cannot be served"), serve_health(str(port), board, stuck_after=1):
         pass
 

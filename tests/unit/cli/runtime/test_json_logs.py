@@ -1,4 +1,4 @@
-"""`--log json`: one object a line, the same fields in each, no secrets."""
+"""`--log json`: one object in each line, with the same fields and without secrets."""
 
 import io
 import json

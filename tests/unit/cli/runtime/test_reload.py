@@ -1,4 +1,4 @@
-"""`penstock run --reload` and its runs; here they are small programs that note the signals they get."""
+"""`penstock run --reload` and its runs, which are small programs here that record their signals."""
 
 import signal
 import subprocess
@@ -19,7 +19,7 @@ from penstock.cli.runtime.reload import Reloader, sources
 command = [sys.executable, "shop.py"]
 sys.exit(Reloader(command, look=lambda: sources(Path.cwd()), say=lambda line: print(line, flush=True)).run())
 """
-# Runs until it is told to stop, and notes how.
+# Runs until a signal stops it, and records the signal.
 SHOP = """
 import signal, sys, time
 
@@ -44,7 +44,7 @@ class Reloading:
             self._process = subprocess.Popen([sys.executable, "-c", RELOADER], cwd=folder, stdout=said)
 
     def change(self, text: str) -> None:
-        """At once, or the run might be started with half of it."""
+        """Write it at once. Otherwise the run might start with half of it."""
         self._changes += 1
         draft = self._folder / "draft"
         draft.write_text(f"# {self._changes}\n{text}")
@@ -82,7 +82,7 @@ def test_a_change_stops_the_run_cleanly_and_starts_it_again(reloading: Reloading
     reloading.await_notes("started", "SIGTERM", "started")
     reloading.await_saying("shop.py has changed: restarting.")
     reloading.tell(signal.SIGTERM)
-    assert reloading.exit_code() == 3, "that of the last run"
+    assert reloading.exit_code() == 3, "the exit code of the last run"
     reloading.await_notes("started", "SIGTERM", "started", "SIGTERM")
 
 

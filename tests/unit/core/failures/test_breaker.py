@@ -1,4 +1,4 @@
-"""When nearly everything fails."""
+"""The breaker opens when nearly all records fail."""
 
 from collections import deque
 from typing import Any
@@ -14,7 +14,7 @@ from penstock.errors import ConfigError
 
 def test_it_opens_before_the_dead_letter_that_follows_a_window_full_of_them() -> None:
     circuit = Circuit(Breaker(share=0.5, window=4))
-    assert [circuit.lets_through() for _ in range(4)] == [True] * 4, "no verdict before the window is full"
+    assert [circuit.lets_through() for _ in range(4)] == [True] * 4, "it never opens before the window is full"
     assert not circuit.lets_through()
     assert str(circuit) == "4 of the last 4 records"
 

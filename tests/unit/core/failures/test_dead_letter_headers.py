@@ -96,7 +96,7 @@ def test_each_style_is_read_and_leaves_with_a_replay(headers: tuple[Header, ...]
     assert without_failure_headers((*OWN, *(each for each in headers if each not in OWN))) == OWN
 
 
-def test_the_reason_is_the_errors_name_or_what_else_is_said() -> None:
+def test_the_reason_is_the_name_of_the_error_or_its_text() -> None:
     assert DeadLetterInfo(error_type="com.example.BadOrder").reason == "BadOrder"
     assert DeadLetterInfo(message="rejected").reason == "rejected"
     assert DeadLetterInfo().reason == "unknown"
@@ -117,7 +117,7 @@ def test_the_docs_name_every_header() -> None:
         (operating, REPLAY_PREFIX, ReplayHeader),
     ):
         assert f"`{prefix}" in page
-        # After the first one, pages write only the end of a name: `-partition`.
+        # After the first header, pages write only the end of a name: `-partition`.
         missing = [name for name in names if not re.search(rf"-{name.removeprefix(prefix)}`", page)]
         assert not missing
 

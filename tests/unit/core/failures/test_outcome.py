@@ -41,7 +41,7 @@ def test_a_lane_waits_for_an_unavailable_dependency_without_a_limit(attempt: int
     assert not failure.final
     decision = decide_after(failure, attempt, dead_letter=dead_letter, retry_topics=(1.0, 60.0))
     assert isinstance(decision, TryAgain)
-    assert 5.0 <= decision.delay <= 6.0, "asked sooner, it would still be away"
+    assert 5.0 <= decision.delay <= 6.0, "it would still be unavailable earlier"
 
 
 @pytest.mark.parametrize("error", [Reject("never"), Undecodable("not JSON")])
@@ -59,12 +59,12 @@ def test_the_type_of_an_error_decides_how_often_it_is_tried() -> None:
     assert decide_after(failed(TimeoutError(), policy), 9) == TryAgain(60.0)
     assert decide_after(failed(KeyError(), policy), 3) == ToDeadLetter()  # not listed: Retry()
     never = failed(UnicodeError(), policy)  # which is a ValueError
-    assert never.final, "so that the rest of its run need not wait for a decision"
+    assert never.final, "so the rest of its run need not wait for a decision"
     assert decide_after(never, 1) == ToDeadLetter()
 
 
 def test_the_chosen_retry_survives_pickling_and_the_error_is_left_out() -> None:
-    class Local(Exception):  # noqa: N818 - it cannot be pickled, as many a user's error
+    class Local(Exception):  # noqa: N818 - it cannot be pickled, like many errors of users
         pass
 
     failure = failed(Local("x"), {Exception: THREE})

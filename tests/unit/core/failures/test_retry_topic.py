@@ -25,7 +25,7 @@ def waiting(record: Record = RECORD, *, attempt: int = 2, due: float = NOW, mess
 
 
 def back(outgoing: ProducerRecord, offset: int = 7) -> Record:
-    """The record as it is read from the retry topic."""
+    """The record as the consumer reads it from the retry topic."""
     return Record(outgoing.topic, 0, offset, outgoing.key, outgoing.value, outgoing.headers, 1_700_000_200_000)
 
 

@@ -73,7 +73,7 @@ def test_expressions_mean_what_they_mean_in_python(text: str, *, expected: bool)
     expression = Expression(text)
     assert expression.matches(_RECORD) is expected, expression.example
     python = eval(text, {**_RECORD})
-    # But for this: a tuple is a list here, as JSON has no other.
+    # The only exception: a tuple is a list here, because JSON has no tuples.
     assert bool(python) is expected or "(1, 2)" in text
 
 
@@ -199,7 +199,7 @@ def test_expressions_that_need_much_time_or_memory_end_soon(text: str) -> None:
 
 
 @pytest.mark.timeout(60)
-def test_lists_that_hold_one_another_many_times_over_are_not_compared_for_ever() -> None:
+def test_lists_that_contain_each_other_many_times_are_not_compared_forever() -> None:
     deep: Any = 1
     other: Any = 1
     for _ in range(60):

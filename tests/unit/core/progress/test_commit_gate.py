@@ -1,4 +1,4 @@
-"""At most once: only committed records are handled, and uncommitted ones stay with the group."""
+"""At most once: only committed records are handled, and the group gets the uncommitted ones again."""
 
 from collections.abc import Sequence
 
@@ -36,7 +36,7 @@ def accept(dispatch: Dispatch) -> None:
 
 
 def taken(dispatch: Dispatch) -> list[int]:
-    """All that may run, one after the other, each done at once."""
+    """Run all records that may run, one after the other."""
     offsets: list[int] = []
     while runs := take(dispatch, size=1):
         offsets += [record.offset for run in runs for record in run.records]
@@ -70,7 +70,7 @@ def test_a_stop_handles_what_is_committed_and_drops_the_rest_uncommitted() -> No
     deliver(dispatch, [2, 3])
     dispatch.stop_dispatching([TP])
     deliver(dispatch, [4])
-    assert dispatch.commits() == {}, "a commit now would pass by what is dropped"
+    assert dispatch.commits() == {}, "a commit now would skip the dropped records"
     assert not epoch.drained
     assert taken(dispatch) == [0, 1]
     assert epoch.drained
@@ -94,7 +94,7 @@ def test_a_commit_that_is_under_way_at_a_stop_decides_about_its_records() -> Non
         assert epoch.drained
 
 
-def test_a_close_ends_it_whatever_is_left() -> None:
+def test_a_close_ends_it_with_unfinished_records() -> None:
     dispatch = make()
     dispatch.assign(TP, 0)
     deliver(dispatch, [0, 1])

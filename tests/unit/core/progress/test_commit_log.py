@@ -1,4 +1,4 @@
-"""Kafka's own log of commits."""
+"""Kafka's log of commits, ``__consumer_offsets``."""
 
 import struct
 
@@ -15,7 +15,7 @@ def _text(text: str) -> bytes:
 
 @pytest.mark.parametrize(
     ("group", "partition"),
-    # "polygenelubricants" is the word whose hash in Java is the lowest number there is, which has no opposite.
+    # In Java, the hash of "polygenelubricants" is the lowest integer, whose absolute value is no integer.
     [("", 0), ("a", 47), ("ab", 5), ("polygenelubricants", 0)],
 )
 def test_a_group_is_where_javas_hash_puts_it(group: str, partition: int) -> None:

@@ -1,4 +1,4 @@
-"""Burrow's rules: the cases of its own tests, and those that it gets wrong."""
+"""Burrow's rules: the cases of its own tests, and cases that Burrow gets wrong."""
 
 import itertools
 

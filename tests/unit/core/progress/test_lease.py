@@ -1,4 +1,4 @@
-"""How long a member may take its partitions for its own."""
+"""How long a member may assume that it owns its partitions."""
 
 from penstock.core.progress.lease import Lease
 
@@ -13,7 +13,7 @@ def test_each_poll_renews_it_and_one_that_comes_too_late_does_not() -> None:
     assert lease.renew(10)
     assert lease.until == 20
     assert not lease.renew(20.1)
-    assert not lease.renew(20.2), "polls alone do not bring it back"
+    assert not lease.renew(20.2), "polls alone do not renew it"
     assert lease.until == 20
     lease.restore(30)
     assert lease.renew(35)

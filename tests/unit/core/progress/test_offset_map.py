@@ -1,4 +1,4 @@
-"""The offset map is read as it was written, it fits, and hostile text is only an error."""
+"""An offset map survives writing and reading, it fits into the metadata, and hostile text is only an error."""
 
 import base64
 import random
@@ -97,7 +97,7 @@ def test_a_damaged_map_is_refused_or_means_the_same(given_map: tuple[int, list[R
 
 
 def forged(kind: int, body: bytes, point: int = 0) -> str:
-    """A map with a right checksum, as somebody with bad intentions would write it."""
+    """A map with a correct checksum, as an attacker would write it."""
     checksum = zlib.crc32(body, zlib.crc32(point.to_bytes(8, "big") + bytes([kind]))).to_bytes(4, "big")
     return PREFIX + base64.b85encode(bytes([kind]) + checksum + body).decode()
 

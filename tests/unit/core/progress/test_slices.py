@@ -82,7 +82,7 @@ def test_a_failed_slice_starts_again_as_a_whole_after_its_wait() -> None:
     st.lists(st.tuples(st.sampled_from([0, 1, 2]), st.booleans()), max_size=40),
     st.lists(st.integers(0, 40), min_size=3, max_size=3),
 )
-def test_what_several_tasks_of_one_slice_have_finished_is_finished_if_its_owner_says_so(
+def test_an_offset_of_a_slice_is_finished_if_the_task_that_owns_it_says_so(
     records: list[tuple[int, bool]], read: list[int]
 ) -> None:
     """Each record belongs to one of three tasks, is finished or not, and each task has read up to some offset."""

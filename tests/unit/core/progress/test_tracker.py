@@ -11,13 +11,13 @@ from penstock.core.progress.tracker import Tracker
 
 
 class TrackerMachine(RuleBasedStateMachine):
-    """Deliver with gaps, finish in any order, take back, reach the end: the commit point is always the model's."""
+    """Deliver with gaps, finish in any order, retract, reach the end: the commit point always equals the model's."""
 
     def __init__(self) -> None:
         super().__init__()
         self.tracker = Tracker(10)
-        self.next = 10  # where a commit stands when nothing is unfinished
-        self.read = 10  # where reading the partition stands
+        self.next = 10  # the commit point if all records are finished
+        self.read = 10  # the position of the consumer
         self.unfinished: set[int] = set()
         self.restored: set[int] = set()
         self.highest_commit = 10
@@ -38,7 +38,7 @@ class TrackerMachine(RuleBasedStateMachine):
 
     @rule(gaps=st.lists(st.sampled_from([0, 0, 0, 0, 0, 0, 1, 5, 1_000_000]), max_size=12))
     def deliver(self, gaps: list[int]) -> None:
-        """What was restored comes too, as Kafka knows nothing of it, and is not to be handled again."""
+        """Restored offsets are delivered too, because Kafka does not know the map. They must not be handled again."""
         offsets = []
         for gap in gaps:
             self.read += gap
@@ -78,14 +78,14 @@ class TrackerMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.unfinished)
     @rule(data=st.data())
     def retract(self, data: st.DataObject) -> None:
-        """Only a tail of which nothing is finished may go back; the model finds where such tails begin."""
+        """Only a tail without finished offsets may be retracted; the model finds where such tails begin."""
         offset = data.draw(st.sampled_from(sorted(self.unfinished)))
         delivered_above = [o for o in self.tracker._offsets if o >= offset]
         if set(delivered_above) <= self.unfinished:
             self.tracker.retract(offset)
             self.unfinished.difference_update(delivered_above)
             self.next = self.read = offset
-            # What was restored above it has passed by and is forgotten: it would be handled again.
+            # Restored offsets above it were delivered and forgotten, so they would be handled again.
             self.restored = {each for each in self.restored if self.tracker._is_restored(each) or each < offset}
         else:
             with pytest.raises(ValueError, match="already finished"):
@@ -106,7 +106,7 @@ class TrackerMachine(RuleBasedStateMachine):
 
     @invariant()
     def a_new_epoch_knows_all_that_was_finished(self) -> None:
-        """The ranges, read back, are just the offsets from the commit point on that must not be repeated."""
+        """The ranges of the map are exactly the offsets above the commit point that must not be repeated."""
         point, ranges = self.tracker.commit_point, self.tracker.finished_ranges()
         assert point is not None
         assert all(start < end for start, end in ranges)
@@ -186,13 +186,13 @@ def test_nothing_to_deliver_or_finish_is_fine() -> None:
 
 
 @pytest.mark.parametrize("offsets", [[4], [9, 9], [9, 8]])
-def test_offsets_that_do_not_ascend_are_a_bug_and_said_so(offsets: list[int]) -> None:
+def test_offsets_that_do_not_ascend_are_reported_as_a_bug(offsets: list[int]) -> None:
     tracker = Tracker(5)
     with pytest.raises(ValueError, match="do not ascend"):
         tracker.deliver(offsets)
 
 
-def test_finishing_twice_or_what_was_never_delivered_is_a_bug_and_said_so() -> None:
+def test_finishing_twice_or_what_was_never_delivered_is_reported_as_a_bug() -> None:
     tracker = Tracker(0)
     tracker.deliver([0, 1, 5, 6])
     tracker.finish(1)
@@ -218,7 +218,7 @@ def test_finishing_twice_or_what_was_never_delivered_is_a_bug_and_said_so() -> N
 
 
 @pytest.mark.parametrize("wrong", [range(4, 7), range(7, 10)])
-def test_a_stretch_that_was_not_delivered_or_is_finished_is_a_bug_and_said_so(wrong: range) -> None:
+def test_a_range_that_was_not_delivered_or_is_finished_is_reported_as_a_bug(wrong: range) -> None:
     tracker = Tracker(5)
     tracker.deliver([5, 6, 7, 8])
     with pytest.raises(ValueError, match="not delivered"):

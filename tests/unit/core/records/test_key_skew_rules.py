@@ -9,7 +9,7 @@ from penstock.core.records.partitioner import partition_for
 
 
 def survey(keys: dict[str, int], *, partitions: int = 6, others: int = 0, unkeyed: int = 0) -> KeySurvey:
-    """``others`` are records of keys that are too rare to be told, spread evenly, as those without a key."""
+    """``others`` are records of rare keys or without a key, which are spread evenly."""
     counts = [(others + unkeyed) // partitions] * partitions
     found = []
     for key, count in sorted(keys.items(), key=lambda each: -each[1]):
@@ -50,7 +50,7 @@ def test_one_hot_key_is_helped_by_giving_up_its_order_or_by_salts() -> None:
     assert named(found, "salted keys").commands == (f"penstock topics keys orders --salt {salts_for(found)}",)
 
 
-def test_many_warm_keys_in_one_partition_are_helped_by_lanes_of_their_own_and_by_more_partitions() -> None:
+def test_many_warm_keys_in_one_partition_are_helped_by_lanes_by_key_and_by_more_partitions() -> None:
     warm = dict.fromkeys(in_partition(2, partitions=6, count=40), 60)
     found = survey({**warm, **{f"customer-{number}": 1 for number in range(3_000)}})
     assert fitting(found)[:2] == ["order by key", "more partitions"]

@@ -1,4 +1,4 @@
-"""Keys meet the partitions that Kafka's Java client would give them."""
+"""Keys go to the same partitions as with Kafka's Java client."""
 
 import pytest
 

@@ -44,7 +44,7 @@ def test_with_the_new_protocol_the_partitions_that_others_still_hold_are_counted
     assert "penstock groups describe shop" in said
 
 
-def test_a_session_timeout_that_the_broker_does_not_tell_is_only_named() -> None:
+def test_an_unknown_session_timeout_is_only_named() -> None:
     members = {"killed": MemberAssignment([A], []), "new": MemberAssignment([], [A])}
     said = why_partitions_are_missing("shop", members, own={"new"}, waited=50, session=None)
     assert said is not None

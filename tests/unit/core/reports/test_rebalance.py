@@ -1,4 +1,4 @@
-"""Rebalances: why they happened, as far as can be known, and how long partitions had no owner."""
+"""Rebalances: their reasons, as far as these are known, and how long partitions had no owner."""
 
 from penstock.core.reports.rebalance import (
     HANDED_OVER,

@@ -1,4 +1,4 @@
-"""How large batches get, and how they come down again."""
+"""How batches grow and shrink."""
 
 from dataclasses import replace
 from random import Random
@@ -45,9 +45,9 @@ def test_a_slow_first_batch_is_the_workers_start_and_not_the_handler() -> None:
     assert FIRST.after(10_000, 4.0).size == 20_000
     assert FIRST.after(10_000, 0.9).size == 20_000
     assert FIRST.after(10_000, 0.6).size == 30_000
-    assert FIRST.after(10_000, 0.5).size == 40_000, "so quick that four times as many take no longer than they should"
+    assert FIRST.after(10_000, 0.5).size == 40_000, "so quick that four times as many records are within the limit"
     assert FIRST.after(10_000, 0.25).size == 80_000
-    assert FIRST.after(10_000, 0.0).size == FIRST.after(10_000, 0.01).size == 160_000, "and no more than that at first"
+    assert FIRST.after(10_000, 0.0).size == FIRST.after(10_000, 0.01).size == 160_000, "and at most that many at first"
     assert FIRST.after(10_000, 60.0).size == 10_000
     assert FIRST.after(10, 4.0).size == 10_000
 
@@ -85,7 +85,7 @@ def test_the_cost_of_an_offset_is_kept_while_all_batches_have_the_same_size() ->
     for _ in range(80):
         size = size.after(size.size, 9 + 1e-5 * size.size)
         sizes.append(size.size)
-    # A smaller one is tried now and then, since these take longer than they should.
+    # A smaller batch is tried now and then, because these take longer than they should.
     assert sum(each > 800_000 for each in sizes[20:]) >= 50
 
 

@@ -97,7 +97,7 @@ def test_a_stuck_partition_drops_records_that_others_need_room_for() -> None:
     ((pause,), _) = dispatch.balance(FULL_SECONDS)
     assert (pause.epoch, pause.rewind_to) == (stuck, 20)
     assert stuck.tracker.unfinished == 20
-    # What was on its way from before the rewind is dropped, or offsets 20 to 29 would be taken for a gap.
+    # Records that were fetched before the rewind are dropped. Otherwise offsets 20 to 29 would look like a gap.
     dispatch.deliver(("t", 0), records(("t", 0), 30, 5))
     assert stuck.tracker.unfinished == 20
     dispatch.deliver(("t", 1), records(("t", 1), 0, 10))
@@ -193,7 +193,7 @@ def test_a_restart_does_not_repeat_what_the_offset_map_knows() -> None:
 
 
 def test_lanes_wait_rather_than_finish_what_no_commit_could_say() -> None:
-    """Every other record is stuck, far more of them than a commit's metadata can tell apart."""
+    """Every other record is stuck: far more than the metadata of a commit can describe."""
     total = BITMAP_SPAN * 5 // 4
     dispatch = make_dispatch(order="none", concurrency=total, max_in_flight=2 * total)
     epoch = dispatch.assign(("t", 0), 0)
@@ -211,7 +211,7 @@ def test_lanes_wait_rather_than_finish_what_no_commit_could_say() -> None:
     ((offset, metadata),) = dispatch.commits().values()
     assert 0 < len(metadata) <= MAX_BYTES
     assert decode(offset, metadata) == epoch.tracker.finished_ranges()
-    assert epoch.map_room.highest_taken < BITMAP_SPAN, "what could not be told apart did not start"
+    assert epoch.map_room.highest_taken < BITMAP_SPAN, "records that would not fit into the map did not start"
     for run in held:
         dispatch.report([(run, [DONE], True)], now=0.0)
     while bundles := dispatch.take(0.0, 1_000):
@@ -221,7 +221,7 @@ def test_lanes_wait_rather_than_finish_what_no_commit_could_say() -> None:
     assert dispatch.commits() == {("t", 0): (total, "")}
 
 
-def test_lanes_that_reach_too_far_for_the_map_go_on_with_what_is_near() -> None:
+def test_lanes_that_reach_too_far_for_the_map_continue_with_near_records() -> None:
     """Each of 100 keys has records all over the partition; if only whole lanes could start, hardly any would."""
     total = 2 * BITMAP_SPAN
     dispatch = make_dispatch(order="key", concurrency=1, max_in_flight=2 * total)

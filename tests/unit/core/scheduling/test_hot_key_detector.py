@@ -1,4 +1,4 @@
-"""When one key is said to hold up the rest."""
+"""When one key is reported as hot."""
 
 from collections import deque
 from collections.abc import Hashable
@@ -11,7 +11,7 @@ from penstock.core.scheduling.lanes import Epoch, Lane
 
 
 def epoch(lanes: dict[Hashable, int], *, partition: int = 0) -> Epoch:
-    """With so many records waiting in the lane of each key."""
+    """With this many records waiting in the lane of each key."""
     made = Epoch(("orders", partition), 1, Tracker(0), None)
     made.lanes.by_key = {key: Lane(made, key, waiting=deque(range(count))) for key, count in lanes.items()}
     return made

@@ -11,7 +11,7 @@ TP, OTHER = ("orders", 0), ("orders", 1)
 
 
 class Fetching:
-    """A fetcher that hands over values of so many bytes, as many as there is room for."""
+    """A fetcher that delivers values of these sizes, as many as there is room for."""
 
     def __init__(self, *, max_in_flight: int, max_bytes: int) -> None:
         self.bounds = InFlight(max_in_flight, max_bytes)
@@ -27,7 +27,7 @@ class Fetching:
         return self.dispatch.in_flight.room(self.handed_over, much=much)
 
     def fetch(self, size: int, most: int = 1_000_000) -> int:
-        """One by one, as where the size of what comes next is not known."""
+        """One by one, as if the size of the next value were unknown."""
         count = 0
         while count < most and self.room() > 1:
             record = Record(*TP, self.next, None, bytes(size))
@@ -50,7 +50,7 @@ def test_small_values_are_bounded_by_their_number_alone() -> None:
 def test_large_values_stay_within_the_bytes() -> None:
     fetching = Fetching(max_in_flight=1_000, max_bytes=8_000_000)
     bounds = fetching.bounds
-    assert sum(client_bytes(8_000_000)) + bounds.max_bytes == 8_000_000, "the client's own part is counted"
+    assert sum(client_bytes(8_000_000)) + bounds.max_bytes == 8_000_000, "the client's buffer is counted"
     count = fetching.fetch(size=900_000)
     assert bounds.max_bytes - 900_000 < count * 900_000 < bounds.max_bytes + 900_000
 

@@ -1,4 +1,4 @@
-"""Secrets appear nowhere."""
+"""No output contains a secret."""
 
 import json
 import logging
@@ -101,7 +101,7 @@ def test_the_client_s_own_errors_are_scrubbed(caplog: pytest.LogCaptureFixture) 
     settings = {"ssl.key.pem": "PEM", "security.protocol": "ssl", "sasl.password": "hunter2-long"}
     with pytest.raises(ConfigError, match="refuses a setting") as caught:
         make_consumer("localhost:1", "g", settings=settings)
-    assert "in *** format" in caught.value.problem  # the text holds this very word, so it serves as a secret
+    assert "in *** format" in caught.value.problem  # the text contains this word, so the test uses it as a secret
     assert "hunter2" not in str(caught.value) + caplog.text
 
 

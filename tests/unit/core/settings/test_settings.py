@@ -82,7 +82,7 @@ def test_a_setting_is_kept_under_one_name_with_the_right_type(
     assert client_settings(once) == once
 
 
-# Every setting that the chapter on consumers names, with a value, and what becomes of it.
+# Every setting that the chapter on consumers names, with a value, and its translation.
 OF_THE_CHAPTER: dict[str, tuple[Any, str]] = {
     "fetch.min.bytes": (1, ""),
     "fetch.max.wait.ms": (500, ""),

@@ -1,4 +1,4 @@
-"""Text of others: whatever a terminal would obey, reorder or hide is shown as its escape."""
+"""Foreign text: characters that a terminal would execute, reorder or hide are shown as escapes."""
 
 import json
 import unicodedata
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from penstock.core.text.foreign_text import printable_block, printable_json, printable_line
 
 # Any text at all, lone surrogates too.
-# A busy machine makes examples slowly, and runs them slowly.
+# A busy machine is slow to make examples and to run them.
 _ON_ANY_MACHINE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 _ANY_TEXT = st.text(st.characters(exclude_categories=()))
 
@@ -67,7 +67,7 @@ def test_no_line_has_a_character_that_is_not_plainly_visible(text: str) -> None:
     shown = printable_line(text)
     assert not {unicodedata.category(each) for each in shown} & {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
     shown.encode()
-    assert printable_line(shown) == shown, "what is safe is not escaped a second time"
+    assert printable_line(shown) == shown, "safe text is not escaped a second time"
 
 
 @_ON_ANY_MACHINE

@@ -1,4 +1,4 @@
-"""Times and spans as operators write them."""
+"""Times and durations as operators write them."""
 
 from datetime import UTC, datetime
 

@@ -103,7 +103,7 @@ def test_no_commit_overtakes_the_one_under_way() -> None:
     bench.finish()
     assert bench.at(1.0) == [1]
     bench.finish()
-    assert bench.at(2.0) == [1], "the first has no answer yet"
+    assert bench.at(2.0) == [1], "the first commit has no answer yet"
     bench.answer()
     assert bench.at(3.0) == [1, 2]
 
@@ -162,7 +162,7 @@ def test_the_lease_is_restored_only_by_an_accepted_commit(*, accepted: bool) -> 
     bench = Bench(commit_every="1h")
     bench.lease.until, bench.now = 3.0, 10.0
     bench.commits.confirm()
-    assert bench.at(10.0) == [0], "what is known already is committed again: its answer tells"
+    assert bench.at(10.0) == [0], "known offsets are committed again: the answer confirms the membership"
     bench.answer(refused="" if accepted else "unknown member")
     assert bench.lease.until == (13.0 if accepted else 3.0)
     bench.commits.commit()

@@ -36,7 +36,7 @@ TP = ("orders", 0)
 
 
 class Edges:
-    """Fetcher, workers and outbox in one, that only remember what they were asked."""
+    """Fetcher, workers and outbox in one object that only records its calls."""
 
     is_full = False
 
@@ -60,7 +60,7 @@ class Edges:
 
 
 class Bench:
-    """A dispatcher whose clock stands still."""
+    """A dispatcher with a clock that does not move."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class Bench:
         self.dispatcher.turn(0)
 
     def finish(self) -> None:
-        """Workers do all that they have, and what they get after it."""
+        """The workers finish their works, and the works that they get afterwards."""
         while self.edges.works:
             work = self.edges.works.pop()
             for run in work.runs():
@@ -102,7 +102,7 @@ class Bench:
             self.tell(Worked(work))
 
     def has_left(self) -> bool:
-        """It leaves once what it asked to commit is answered."""
+        """The member leaves when its last commit is answered."""
         for _ in range(3):
             self.tell(*(CommitAnswer(each.commits, {}) for each in self.edges.asked if isinstance(each, Commit)))
         return self.edges.has_left
@@ -256,10 +256,10 @@ def test_members_of_one_process_catch_up_together() -> None:
     busy, idle, late = (Bench(until=until, catch_up=catch_up) for _ in range(3))
     busy.tell(Assigned({TP: (0, "")}), fetched(0, end=1))
     idle.tell(Assigned({}))
-    assert not idle.has_left(), "it may yet get what the other one gives back"
+    assert not idle.has_left(), "it may still get the partitions that the other member revokes"
     busy.finish()
     assert busy.has_left()
     idle.tell()
     assert idle.has_left()
     late.tell()
-    assert late.has_left(), "though nothing was ever assigned to it"
+    assert late.has_left(), "although it never had a partition"

@@ -133,9 +133,9 @@ def test_a_revoke_is_answered_with_its_commits_when_its_records_are_drained() ->
     assert answer.empty()
     assert bench.owned == [TP, OTHER]
     bench.finish(run)
-    assert take(bench.dispatch) == [], "no further record of it starts"
+    assert take(bench.dispatch) == [], "no more records of it start"
     bench.lifecycle.answer_revokes(now=1.0)
-    assert answer.get_nowait() == {TP: (2, "")}, "of what is revoked, and of nothing else"
+    assert answer.get_nowait() == {TP: (2, "")}, "only for the revoked partition"
     assert bench.owned == [OTHER]
     assert [event.partition for event in bench.reported(events.Revoked)] == [0]
 
@@ -153,7 +153,7 @@ def test_at_its_deadline_a_revoke_is_answered_without_what_is_in_progress() -> N
     assert answer.get_nowait() == {TP: (2, "")}
     assert bench.owned == []
     bench.finish(stuck)
-    assert bench.dispatch.commits() == {}, "what comes too late has no effect"
+    assert bench.dispatch.commits() == {}, "a late result has no effect"
 
 
 def test_exactly_once_revokes_wait_for_the_transaction_under_way_and_commit_all_partitions() -> None:
@@ -164,7 +164,7 @@ def test_exactly_once_revokes_wait_for_the_transaction_under_way_and_commit_all_
     bench.finish(bench.start(OTHER, 0, 2))
     answer = bench.revoke(TP)
     bench.lifecycle.answer_revokes(now=0.0)
-    assert answer.empty(), "one transaction after the other"
+    assert answer.empty(), "transactions do not overlap"
     bench.commits.answered(CommitAnswer(bench.sent[-1], {}))
     bench.finish(bench.start(OTHER, 2, 1))
     bench.lifecycle.answer_revokes(now=0.0)
@@ -194,7 +194,7 @@ def test_the_transactor_is_reset_only_when_no_epoch_is_left() -> None:
     bench.assign(TP, OTHER)
     before = bench.transactor.resets
     bench.lifecycle.lost([TP])
-    assert bench.transactor.resets == before, "what it holds is also of the other partition"
+    assert bench.transactor.resets == before, "the transaction also has records of the other partition"
     bench.lifecycle.lost([OTHER])
     assert bench.transactor.resets == before + 1
 

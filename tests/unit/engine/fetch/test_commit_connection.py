@@ -19,7 +19,7 @@ BROKEN = KafkaException(KafkaError(KafkaError._TRANSPORT))
 
 
 class Client:
-    """The Kafka client, and what it commits."""
+    """The Kafka client, which records its commits."""
 
     def __init__(self) -> None:
         self.generation = 7
@@ -34,7 +34,7 @@ class Client:
 
 
 class Connection:
-    """The network and its connection. What is committed in the background is answered when the test says so."""
+    """The network and its connection. Asynchronous commits are answered when the test says so."""
 
     def __init__(self) -> None:
         self.commits: list[tuple[int, Identity]] = []
@@ -84,7 +84,7 @@ class HandlerMember:
         self.commits.commit(offsets=[TopicPartition(*A, offset)], asynchronous=not wait)
 
 
-def test_commits_go_over_the_connection_of_their_own_as_the_member_that_the_client_is() -> None:
+def test_commits_use_the_second_connection_with_the_client_s_membership() -> None:
     member = HandlerMember()
     member.commit(3)
     member.connection.answer({})

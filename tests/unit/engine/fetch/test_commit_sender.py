@@ -1,4 +1,4 @@
-"""Commits that waited too long to be true."""
+"""Commits that are outdated when they are sent."""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ A, B = ("orders", 0), ("orders", 1)
 
 
 class Client:
-    """Notes what it is asked to commit."""
+    """Records its commits."""
 
     def __init__(self) -> None:
         self.asked: list[dict[tuple[str, int], int]] = []
@@ -36,7 +36,7 @@ def attend_when_saved(commit_sender: CommitSender, client: Client) -> None:
 
 
 class BusyStore:
-    """Saves only while nobody else has the database."""
+    """Saves only while the database is not locked."""
 
     def __init__(self) -> None:
         self.free = threading.Event()
@@ -54,7 +54,7 @@ class BusyStore:
 
 
 class Saving:
-    """A committer whose keeper's store is busy, and a client that waits for last commits."""
+    """A commit sender with a busy store, and a client that waits for the last commits."""
 
     def __init__(self) -> None:
         self.store, self.inbox, self.client = BusyStore(), Inbox(), LastClient()
@@ -71,7 +71,7 @@ class LastClient(Client):
         return offsets
 
 
-def test_polls_go_on_while_handlers_keep_the_database_from_a_save() -> None:
+def test_polls_continue_while_handlers_keep_the_database_from_a_save() -> None:
     saving = Saving()
     saving.commit_sender.attend(saving.client)
     assert saving.client.asked == [], "Kafka follows the store"
@@ -119,7 +119,7 @@ def test_a_commit_that_waited_while_its_partition_was_revoked_is_not_sent() -> N
     commit_sender.gone([B])
     commit_sender.commit(client, both)
     assert client.asked[2:] == []
-    assert inbox.get_nowait() == CommitAnswer({}, {}), "there is an answer to it all the same"
+    assert inbox.get_nowait() == CommitAnswer({}, {}), "it is answered nevertheless"
 
 
 def test_a_commit_whose_partition_was_revoked_and_assigned_again_is_not_sent() -> None:

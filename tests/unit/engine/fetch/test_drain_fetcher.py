@@ -18,7 +18,7 @@ STAYS, GOES = ("orders", 0), ("orders", 1)
 
 
 class Client:
-    """Has these records of one partition, and hands out as many as it is asked for."""
+    """Has these records of one partition, and returns as many as the caller asks for."""
 
     def __init__(self, offsets: Iterable[int] = (), *, error: int | None = None) -> None:
         self.offsets = list(offsets)
@@ -37,7 +37,7 @@ class Client:
         return [message for offset in taken for message in self._messages(offset)]
 
     def _messages(self, offset: int) -> list[Any]:
-        """The record; before it the end of the partition, if the log ended there for a moment."""
+        """The record, or first the end of the partition if the log ended there for a moment."""
         end = Message(topic="orders", partition=0, offset=offset, error=KafkaError(KafkaError._PARTITION_EOF))
         record = Message(topic="orders", partition=0, offset=offset)
         return [end, record] if offset in self.ends_before else [record]
@@ -94,7 +94,7 @@ def test_a_client_that_cannot_be_made_is_done_without() -> None:
 
 
 class HandlerMember:
-    """An intake in the middle of a drain, with a client for relief and one of its own."""
+    """A poller during a drain, with the main client and the temporary one."""
 
     def __init__(self, drain_fetcher: Iterable[int], own: Iterable[int], *, max_in_flight: int = 100) -> None:
         app = App("shop")
@@ -152,4 +152,4 @@ def test_the_end_of_a_partition_before_records_of_the_same_poll_does_not_bring_t
 def test_there_is_room_for_what_the_client_has_in_its_hands() -> None:
     member = HandlerMember(drain_fetcher=range(5, 105), own=(), max_in_flight=40)
     member.drain(asked=20)
-    assert member.delivered() == list(range(5, 24)), "40, less what was asked for, less one"
+    assert member.delivered() == list(range(5, 24)), "40, minus the requested records, minus one"

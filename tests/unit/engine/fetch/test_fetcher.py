@@ -1,4 +1,4 @@
-"""The fetcher's own book-keeping, without a broker."""
+"""The state of the fetcher, without a broker."""
 
 from queue import SimpleQueue
 from types import SimpleNamespace
@@ -17,13 +17,13 @@ def test_a_pause_that_arrives_after_the_revoke_is_ignored() -> None:
     positions = FetchPositions(consumer, cooperates=True)
     try:
         positions.pause([("orders", 0)])
-        assert positions._paused_by_dispatcher == set(), "or it would be paused for good when it is ours again"
+        assert positions._paused_by_dispatcher == set(), "otherwise it would stay paused when it is assigned again"
     finally:
         consumer.close()
 
 
 def test_records_that_finish_while_a_revoke_drains_are_committed_and_answered_at_once() -> None:
-    """The client is inside its callback then, so that the answer to a commit in the background would not come."""
+    """The client is inside its callback then, so the answer to an asynchronous commit would not arrive."""
     app, inbox = App("shop"), SimpleQueue[Any]()
     app.consume("orders", commit="record")(lambda _: None)
     asked: list[bool] = []

@@ -100,7 +100,7 @@ def test_the_group_s_commit_comes_before_start(start: Any) -> None:
     assert assigned.committed == {P0: (20, "map")}
     assert assigned.starts == {}
     assert assigned.forced == frozenset()
-    assert log.looked_up == [], "start is looked up only where it is needed"
+    assert log.looked_up == [], "start is resolved only if it is needed"
 
 
 def test_a_commit_of_offset_0_is_a_commit() -> None:
@@ -184,7 +184,7 @@ def test_the_store_comes_before_the_group_s_commit() -> None:
     assert assigned.committed == {P0: (40, "new")}
     assert assigned.starts == {}
     assert assigned.finished == {P0: [(42, 43)]}
-    assert assigned.behind == {P0}, "Kafka's commit is to follow the store"
+    assert assigned.behind == {P0}, "Kafka's commit must follow the store"
 
 
 def test_a_commit_that_equals_the_store_is_not_behind() -> None:

@@ -11,7 +11,7 @@ from penstock.engine.membership.native_membership import Membership
 
 
 class Calls:
-    """A consumer that notes what it is asked for."""
+    """A consumer that records its calls."""
 
     def __init__(self) -> None:
         self.made: list[str] = []
@@ -25,7 +25,7 @@ class StoppedError(Exception):
 
 
 def test_metadata_is_asked_for_before_partitions_are_assigned(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise the client finds the leader by fetching, which takes it a second."""
+    """Otherwise the client finds the leader only when it fetches, which takes a second."""
     app, consumer, unused = App("shop"), Calls(), Any
     app.consume(partitions=[("orders", 0), ("orders", 2)])(lambda _: None)
 

@@ -1,4 +1,4 @@
-"""Several members of one handler are heard as one."""
+"""The events of several members of one handler are merged."""
 
 from penstock.core.reports import events
 from penstock.engine.observe.event_merger import EventMerger

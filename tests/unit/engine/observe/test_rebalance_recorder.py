@@ -69,7 +69,7 @@ def test_a_reason_that_the_client_gave_before_is_not_the_reason_of_the_next_roun
     assert [each.reason for each in reported] == [JOINED, UNKNOWN, "the client says: two", UNKNOWN]
 
 
-def test_a_coordinator_whose_id_the_client_does_not_tell_has_none(reported: list[Rebalance]) -> None:
+def test_a_coordinator_whose_id_the_client_does_not_report_has_none(reported: list[Rebalance]) -> None:
     notes = recorder(reported)
     notes.begin()
     notes.took([])

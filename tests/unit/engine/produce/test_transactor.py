@@ -1,4 +1,4 @@
-"""Which records get a transaction of their own first, to see whether the broker takes them."""
+"""Which records are first written in a trial transaction, to see whether the broker accepts them."""
 
 from collections.abc import Mapping
 from queue import SimpleQueue
@@ -16,7 +16,7 @@ WAIT_SECONDS = 120.0
 
 
 class Producer:
-    """Takes everything, and notes for what it was made and what was tried out on it."""
+    """Accepts everything, and records its arguments and its trials."""
 
     def __init__(self, purpose: str, tried: list[str]) -> None:
         self.purpose, self.tried = purpose, tried
@@ -36,7 +36,7 @@ class Producer:
 
 @pytest.mark.parametrize(("value", "trials"), [(b"x" * 2_000, []), (b"x" * 20_000, ["letters"])])
 def test_only_what_may_be_too_large_for_its_topic_is_tried_out(value: bytes, trials: list[str]) -> None:
-    """A trial needs a producer of its own, which takes longer to make than a transaction may wait for a hundred."""
+    """A trial needs another producer, so many trials would delay a transaction for too long."""
     made: list[str] = []
     tried: list[str] = []
     inbox: Inbox = SimpleQueue()
@@ -48,7 +48,7 @@ def test_only_what_may_be_too_large_for_its_topic_is_tried_out(value: bytes, tri
     transactor = Transactor(make, lambda: {"letters": 10_000}, inbox, brokers="nowhere:1")
     transactor.start()
     try:
-        # Longer than what is surely short enough, and the limits of topics are not known yet.
+        # Larger than what every topic accepts, and the limits of the topics are not known yet.
         send = Send(cast("Any", None), ProducerRecord("letters", None, value))
         assert transactor.send([send]) == []
         assert inbox.get(timeout=WAIT_SECONDS) == Approved(send)

@@ -1,4 +1,4 @@
-"""Workers for ``async def``: whatever is submitted is begun, whenever it comes."""
+"""Workers for ``async def``: every submitted work begins, at any time."""
 
 import asyncio
 import sys
@@ -22,7 +22,7 @@ WAIT_SECONDS = 120
 
 
 class Inbox(SimpleQueue[Any]):
-    """Submits the second work when the first is done: in the moment after its task has looked for more in vain."""
+    """Submits the second work right after the task of the first one has found no more work."""
 
     workers: EventLoopWorkers
     next: list[Work]
@@ -105,7 +105,7 @@ async def interrupt_in_a_task() -> None:
 
 
 class OddError(BaseException):
-    """As gevent's Timeout is one."""
+    """Like gevent's Timeout."""
 
 
 async def raise_odd() -> None:
@@ -113,7 +113,7 @@ async def raise_odd() -> None:
 
 
 def outcomes_of(function: Callable[[], Awaitable[None]]) -> list[Outcome]:
-    """What comes of three records in one task, of which the second is handled so."""
+    """The outcomes of three records in one task, if the second is handled by this function."""
     app = App("shop")
 
     @app.consume("t", concurrency=1, order="none", dead_letter="dlq")

@@ -1,4 +1,4 @@
-"""The brokers' answers about share groups, from their bytes on."""
+"""The brokers' responses about share groups, decoded from bytes."""
 
 from typing import Any
 from uuid import UUID

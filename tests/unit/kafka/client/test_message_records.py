@@ -1,4 +1,4 @@
-"""Records that read their message as they are looked at."""
+"""Records that read their message on access."""
 
 import pickle
 

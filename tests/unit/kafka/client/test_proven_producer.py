@@ -1,7 +1,7 @@
 """A broker refuses a producer's first batch and accepts the next. The client then reports the first as delivered.
 
-Each test holds whether or not the two batches are on their way together. If they are, which is nearly always so, it
-fails without the check of delivery reports.
+The tests pass whether or not the two batches are in flight together. If they are, as nearly always, a test fails
+without the check of delivery reports.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Spark's stack traces, cut down to sentences. The texts are what Spark 4.0 really said, shortened."""
+"""Spark's stack traces become short sentences. The texts are shortened errors of Spark 4.0."""
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -153,7 +153,7 @@ def test_a_halted_handler_and_what_is_denied_are_not_tried_again(handler: Handle
 
 
 def planning_error(code: int) -> PenstockError:
-    """As the cluster's methods raise it."""
+    """An error as the methods of ``Cluster`` raise it."""
     try:
         raise translate(KafkaException(KafkaError(code)), doing="planning", brokers="x:1") from KafkaException(
             KafkaError(code)
@@ -258,11 +258,11 @@ def test_a_wrong_master_is_named_before_anything_starts(master: str) -> None:
         ),
     ],
 )
-def test_executors_that_cannot_run_python_are_told_by_their_reason(text: str, said: str) -> None:
+def test_executors_that_cannot_run_python_are_reported_with_the_reason(text: str, said: str) -> None:
     assert executors_error(RuntimeError(text), "spark://moon:1").problem == said
 
 
-def test_a_java_error_whose_jvm_is_gone_is_told_as_just_that() -> None:
+def test_a_java_error_whose_jvm_is_gone_says_only_that() -> None:
     class SpeechlessError(Exception):
         def __str__(self) -> str:
             raise ConnectionRefusedError(111, "Connection refused")

@@ -17,7 +17,7 @@ def checkpoint(tmp_path: Path) -> Checkpoint:
 
 
 def plan(checkpoint: Checkpoint, batch: int, end: int, text: str | None = None) -> None:
-    """As Spark does before it runs a batch."""
+    """Write what Spark writes before it runs a batch."""
     folder = checkpoint.folder / "offsets"
     folder.mkdir(parents=True, exist_ok=True)
     whole = f'v1\n{{"batchWatermarkMs":0,"conf":{{}}}}\n{{"orders":{{"0":{end}}}}}'
@@ -26,7 +26,7 @@ def plan(checkpoint: Checkpoint, batch: int, end: int, text: str | None = None) 
 
 
 def finish(checkpoint: Checkpoint, batch: int, text: str = COMMIT) -> None:
-    """As Spark does when a batch is done."""
+    """Write what Spark writes when a batch is done."""
     folder = checkpoint.folder / "commits"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / str(batch)).write_text(text)
@@ -81,7 +81,7 @@ def test_a_damaged_commit_makes_it_unreadable(checkpoint: Checkpoint) -> None:
     assert not checkpoint.is_readable()
 
 
-def test_what_was_planned_and_not_finished_can_be_planned_anew(checkpoint: Checkpoint) -> None:
+def test_batches_that_were_planned_and_not_finished_can_be_planned_again(checkpoint: Checkpoint) -> None:
     plan(checkpoint, 0, 10)
     finish(checkpoint, 0)
     plan(checkpoint, 1, 500, "v1\n")

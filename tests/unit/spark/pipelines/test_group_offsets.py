@@ -14,7 +14,7 @@ B: TopicPartition = ("orders", 1)
 
 
 class FakeCluster:
-    """As much of a cluster as committing needs."""
+    """The part of a cluster that commits need."""
 
     def __init__(self, members: int = 0) -> None:
         self.commits: list[dict[TopicPartition, int]] = []
@@ -75,7 +75,7 @@ def test_members_that_join_later_are_reported_once_and_commits_wait_until_they_a
     assert isinstance(warning, Error)
     assert not warning.fatal
     assert warning.reason.startswith("Group 'shop' has members now")
-    # They were ahead of us in one partition and behind in the other.
+    # The committed offset is higher in one partition and lower in the other.
     cluster.count, cluster.by_others = 0, {A: 100, B: 2}
     group.advance({A: 8, B: 8})
     assert cluster.commits == [{A: 5}, {B: 8}]

@@ -153,7 +153,7 @@ def test_a_key_of_any_form_reaches_java_in_the_one_that_it_reads(
         assert "does not" not in str(caught.value)
 
 
-def test_without_the_library_that_opens_keys_one_is_told_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_library_that_decrypts_keys_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives", None)
     monkeypatch.setitem(FILES, "client.key", "-----BEGIN RSA PRIVATE KEY-----\n-----END RSA PRIVATE KEY-----")
     with pytest.raises(ConfigError, match="a form that Java does not read") as caught:

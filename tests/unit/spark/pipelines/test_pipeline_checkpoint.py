@@ -1,4 +1,4 @@
-"""A pipeline's checkpoint as Spark leaves it, at every moment at which a driver may die."""
+"""A pipeline's checkpoint as Spark leaves it if the driver dies at any moment."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Where a handler goes on, from what the checkpoint, the group and the logs say."""
+"""Where a handler resumes, by its checkpoint, its group and the logs."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def test_offsets_are_written_as_spark_reads_them() -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"orders": 5}', '{"orders": {"x": 1}}', '{"orders": {"0": null}}'])
 def test_what_spark_never_writes_is_an_error(text: str) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011 - whatever it says
+    with pytest.raises(ValueError):  # noqa: PT011 - any text will do
         from_json(text)
 
 
@@ -33,7 +33,7 @@ def resumed(start: int | None = None, **known: Any) -> Resumption:
     return resume(LOGS, **given)
 
 
-def test_a_new_group_starts_where_it_is_told_to() -> None:
+def test_a_new_group_starts_at_the_given_offset() -> None:
     earliest = resumed()
     assert earliest.offsets == {A: EARLIEST, B: EARLIEST}
     assert earliest.begin(LOGS) == {A: 10, B: 0}
@@ -78,7 +78,7 @@ def test_a_checkpoint_behind_the_group_does_not_fit() -> None:
     assert not found.checkpoint_fits
 
 
-def test_a_partition_that_was_added_is_read_from_its_start_whatever_the_option() -> None:
+def test_a_partition_that_was_added_is_read_from_its_start_with_every_option() -> None:
     found = resumed(finished={A: 40}, committed={A: 40}, starts={A: 100, B: 50})
     assert found.offsets == {A: 40, B: EARLIEST}
     assert found.checkpoint_fits
@@ -106,14 +106,14 @@ def test_records_that_retention_took_are_reported_and_passed_as_start_says(
 
 
 @pytest.mark.parametrize(("start", "offset"), [(None, EARLIEST), (50, 50)])
-def test_a_log_that_was_cut_is_reported_and_started_anew(start: int | None, offset: int) -> None:
+def test_a_truncated_log_is_reported_and_read_from_its_start(start: int | None, offset: int) -> None:
     found = resumed(finished={A: 40, B: 60}, starts={A: start, B: start})
     assert found.offsets == {A: 40, B: offset}
     assert found.reset == {B}
     assert not found.checkpoint_fits
 
 
-def test_what_is_known_of_a_topic_that_was_made_anew_does_not_count() -> None:
+def test_facts_about_a_recreated_topic_from_before_do_not_count() -> None:
     found = resumed(finished={A: 40, B: 20}, committed={A: 40}, renewed={"orders"})
     assert found.offsets == {A: EARLIEST, B: EARLIEST}
     assert [(each.offset, each.moved_to, each.skipped) for each in found.moved] == [(40, 10, 0), (20, 0, 0)]
@@ -133,7 +133,7 @@ known = st.dictionaries(tps, st.integers(0, 120))
 
 
 @given(finished=known, committed=known, starts=st.tuples(*[st.none() | st.integers(0, 120)] * 2))
-def test_every_partition_goes_on_inside_its_log_and_nothing_finished_there_is_repeated(
+def test_every_partition_resumes_inside_its_log_and_repeats_nothing_that_is_finished(
     finished: Offsets, committed: Offsets, starts: tuple[int | None, int | None]
 ) -> None:
     found = resume(LOGS, finished=finished, committed=committed, starts=dict(zip(LOGS, starts, strict=True)))

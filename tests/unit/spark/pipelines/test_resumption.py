@@ -1,4 +1,4 @@
-"""Where a pipeline goes on, whatever checkpoint, group and logs say."""
+"""Where a pipeline resumes, for all states of checkpoint, group and logs."""
 
 from penstock.spark.pipelines.resume_offsets import EARLIEST, Log
 from penstock.spark.pipelines.resumption import resume_pipeline
@@ -42,7 +42,7 @@ def test_topics_that_an_output_does_not_read_say_nothing_about_its_checkpoint() 
     assert resumption.checkpoint_fits
 
 
-def test_records_that_are_gone_and_logs_that_are_shorter_are_told() -> None:
+def test_deleted_records_and_shorter_logs_are_reported() -> None:
     resumption = resume_pipeline({A: Log(8, 10)}, finished={A: 6}, committed={}, start="earliest")
     assert (resumption.offsets, resumption.checkpoint_fits) == ({A: EARLIEST}, False)
     assert resumption.warnings == ("Records 6 to 7 of a[0] were deleted before they were handled.",)
@@ -60,6 +60,6 @@ def test_where_another_tool_has_moved_the_group_its_offset_counts_back_and_forth
             logs, finished={A: 6, A1: 3}, committed={A: offset, A1: 2}, start="earliest", moved={A}
         )
         assert (resumption.offsets, resumption.checkpoint_fits) == ({A: offset, A1: 3}, False)
-    # Commits that have expired have not been moved.
+    # Expired commits do not count as moved.
     resumption = resume_pipeline(logs, finished={A: 6, A1: 3}, committed={}, start="earliest", moved={A})
     assert (resumption.offsets, resumption.checkpoint_fits) == ({A: 6, A1: 3}, True)

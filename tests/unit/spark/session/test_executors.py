@@ -10,7 +10,7 @@ import pytest
 from penstock.spark.session.executors import _bounded, _check, _lacks
 
 
-def test_a_look_imports_everything_and_tells_what_failed_and_why(
+def test_a_check_imports_everything_and_reports_what_failed_and_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "look_raises.py").write_text("import os\nos.environ['NO_SUCH_VARIABLE']")
@@ -39,7 +39,7 @@ def test_a_module_that_fails_on_executors_is_named_with_its_reason() -> None:
 
 
 class Context:
-    """Of a Spark context, what jobs with a tag need: a job that is started late misses the first cancellation."""
+    """The part of a Spark context that jobs with a tag need. A job that starts late misses the first cancellation."""
 
     def __init__(self) -> None:
         self.tags: list[str] = []

@@ -1,4 +1,4 @@
-"""The driver's JVM, without one."""
+"""Rules for the driver's JVM, tested without a JVM."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ from penstock.spark.session.gateway import _bounded
 from penstock.spark.session.spark_session import start_session
 
 
-def test_a_cluster_that_never_answers_ends_the_jvm_and_is_told() -> None:
+def test_a_cluster_that_never_answers_ends_the_jvm_and_is_an_error() -> None:
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 
     def ask() -> None:

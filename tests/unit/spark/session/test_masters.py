@@ -28,7 +28,7 @@ def test_what_is_no_master_is_refused_with_what_to_write(master: str, said: str)
     assert "spark://HOST:PORT" in caught.value.hint
 
 
-def test_a_master_that_does_not_answer_is_told_at_once() -> None:
+def test_a_master_that_does_not_answer_is_an_error_at_once() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

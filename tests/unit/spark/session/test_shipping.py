@@ -76,7 +76,7 @@ def test_what_executors_need_is_listed_with_versions(shipment: Shipment) -> None
 
 
 def test_the_needed_modules_are_all_that_a_task_imports() -> None:
-    """Else an executor that has them all would still fail on the first record."""
+    """Otherwise an executor that has all of them would still fail at the first record."""
     program = (
         "import sys, sysconfig, penstock.spark.tasks.run_slices as _;"
         "site = sysconfig.get_paths()['purelib'];"

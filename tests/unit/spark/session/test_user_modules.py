@@ -13,7 +13,7 @@ Write = Callable[..., None]
 
 @pytest.fixture
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
-    """Sources in a folder of the Python path; what is imported from it is forgotten afterwards."""
+    """Sources in a folder of the Python path. Modules that were imported from it are removed afterwards."""
     monkeypatch.syspath_prepend(tmp_path)
 
     def write(**sources: str) -> None:

@@ -64,14 +64,14 @@ def test_a_file_that_cannot_be_read_is_named(folder: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("address", ["rm1:port", "rm1:70000", "rm1:1:2"])
-def test_what_is_no_address_is_told(folder: Path, address: str) -> None:
+def test_what_is_no_address_is_an_error(folder: Path, address: str) -> None:
     write(folder, address=address)
     with pytest.raises(ConfigError, match=address) as caught:
         check_master("yarn")
     assert "HOST:PORT" in caught.value.hint
 
 
-def test_one_that_does_not_answer_is_told_at_once_and_one_of_several_is_enough(folder: Path) -> None:
+def test_a_master_that_does_not_answer_is_an_error_and_one_of_several_is_enough(folder: Path) -> None:
     with socket.socket() as server, socket.socket() as free:
         server.bind(("127.0.0.1", 0))
         server.listen()

@@ -1,4 +1,4 @@
-"""Tasks with any mixture of keys, outcomes, delays and options: what holds whatever a handler does."""
+"""Tasks with any mixture of keys, outcomes, delays and options: invariants for every handler."""
 
 import asyncio
 import threading
@@ -81,7 +81,7 @@ def test_each_record_ends_once_lanes_keep_their_order_and_bounds_hold(
 
 
 class Story:
-    """What the handler does with each record, and what it was seen to do."""
+    """What the handler must do with each record, and what it did."""
 
     def __init__(self, records: list[tuple[bytes | None, str, float]]) -> None:
         self._records = records

@@ -1,4 +1,4 @@
-"""Several records of a task at once: what runs beside what, in which order, and within which bounds."""
+"""Several records of a task at once: which of them run together, in which order, and within which limits."""
 
 import asyncio
 import threading
@@ -28,7 +28,7 @@ def keyed(count: int, keys: int) -> list[Message]:
     return source(*numbers(count), keys=[b"key-%d" % (number % keys) for number in range(count)])
 
 
-# Who runs beside whom.
+# Records that run together.
 
 
 @pytest.mark.parametrize("order", ["key", "none"])
@@ -107,11 +107,11 @@ def test_a_record_that_takes_long_holds_up_only_its_own_key() -> None:
 
     task = RealTask(declare(handle, order="key", concurrency=2), keyed(100, 10))
     assert task.counts == Counts(read=100)
-    assert finished[90:] == list(range(0, 100, 10)), "the slow one first, then what waited behind it"
+    assert finished[90:] == list(range(0, 100, 10)), "the slow one first, then the records behind it"
 
 
 def test_in_the_middle_of_a_quick_bundle_too() -> None:
-    """Once a handler is known to be quick its records travel together; the slow one must not take them along."""
+    """Records of a quick handler are bundled; a slow record must not delay the others of its bundle."""
     others_done, finished = threading.Event(), []
 
     def handle(value: int) -> None:
@@ -175,7 +175,7 @@ def test_what_fails_in_a_batch_is_tried_again_and_the_rest_is_finished() -> None
     assert attempts == {value: 3 if value % 5 == 0 else 1 for value in range(20)}
 
 
-# Bounds.
+# Limits.
 
 
 def test_no_more_than_max_in_flight_are_taken_in_before_some_are_finished() -> None:
@@ -247,7 +247,7 @@ def test_a_record_that_waits_long_ends_the_slice_and_keeps_its_attempts() -> Non
     assert task.slept == [10.0, 20.0]
 
 
-# Ends.
+# The end of a task.
 
 
 @pytest.mark.parametrize("is_async", [False, True])
@@ -277,11 +277,11 @@ def test_a_halt_waits_for_what_is_in_progress_and_begins_nothing_more(is_async: 
     assert sorted([0, *ended]) == sorted(begun), "none is left half done"
     assert len(begun) < 500
     RealTask(declare(lambda _: None, order="none", concurrency=3), keyed(10, 10))
-    assert begun == after, "nothing of it runs into the next task"
+    assert begun == after, "none of it runs in the next task"
 
 
 def test_a_halt_ends_lanes_that_had_much_before_them() -> None:
-    """Quick records travel by the thousand, and a worker that has them must hear that it is over."""
+    """A bundle has thousands of quick records, and its worker must notice that the task is over."""
     slow, begun = threading.Event(), []
 
     def handle(value: int, record: Record) -> None:

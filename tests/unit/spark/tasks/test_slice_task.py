@@ -1,4 +1,4 @@
-"""What a task makes of its records, without Spark and without a broker."""
+"""The results of a task for its records, without Spark and without a broker."""
 
 import asyncio
 from collections.abc import Sequence
@@ -61,7 +61,7 @@ def test_headers_stay_with_their_own_record() -> None:
     assert seen == [(("a", b"1"),), (), (), (("b", None), ("b", b"2"))]
 
 
-def test_nothing_comes_of_no_records() -> None:
+def test_a_task_without_records_has_no_outcomes() -> None:
     def handle(value: bytes) -> None: ...
 
     task = Task(declare(handle), source(), source())
@@ -184,7 +184,7 @@ def test_an_async_handler_runs_in_order_on_one_loop_for_all_tasks() -> None:
     assert len(loops) == 1
 
 
-def test_while_a_registry_is_away_a_task_waits_and_spends_no_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_while_a_registry_is_unavailable_a_task_waits_and_counts_no_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
     class Codec:
         left = 50
 

@@ -21,7 +21,7 @@ _CLIENT = {"socket.timeout.ms": 5_000}
 _POLL_SECONDS = 0.005
 
 
-class GroupOffsets:
+class CommittedOffsets:
     """Raises KafkaException. With ``stable``, reads wait for open transactions that may change the offsets."""
 
     def __init__(self, brokers: str, group: str, *, settings: Mapping[str, Any], stable: bool = False) -> None:
