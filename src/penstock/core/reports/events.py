@@ -326,18 +326,18 @@ class ExpectationFailed(HandlerEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LateRows(HandlerEvent):
-    """In a micro-batch of a pipeline, Spark dropped ``rows`` rows because they were below the watermark."""
-
-    rows: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TableMaintained(HandlerEvent):
     """The small files of a pipeline's table were compacted, and files that are no longer needed were deleted."""
 
     sink: str
     seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LateRows(HandlerEvent):
+    """In a micro-batch of a pipeline, Spark dropped ``rows`` rows because they were below the watermark."""
+
+    rows: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from penstock.core.scheduling.dispatch import NOTHING, Dispatch
 from penstock.core.scheduling.effects import Effects, Send
 from penstock.core.scheduling.hot_key_detector import HotKeyDetector
 from penstock.core.scheduling.in_flight import HandedOver, InFlight
-from penstock.core.scheduling.lanes import AnyRecord, Epoch
+from penstock.core.scheduling.lanes import AnyRecord
 from penstock.engine.dispatch.commit_scheduler import CommitScheduler
 from penstock.engine.dispatch.partition_lifecycle import PartitionLifecycle
 from penstock.engine.dispatch.protocols import FetcherSide, OutboxSide, TransactorSide, WorkersSide
@@ -171,7 +171,7 @@ class Dispatcher:
 
     def survey(self) -> dict[TopicPartition, PartitionState]:
         """The progress of each owned partition; only for the dispatcher's thread."""
-        return {epoch.tp: _partition_state(epoch) for epoch in self._dispatch.epochs}
+        return self._lifecycle.survey()
 
     def attach(
         self, fetcher: FetcherSide, workers: WorkersSide, outbox: OutboxSide, transactor: TransactorSide | None = None
@@ -395,8 +395,3 @@ class Dispatcher:
         if damaged:
             offset = self._offset_of(damaged[0].record)
             self._reporter.damaged_headers(tp, offset, len(damaged), damaged[0].said.problem)
-
-
-def _partition_state(epoch: Epoch) -> PartitionState:
-    committed = None if epoch.committed is None else epoch.committed[0]
-    return PartitionState(epoch.number, epoch.tracker.position, committed, epoch.tracker.unfinished)

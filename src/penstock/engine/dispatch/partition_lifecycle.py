@@ -12,7 +12,7 @@ from penstock.core.scheduling.dispatch import Dispatch
 from penstock.core.scheduling.lanes import Epoch
 from penstock.engine.dispatch.commit_scheduler import CommitScheduler
 from penstock.engine.dispatch.protocols import TransactorSide
-from penstock.engine.dispatch.thread_messages import Assigned, Revoking, Seek, ToFetcher
+from penstock.engine.dispatch.thread_messages import Assigned, PartitionState, Revoking, Seek, ToFetcher
 
 
 @dataclass(slots=True)
@@ -145,3 +145,12 @@ class PartitionLifecycle:
         except UnreadableMapError as error:
             self._reporter.ignored_metadata(tp, offset, str(error))
             return []
+
+    def survey(self) -> dict[TopicPartition, PartitionState]:
+        """The progress of each owned partition."""
+        return {epoch.tp: _state_of(epoch) for epoch in self._dispatch.epochs}
+
+
+def _state_of(epoch: Epoch) -> PartitionState:
+    committed = None if epoch.committed is None else epoch.committed[0]
+    return PartitionState(epoch.number, epoch.tracker.position, committed, epoch.tracker.unfinished)
