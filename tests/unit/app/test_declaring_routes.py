@@ -242,3 +242,36 @@ def test_a_file_sets_options_of_routes_and_of_their_member() -> None:
     assert [each.concurrency for each in (group, *group.routes)] == [5, 5, 5]
     with pytest.raises(ConfigError, match=r"a file: Handlers create and rest share .* differ in concurrency="):
         configured(app, [[Given(Owner("handler", "create"), ("concurrency",), 5, "a file")]])
+
+
+def test_a_group_has_all_that_its_routes_need_and_each_route_its_own() -> None:
+    app = App("shop")
+
+    @app.resource
+    def base() -> int:
+        return 1
+
+    @app.resource(scope="partition")
+    def cache(base: int) -> list[int]:
+        return [base]
+
+    @app.around(handlers=["second"])
+    def timed(record: Record, call: Any) -> Any:
+        return call()
+
+    @app.consume("orders", when=CREATED, to=["a", "b"], dead_letter="dlq")
+    def first(value: int, cache: list[int]) -> int:
+        return value
+
+    @app.consume("orders", to=["b", "c"], dead_letter="dlq")
+    def second(value: int) -> int:
+        return value
+
+    (group,) = app.wired_handlers({"base": 7})
+    assert group.written_topics == ("a", "b", "c", "dlq")
+    assert [each.name for each in group.wiring.resources] == ["base", "cache"]
+    assert [[each.name for each in route.wiring.resources] for route in group.routes] == [["base", "cache"], []]
+    assert [[each.name for each in route.wiring.around] for route in group.routes] == [[], ["timed"]]
+    made = group.with_values({"more": 8})
+    assert [each.wiring.supplied for each in (made, *made.routes)] == [{"base": 7, "more": 8}] * 3
+    assert group.routes[0].wiring.supplied == {"base": 7}
