@@ -8,10 +8,12 @@ import msgspec
 import pytest
 from pydantic import BaseModel, Field
 
-from penstock import App, Record
+from penstock import App, Later, Record
 from penstock.app import RecordAdapter, attempts, batch_attempts
 from penstock.core.failures.outcome import DONE, Failed
+from penstock.core.reports import events
 from penstock.errors import ConfigError
+from penstock.testing import Bench
 
 
 class Created(msgspec.Struct, tag="created"):
@@ -221,3 +223,29 @@ def test_a_transaction_finishes_the_record_and_not_its_decoded_form(got: list[tu
     each = record("created")
     assert attempts(app.handlers[0], RecordAdapter(begin=begin))(each, 1) == DONE
     assert (finished, got) == ([each], [("open", Created(1))])
+
+
+def test_a_route_by_type_can_ask_for_later_and_its_records_wait_in_retry_topics(got: list[tuple[str, Any]]) -> None:
+    app = App("shop")
+    options: dict[str, Any] = {"value": Created | Cancelled, "retry_topics": ["1m"], "honor_times": True}
+
+    @app.consume("orders", **options)
+    def create(event: Created, record: Record) -> None:
+        got.append(("create", record.topic))
+        if record.topic == "orders":
+            raise Later("90s")
+
+    @app.consume("orders", **options)
+    def cancel(event: Cancelled) -> None:
+        got.append(("cancel", event.id))
+
+    bench = Bench(app)
+    bench.produce("orders", b'{"type":"created","id":1}')
+    bench.produce("orders", b'{"type":"cancelled","id":2}', not_before="30s")
+    bench.advance("1s")
+    assert got == [("create", "orders")]
+    bench.advance("80s")
+    assert got[1:] == [("cancel", 2)]
+    bench.advance("60s")
+    assert got[2:] == [("create", "orders.retry.1m")]
+    assert {event.handler for event in bench.events_of(events.Delayed)} == {"create", "cancel"}

@@ -37,8 +37,10 @@ def test_a_time_limit_is_for_one_call_of_a_batch_that_routes_divide() -> None:
     child = Child(app.handlers[0], RECORDS)
     try:
         child([Record("orders", 0, 0, None, b"0")], [1])  # it is up
+        process = child._process
         records = [Record("orders", 0, number, None, b"%d" % number) for number in range(6)]
-        assert child(records, [1] * 6) == [DONE] * 6, "three calls of 1 s are longer than the limit of one"
+        assert child(records, [1] * 6) == [DONE] * 6
+        assert child._process is process, "three calls of 1 s were taken for one that is longer than the limit"
         (late,) = child([Record("orders", 0, 9, None, b"9")], [1])
     finally:
         child.close()
