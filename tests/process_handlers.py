@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from pathlib import Path
 
 from penstock import App, Record
@@ -40,3 +41,24 @@ def hang_on_demand(value: str) -> str:
     if value == "hang":
         signal.pause()
     return f"{value} {os.getpid()}"
+
+
+def is_even(record: Record) -> bool:
+    return int(record.value or b"") % 2 == 0
+
+
+def take_even(value: int) -> str:
+    return f"even {value} {os.getpid()}"
+
+
+def take_rest(value: int) -> str:
+    return f"rest {value} {os.getpid()}"
+
+
+def take_a_second(values: list[int]) -> None:
+    time.sleep(1)
+
+
+def hang_at_nine(values: list[int]) -> None:
+    if 9 in values:
+        signal.pause()

@@ -11,6 +11,7 @@ from penstock.core.failures.outcome import Reject, Skip
 from penstock.core.failures.retry import NO_RETRY, Retry
 from penstock.core.records.record import Record
 from penstock.core.records.record_ids import by
+from penstock.core.routing.conditions import key_like
 from penstock.core.settings import Registry
 from penstock.errors import HandlerBug, PenstockError
 from penstock.serde import Avro, JsonSchema, Protobuf, Reference
@@ -46,6 +47,7 @@ __all__ = [
     "Topic",
     "__version__",
     "by",
+    "key_like",
 ]
 
 

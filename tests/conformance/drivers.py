@@ -21,12 +21,20 @@ from penstock.testing import Bench
 
 # Longer than any scenario takes.
 _KIT_SECONDS = 30
+NO_HEADERS: Mapping[str, bytes] = {}
 
 
 class Stage(Protocol):
     """One app and its topics."""
 
-    def produce(self, topic: str, *values: Any, key: bytes | None = None, partition: int | None = None) -> None: ...
+    def produce(
+        self,
+        topic: str,
+        *values: Any,
+        key: bytes | None = None,
+        partition: int | None = None,
+        headers: Mapping[str, bytes] = NO_HEADERS,
+    ) -> None: ...
 
     def produce_timed(self, topic: str, value: Any, *, key: bytes | None = None, **times: Any) -> None:
         """With ``not_before`` and ``expires``."""
@@ -97,9 +105,16 @@ class _KitStage:
     def __init__(self, app: App, partitions: Mapping[str, int]) -> None:
         self._bench = Bench(app, partitions=partitions)
 
-    def produce(self, topic: str, *values: Any, key: bytes | None = None, partition: int | None = None) -> None:
+    def produce(
+        self,
+        topic: str,
+        *values: Any,
+        key: bytes | None = None,
+        partition: int | None = None,
+        headers: Mapping[str, bytes] = NO_HEADERS,
+    ) -> None:
         for value in values:
-            self._bench.produce(topic, value, key=key, partition=partition)
+            self._bench.produce(topic, value, key=key, partition=partition, headers=headers)
 
     def produce_timed(self, topic: str, value: Any, *, key: bytes | None = None, **times: Any) -> None:
         self._bench.produce(topic, value, key=key, **times)
@@ -167,7 +182,7 @@ class OpenDriver(LocalDriver):
     """The same with self-managed members."""
 
     def stage(self, app: App) -> Stage:
-        app._handlers[:] = [replace(handler, assignor="topic-spread") for handler in app.handlers]
+        app._handlers[:] = [replace(handler, assignor="topic-spread") for handler in app.declared_handlers]
         return super().stage(app)
 
 
@@ -178,12 +193,19 @@ class BrokerStage:
         self._cluster = driver.cluster
         self._driver = driver
 
-    def produce(self, topic: str, *values: Any, key: bytes | None = None, partition: int | None = None) -> None:
+    def produce(
+        self,
+        topic: str,
+        *values: Any,
+        key: bytes | None = None,
+        partition: int | None = None,
+        headers: Mapping[str, bytes] = NO_HEADERS,
+    ) -> None:
         tp: dict[str, Any] = {} if partition is None else {"partition": partition}
         producer = self._driver.producer()
         for value in values:
             encoded = value if isinstance(value, bytes) or value is None else str(value).encode()
-            producer.produce(topic, value=encoded, key=key, **tp)
+            producer.produce(topic, value=encoded, key=key, headers=dict(headers), **tp)
         assert producer.flush(WAIT_SECONDS) == 0
 
     def produce_timed(self, topic: str, value: Any, *, key: bytes | None = None, **times: Any) -> None:

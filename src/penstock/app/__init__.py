@@ -2,8 +2,7 @@
 
 from penstock.app.app_loader import load_app, load_module
 from penstock.app.application import App
-from penstock.app.attempt import RECORDS, attempts, attempts_async, breaker_error, halt_error, worker_error
-from penstock.app.batch_attempt import batch_attempts, batch_attempts_async
+from penstock.app.attempt import RECORDS, breaker_error, halt_error, worker_error
 from penstock.app.consume_options import Start
 from penstock.app.handler import Handler
 from penstock.app.options import refuse_unsupported
@@ -20,6 +19,8 @@ from penstock.app.pipelines import (
     Topic,
 )
 from penstock.app.record_adapter import Arguments, RecordAdapter, reader_by
+from penstock.app.routing.route_group import RouteGroup
+from penstock.app.routing.routed_attempts import attempts, attempts_async, batch_attempts, batch_attempts_async
 from penstock.app.run_control import Control, NoControl, PartitionProgress, engine_is_elsewhere
 from penstock.app.signature import called
 from penstock.app.task_cancellation import end_task, forget_cancellation, is_ended
@@ -40,6 +41,7 @@ __all__ = [
     "PartitionProgress",
     "Pipeline",
     "RecordAdapter",
+    "RouteGroup",
     "RunWork",
     "Sink",
     "Source",

@@ -22,6 +22,7 @@ from penstock.app.pipelines import (
     checked_sources,
     pipeline_values,
 )
+from penstock.app.routing.route_group import with_route_groups
 from penstock.app.run_control import Control, ControlSlot, PartitionProgress
 from penstock.app.run_methods import RunMethods
 from penstock.app.signature import function_name
@@ -86,6 +87,12 @@ class App(RunMethods, HookMethods, ResourceMethods):
 
     @property
     def handlers(self) -> tuple[Handler, ...]:
+        """The handlers as engines run them: several that share a member (``when=``) are one ``RouteGroup``."""
+        return with_route_groups(self._handlers)
+
+    @property
+    def declared_handlers(self) -> tuple[Handler, ...]:
+        """The handlers as they were declared, one for each function."""
         return tuple(self._handlers)
 
     @property
@@ -173,7 +180,7 @@ class App(RunMethods, HookMethods, ResourceMethods):
             raise StateError(f"App {self.name!r} is running, so it cannot be configured.", hint="Stop it first.")
         for name in _APP_OPTIONS:
             setattr(self, name, getattr(configured, name))
-        self._handlers = [*configured.handlers]
+        self._handlers = [*configured.declared_handlers]
         self._pipelines = [*configured.pipelines]
 
     def narrow(self, change: Callable[[Handler], Handler | None]) -> None:

@@ -24,6 +24,7 @@ from penstock.core.failures.outcome import (
     Outcome,
     Skip,
     Skipped,
+    Unrouted,
     error_name,
 )
 from penstock.core.records.record import Record
@@ -150,7 +151,7 @@ def halt_error(handler_name: str, record: Record, failure: Failed, *, is_committ
         else "Neither it nor any later record of its partition was committed"
     )
     return HandlerError(
-        f"Handler {handler_name} failed on {record}, attempt {record.attempt}: "
+        f"Handler {failure.handler or handler_name} failed on {record}, attempt {record.attempt}: "
         f"{failure.error_type}: {bounded(failure.message, MAX_MESSAGE_BYTES)}.",
         hint=f"{past}. {_advice(failure)}",
         traceback=failure.traceback,
@@ -162,6 +163,8 @@ def _advice(failure: Failed) -> str:
         return "Fix the handler, or send such records to a topic with dead_letter=..."
     if failure.error_type == HandlerBug.__name__:
         return "Fix the handler; or list HandlerBug in retry={...} to treat it like other errors."
+    if failure.error_type == Unrouted.__name__:
+        return 'Add a handler without when=, which takes the rest; or set otherwise="dead_letter" or "skip".'
     return f"A handler that raises {failure.error_type} stops the app; raise Reject to send its record to dead_letter."
 
 

@@ -2,11 +2,20 @@
 
 from penstock.app.handler import Handler
 from penstock.app.pipelines import Pipeline
+from penstock.app.routing.route_group import check_routes, shares_member
 from penstock.errors import ConfigError
+
+_ROUTING = (
+    'Give each but the last a condition, such as when={"type": "created"}: the first whose condition holds gets the '
+    "record."
+)
 
 
 def check_handlers(other: Handler, handler: Handler) -> None:
     """Refuse two handlers of one group that would share records, offsets or a static id."""
+    if shares_member(other, handler):
+        check_routes(other, handler)
+        return
     hint = 'Give one of them its own group: @app.consume(..., group="...").'
     # Two patterns are compared when the app starts, by the topics that they match.
     shared = {topic for topic in handler.consumed_topics if other.consumes(topic)}
@@ -14,8 +23,8 @@ def check_handlers(other: Handler, handler: Handler) -> None:
     if shared:
         raise ConfigError(
             f"Handlers {other.name} and {handler.name} both consume {min(shared)!r} in group "
-            f"{handler.group!r}, so each would get only a part of it.",
-            hint=hint,
+            f"{handler.group!r}, {_why_not(other, handler)}",
+            hint=_ROUTING if handler.is_conditional else f"{_ROUTING} {hint}",
         )
     twice = set(handler.partitions) & set(other.partitions)
     if twice or bool(handler.partitions) != bool(other.partitions):
@@ -31,6 +40,12 @@ def check_handlers(other: Handler, handler: Handler) -> None:
             f"{handler.static_id!r}, so the broker would fence one of them.",
             hint="Give each its own static_id.",
         )
+
+
+def _why_not(other: Handler, handler: Handler) -> str:
+    if handler.is_conditional:
+        return f"and {other.name} has no when=, so {handler.name} would never get a record."
+    return "so each would get only a part of it."
 
 
 def check_pipeline(pipeline: Pipeline, other: Handler | Pipeline) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Self, TypeVar, overload
 from penstock.app.handler import Handler
 from penstock.app.middleware import Middleware, read_middleware
 from penstock.app.resources import Resource, Scope, check_resources, needed_by, read_resource
+from penstock.app.routing.route_group import with_route_groups
 from penstock.app.wiring import Wiring
 from penstock.errors import ConfigError
 
@@ -95,7 +96,7 @@ class ResourceMethods:
         check_resources(resources, complete=True)
         for middleware in self._middleware:
             self._check_names(middleware)
-        return [self._wired(handler, resources, given) for handler in self._handlers]
+        return [*with_route_groups(self._wired(handler, resources, given) for handler in self._handlers)]
 
     @property
     def functions_around_handlers(self) -> list[Callable[..., Any]]:

@@ -94,9 +94,9 @@ def deduped(
     handler: Handler, adapter: RecordAdapter, attempt: Callable[[Any, int], Outcome]
 ) -> Callable[[Any, int], Outcome]:
     """The attempt, made only for ids that are new. The attempt itself without ``dedupe=``."""
-    if adapter.seen_ids is None or handler.dedupe is None:
+    if adapter.ids_of is None or handler.dedupe is None:
         return attempt
-    ids = _Ids(handler, adapter, adapter.seen_ids)
+    ids = _Ids(handler, adapter, adapter.ids_of(handler.name))
 
     def attempt_once(record: Any, number: int) -> Outcome:
         record_id, origin, early = ids.begin(record)
@@ -115,9 +115,9 @@ def deduped(
 def deduped_async(
     handler: Handler, adapter: RecordAdapter, attempt: Callable[[Any, int], Awaitable[Outcome]]
 ) -> Callable[[Any, int], Awaitable[Outcome]]:
-    if adapter.seen_ids is None or handler.dedupe is None:
+    if adapter.ids_of is None or handler.dedupe is None:
         return attempt
-    ids = _Ids(handler, adapter, adapter.seen_ids)
+    ids = _Ids(handler, adapter, adapter.ids_of(handler.name))
 
     async def attempt_once(record: Any, number: int) -> Outcome:
         record_id, origin, early = ids.begin(record)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from copy import copy
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from importlib.util import find_spec
 from typing import Any, get_args
@@ -26,8 +26,11 @@ from penstock.app.options import CommitMode, Delivery, Mode, Scale, WorkerKind
 from penstock.app.out import Out
 from penstock.app.output_options import check_outputs, output_topic_problem
 from penstock.app.replay_range import ReplayRange
+from penstock.app.routing.value_types import taken_types
+from penstock.app.routing.when import Otherwise, check_otherwise, read_when
 from penstock.app.signature import Signature, read_signature
 from penstock.app.wiring import PLAIN, Wiring
+from penstock.app.worker_options import check_workers
 from penstock.assign import Assignor, assignor_named
 from penstock.assign.cooperative import cooperates
 from penstock.core.failures.breaker import Breaker
@@ -59,6 +62,8 @@ class Handler:
     pattern: str | None = None
     partitions: tuple[TopicPartition, ...] = ()
     group: str
+    when: Any = None
+    otherwise: Otherwise | None = None
     value: Any = None
     key: Any = None
     headers: Any = None
@@ -117,10 +122,11 @@ class Handler:
         if self.order not in get_args(Order):
             raise self._wrong(f"order={self.order!r} does not exist.", 'Use "partition", "key" or "none".')
         check_guarantees(self, self._wrong)
-        self._check_workers()
+        check_workers(self, self._wrong)
         self._check_fetching()
         check_dedupe(self, self._wrong)
         self._check_tracing()
+        self._check_routing()
 
     def __repr__(self) -> str:
         # Settings hide their secrets themselves; a URL in another option may hold a password too.
@@ -147,6 +153,25 @@ class Handler:
     def with_values(self, values: Mapping[str, Any]) -> "Handler":
         """A copy whose resources of these names are made."""
         return self.wired(self.wiring.with_values(values)) if values else self
+
+    @property
+    def routes(self) -> "tuple[Handler, ...]":
+        """The handlers whose functions run for its records: itself, unless it is a ``RouteGroup``."""
+        return (self,)
+
+    @cached_property
+    def value_types(self) -> tuple[type, ...]:
+        """The types of decoded values that it takes, if ``value`` is a union and it takes only some members of it."""
+        return taken_types(self.value, self.signature.hints.get("value"))
+
+    @property
+    def is_conditional(self) -> bool:
+        """Whether it takes only some of the records."""
+        return self.when is not None or bool(self.value_types)
+
+    def without_settings(self) -> "Handler":
+        """For other processes: a copy without client settings, which may hold secrets and functions."""
+        return replace(self, settings={})
 
     @property
     def named_settings(self) -> dict[str, Any]:
@@ -342,25 +367,6 @@ class Handler:
                 f"batch={self.batch} is larger than max_in_flight={self.max_in_flight}.", "Raise max_in_flight."
             )
 
-    def _check_workers(self) -> None:
-        if self.workers not in get_args(WorkerKind):
-            raise self._wrong(
-                f"workers={self.workers!r} is not a kind of worker.",
-                'Use "process" for handlers that compute; "auto" runs def on threads and async def on an event loop.',
-            )
-        self._check_scale()
-        if self.workers == "process" and self.signature.is_async:
-            raise self._wrong('it is async, which workers="process" cannot run.', "Use def, or leave workers= out.")
-        if self.commit not in get_args(CommitMode):
-            raise self._wrong(f"commit={self.commit!r} does not exist.", 'Use "auto", "record" or "manual".')
-        if self.commit == "manual" and not self.signature.takes_record:
-            raise self._wrong(
-                'commit="manual" needs record.ack(), but it does not take the record.',
-                "Add a parameter: record: Record (or records: list[Record] with batch=).",
-            )
-        if self.commit == "manual" and self.workers == "process":
-            raise self._wrong("record.ack() does not work in a worker process.", 'Use commit="auto".')
-
     def _check_tracing(self) -> None:
         if not isinstance(self.tracing, bool):
             raise self._wrong(f"tracing={self.tracing!r} is not a bool.", "Use True or False.")
@@ -371,14 +377,12 @@ class Handler:
                 hint="Install it: pip install 'penstock[otel]'.",
             )
 
-    def _check_scale(self) -> None:
-        if self.scale not in get_args(Scale):
-            raise self._wrong(f"scale={self.scale!r} does not exist.", 'Use "partition" or "cpu".')
-        if self.scale == "cpu" and self.order == "partition":
-            raise self._wrong(
-                'scale="cpu" distributes the records of a partition over cores, so it cannot keep their order.',
-                'Use order="key" or order="none".',
-            )
+    def _check_routing(self) -> None:
+        if self.when is not None:
+            read_when(self.when, self._wrong)
+        check_otherwise(
+            self.otherwise, is_conditional=self.is_conditional, dead_letter=self.dead_letter, wrong=self._wrong
+        )
 
     def _wrong(self, problem: str, hint: str) -> ConfigError:
         return ConfigError(f"Handler {self.name}: {problem}", hint=hint)

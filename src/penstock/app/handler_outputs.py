@@ -31,15 +31,15 @@ def collecting(handler: Handler) -> Callable[..., Any]:
     if inspect.isasyncgenfunction(inner):
 
         @wraps(function, updated=())
-        async def collect_async(*arguments: Any) -> list[Any]:
-            return [each async for each in function(*arguments)]
+        async def collect_async(*arguments: Any, **resources: Any) -> list[Any]:
+            return [each async for each in function(*arguments, **resources)]
 
         return collect_async
     if inspect.isgeneratorfunction(inner):
 
         @wraps(function, updated=())
-        def collect(*arguments: Any) -> list[Any]:
-            return [*function(*arguments)]
+        def collect(*arguments: Any, **resources: Any) -> list[Any]:
+            return [*function(*arguments, **resources)]
 
         return collect
     return function

@@ -66,6 +66,7 @@ class DeclaredOption:
 class HandlerOption(DeclaredOption):
     """An option of ``App.consume``, and how far each engine supports it."""
 
+    of_route: bool = False  # the handlers of one route group may differ in it
     local: Support = None
     spark: Support = None
     testing: Support = None

@@ -42,8 +42,8 @@ class RecordAdapter:
     ``codec_of`` makes the codec of a format. ``run_blocking`` runs a function that may wait for the network on another
     thread, so that the event loop does not block. ``begin`` opens a transaction in the user's database, if progress is
     kept there. ``reraises`` picks the errors of a handler that are raised instead of becoming a failure. ``clock`` is
-    for limits, ``wall_clock`` for times that people and other processes write. ``seen_ids`` and ``remember`` are for
-    ``dedupe=``, without and with ``tx``.
+    for limits, ``wall_clock`` for times that people and other processes write. ``ids_of`` (by the name of the
+    handler) and ``remember`` are for ``dedupe=``, without and with ``tx``.
     """
 
     to_record: Callable[[Any, int], Record] = lambda record, _attempt: record
@@ -58,7 +58,7 @@ class RecordAdapter:
     topic_of: Callable[[Any], str] = attrgetter("topic")
     clock: Callable[[], float] = time.monotonic
     wall_clock: Callable[[], float] = time.time
-    seen_ids: Any = None
+    ids_of: Callable[[str], Any] | None = None
     remember: Remember | None = None
 
 

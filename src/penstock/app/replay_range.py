@@ -23,12 +23,14 @@ class ReplayRange:
 
     ``left`` is how many offsets the replay has not handled when it starts. With ``dry_run``, the engines call the
     handler, and write and commit nothing. All outputs go to ``to_topic`` if it is set, whatever an ``Out`` names.
+    ``routes`` names those of a route group that are replayed; empty: all. Records of the others are skipped.
     """
 
     ends: Mapping[TopicPartition, int]
     left: int
     dry_run: bool = False
     to_topic: str | None = None
+    routes: tuple[str, ...] = ()
 
 
 def check_replayable(handler: "Handler", *, to_topic: str | None = None) -> None:
@@ -89,7 +91,8 @@ def replayed(
         # The live group reads the retry topics too. So records of a replay wait in memory.
         "retry_topics": (),
     }
-    if to_topic is not None:
+    # The only handler has outputs, see check_replayable; a route may have none.
+    if to_topic is not None and handler.declares_outputs:
         changes["to"] = to_topic
     if what.dry_run:
         # Without writes and commits, all guarantees are the same.

@@ -1,19 +1,20 @@
 """Emits a member's events and counts its records."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from penstock.app.handler import Handler
 from penstock.app.record_adapter import RecordAdapter
+from penstock.app.routing.route_reports import RouteReports
 from penstock.app.work import Work
-from penstock.core.failures.outcome import Delayed, Failed
+from penstock.core.failures.outcome import Delayed, Failed, Outcome
 from penstock.core.records.out_of_range import OutOfRange
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports import events
 from penstock.core.reports.rebalance import Rebalance
 from penstock.core.reports.record_counts import Counts
-from penstock.core.scheduling.effects import Attempt, Effects, Send
+from penstock.core.scheduling.effects import Attempt, Effects, Result, Send
 from penstock.core.scheduling.hot_key_detector import BlockingKey
 from penstock.core.scheduling.lanes import AnyRecord, Epoch
 from penstock.errors import PenstockError
@@ -43,10 +44,15 @@ class Reporter:
         self._counts = Counts()
         self._reported_read = 0
         self._reported_blocked = False
+        self._routes = RouteReports(handler, adapter) if len(handler.routes) > 1 else None
 
     @property
     def counts(self) -> Counts:
         return self._counts
+
+    @property
+    def route_counts(self) -> Mapping[str, Counts]:
+        return {} if self._routes is None else self._routes.counts
 
     def started(self, lag: int, topics: tuple[str, ...]) -> None:
         name = self._handler.name
@@ -124,6 +130,20 @@ class Reporter:
             )
         )
 
+    def attempted(self, results: Sequence[Result]) -> None:
+        """Workers have these outcomes; call it before their effects are reported."""
+        if self._routes is not None:
+            self._routes.note(results)
+
+    def attempted_one(self, tried: Attempt, outcome: Outcome) -> None:
+        if self._routes is not None:
+            self._routes.note_one(tried, outcome)
+
+    def outputs_written(self, route: str, count: int) -> None:
+        """On Spark: the outputs of a record were written, which then counts as one without outputs."""
+        if self._routes is not None:
+            self._routes.written(route, count)
+
     def settled(self, effects: Effects) -> None:
         """What workers reported: finished, skipped and retried records."""
         self._counts.read += sum(len(records) for _, records in effects.finished)
@@ -134,7 +154,7 @@ class Reporter:
             self._emit(
                 events.Retried(
                     **self._who,
-                    **_tried(tried),
+                    **self._tried(tried),
                     attempt=tried.attempt,
                     reason=_reason(failure),
                     seconds=round(delay, 3),
@@ -142,29 +162,37 @@ class Reporter:
                 )
             )
         for tried, reason in effects.expired:
-            self._emit(events.Expired(**self._who, **_tried(tried), reason=reason))
+            self._emit(events.Expired(**self._who, **self._tried(tried), reason=reason))
         for tried, reason in effects.duplicates:
-            self._emit(events.Duplicate(**self._who, **_tried(tried), reason=reason))
+            self._emit(events.Duplicate(**self._who, **self._tried(tried), reason=reason))
         for tried, delayed in effects.delayed:
             self._delayed(tried, delayed)
         self._blocked(effects)
+        if self._routes is not None:
+            self._routes.settled(effects)
 
     def _delayed(self, tried: Attempt, delayed: Delayed, *, to: str | None = None) -> None:
         seconds = round(delayed.seconds, 3)
-        self._emit(events.Delayed(**self._who, **_tried(tried), reason=delayed.reason, seconds=seconds, to=to))
+        self._emit(events.Delayed(**self._who, **self._tried(tried), reason=delayed.reason, seconds=seconds, to=to))
 
     def _blocked(self, effects: Effects) -> None:
         """Emit one event for all lanes: if a dependency is unavailable, every lane is blocked by it."""
         if effects.blocked and not self._reported_blocked:
             self._reported_blocked = True
             tried, failure, delay = effects.blocked[0]
-            self._emit(events.Blocked(**self._who, **_tried(tried), reason=failure.message, seconds=round(delay, 3)))
+            where = self._tried(tried)
+            self._emit(events.Blocked(**self._who, **where, reason=failure.message, seconds=round(delay, 3)))
 
     def delivered(self, send: Send) -> None:
         """Count a record whose outputs or dead letter the broker has.
 
         A record in a retry topic is counted after its retry.
         """
+        self._report_delivered(send)
+        if self._routes is not None:
+            self._routes.delivered(send)
+
+    def _report_delivered(self, send: Send) -> None:
         tried = send.tried
         if isinstance(send.failure, Delayed):
             self._delayed(tried, send.failure, to=send.outgoing.topic)
@@ -182,7 +210,7 @@ class Reporter:
         self._emit(
             events.DeadLettered(
                 **self._who,
-                **_tried(tried),
+                **self._tried(tried),
                 attempt=tried.attempt,
                 to=send.outgoing.topic,
                 reason=_reason(send.failure),
@@ -194,7 +222,7 @@ class Reporter:
         self._emit(
             events.Postponed(
                 **self._who,
-                **_tried(send.tried),
+                **self._tried(send.tried),
                 attempt=send.tried.attempt,
                 to=send.outgoing.topic,
                 reason=_reason(failure),
@@ -207,6 +235,7 @@ class Reporter:
         self._reported_blocked = False
         if self._counts.read != self._reported_read:
             self._reported_read = self._counts.read
+            self._routes_progressed()
             self._emit(events.Progressed(group=self._group, handler=self._handler.name, **asdict(self._counts)))
 
     # Commits and back-pressure.
@@ -256,8 +285,14 @@ class Reporter:
         self._emit(events.Stopping(group=self._group, handler=self._handler.name, reason=reason))
 
     def stopped(self, seconds: float) -> None:
+        self._routes_progressed()
         counts = asdict(self._counts)
         self._emit(events.Stopped(group=self._group, handler=self._handler.name, seconds=round(seconds, 3), **counts))
+
+    def _routes_progressed(self) -> None:
+        if self._routes is not None:
+            for event in self._routes.progress():
+                self._emit(event)
 
     def _each(self, effects: Effects) -> None:
         skipped = {id(tried.record) for tried, _ in (*effects.skipped, *effects.expired, *effects.duplicates)}
@@ -267,14 +302,20 @@ class Reporter:
                     offset = self._adapter.offset_of(record)
                     self._finished(epoch, record, offset, effects.again.get((epoch, offset), 1))
         for tried, reason in effects.skipped:
-            self._emit(events.Skipped(**self._who, **_tried(tried), reason=reason))
+            self._emit(events.Skipped(**self._who, **self._tried(tried), reason=reason))
 
     def _finished(self, epoch: Epoch, record: AnyRecord, offset: int, attempt: int) -> None:
         self._emit(events.Finished(**self._record(epoch, record, offset), attempt=attempt))
 
     def _record(self, epoch: Epoch, record: AnyRecord, offset: int) -> dict[str, Any]:
         key = _text(self._adapter.key_of(record))
-        return {**self._who, **_where(epoch), "offset": offset, "key": key, "epoch": epoch.number}
+        ran = self._handler.name if self._routes is None else self._routes.name_of(epoch, offset)
+        return {**self._who, **_where(epoch), "handler": ran, "offset": offset, "key": key, "epoch": epoch.number}
+
+    def _tried(self, tried: Attempt) -> dict[str, Any]:
+        epoch, offset = tried.epoch, tried.offset
+        ran = self._handler.name if self._routes is None else self._routes.name_of(epoch, offset)
+        return {**_where(epoch), "handler": ran, "offset": offset, "epoch": epoch.number}
 
 
 def _text(key: Any) -> str | None:
@@ -284,10 +325,6 @@ def _text(key: Any) -> str | None:
 def _where(epoch: Epoch) -> dict[str, Any]:
     topic, partition = epoch.tp
     return {"topic": topic, "partition": partition}
-
-
-def _tried(tried: Attempt) -> dict[str, Any]:
-    return {**_where(tried.epoch), "offset": tried.offset, "epoch": tried.epoch.number}
 
 
 def _reason(failure: Failed) -> str:

@@ -1,6 +1,6 @@
 """``Wiring``: which resources and middleware the calls of one handler need, and what of it was made already."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -44,6 +44,18 @@ class Wiring:
 
     def with_values(self, values: Mapping[str, Any]) -> "Wiring":
         return replace(self, supplied={**self.supplied, **values})
+
+    def with_values_of(self, other: "Wiring") -> "Wiring":
+        """The same resources and middleware, with what the other has made."""
+        return replace(self, supplied=other.supplied, partitions=other.partitions)
+
+
+def union(parts: Sequence[Wiring]) -> Wiring:
+    """For handlers that share workers: all that any of them needs, each resource still after those that it needs."""
+    resources = {each.name: each for part in parts for each in part.resources}
+    around = dict.fromkeys(each for part in parts for each in part.around)
+    supplied = {name: value for part in parts for name, value in part.supplied.items()}
+    return Wiring(tuple(resources.values()), tuple(around), supplied)
 
 
 PLAIN = Wiring()

@@ -7,10 +7,11 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-from penstock.app.attempt import Attempt, attempts, attempts_async
-from penstock.app.batch_attempt import BatchAttempt, batch_attempts, batch_attempts_async
+from penstock.app.attempt import Attempt
+from penstock.app.batch_attempt import BatchAttempt
 from penstock.app.handler import Handler
 from penstock.app.record_adapter import RecordAdapter
+from penstock.app.routing.routed_attempts import attempts, attempts_async, batch_attempts, batch_attempts_async
 from penstock.app.task_cancellation import forget_cancellation
 from penstock.app.work import Work
 from penstock.core.failures.outcome import DONE, Unfinished

@@ -79,7 +79,7 @@ def decoder_of(
 
 def prepare_formats(app: App) -> None:
     """Make all codecs of an app, so that missing libraries and settings show at the start. Makes no requests."""
-    for handler in app.handlers:
+    for handler in app.declared_handlers:
         with _naming(f"Handler {handler.name}"):
             Arguments(handler, RECORDS)
     for pipeline in app.pipelines:
@@ -92,7 +92,7 @@ def prepare_formats(app: App) -> None:
 def registry_checks(app: App) -> list[tuple[str, Callable[[], str | None]]]:
     """Return a name, and a function that returns what is wrong, for each schema registry that handlers use."""
     used: dict[Registry, Callable[[], str | None]] = {}
-    for handler in app.handlers:
+    for handler in app.declared_handlers:
         headers = handler.headers.values() if isinstance(handler.headers, Mapping) else [handler.headers]
         for how in (handler.value, handler.key, handler.to_value, *headers):
             if isinstance(how, Format) and how.schema_id is not None:

@@ -45,7 +45,7 @@ from penstock.kafka.client.message_records import tp_of
 from penstock.kafka.client.output_topics import TopicFacts
 from penstock.kafka.client.transactions import Transaction, transactional_id
 from penstock.paths import seen_ids_file
-from penstock.stores.seen_ids import open_seen_ids
+from penstock.stores.seen_ids import LocalSeenIds, open_seen_ids
 
 _JOIN_SECONDS = 10.0
 # How long to wait for an answer before checking that the dispatcher thread is alive.
@@ -108,11 +108,11 @@ class HandlerMember:
         if self._store_session is not None:
             begin = self._store_session.transactions(tp_of, self._adapter.offset_of)
             self._adapter = replace(self._adapter, begin=begin)
-        if self._store_session is not None and handler.dedupe is not None and handler.signature.takes_transaction:
+        deduped = [route for route in handler.routes if route.dedupe is not None]
+        if self._store_session is not None and any(route.signature.takes_transaction for route in deduped):
             self._adapter = replace(self._adapter, remember=self._store_session.rememberer())
-        elif handler.dedupe is not None:
-            ids = open_seen_ids(seen_ids_file(handler.group), handler.name)
-            self._adapter = replace(self._adapter, seen_ids=ids)
+        if any(not route.signature.takes_transaction for route in deduped):
+            self._adapter = replace(self._adapter, ids_of=_opened_ids(deduped))
         self._name = f"{socket.gethostname()}-{os.getpid()}-{next(_NUMBERS)}"
         self._reporter = Reporter(handler, emit, member=self._name, adapter=self._adapter, per_record=per_record)
         self._lease = Lease(lease_seconds(handler))
@@ -294,6 +294,12 @@ def _make_transaction(
 ) -> Transaction:
     chosen = {"transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS, **settings, **handler.named_settings}
     return Transaction(brokers, f"{name}:{purpose}" if purpose else name, group=None, settings=chosen)
+
+
+def _opened_ids(deduped: Sequence[Handler]) -> Callable[[str], LocalSeenIds]:
+    """The function from the name of a handler to the ids that it has seen. Each route has its own."""
+    ids = {each.name: open_seen_ids(seen_ids_file(each.group), each.name) for each in deduped}
+    return ids.__getitem__
 
 
 def _transactional_id(handler: Handler, member: str, number: int) -> str:

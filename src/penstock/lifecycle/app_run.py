@@ -11,6 +11,7 @@ from functools import partial
 
 from penstock.app import App, Handler, Pipeline
 from penstock.app.hooks import Hooks
+from penstock.app.routing.route_reports import routed_events
 from penstock.app.run_options import RunSettings
 from penstock.core.reports.events import Error, Event, Started
 from penstock.errors import CallbackError, ConfigError
@@ -109,7 +110,12 @@ class AppRun:
         if hooks:
             self._run_with_hooks(hooks, run)
         else:
-            run()
+            self._run_engine(run)
+
+    def _run_engine(self, run: Callable[[], None]) -> None:
+        for event in routed_events(self._app.handlers):
+            self._on_event(event)
+        run()
 
     def _run_with_hooks(self, hooks: Hooks, run: Callable[[], None]) -> None:
         declared: list[Handler | Pipeline] = [*self._app.handlers, *self._app.pipelines]
@@ -120,7 +126,7 @@ class AppRun:
             thread.start(self._stop)
             try:
                 if not self._stop.is_set():
-                    run()
+                    self._run_engine(run)
             except BaseException as error:  # noqa: BLE001 - raised after on_stop
                 failure = error
             failed_hook = thread.finish()

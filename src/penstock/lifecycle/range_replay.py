@@ -34,7 +34,8 @@ class ReplayOptions:
 class HandlerReplay:
     """The replay of one handler: from ``begin`` up to, and without, ``ends`` of each partition.
 
-    ``fresh`` has the partitions of which no earlier start of the same replay has noted a range.
+    ``fresh`` has the partitions of which no earlier start of the same replay has noted a range. ``routes`` names the
+    replayed routes if the handler is a route group, and the user has chosen only some of them.
     """
 
     handler: Handler
@@ -42,6 +43,7 @@ class HandlerReplay:
     begin: Mapping[TopicPartition, int]
     ends: Mapping[TopicPartition, int]
     fresh: Sequence[TopicPartition] = ()
+    routes: tuple[str, ...] = ()
 
     @property
     def left(self) -> int:
@@ -88,13 +90,13 @@ class RangeReplay:
     def apply(self, app: App) -> None:
         """Turn the app into one that handles exactly the range, and note the plan in Kafka."""
         options = self.options
-        by_handler = {id(part.handler): part for part in self.parts if part.left}
+        by_handler = {id(route): part for part in self.parts if part.left for route in part.handler.routes}
 
         def change(handler: Handler) -> Handler | None:
             part = by_handler.get(id(handler))
             if part is None:
                 return None
-            what = ReplayRange(part.ends, part.left, dry_run=options.dry_run)
+            what = ReplayRange(part.ends, part.left, dry_run=options.dry_run, routes=part.routes)
             return replayed(handler, what, group=part.group, starts=part.begin, to_topic=options.to_topic)
 
         app.narrow(change)
@@ -128,15 +130,15 @@ def plan_replay(app: App, cluster: Cluster, options: ReplayOptions) -> RangeRepl
         check_replayable(handler, to_topic=options.to_topic)
     sources = [(handler, source_partitions(handler, cluster)) for handler in handlers]
     _check_named(options.span, sources)
-    names = [handler.name for handler in handlers]
+    names = [name for handler in handlers for name in _chosen_routes(handler, options.names) or [handler.name]]
     parts = [_plan(handler, tps, cluster, options, names) for handler, tps in sources]
     return RangeReplay(options, cluster, [part for part in parts if part.ends])
 
 
 def _chosen(app: App, names: Sequence[str]) -> list[Handler]:
-    known = [handler.name for handler in app.handlers]
+    known = [handler.name for handler in app.declared_handlers]
     for name in names:
-        if name not in known:
+        if not any(_is_named(handler, name) for handler in app.handlers):
             raise ConfigError(f"App {app.name!r} has no handler {name!r}.", hint=suggestion(name, known))
     if app.pipelines and not names:
         both = ", ".join(pipeline.name for pipeline in app.pipelines)
@@ -145,7 +147,17 @@ def _chosen(app: App, names: Sequence[str]) -> list[Handler]:
             hint="Name the handlers: --handler NAME. To run the pipelines over a range, put them into an app of their "
             "own.",
         )
-    return [handler for handler in app.handlers if not names or handler.name in names]
+    return [handler for handler in app.handlers if not names or any(_is_named(handler, name) for name in names)]
+
+
+def _is_named(handler: Handler, name: str) -> bool:
+    return name == handler.name or any(name == route.name for route in handler.routes)
+
+
+def _chosen_routes(handler: Handler, names: Sequence[str]) -> tuple[str, ...]:
+    """The routes of a group that are replayed, if the user has chosen only some of them; else nothing."""
+    chosen = tuple(route.name for route in handler.routes if route.name in names)
+    return () if handler.name in names or len(chosen) == len(handler.routes) else chosen
 
 
 def _check_named(span: Span, sources: Sequence[tuple[Handler, Sequence[TopicPartition]]]) -> None:
@@ -164,12 +176,13 @@ def _plan(
 ) -> HandlerReplay:
     span, what = options.span, f"handler {handler.name}"
     tps = [tp for tp in sources if span.includes(tp)]
+    routes = _chosen_routes(handler, options.names)
     group = replay_group(handler, span.start, span.end, names, options.to_topic)
     if options.dry_run:
-        return HandlerReplay(handler, group, *range_offsets(cluster, tps, span, what=what))
+        return HandlerReplay(handler, group, *range_offsets(cluster, tps, span, what=what), routes=routes)
     ends = cluster.committed(f"{group}{_ENDS}", tps)
     # A transaction of an interrupted replay may still be open: its offsets count only when it has ended.
     begin = cluster.stable_offsets(group, ends) if ends else {}
     fresh = [tp for tp in tps if tp not in begin]
     starts, stops = range_offsets(cluster, fresh, span, what=what)
-    return HandlerReplay(handler, group, {**begin, **starts}, {**ends, **stops}, fresh)
+    return HandlerReplay(handler, group, {**begin, **starts}, {**ends, **stops}, fresh, routes)

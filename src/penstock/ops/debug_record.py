@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 from penstock.app import App, Handler, attempts, attempts_async, batch_attempts, batch_attempts_async
 from penstock.app.record_adapter import RecordAdapter
 from penstock.app.resources import AsyncResources, OpenResources
+from penstock.app.routing.route_choice import choice
+from penstock.app.routing.route_group import RouteGroup
 from penstock.codecs import RECORDS
 from penstock.core.failures.dead_letter import dead_letter
 from penstock.core.failures.outcome import (
@@ -86,13 +88,13 @@ def find_record(cluster: Cluster, tp: TopicPartition, offset: int) -> Record:
 def handler_of(app: App, tp: TopicPartition, name: str | None) -> Handler:
     """Return the handler that gets the records of this partition."""
     topic, partition = tp
-    if name is not None and name not in {handler.name for handler in app.handlers}:
-        known = [handler.name for handler in app.handlers]
+    if name is not None and not any(_is_named(handler, name) for handler in app.handlers):
+        known = [handler.name for handler in app.declared_handlers]
         raise ConfigError(f"App {app.name!r} has no handler {name!r}.", hint=suggestion(name, known))
     found = [
         handler
         for handler in app.handlers
-        if name in (None, handler.name)
+        if (name is None or _is_named(handler, name))
         and handler.consumes(topic)
         and (not handler.partitions or tp in handler.partitions)
     ]
@@ -110,6 +112,26 @@ def handler_of(app: App, tp: TopicPartition, name: str | None) -> Handler:
             hint="Choose one with --handler NAME.",
         )
     return app.wired_handlers()[app.handlers.index(found[0])]
+
+
+def _is_named(handler: Handler, name: str) -> bool:
+    return name == handler.name or any(name == route.name for route in handler.routes)
+
+
+def route_of(handler: Handler, record: Record, name: str | None) -> Handler:
+    """Return the route that gets the record, or the handler itself if it has no routes, or none of them gets it."""
+    if not isinstance(handler, RouteGroup):
+        return handler
+    chosen = choice(handler, RECORDS)(record, 1)
+    route = handler.routes[chosen[0]] if isinstance(chosen, tuple) else handler
+    if name not in (None, handler.name, route.name):
+        who = f"{route.name} gets it" if isinstance(chosen, tuple) else "none of them gets it"
+        names = ", ".join(each.name for each in handler.routes)
+        raise ConfigError(
+            f"Handler {name} does not get {record}: of the handlers that share it ({names}), {who}.",
+            hint="Leave --handler out, or name another record.",
+        )
+    return route
 
 
 def first_attempt(handler: Handler, record: Record) -> int:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from penstock.app import App, Handler, reader_by
+from penstock.app import App, Handler, RouteGroup, reader_by
+from penstock.app.routing.route_choice import choice
 from penstock.codecs import RECORDS
 from penstock.codecs.json_text import to_json
 from penstock.core.failures.outcome import DependencyUnavailable, Reject, Skip, Undecodable
@@ -78,7 +79,7 @@ def by_app(app: App) -> DecoderFor:
         handlers = [each for each in app.handlers if each.consumes(topic)]
         handler = next((each for each in handlers if each.group == group), handlers[0] if handlers else None)
         if handler is not None:
-            return _of_handler(handler)
+            return _ByRoute(handler) if isinstance(handler, RouteGroup) else _of_handler(handler)
         sources = [(each, source) for each in app.pipelines for source in each.sources.values()]
         for pipeline, source in sources:
             if topic in source.topics and source.ddl is None and source.kind is not bytes:
@@ -86,6 +87,19 @@ def by_app(app: App) -> DecoderFor:
         return RecordDecoder()
 
     return record_decoder_for
+
+
+class _ByRoute(RecordDecoder):
+    """Decodes each record as the route that takes it. A record that no route takes stays undecoded."""
+
+    def __init__(self, group: RouteGroup) -> None:
+        super().__init__()
+        self._choose = choice(group, RECORDS)
+        self._decoders = [_of_handler(route) for route in group.routes]
+
+    def see(self, record: Record) -> RecordView:
+        chosen = self._choose(record, 1)
+        return self._decoders[chosen[0]].see(record) if isinstance(chosen, tuple) else super().see(record)
 
 
 def _of_handler(handler: Handler) -> RecordDecoder:

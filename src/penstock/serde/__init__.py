@@ -11,6 +11,7 @@ from penstock.serde.decode_by_type import (
     make_portable,
     null_reason,
     takes_null,
+    union_members,
 )
 from penstock.serde.encode_output import custom_encoder, encode, to_plain
 from penstock.serde.formats import Avro, Format, JsonSchema, OrNull, Protobuf, Reference
@@ -39,4 +40,5 @@ __all__ = [
     "null_reason",
     "takes_null",
     "to_plain",
+    "union_members",
 ]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Annotated, Any, Union, get_args, get_origin
 
 import msgspec
 
@@ -78,6 +78,13 @@ def kinds_of(hint: Any) -> tuple[Any, ...]:
     return tuple(kind for kind in _alternatives(hint) if kind is not NoneType)
 
 
+def union_members(hint: Any) -> tuple[Any, ...]:
+    """The members of a union, with None if it has None; also of ``Annotated[A | B, ...]``, as pydantic writes it."""
+    if get_origin(hint) is Annotated:
+        hint = get_args(hint)[0]
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else ()
+
+
 def takes_null(hint: Any) -> bool:
     return NoneType in _alternatives(hint)
 
@@ -98,7 +105,9 @@ def _text_decoder(what: str) -> Callable[[bytes], str]:
 
 def _json_decoder(hint: Any, kinds: tuple[Any, ...], what: str) -> Callable[[bytes], Any]:
     if len(kinds) == 1 and hasattr(kinds[0], "model_validate_json"):
-        return _pydantic_decoder(kinds[0], what)
+        return _pydantic_decoder(kinds[0].model_validate_json, what)
+    if any(hasattr(member, "model_validate_json") for member in union_members(hint)):
+        return _pydantic_decoder(_pydantic_union(hint), what)
     _check_hint(hint)
     decode = msgspec.json.Decoder(hint).decode
 
@@ -163,9 +172,18 @@ def make_portable(hint: Any) -> None:
             delattr(each, _MSGSPEC_CACHE)
 
 
-def _pydantic_decoder(model: Any, what: str) -> Callable[[bytes], Any]:
-    validate = model.model_validate_json
+def _pydantic_union(hint: Any) -> Callable[[bytes], Any]:
+    from pydantic import TypeAdapter  # noqa: PLC0415 - imported already, by who declared the models
 
+    try:
+        adapter: Any = TypeAdapter(hint)
+    except Exception as error:
+        raise _no_decoder(hint, str(error)) from error
+    validate: Callable[[bytes], Any] = adapter.validate_json
+    return validate
+
+
+def _pydantic_decoder(validate: Callable[[bytes], Any], what: str) -> Callable[[bytes], Any]:
     def decode_model(data: bytes) -> Any:
         if len(data) > _LARGE_BYTES and data.count(b",") >= _MAX_PARTS:
             raise Undecodable(

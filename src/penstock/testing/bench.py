@@ -227,7 +227,7 @@ class Bench:
 
         Without ``kind``, they are decoded by the handler's return hint; without a hint they are bytes.
         """
-        writers = [handler for handler in self._app.handlers if topic in handler.output_topics]
+        writers = [handler for handler in self._app.declared_handlers if topic in handler.output_topics]
         self._require(topic, self._output_topics(), "writes outputs to")
         if kind is None:
             return list(map(reader_of_outputs(writers), self.records(topic)))

@@ -36,8 +36,8 @@ class BenchMember:
         self._commit_every = handler.commit_every
         self._quiet = False  # the last commit was empty, and nothing has happened since
         adapter = replace(READING, clock=self._clock, wall_clock=world.clock.time)
-        if handler.dedupe is not None:
-            adapter = replace(adapter, seen_ids=world.seen_by(f"{handler.group} {handler.name}"))
+        if any(route.dedupe is not None for route in handler.routes):
+            adapter = replace(adapter, ids_of=lambda name: world.seen_by(f"{handler.group} {name}"))
         if handler.commit == "manual":
             adapter = with_ack(adapter, self._inbox)
         self._reporter = Reporter(handler, world.emit, member=f"{handler.name}-bench", adapter=adapter, per_record=True)

@@ -5,6 +5,7 @@ from itertools import count
 from math import inf
 
 from penstock.app import Handler
+from penstock.app.routing.route_reports import routed_events
 from penstock.core.records.record import TopicPartition
 from penstock.engine.observe.running_app import RunningApp
 from penstock.errors import ConfigError, PenstockError
@@ -23,6 +24,8 @@ class Process:
     def __init__(self, handlers: Sequence[Handler], world: World) -> None:
         self._clock = world.clock
         self._loop = world.loop
+        for event in routed_events(handlers):
+            world.emit(event)
         self._members = [BenchMember(handler, world) for handler in handlers]
         self.control = RunningApp(self._members, lambda tps: {each: world.broker.log(each).end for each in tps})
         """Answers ``app.progress()`` and ``app.commit()``."""

@@ -3,7 +3,17 @@
 from typing import Literal
 
 # Importing a module declares its scenarios.
-from conformance.scenarios import exactly_once, ordering, outcomes, outputs, reset, resources, resuming, times
+from conformance.scenarios import (
+    exactly_once,
+    ordering,
+    outcomes,
+    outputs,
+    reset,
+    resources,
+    resuming,
+    routing,
+    times,
+)
 from conformance.scenarios.declaring import SCENARIOS, Scenario
 
 Engine = Literal["kit", "local", "self-managed", "spark"]
@@ -32,4 +42,15 @@ def scenarios_on(engine: Engine) -> list[Scenario]:
     return [play for play in SCENARIOS if play not in LEFT_OUT[engine]]
 
 
-__all__ = ["LEFT_OUT", "SCENARIOS", "Engine", "Scenario", "outcomes", "outputs", "resources", "scenarios_on", "times"]
+__all__ = [
+    "LEFT_OUT",
+    "SCENARIOS",
+    "Engine",
+    "Scenario",
+    "outcomes",
+    "outputs",
+    "resources",
+    "routing",
+    "scenarios_on",
+    "times",
+]

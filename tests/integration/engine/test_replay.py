@@ -19,7 +19,7 @@ from kafka_helpers import (
     running,
     wait_for,
 )
-from penstock import App, Record, Reject
+from penstock import App, Record, Reject, key_like
 from penstock import engine as local
 from penstock.app.pipelines import Span
 from penstock.core.reports import events
@@ -90,6 +90,30 @@ def test_a_replay_beside_the_live_group_handles_just_the_range(
     letters = read_records(cluster.brokers, f"{group}.dlq")
     assert {dict(each.headers)["penstock-dlq-group"] for each in letters} == {group.encode(), plan.groups[0].encode()}
     assert committed(cluster, plan.groups[0], source) == {}, "the group of the replay is deleted"
+
+
+def test_one_route_is_replayed_and_the_records_of_the_others_are_skipped(
+    cluster: Cluster, group: str, make_topic: MakeTopic
+) -> None:
+    source, app, seen = make_topic(), App(group), list[Any]()
+
+    @app.consume(source, when=key_like("eu-*"), dead_letter=f"{group}.dlq")
+    def europe(value: int) -> None:
+        seen.append(("europe", value))
+
+    @app.consume(source, when=key_like("us-*"), dead_letter=f"{group}.dlq")
+    def states(value: int) -> None:
+        seen.append(("states", value))
+
+    for number, key in enumerate((b"eu-1", b"us-1", b"cn-1", b"eu-2")):
+        produce(cluster.brokers, source, [number], key=key)
+    _, reported = replay(app, cluster, names=["europe"])
+    assert sorted(seen) == [("europe", 0), ("europe", 3)]
+    (stopped,) = of_kind(reported, events.Stopped)
+    assert (stopped.handler, stopped.read, stopped.skipped, stopped.dead_lettered) == ("europe+states", 4, 2, 0)
+    skipped = [(each.offset, each.handler, each.reason) for each in of_kind(reported, events.Skipped)]
+    reason = "this replay runs only europe"
+    assert sorted(skipped) == [(1, "states", reason), (2, "europe+states", reason)]
 
 
 def test_records_that_arrive_during_a_replay_are_not_handled(

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
-from penstock import App
+from penstock import App, Record
+from penstock.app import attempts
 from penstock.app.pipelines import Span
+from penstock.core.failures.outcome import DONE, Skipped
 from penstock.core.records.record import TopicPartition
 from penstock.errors import ConfigError, TopicError
 from penstock.lifecycle import RangeReplay, ReplayOptions, plan_replay
@@ -110,6 +112,59 @@ def test_a_dry_run_leaves_nothing_in_kafka() -> None:
     assert cluster.groups == {}
     assert replay.groups == []
     assert all(handler.is_dry_run for handler in app.handlers)
+
+
+def routed() -> App:
+    app = App("shop")
+
+    @app.consume("orders", when={"type": "created"}, to="invoices")
+    def create(order: bytes) -> bytes:
+        return order
+
+    @app.consume("orders", when={"type": "cancelled"})
+    def cancel(order: bytes) -> None: ...
+
+    @app.consume("orders")
+    def rest(order: bytes) -> None: ...
+
+    return app
+
+
+def test_routes_are_replayed_together_and_keep_their_order() -> None:
+    cluster, app = FakeCluster(orders=[5, 3]), routed()
+    replay = planned(cluster, app, to_topic="again")
+    (group,) = replay.groups
+    assert replay.left == 8
+    replay.apply(app)
+    (only,) = app.handlers
+    assert [route.name for route in only.routes] == ["create", "cancel", "rest"]
+    assert (only.group, only.partitions, only.output_topics) == (group, (A, B), ("again",))
+    assert [route.output_topics for route in only.routes] == [("again",), (), ()]
+
+
+def test_one_route_is_replayed_by_its_name_and_the_records_of_the_others_are_skipped() -> None:
+    cluster, app = FakeCluster(orders=[5]), routed()
+    replay = planned(cluster, app, names=["cancel"])
+    assert replay.groups != planned(cluster, routed()).groups, "it is another replay than that of all routes"
+    replay.apply(app)
+    (only,) = app.handlers
+    attempt = attempts(only)
+    found = [
+        attempt(Record("orders", 0, 0, None, b"x", (("type", kind),)), 1) for kind in (b"created", b"cancelled", b"odd")
+    ]
+    reason = "this replay runs only cancel"
+    assert found == [Skipped(reason), DONE, Skipped(reason)]
+    assert [each.handler for each in found] == ["create", "cancel", "rest"]
+
+
+def test_naming_all_routes_or_their_member_replays_all_of_them() -> None:
+    cluster = FakeCluster(orders=[5])
+    groups = planned(cluster, routed()).groups
+    assert planned(cluster, routed(), names=["rest", "cancel", "create"]).groups == groups
+    assert planned(cluster, routed(), names=["create+cancel+rest"]).groups == groups
+    with pytest.raises(ConfigError, match="has no handler 'cancle'") as unknown:
+        planned(cluster, routed(), names=["cancle"])
+    assert "cancel" in unknown.value.hint
 
 
 def test_offsets_select_partitions_and_handlers() -> None:

@@ -11,7 +11,7 @@ from penstock.core.failures.outcome import Failed
 from penstock.core.records.record import Header, TopicPartition
 from penstock.errors import ConfigError, TopicError
 from penstock.ops import debug_record
-from penstock.ops.debug_record import DebuggedAttempt, debug_attempts, find_record, first_attempt, handler_of
+from penstock.ops.debug_record import DebuggedAttempt, debug_attempts, find_record, first_attempt, handler_of, route_of
 
 TP = ("orders", 0)
 
@@ -190,6 +190,49 @@ def test_the_handler_is_the_one_that_consumes_the_partition() -> None:
     with pytest.raises(ConfigError, match="No handler") as letter:
         handler_of(app, ("orders.dlq", 0), None)
     assert "penstock dlq show" in letter.value.hint
+
+
+def routed() -> App:
+    app = App("shop")
+
+    @app.resource
+    def prices() -> dict[int, int]:
+        return {7: 70}
+
+    @app.consume("orders", when={"type": "created"}, to="out")
+    def create(value: int, prices: dict[int, int]) -> int:
+        return prices[value]
+
+    @app.consume("orders", when={"type": "cancelled"})
+    def cancel(value: int) -> None: ...
+
+    return app
+
+
+def test_the_record_chooses_the_route() -> None:
+    handler = handler_of(routed(), TP, None)
+    created = record(b"7", headers=(("type", b"created"),))
+    route = route_of(handler, created, None)
+    (only,) = debug_attempts(route, created, most=5)
+    assert (route.name, only.then, only.writes[0].value) == ("create", "finished", b"70")
+    odd = record(b"7", headers=(("type", b"odd"),))
+    group = route_of(handler, odd, None)
+    (only,) = debug_attempts(group, odd, most=5)
+    assert (group.name, only.then) == ("create+cancel", "the app stops")
+    assert isinstance(only.outcome, Failed)
+    assert only.outcome.error_type == "Unrouted"
+
+
+def test_a_route_that_is_named_must_be_the_one_that_gets_the_record() -> None:
+    created, odd = record(headers=(("type", b"created"),)), record()
+    handler = handler_of(routed(), TP, "cancel")
+    assert route_of(handler, created, "create").name == route_of(handler, created, "create+cancel").name == "create"
+    with pytest.raises(
+        ConfigError, match=r"cancel does not get orders\[0\]@42: of the .* \(create, cancel\), create gets"
+    ):
+        route_of(handler, created, "cancel")
+    with pytest.raises(ConfigError, match="none of them gets it"):
+        route_of(handler, odd, "cancel")
 
 
 class FakeCluster:

@@ -94,6 +94,31 @@ def test_counts_are_those_of_the_last_report() -> None:
     assert value_of(text, "penstock_running_handlers", group="g", engine="local") == 0
 
 
+def test_records_of_routes_count_once_and_the_member_counts_what_no_route_took() -> None:
+    event_counters = EventCounters()
+    event_counters(events.Routed(group="g", handler="a+b", routes=("a", "b"), otherwise="skip"))
+    event_counters(events.Started(engine="local", group="g", handler="a+b", topics=("t",), lag=3))
+    text = scrape(event_counters)
+    assert [value_of(text, FINISHED, group="g", handler=name) for name in ("a", "b", "a+b")] == [0, 0, 0]
+    event_counters(events.RouteProgressed(group="g", handler="a", read=5, written=5, dead_lettered=0, skipped=0))
+    event_counters(events.RouteProgressed(group="g", handler="b", read=2, written=0, dead_lettered=2, skipped=0))
+    event_counters(events.Progressed(group="g", handler="a+b", read=10, written=5, dead_lettered=2, skipped=3))
+    text = scrape(event_counters)
+    assert [value_of(text, FINISHED, group="g", handler=name) for name in ("a", "b", "a+b")] == [5, 2, 3]
+    assert value_of(text, "penstock_dead_letters_total", group="g", handler="b") == 2
+    assert value_of(text, "penstock_skipped_records_total", group="g", handler="a+b") == 3
+
+
+def test_a_single_route_counts_as_its_member() -> None:
+    event_counters = EventCounters()
+    event_counters(events.Routed(group="g", handler="a", routes=("a",), otherwise="skip"))
+    event_counters(events.Progressed(group="g", handler="a", read=10, written=5, dead_lettered=2, skipped=3))
+    assert value_of(scrape(event_counters), FINISHED, group="g", handler="a") == 10
+
+
+FINISHED = "penstock_finished_records_total"
+
+
 def counters(text: str) -> dict[tuple[str, tuple[str, ...]], float]:
     return {
         (sample.name, tuple(sample.labels[label] for label in METRICS[sample.name].labels)): sample.value

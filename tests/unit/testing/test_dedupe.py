@@ -162,3 +162,26 @@ def test_a_field_needs_a_value() -> None:
 def test_by_says_what_is_wrong(field: Any, window: str) -> None:
     with pytest.raises(ConfigError):
         by(field, for_=window)
+
+
+def test_each_route_has_ids_of_its_own_and_only_those_that_ask_for_it() -> None:
+    app, seen = App("shop"), []
+
+    @app.consume("orders", when={"type": "counted"})
+    def count(value: int) -> None:
+        seen.append(("count", value))
+
+    @app.consume("orders", when={"type": "created"}, dedupe=by.key(for_="1h"))
+    def create(value: int) -> None:
+        seen.append(("create", value))
+
+    @app.consume("orders", dedupe=by.key(for_="1h"))
+    def rest(value: int) -> None:
+        seen.append(("rest", value))
+
+    bench = Bench(app)
+    for value, kind in enumerate(("counted", "counted", "created", "paid", "created", "paid")):
+        bench.produce("orders", value, key="a", headers={"type": kind})
+    bench.run_until_idle()
+    assert seen == [("count", 0), ("count", 1), ("create", 2), ("rest", 3)]
+    assert [(each.offset, each.handler) for each in bench.events_of(events.Duplicate)] == [(4, "create"), (5, "rest")]

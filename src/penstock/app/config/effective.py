@@ -77,9 +77,9 @@ def configured(app: App, sources: Sequence[Sequence[Given]]) -> Configured:
         parts.append(part)
         _declare(copy, declaration.function, parts)
     app.become(copy)
-    made: list[Handler | Pipeline] = [*app.handlers, *app.pipelines]
+    made: list[Handler | Pipeline] = [*app.declared_handlers, *app.pipelines]
     complete = [_with_dependent_defaults(part, each) for part, each in zip(parts, made, strict=True)]
-    split = len(app.handlers)
+    split = len(app.declared_handlers)
     return Configured(app, of_app, complete[:split], complete[split:])
 
 

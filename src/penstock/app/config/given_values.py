@@ -50,7 +50,7 @@ class Names:
 
     @classmethod
     def of(cls, app: App) -> Self:
-        return cls([each.name for each in app.handlers], [each.name for each in app.pipelines])
+        return cls([each.name for each in app.declared_handlers], [each.name for each in app.pipelines])
 
     def __getitem__(self, kind: Kind) -> Sequence[str]:
         return self.handlers if kind == "handler" else self.pipelines

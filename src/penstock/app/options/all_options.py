@@ -1,6 +1,7 @@
 """All options of ``App.consume`` in one table, with the checks that use it."""
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from penstock.app.option_support import (
@@ -15,6 +16,7 @@ from penstock.app.options.concurrency import LimitOptions, OrderOptions, SparkOp
 from penstock.app.options.consuming import TOPICS, DataOptions, SourceOptions
 from penstock.app.options.delivery import DeliveryOptions, FailureOptions, TimeOptions
 from penstock.app.options.group_membership import ClientOptions, MembershipOptions
+from penstock.app.options.routes import RouteOptions
 from penstock.core.text.suggestions import suggestion
 from penstock.errors import ConfigError
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 class ConsumeOptions(
     SourceOptions,
+    RouteOptions,
     DataOptions,
     FailureOptions,
     TimeOptions,
@@ -40,6 +43,7 @@ class ConsumeOptions(
 
 OPTION_GROUPS: Mapping[str, type] = {
     "What to consume": SourceOptions,
+    "Routing": RouteOptions,
     "Decoding and output": DataOptions,
     "Failures": FailureOptions,
     "Time": TimeOptions,
@@ -76,12 +80,12 @@ def refuse_unsupported(handler: "Handler", engine: Engine) -> None:
 
     The engines call it before they start: an option that is silently ignored would break what it promises.
     """
-    for option in HANDLER_OPTIONS.values():
-        value = getattr(handler, option.name)
+    for route, option in product(handler.routes, HANDLER_OPTIONS.values()):
+        value = getattr(route, option.name)
         refused = option.refusal(value, engine)
         if refused is not None:
             raise ConfigError(
-                f"Handler {handler.name} uses {option.written(value)}, which {ENGINE_NAMES[engine]} does not support: "
+                f"Handler {route.name} uses {option.written(value)}, which {ENGINE_NAMES[engine]} does not support: "
                 f"{refused.reason}.",
                 hint=refused.hint or ENGINE_HINTS[engine],
             )

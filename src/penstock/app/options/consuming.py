@@ -101,6 +101,7 @@ class DataOptions(TypedDict, total=False):
         Any,
         HandlerOption(
             default=None,
+            of_route=True,
             text="How to decode values: a type, ``Avro(...)``, ``JsonSchema(...)``, ``Protobuf(...)``, a function of "
             "bytes, or an object with ``decode``.",
             shown_default="by type hint",
@@ -111,6 +112,7 @@ class DataOptions(TypedDict, total=False):
         Any,
         HandlerOption(
             default=None,
+            of_route=True,
             text="How to decode keys, as for ``value``. A parameter named ``key`` gets the key (with ``batch``: "
             "``keys``).",
             shown_default="by type hint",
@@ -121,6 +123,7 @@ class DataOptions(TypedDict, total=False):
         Any,
         HandlerOption(
             default=None,
+            of_route=True,
             text="How to decode the values of headers, as for ``value``, or a mapping from header names to decoders. A "
             "parameter named ``headers`` gets them as a dict.",
             shown_default="by type hint",
@@ -131,6 +134,7 @@ class DataOptions(TypedDict, total=False):
         str | Sequence[str] | None,
         HandlerOption(
             default=None,
+            of_route=True,
             text="The topic for the handler's output, or a list of topics, of which the first gets the outputs that "
             "do not name their topic with ``Out(to=...)``. An output keeps the key of its record unless an ``Out`` "
             "changes it.",
@@ -141,6 +145,7 @@ class DataOptions(TypedDict, total=False):
         Any,
         HandlerOption(
             default=None,
+            of_route=True,
             text="How to encode the return value: ``Avro(...)``, ``JsonSchema(...)``, ``Protobuf(...)``, a function to "
             "bytes, or an object with ``encode``.",
             shown_default="by its type",
@@ -151,6 +156,7 @@ class DataOptions(TypedDict, total=False):
         bool | Sequence[str],
         HandlerOption(
             default=False,
+            of_route=True,
             text="Copy the record's headers to its outputs: ``True`` for all, or a list of names.",
             see="[Outputs](outputs.md)",
         ),

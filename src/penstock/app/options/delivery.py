@@ -33,6 +33,7 @@ class FailureOptions(TypedDict, total=False):
         RetryPolicy | None,
         HandlerOption(
             default=None,
+            of_route=True,
             text='When to retry a failed record: ``Retry(attempts=3, first="1s", factor=2, limit="1m", jitter=0.2)``, '
             "or a mapping from error types to Retries, of which the nearest base class of the error applies. An error "
             "type without an entry gets ``Retry()``.",
@@ -90,6 +91,7 @@ class TimeOptions(TypedDict, total=False):
         RecordId | None,
         HandlerOption(
             default=None,
+            of_route=True,
             text='``by("id", for_="1d")``: a record whose ``id`` was handled in the last day is finished without a '
             "call. ``by.header(...)`` and ``by.key(...)`` take a header or the key. With ``tx``, ids are kept in your "
             "database, in the same transaction; otherwise in a file of this machine.",

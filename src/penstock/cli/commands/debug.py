@@ -22,7 +22,7 @@ from penstock.core.text.readable_bytes import as_plain, as_text, readable
 from penstock.errors import ConfigError
 from penstock.kafka import Cluster
 from penstock.lifecycle import choose_brokers
-from penstock.ops.debug_record import DebuggedAttempt, debug_attempts, find_record, first_attempt, handler_of
+from penstock.ops.debug_record import DebuggedAttempt, debug_attempts, find_record, first_attempt, handler_of, route_of
 from penstock.ops.record_view import RecordView, by_app
 
 _EXAMPLES = """
@@ -82,6 +82,7 @@ def debug(
     handler = handler_of(app, tp, handler_name)
     prepare_formats(app)
     record = find_record(Cluster(choose_brokers(None, app.brokers), app.settings), tp, offset)
+    handler = route_of(handler, record, handler_name)
     seen = by_app(app)(record.topic, handler.group).see(record)
     if not as_json:
         _show_record(handler.name, record, seen)

@@ -225,7 +225,8 @@ def _spark_conf(app: App, given: list[str] | None, *, quiet: bool) -> dict[str, 
 def _event_counters(app: App) -> EventCounters:
     event_counters = EventCounters()
     for handler in app.handlers:
-        event_counters.expect(handler.group, handler.name, handler.consumed_topics)
+        for name in {handler.name, *(route.name for route in handler.routes)}:
+            event_counters.expect(handler.group, name, handler.consumed_topics)
     return event_counters
 
 

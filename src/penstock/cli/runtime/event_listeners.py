@@ -14,6 +14,7 @@ from penstock.core.text.plurals import at_most, counted
 from penstock.errors import ConfigError
 
 Listener = Callable[[events.Event], None]
+_OfRecord = events.Retried | events.Postponed | events.Blocked | events.Delayed | events.DeadLettered | events.Overdue
 
 # So many dead letters and retries are shown one by one. Further ones are only counted.
 _SHOWN_ONE_BY_ONE = 5
@@ -74,11 +75,13 @@ class TerminalListener:
         self._blocked = 0
         self._lost_rows = 0
         self._errors = ErrorCounts()
+        self._routes: dict[str, tuple[str, ...]] = {}  # of each handler that is several
+        self._route_counts: dict[str, events.RouteProgressed] = {}
 
     def __call__(self, event: events.Event) -> None:
         match event:
-            case events.Started():
-                self._say(_start(event))
+            case events.Started() | events.Routed() | events.RouteProgressed():
+                self._tell_start(event)
             case events.SinkOpened(handler=handler, sink=sink, guarantee=guarantee):
                 self._say(f"{handler}: writing to {sink}, {guarantee}")
             case events.RangeRead(handler=handler, topic=topic, partition=partition, start=start, end=end):
@@ -87,17 +90,17 @@ class TerminalListener:
             case events.TopicCreated(topic=topic, partitions=partitions):
                 self._say(f"created topic {topic} with {counted(partitions, 'partition')}")
             case events.Retried() | events.Postponed():
-                self._retries += 1
+                self._retries, at = self._retries + 1, self._at(event)
                 self._show_traceback(event)
-                self._sample(self._retries, f"{_tp(event)}: retry in {event.seconds:g} s: {event.reason}", "retries")
+                self._sample(self._retries, f"{at}: retry in {event.seconds:g} s: {event.reason}", "retries")
             case events.Blocked() | events.Delayed():
-                self._waits += 1
-                self._sample(self._waits, f"{_tp(event)}: waiting {event.seconds:.1f} s: {event.reason}", "waits")
+                self._waits, at = self._waits + 1, self._at(event)
+                self._sample(self._waits, f"{at}: waiting {event.seconds:.1f} s: {event.reason}", "waits")
             case events.DeadLettered():
                 self._dead_letters += 1
                 self._show_traceback(event)
                 self._sample(
-                    self._dead_letters, f"{_tp(event)}: dead letter to {event.to}: {event.reason}", "dead letters"
+                    self._dead_letters, f"{self._at(event)}: dead letter to {event.to}: {event.reason}", "dead letters"
                 )
             case events.Stopping(handler=handler, reason=reason):
                 self._say(f"{handler}: stopping ({reason}): finishing the records in progress")
@@ -106,16 +109,26 @@ class TerminalListener:
             case _:
                 self._tell_trouble(event)
 
+    def _tell_start(self, event: events.Started | events.Routed | events.RouteProgressed) -> None:
+        match event:
+            case events.Started():
+                self._say(_start(event))
+            case events.Routed():
+                self._routes[event.handler] = event.routes
+                self._say(_routing(event))
+            case events.RouteProgressed():
+                self._route_counts[event.handler] = event
+
+    def _at(self, event: _OfRecord) -> str:
+        """The record, and the handler that ran where several share a member."""
+        is_route = any(event.handler in routes for routes in self._routes.values())
+        return f"{event.handler}: {_tp(event)}" if is_route else _tp(event)
+
     def _tell_end(self, event: events.Stopped) -> None:
-        outcomes = (
-            f"{counted(event.written, 'output')} and {counted(event.dead_lettered, 'dead letter')} not written"
-            if self._dry_run
-            else f"{event.written:,} written, {event.dead_lettered:,} dead-lettered"
-        )
-        self._say(
-            f"{event.handler}: stopped: {event.read:,} read, {outcomes}, {event.skipped:,} skipped in "
-            f"{event.seconds:.1f} s"
-        )
+        self._say(f"{event.handler}: stopped: {_counts(event, dry_run=self._dry_run)} in {event.seconds:.1f} s")
+        for name in self._routes.get(event.handler, ()):
+            if name in self._route_counts:
+                self._say(f"{_INDENT}{name}: {_counts(self._route_counts[name], dry_run=self._dry_run)}")
         for line in self._errors.summary():
             self._say(line, style="yellow")
         self._errors = ErrorCounts()
@@ -156,8 +169,9 @@ class TerminalListener:
         """Print what makes records wait."""
         match event:
             case events.Overdue(seconds=seconds, stack=stack):
+                at = self._at(event)
                 self._say(
-                    f"{_tp(event)}: the handler has run for {seconds:.1f} s, longer than its timeout, and is here:",
+                    f"{at}: the handler has run for {seconds:.1f} s, longer than its timeout, and is here:",
                     style="yellow",
                 )
                 self._console.print(block(stack, indent=_INDENT), style="yellow", soft_wrap=True)
@@ -197,16 +211,31 @@ def _start(event: events.Started) -> str:
     return f"{event.handler}: consuming {topics} as group {event.group} on the {event.engine} engine, {lag} behind"
 
 
-def _tp(
-    event: events.Retried
-    | events.Postponed
-    | events.Blocked
-    | events.Delayed
-    | events.DeadLettered
-    | events.CommitFailed
-    | events.Overdue
-    | events.OffsetOutOfRange,
-) -> str:
+_UNROUTED = {
+    "dead_letter": "a record that none of them takes becomes a dead letter",
+    "stop": "a record that none of them takes stops the app",
+    "skip": "a record that none of them takes is skipped",
+    None: "the last one takes every record that is left",
+}
+
+
+def _routing(event: events.Routed) -> str:
+    if len(event.routes) == 1:
+        rest = _UNROUTED[event.otherwise].replace("none of them takes", "it does not take")
+        return f"{event.handler}: takes the records of its condition; {rest}"
+    return f"{event.handler}: tries {', '.join(event.routes)} in this order; {_UNROUTED[event.otherwise]}"
+
+
+def _counts(event: events.CountsEvent, *, dry_run: bool) -> str:
+    outcomes = (
+        f"{counted(event.written, 'output')} and {counted(event.dead_lettered, 'dead letter')} not written"
+        if dry_run
+        else f"{event.written:,} written, {event.dead_lettered:,} dead-lettered"
+    )
+    return f"{event.read:,} read, {outcomes}, {event.skipped:,} skipped"
+
+
+def _tp(event: _OfRecord | events.CommitFailed | events.OffsetOutOfRange) -> str:
     return f"{event.topic}[{event.partition}]@{event.offset}"
 
 

@@ -23,7 +23,7 @@ from penstock.core.settings import redacted, redacted_values
 from penstock.core.text.foreign_text import printable_json
 
 # Events that come many times a second, or that only metrics and --events need.
-_LEFT_OUT = (events.Progressed, events.Committed, events.Lagging, events.Paused, events.Resumed)
+_LEFT_OUT = (events.Progressed, events.RouteProgressed, events.Committed, events.Lagging, events.Paused, events.Resumed)
 _LEVELS = {"dim": "info", "yellow": "warning"}
 
 

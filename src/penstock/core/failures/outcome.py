@@ -40,11 +40,15 @@ class DependencyUnavailable(Exception):  # noqa: N818 - the reason why an attemp
         self.seconds = seconds
 
 
+class Unrouted(Exception):  # noqa: N818 - an outcome of routing, never raised by a handler
+    """No handler takes the record: the condition of none of them holds."""
+
+
 class WorkerDied(Exception):  # noqa: N818 - the end of a process, not an error that it raised
     """The worker process that attempted the record died, possibly because of the record."""
 
 
-_FINAL = (Reject, Undecodable)
+_FINAL = (Reject, Undecodable, Unrouted)
 # Errors of these modules are shown without the name of their module.
 _MODULES_NOT_SHOWN = ("builtins", __name__, HandlerBug.__module__)
 
@@ -69,9 +73,14 @@ class ProducerRecord:
 
 @dataclass(slots=True)
 class Done:
-    """The handler returned; ``outputs`` are what it returned or yielded, encoded."""
+    """The handler returned; ``outputs`` are what it returned or yielded, encoded.
+
+    ``handler``, here and in the other outcomes, is the route that handled the record; empty if there is only one
+    handler. Outcomes that differ only in it are equal.
+    """
 
     outputs: tuple[ProducerRecord, ...] = ()
+    handler: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +88,7 @@ class Skipped:
     """The handler raised Skip."""
 
     reason: str = ""
+    handler: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +134,7 @@ class Failed(Unfinished):
     headers: tuple[Header, ...] = ()
     traceback: str = field(default="", compare=False)
     halts: bool = False
+    handler: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,11 +149,14 @@ class Delayed(Unfinished):
     until: float
     reason: str = ""
     headers: tuple[Header, ...] = ()
+    handler: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
     """The handler returned, and the record is finished once the user calls ``record.ack()``."""
+
+    handler: str = field(default="", compare=False)
 
 
 Outcome = Done | Skipped | Failed | Held | Delayed

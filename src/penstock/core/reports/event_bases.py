@@ -12,6 +12,15 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FetchEvent(Event):
+    """Base of the events about fetching a partition, whoever fetches it."""
+
+    group: str
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionEvent(Event):
     """Base of the events of one partition of one member."""
 
@@ -22,12 +31,19 @@ class PartitionEvent(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptEvent(PartitionEvent):
+class RecordEvent(PartitionEvent):
+    """Base of the events of one record. ``handler`` is the handler that ran; with routes, the route that ran."""
+
+    handler: str = ""
+    offset: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptEvent(RecordEvent):
     """Base of the events of one attempt to handle one record."""
 
-    offset: int
     key: str | None
-    epoch: int
     attempt: int
 
 

@@ -6,10 +6,18 @@ Logs, the ``--events`` file, progress bars and tests listen to these events and 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from penstock.core.reports.event_bases import AttemptEvent, CountsEvent, Event, HandlerEvent, PartitionEvent
+from penstock.core.reports.event_bases import (
+    AttemptEvent,
+    CountsEvent,
+    Event,
+    FetchEvent,
+    HandlerEvent,
+    PartitionEvent,
+    RecordEvent,
+)
 from penstock.core.reports.rebalance import Rebalance
 
-__all__ = ["Event"]
+__all__ = ["CountsEvent", "Event"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +35,18 @@ class Started(Event):
     lag: int
     backfill: bool = False
     expectations: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Routed(HandlerEvent):
+    """Several handlers share a member, which is called ``handler``: each record goes to the first that takes it.
+
+    ``routes`` are their names in this order. ``otherwise`` says what happens to a record that none of them takes; None
+    if the last one takes every record.
+    """
+
+    routes: tuple[str, ...]
+    otherwise: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,40 +187,32 @@ class Finished(AttemptEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Skipped(PartitionEvent):
+class Skipped(RecordEvent):
     """The handler raised Skip."""
 
     per_record: ClassVar[bool] = True
 
-    offset: int
-    epoch: int
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expired(PartitionEvent):
+class Expired(RecordEvent):
     """The record is finished without a call of its handler: its producer set ``expires``, and that time is over."""
 
-    offset: int
-    epoch: int
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Duplicate(PartitionEvent):
+class Duplicate(RecordEvent):
     """The record is finished without a call of its handler: with ``dedupe``, its id was handled before."""
 
-    offset: int
-    epoch: int
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Retried(PartitionEvent):
+class Retried(RecordEvent):
     """An attempt failed; the next one starts in ``seconds``."""
 
-    offset: int
-    epoch: int
     attempt: int
     reason: str
     seconds: float
@@ -208,39 +220,33 @@ class Retried(PartitionEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Blocked(PartitionEvent):
+class Blocked(RecordEvent):
     """An attempt could not be made because a dependency, such as the schema registry, is unavailable.
 
     The record blocks its lane and is tried again after ``seconds``, without a limit. If many records are blocked, this
     event reports one of them, about once a second.
     """
 
-    offset: int
-    epoch: int
     reason: str
     seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delayed(PartitionEvent):
+class Delayed(RecordEvent):
     """The handler raised Later, or a header of the record names a later time: the record waits for ``seconds``.
 
     This is no failure and no attempt. ``to`` is the retry topic where the record waits, None in memory.
     """
 
-    offset: int
-    epoch: int
     reason: str
     seconds: float
     to: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Postponed(PartitionEvent):
+class Postponed(RecordEvent):
     """An attempt failed, and the broker has accepted the record in a retry topic, where it waits for ``seconds``."""
 
-    offset: int
-    epoch: int
     attempt: int
     to: str
     reason: str
@@ -249,11 +255,9 @@ class Postponed(PartitionEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeadLettered(PartitionEvent):
+class DeadLettered(RecordEvent):
     """The broker has accepted the dead letter of this record."""
 
-    offset: int
-    epoch: int
     attempt: int
     to: str
     reason: str
@@ -276,26 +280,23 @@ class CommitFailed(PartitionEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Paused(Event):
+class Paused(FetchEvent):
     """Fetching of this partition pauses: too many of its records are in flight, or its next record is not due yet."""
-
-    group: str
-    topic: str
-    partition: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resumed(Event):
+class Resumed(FetchEvent):
     """Fetching of this partition resumes: enough of its records are finished, or a record is due."""
-
-    group: str
-    topic: str
-    partition: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progressed(CountsEvent):
     """The counts of this run so far: about once a second while they change; in pipelines after each batch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteProgressed(CountsEvent):
+    """The counts of one of several handlers that share a member. They are part of the counts of the member."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -340,12 +341,9 @@ class LateRows(HandlerEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lagging(Event):
+class Lagging(FetchEvent):
     """The progress on one partition on Spark: all below ``offset`` is finished, ``lag`` remain."""
 
-    group: str
-    topic: str
-    partition: int
     offset: int
     lag: int
 

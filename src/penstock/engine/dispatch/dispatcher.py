@@ -368,6 +368,7 @@ class Dispatcher:
     def _report(self) -> None:
         results = self._works.take_results()
         if results:
+            self._reporter.attempted(results)
             self._carry_out(self._dispatch.report(results, self._clock()))
 
     def _carry_out(self, effects: Effects) -> None:

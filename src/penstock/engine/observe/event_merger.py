@@ -19,7 +19,7 @@ class EventMerger:
         self._members = members
         self._started = False
         self._stopping = False
-        self._counts: dict[int, Counts] = {}
+        self._counts: dict[tuple[int, str], Counts] = {}  # by member and handler
         self._seconds: list[float] = []
         self._lock = threading.Lock()
 
@@ -37,7 +37,7 @@ class EventMerger:
             case events.Started():
                 first, self._started = not self._started, True
                 return event if first else None
-            case events.Progressed():
+            case events.Progressed() | events.RouteProgressed():
                 return replace(event, **self._total(number, event))
             case events.Stopping():
                 first, self._stopping = not self._stopping, True
@@ -49,6 +49,6 @@ class EventMerger:
                 return replace(event, seconds=max(self._seconds), **total) if last else None
         return event
 
-    def _total(self, number: int, event: events.Progressed | events.Stopped) -> dict[str, Any]:
-        self._counts[number] = Counts(event.read, event.written, event.dead_lettered, event.skipped)
-        return asdict(sum(self._counts.values(), Counts()))
+    def _total(self, number: int, event: events.CountsEvent) -> dict[str, Any]:
+        self._counts[number, event.handler] = Counts(event.read, event.written, event.dead_lettered, event.skipped)
+        return asdict(sum((each for (_, name), each in self._counts.items() if name == event.handler), Counts()))

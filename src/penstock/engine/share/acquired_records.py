@@ -90,6 +90,7 @@ class AcquiredRecords:
                 self.error = self.error or error
 
     def _settle(self, tried: Attempt, outcome: Outcome) -> None:
+        self._reporter.attempted_one(tried, outcome)
         effects = Effects()
         match outcome:
             case Done(outputs) if outputs:

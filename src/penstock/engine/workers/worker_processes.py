@@ -3,6 +3,8 @@
 import multiprocessing
 import pickle
 import signal
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
@@ -23,14 +25,16 @@ _CLOSE_SECONDS = 1.0
 
 def check_importable(handler: Handler) -> None:
     """Raise a ConfigError if the handler or its decoders cannot be pickled: a child imports them by name."""
-    try:
-        pickle.dumps((handler.function, handler.value, handler.key, handler.headers, handler.to_value, handler.wiring))
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise ConfigError(
-            f"Handler {handler.name} cannot run in a worker process: {error}.",
-            hint="Define it, its resources and middleware, and what it decodes and encodes with, at the top level of a "
-            "module, under its own name.",
-        ) from error
+    for route in handler.routes:
+        imported = route.function, route.value, route.key, route.headers, route.to_value, route.when, route.wiring
+        try:
+            pickle.dumps(imported)
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise ConfigError(
+                f"Handler {route.name} cannot run in a worker process: {error}.",
+                hint="Define it, its condition, its resources and middleware, and what it decodes and encodes with, at "
+                "the top level of a module, under its own name.",
+            ) from error
 
 
 class Child:
@@ -41,7 +45,7 @@ class Child:
 
     def __init__(self, handler: Handler, adapter: RecordAdapter) -> None:
         # A child needs no client settings, which may hold secrets and functions.
-        self._handler = replace(handler, settings={})
+        self._handler = handler.without_settings()
         self._to_record = adapter.to_record
         self._is_up = False
 
@@ -121,9 +125,11 @@ class Child:
         limit = self._handler.timeout
         try:
             self._pipe.send(sent)
-            if limit is not None and not self._pipe.poll(limit):
-                return self._end_late_child(limit)
-            return self._pipe.recv()
+            while limit is None or self._pipe.poll(limit):
+                answer = self._pipe.recv()
+                if answer is not None:  # None: a call of the handler begins or ends, so its limit starts again
+                    return answer
+            return self._end_late_child(limit)
         except (EOFError, OSError):
             self._end()
             death = WorkerDied(f"the worker process died ({_how(self._process.exitcode)})")
@@ -158,10 +164,22 @@ def _serve(handler: Handler, pipe: Connection) -> None:
         pipe.send(problem)
 
 
+def _telling_clock(pipe: Connection) -> Callable[[], float]:
+    """A clock that tells the parent when it is read, which is before and after each call of a handler with a limit."""
+
+    def clock() -> float:
+        pipe.send(None)
+        return time.monotonic()
+
+    return clock
+
+
 def _answer(handler: Handler, pipe: Connection) -> bool:
     """Attempt what the parent sends. Returns whether it asked for the end; if not, it has died or gone on."""
+    # A batch may take several calls, such as one for each route, and the limit is for one. They read the clock.
+    adapter = RECORDS if handler.timeout is None or not handler.batch else replace(RECORDS, clock=_telling_clock(pipe))
     attempt_all, attempt = (
-        (batch_attempts(handler, RECORDS), None) if handler.batch else (None, attempts(handler, RECORDS))
+        (batch_attempts(handler, adapter), None) if handler.batch else (None, attempts(handler, adapter))
     )
     pipe.send(None)  # ready, and from now on a time limit counts
     while True:

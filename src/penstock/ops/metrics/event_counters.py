@@ -32,10 +32,14 @@ class EventCounters:
         self._paused: set[GroupPartition] = set()
         self._batches: dict[Labels, Histogram] = {}
         self._engines: dict[Labels, str] = {}
+        self._routes: dict[Labels, tuple[str, ...]] = {}  # the routes of a handler that is several
+        self._route_counts: dict[Labels, Counts] = {}
         self._takes: dict[type[events.Event], Callable[[Any], None]] = {
             events.Started: self._started,
             events.Stopped: self._stopped,
             events.Progressed: self._progressed,
+            events.Routed: self._routed,
+            events.RouteProgressed: self._route_progressed,
             events.Assigned: self._assigned,
             events.Revoked: self._gone,
             events.Lost: self._lost,
@@ -128,8 +132,21 @@ class EventCounters:
         self._progressed(event)
 
     def _progressed(self, event: events.Progressed | events.Stopped) -> None:
-        counts = Counts(event.read, event.written, event.dead_lettered, event.skipped)
-        self._count(event.group, event.handler, counts)
+        # Records are counted for the route that ran, so those of the member are the ones that no route took.
+        routes = self._routes.get((event.group, event.handler), ())
+        of_routes = (self._route_counts.get((event.group, name), Counts()) for name in routes)
+        self._count(event.group, event.handler, _counts(event) - sum(of_routes, Counts()))
+
+    def _routed(self, event: events.Routed) -> None:
+        if len(event.routes) == 1:  # it has the name of the member, and its counts
+            return
+        self._routes[event.group, event.handler] = event.routes
+        for name in event.routes:
+            self._count(event.group, name, Counts())
+
+    def _route_progressed(self, event: events.RouteProgressed) -> None:
+        self._route_counts[event.group, event.handler] = _counts(event)
+        self._count(event.group, event.handler, _counts(event))
 
     def _count(self, group: str, handler: str, counts: Counts) -> None:
         """Set the counters to the sums of the run, from the start on: a rate needs a first value."""
@@ -175,6 +192,10 @@ class EventCounters:
         self._batches.setdefault(labels, Histogram(BATCH_BOUNDS)).observe(event.seconds)
         if event.next_size is not None:
             self._values["penstock_next_batch_records"][labels] = event.next_size
+
+
+def _counts(event: events.CountsEvent) -> Counts:
+    return Counts(event.read, event.written, event.dead_lettered, event.skipped)
 
 
 def _group_partition(event: Any) -> GroupPartition:

@@ -26,6 +26,7 @@ class DriverReports:
         self._who: dict[str, Any] = {"group": handler.group, "handler": handler.name}
         self.emit = emit
         self._counts, self._told = Counts(), Counts()
+        self._route_counts: dict[str, Counts] = {}
         self._number = 0
         self._warned: set[str] = set()
         self._began: float | None = None
@@ -65,6 +66,9 @@ class DriverReports:
             self.emit(event)
         counts = sum((result.counts for result in results), Counts())
         self._counts += counts
+        for result in results:
+            for name, found in result.route_counts.items():
+                self._route_counts[name] = self._route_counts.get(name, Counts()) + found
         if not counts.read:
             return
         self._number += 1
@@ -92,7 +96,12 @@ class DriverReports:
                     group=self._handler.group, topic=topic, partition=partition, offset=each.position, lag=_lag(each)
                 )
             )
+        self._routes_progressed()
         self.emit(events.Progressed(**self._who, **asdict(self._counts)))
+
+    def _routes_progressed(self) -> None:
+        for name, counts in self._route_counts.items():
+            self.emit(events.RouteProgressed(group=self._handler.group, handler=name, **asdict(counts)))
 
     # Errors, and the stop.
 
@@ -112,6 +121,7 @@ class DriverReports:
     def stopped(self) -> None:
         if self._began is not None:
             seconds = round(time.monotonic() - self._began, 3)
+            self._routes_progressed()
             self.emit(events.Stopped(**self._who, seconds=seconds, **asdict(self._counts)))
 
     def _where(self, tp: TopicPartition) -> dict[str, Any]:

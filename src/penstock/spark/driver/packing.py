@@ -1,7 +1,5 @@
 """Packs what tasks need to run a handler: the handler itself and the settings of its Kafka clients."""
 
-from dataclasses import replace
-
 from pyspark import cloudpickle
 
 from penstock.app import Handler
@@ -14,9 +12,10 @@ from penstock.spark.tasks.worker_state import TaskPlan
 
 def pack(handler: Handler, brokers: str, *, is_local: bool, per_record: bool) -> bytes:
     """Return the plan for tasks. ``is_local``: they run on this machine and find its files."""
-    packed = replace(handler, settings={})
-    for hint in (*packed.signature.hints.values(), packed.value, packed.key):
-        make_portable(hint)
+    packed = handler.without_settings()
+    for route in packed.routes:
+        for hint in (*route.signature.hints.values(), route.value, route.key):
+            make_portable(hint)
     settings = Settings(handler.named_settings) if is_local else settings_for_workers(handler.named_settings)
     try:
         found: bytes = cloudpickle.dumps(TaskPlan(packed, brokers, settings, per_record))  # type: ignore[no-untyped-call]

@@ -51,7 +51,7 @@ class Shipment:
 
 
 def shipment_of(app: App) -> Shipment:
-    functions = [*(each.function for each in app.handlers), *(each.function for each in app.pipelines)]
+    functions = [*(each.function for each in app.declared_handlers), *(each.function for each in app.pipelines)]
     functions += app.functions_around_handlers
     modules = tuple(dict.fromkeys(called(function).__module__ for function in functions))
     code = find_own_code(modules)

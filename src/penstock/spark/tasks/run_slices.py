@@ -184,6 +184,7 @@ def _result(
         each.epoch,
         reached,
         counts=task.counts,
+        route_counts=task.route_counts,
         events=tuple(task.events),
         seconds=time.monotonic() - began,
         is_committed=is_committed,

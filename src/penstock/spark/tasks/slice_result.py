@@ -1,7 +1,7 @@
 """What a task returns to the driver for each slice: how far it got, counts, events, and the error that ended it."""
 
 import pickle
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from penstock.core.progress.slices import Reached
@@ -24,6 +24,7 @@ class SliceResult:
     epoch: int
     reached: Reached | None
     counts: Counts = field(default_factory=Counts)
+    route_counts: Mapping[str, Counts] = field(default_factory=dict)
     events: Sequence[Event] = ()
     seconds: float = 0.0
     is_committed: bool = False

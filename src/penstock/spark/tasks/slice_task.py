@@ -123,6 +123,11 @@ class SliceTask:
         found = self._reporter.counts
         return Counts(found.read, found.written + self._written, found.dead_lettered, found.skipped)
 
+    @property
+    def route_counts(self) -> dict[str, Counts]:
+        """The counts of each handler that shares the member."""
+        return {name: counts + Counts() for name, counts in self._reporter.route_counts.items()}
+
     def reached(self, tp: TopicPartition) -> Reached:
         epoch = self._epochs[tp]
         read_to = self.reader.read_to[tp]
@@ -281,6 +286,7 @@ class SliceTask:
             self._collect_at = now + _COLLECT_SECONDS
             results += self._collect(now)
         if results:
+            self._reporter.attempted(results)
             self._carry_out(self._dispatch.report(self._write(results), now))
 
     def _collect(self, now: float) -> list[Result]:
@@ -312,6 +318,7 @@ class SliceTask:
                     tried = Attempt(epoch, record, offset, epoch.attempt_at(offset))
                     self.outputs.send(sends_of(tried, outcome.outputs))
                 self._written += len(outcome.outputs)
+                self._reporter.outputs_written(outcome.handler, len(outcome.outputs))
                 outcome = DONE  # noqa: PLW2901
             done.append(outcome)
         return done

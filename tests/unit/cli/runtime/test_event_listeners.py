@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -232,3 +233,37 @@ def test_the_reason_for_a_moved_offset_is_right(offset: int, moved_to: int, skip
         skipped=skipped,
     )
     assert reported in narrate(moved)
+
+
+def routed(*routes: str, otherwise: str | None = None) -> events.Routed:
+    return events.Routed(group="g", handler="+".join(routes), routes=routes, otherwise=otherwise)
+
+
+@pytest.mark.parametrize(
+    ("event", "line"),
+    [
+        (routed("a", "b"), "a+b: tries a, b in this order; the last one takes every record that is left"),
+        (routed("a", "b", otherwise="dead_letter"), "a record that none of them takes becomes a dead letter"),
+        (routed("a", "b", otherwise="stop"), "a record that none of them takes stops the app"),
+        (routed("a", "b", otherwise="skip"), "a record that none of them takes is skipped"),
+        (
+            routed("a", otherwise="stop"),
+            "a: takes the records of its condition; a record that it does not take stops",
+        ),
+    ],
+)
+def test_the_start_says_what_happens_to_records_that_no_handler_takes(event: events.Routed, line: str) -> None:
+    assert line in narrate(event)
+
+
+def test_routes_are_named_in_dead_letters_and_counted_at_the_end() -> None:
+    counts = {"read": 3, "written": 1, "dead_lettered": 1, "skipped": 0}
+    text = narrate(
+        routed("a", "b"),
+        replace(letter(7), handler="b"),
+        events.RouteProgressed(group="g", handler="a", **counts),
+        events.RouteProgressed(group="g", handler="b", **{**counts, "read": 4}),
+        replace(STOPPED, handler="a+b"),
+    )
+    assert "b: t[0]@7: dead letter to dlq" in text
+    assert "    a: 3 read, 1 written, 1 dead-lettered, 0 skipped\n    b: 4 read" in text
