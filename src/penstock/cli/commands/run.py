@@ -169,6 +169,8 @@ def run(
         print_config(effective, out, as_json=as_json)
         return
     app = effective.app
+    if span is not None and engine is Engine.local and not app.handlers:
+        app.refuse_pipelines(where="the local engine", hint="Add --engine spark.")
     chosen = choose_brokers(None, app.brokers)
     replay = begin_replay(app, chosen, span, handlers or [], to_topic, dry_run=dry_run)
     conf = None if engine is Engine.local else _spark_conf(app, spark_conf, quiet=as_json or log is LogKind.json)
