@@ -157,6 +157,12 @@ def _calls(*calls: Callable[[Scene], tuple[str, ...]]) -> Callable[[Scene], Iter
 # The arguments of each command. A new command needs a line here that lets it show hostile text.
 PROOFS: dict[str, Callable[[Scene], Iterator[tuple[str, ...]]]] = {
     "run": _run,  # first, because other commands show the files that it writes
+    "debug": _calls(
+        lambda it: ("debug", "hostile_app:app", "--at", f"{it.topic}:0@0"),
+        lambda it: ("debug", "hostile_app:app", "--at", f"{it.topic}:0@0", "--json"),
+        lambda it: ("debug", "hostile_app:app", "--at", HOSTILE),
+        lambda it: ("debug", "hostile_app:app", "--at", f"{it.topic}:0@0", "--handler", HOSTILE),
+    ),
     "tail": _calls(
         lambda it: ("tail", it.topic, "--from-beginning"),
         lambda it: ("tail", it.topic, "--from-beginning", "--json"),
