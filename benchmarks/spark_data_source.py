@@ -37,7 +37,7 @@ from penstock.kafka import Cluster, make_producer
 from penstock.spark.driver.packing import pack
 from penstock.spark.driver.slice_jobs import JobEnded, SliceJobs
 from penstock.spark.session.spark_session import spark_session
-from penstock.spark.tasks.run_slices import Membership, run_slices
+from penstock.spark.tasks.run_slices import DriverMembership, run_slices
 
 PARTITIONS = 4
 CORES = 2
@@ -110,7 +110,7 @@ class SliceReader(DataSourceStreamReader):
         return [SlicePartition(self._topic, int(each), start.get(each, 0), end[each]) for each in moved]
 
     def read(self, partition: Any) -> Iterator[tuple[int, int]]:
-        (result,) = run_slices(self._packed, [partition.slice], Membership())
+        (result,) = run_slices(self._packed, [partition.slice], DriverMembership())
         if result.error is not None:
             raise result.error
         yield partition.slice.tp[1], partition.slice.end
@@ -183,7 +183,7 @@ class Bench:
         jobs, taken = SliceJobs(self.session, self.packed(app), ended), []
         for _ in range(SMALLEST):
             began = time.perf_counter()
-            jobs.start([[Slice((app.handlers[0].topics[0], 0), 0, 1)]], Membership())
+            jobs.start([[Slice((app.handlers[0].topics[0], 0), 0, 1)]], DriverMembership())
             found = ended.get()
             if found.error is not None:
                 raise found.error

@@ -22,7 +22,7 @@ from penstock.spark.driver import spark_runner
 from penstock.spark.driver.handler_driver import HandlerDriver
 from penstock.spark.driver.packing import pack
 from penstock.spark.driver.slice_jobs import JobEnded
-from penstock.spark.tasks.run_slices import Membership, run_slices
+from penstock.spark.tasks.run_slices import DriverMembership, run_slices
 from penstock.spark.tasks.slice_result import SliceResult
 
 SLOTS = 2
@@ -37,13 +37,13 @@ class ThreadJobs:
         self._ended = ended
         self._slots = threading.Semaphore(SLOTS)
 
-    def start(self, tasks: Sequence[Sequence[Slice]], membership: Membership) -> None:
+    def start(self, tasks: Sequence[Sequence[Slice]], membership: DriverMembership) -> None:
         threading.Thread(target=self._run, args=(tasks, membership), daemon=True).start()
 
     def cancel(self) -> None:
         """Python cannot cancel a thread: it ends later, and its result is ignored."""
 
-    def _run(self, tasks: Sequence[Sequence[Slice]], membership: Membership) -> None:
+    def _run(self, tasks: Sequence[Sequence[Slice]], membership: DriverMembership) -> None:
         slices = [each for task in tasks for each in task]
         try:
             results = []
@@ -54,7 +54,7 @@ class ThreadJobs:
         except Exception as error:  # noqa: BLE001 - the driver judges it
             self._ended.put(JobEnded(slices, error=error))
 
-    def _first_success(self, task: Sequence[Slice], membership: Membership) -> list[SliceResult]:
+    def _first_success(self, task: Sequence[Slice], membership: DriverMembership) -> list[SliceResult]:
         ends: SimpleQueue[list[SliceResult] | Exception] = SimpleQueue()
 
         def attempt(packed: bytes) -> None:

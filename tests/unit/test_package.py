@@ -1,5 +1,6 @@
 """The names that `import penstock` provides, and the libraries that it must not import."""
 
+import ast
 import pickle
 import subprocess
 import sys
@@ -25,6 +26,9 @@ HEAVY = (
 )
 # Each means the same in both places: `penstock.events` exports core's events, and errors are errors.
 SHARED = {"errors", "events"}
+# Each is one fact in two layers: what happens to a record or a partition, and the event or message that reports it. A
+# pipeline writes to a topic, an assignor distributes one.
+SHARED_CLASSES = {"Assigned", "Delayed", "Duplicate", "Expired", "Lost", "Pause", "Skipped", "Topic"}
 
 
 def test_the_public_names_are_these() -> None:
@@ -40,6 +44,13 @@ def test_each_module_name_has_one_meaning() -> None:
     modules = Path(penstock.__file__).parent.rglob("*.py")
     names = Counter(module.stem for module in modules if module.stem != "__init__")
     assert {name for name, count in names.items() if count > 1} == SHARED
+
+
+def test_each_class_name_has_one_meaning() -> None:
+    modules = Path(penstock.__file__).parent.rglob("*.py")
+    nodes = (node for module in modules for node in ast.walk(ast.parse(module.read_text("utf-8"))))
+    names = Counter(node.name for node in nodes if isinstance(node, ast.ClassDef) and not node.name.startswith("_"))
+    assert {name for name, count in names.items() if count > 1} == SHARED_CLASSES
 
 
 def test_importing_it_imports_nothing_heavy() -> None:

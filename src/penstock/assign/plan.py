@@ -55,7 +55,7 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
+class RebalancePause:
     """How many partitions pause while the group rebalances, and how many rebalances it takes.
 
     ``seconds`` is the longest pause until all members know of the rebalance, ``records`` how many records producers
@@ -107,8 +107,8 @@ class Plan:
     after: Side
     moves: tuple[Move, ...]
     beyond_need: int
-    eager: Pause
-    cooperative: Pause
+    eager: RebalancePause
+    cooperative: RebalancePause
     estimate: str | None = None
 
 
@@ -155,10 +155,10 @@ def plan(
     )
 
 
-def _pause(group: Group, tps: Collection[TopicPartition], rebalances: int, heartbeat: float) -> Pause:
+def _pause(group: Group, tps: Collection[TopicPartition], rebalances: int, heartbeat: float) -> RebalancePause:
     seconds = heartbeat if tps else 0.0
     waiting = math.fsum(_figure(group, tp, "rate") for tp in tps) * seconds
-    return Pause(len(tps), rebalances, seconds, waiting)
+    return RebalancePause(len(tps), rebalances, seconds, waiting)
 
 
 def _beyond_need(

@@ -23,7 +23,7 @@ _FORMAT_SECONDS = 60
 
 
 @dataclass(frozen=True)
-class Cluster:
+class StoredCluster:
     """The cluster of a data folder. A small file in the folder stores it."""
 
     cluster_id: str
@@ -37,9 +37,9 @@ def new_cluster_id() -> str:
     return text
 
 
-def read_cluster(data: Path) -> Cluster | None:
+def read_cluster(data: Path) -> StoredCluster | None:
     try:
-        return msgspec.json.decode((data / MARKER).read_bytes(), type=Cluster)
+        return msgspec.json.decode((data / MARKER).read_bytes(), type=StoredCluster)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except msgspec.DecodeError as error:
@@ -61,7 +61,7 @@ def format_storage(home: Path, layout: Layout, *, java: Path, jars: Iterable[Pat
     """
     data = Path(layout.data)
     data.mkdir(parents=True, exist_ok=True)
-    write_durably(data / MARKER, msgspec.json.encode(Cluster(layout.cluster_id, len(layout.nodes))))
+    write_durably(data / MARKER, msgspec.json.encode(StoredCluster(layout.cluster_id, len(layout.nodes))))
     fresh = [node for node in layout.nodes if not (layout.node_data(node) / "meta.properties").exists()]
     classpath = os.pathsep.join(map(str, jars))
     with ThreadPoolExecutor(max_workers=len(layout.nodes)) as pool:

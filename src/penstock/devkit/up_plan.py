@@ -6,7 +6,7 @@ from pathlib import Path
 
 from penstock.core.text.plurals import counted
 from penstock.devkit.cluster_layout import REGISTRY_ROLE, Layout, Node
-from penstock.devkit.data_folder import Cluster, new_cluster_id
+from penstock.devkit.data_folder import StoredCluster, new_cluster_id
 from penstock.devkit.ports import choose_port, is_free
 from penstock.devkit.up_options import DEFAULT_BROKERS, DEFAULT_MEMORY, UpOptions
 from penstock.errors import ConfigError, SetupError
@@ -38,7 +38,7 @@ def data_folder(options: UpOptions, before: Layout | None, home: Path) -> Path:
 
 
 def plan_up(
-    options: UpOptions, *, data: Path, before: Layout | None, running: Collection[str], made_for: Cluster | None
+    options: UpOptions, *, data: Path, before: Layout | None, running: Collection[str], made_for: StoredCluster | None
 ) -> UpPlan:
     """Plan from the options, the last layout, the running roles, and the cluster of the data folder."""
     if before is not None and running:
@@ -53,7 +53,7 @@ def plan_up(
     return replace(plan, missing=missing)
 
 
-def _plan_start(options: UpOptions, data: Path, before: Layout | None, made_for: Cluster | None) -> UpPlan:
+def _plan_start(options: UpOptions, data: Path, before: Layout | None, made_for: StoredCluster | None) -> UpPlan:
     brokers = _broker_count(options, data, made_for)
     nodes, notes = _place_nodes(brokers, options, before)
     if made_for and options.brokers is None and made_for.brokers != DEFAULT_BROKERS:
@@ -68,7 +68,7 @@ def _plan_start(options: UpOptions, data: Path, before: Layout | None, made_for:
     return UpPlan(layout, (), tuple(notes))
 
 
-def _broker_count(options: UpOptions, data: Path, made_for: Cluster | None) -> int:
+def _broker_count(options: UpOptions, data: Path, made_for: StoredCluster | None) -> int:
     if made_for is None:
         return options.brokers or DEFAULT_BROKERS
     if options.brokers not in (None, made_for.brokers):

@@ -42,7 +42,7 @@ from penstock.engine.workers.worker_pools import Workers, make_workers
 from penstock.errors import CallbackError
 from penstock.kafka import MESSAGES, Cluster, make_alone_producer, make_producer
 from penstock.kafka.client.message_records import tp_of
-from penstock.kafka.client.output_topics import TopicFacts
+from penstock.kafka.client.output_topics import OutputTopicFacts
 from penstock.kafka.client.transactions import Transaction, transactional_id
 from penstock.paths import seen_ids_file
 from penstock.stores.seen_ids import LocalSeenIds, open_seen_ids
@@ -131,7 +131,7 @@ class HandlerMember:
             make = partial(_make_transaction, brokers, name, handler)
             # An admin client for each question: questions are rare, and a client has threads and connections.
             ask = partial(Cluster, brokers, handler.settings)
-            facts = TopicFacts(
+            facts = OutputTopicFacts(
                 handler.written_topics,
                 read_limits=lambda topics: ask().largest_batches(topics),
                 count_partitions=lambda topics: ask().require_topics(topics),

@@ -18,7 +18,7 @@ from penstock.errors import SetupError
 from penstock.jvm.coordinates import Artifact
 from penstock.jvm.download_errors import DamagedError
 from penstock.jvm.manifest import Entry
-from penstock.jvm.maven_connection import ATTEMPTS, Connection, connect
+from penstock.jvm.maven_connection import ATTEMPTS, MavenConnection, connect
 from penstock.jvm.progress_callback import ProgressCallback
 
 DOWNLOAD_SECONDS = 1800.0
@@ -156,7 +156,7 @@ class _Worker:
     """The work of every download thread. It has no state, so all threads share one instance."""
 
     title: str
-    connection: Connection
+    connection: MavenConnection
     target: Path
     waiting: "queue.SimpleQueue[Entry | Unlocked]"
     reports: "queue.SimpleQueue[_Report]"

@@ -25,7 +25,7 @@ _Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True)
-class Connection:
+class MavenConnection:
     registry: MavenRegistry
     opener: urllib.request.OpenerDirector
 
@@ -97,13 +97,13 @@ class Connection:
                 pause(_PAUSE_SECONDS[attempt - 2])
 
 
-def connect() -> Connection:
+def connect() -> MavenConnection:
     """Connect with the proxies of the environment. One TLS context is shared: creating one reads all certificates."""
     registry = find_registry()
     if not registry.root.startswith("https:"):
-        return Connection(registry, urllib.request.build_opener())
+        return MavenConnection(registry, urllib.request.build_opener())
     handler = urllib.request.HTTPSHandler(context=ssl.create_default_context())
-    return Connection(registry, urllib.request.build_opener(handler))
+    return MavenConnection(registry, urllib.request.build_opener(handler))
 
 
 def _is_about_the_disk(error: Exception) -> bool:

@@ -17,7 +17,7 @@ from jgo.maven import POM, Artifact, Component, MetadataXML, PythonResolver, com
 
 from penstock.errors import SetupError
 from penstock.jvm.download_errors import DamagedError, is_missing, unknown
-from penstock.jvm.maven_connection import ATTEMPTS, Connection
+from penstock.jvm.maven_connection import ATTEMPTS, MavenConnection
 from penstock.jvm.progress_callback import ProgressCallback
 
 # The same limit as for the download of the jars.
@@ -33,7 +33,7 @@ class Poms(PythonResolver):
     raises SetupError, which ends the run.
     """
 
-    def __init__(self, title: str, connection: Connection, folder: Path, progress: ProgressCallback) -> None:
+    def __init__(self, title: str, connection: MavenConnection, folder: Path, progress: ProgressCallback) -> None:
         super().__init__()
         self._title = title
         self._connection = connection

@@ -9,7 +9,7 @@ from penstock.core.progress.offset_map import UnreadableMapError, decode
 from penstock.core.records.record import TopicPartition
 from penstock.errors import PenstockError
 from penstock.kafka.admin.cluster import Cluster
-from penstock.kafka.admin.consumer_groups import CommittedOffset, GroupDescription, GroupMember
+from penstock.kafka.admin.consumer_groups import CommittedOffset, DescribedMember, GroupDescription
 from penstock.kafka.admin.log_bounds import Bounds, Found, Logs, Moment
 from penstock.kafka.read.consumer_offsets import History, commit_history, times_at
 from penstock.ops.groups_of_any_kind import committed as committed_by
@@ -34,7 +34,7 @@ class PartitionLag:
     committed: int | None = None
     start: int | None = None
     end: int | None = None
-    member: GroupMember | None = None
+    member: DescribedMember | None = None
     finished_above: int = 0
     is_shared: bool = False
     counted_lag: int | None = None
@@ -168,7 +168,7 @@ def positions(cluster: Cluster, names: Iterable[str]) -> dict[str, GroupLag | Pe
     return found
 
 
-def _owners(description: GroupDescription) -> dict[TopicPartition, GroupMember | None]:
+def _owners(description: GroupDescription) -> dict[TopicPartition, DescribedMember | None]:
     """Return the assigned partitions with their owners; None for a share group, whose members share partitions."""
     if description.is_shared:
         return {tp: None for member in description.members for tp in member.partitions}
@@ -176,7 +176,7 @@ def _owners(description: GroupDescription) -> dict[TopicPartition, GroupMember |
 
 
 def _partition(
-    tp: TopicPartition, commit: CommittedOffset | None, bounds: Bounds | PenstockError, member: GroupMember | None
+    tp: TopicPartition, commit: CommittedOffset | None, bounds: Bounds | PenstockError, member: DescribedMember | None
 ) -> PartitionLag:
     known = PartitionLag(*tp, committed=None if commit is None else commit.offset, member=member)
     if isinstance(bounds, PenstockError):

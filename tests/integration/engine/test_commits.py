@@ -10,7 +10,7 @@ from penstock.core.reports import events
 from penstock.kafka import Cluster
 from penstock.kafka.admin.consumer_groups import GroupDescription, Groups
 from penstock.kafka.client.kafka_python_settings import kafka_python_config
-from penstock.kafka.group.coordinator import CoordinatorConnection, Identity, Network
+from penstock.kafka.group.coordinator import CoordinatorConnection, CoordinatorNetwork, Identity
 from penstock.kafka.group.subscription_format import PenstockData, write_subscription
 
 
@@ -94,7 +94,7 @@ def test_with_commit_record_commits_do_not_wait_until_all_members_have_rejoined(
         assert isinstance(found, GroupDescription)
         return found.state
 
-    network, engine, done = Network(kafka_python_config(brokers, {})), Running(app, brokers), 0
+    network, engine, done = CoordinatorNetwork(kafka_python_config(brokers, {})), Running(app, brokers), 0
     try:
         wait_for(lambda: of_kind(engine.events, events.Assigned), "an assignment")
         silent, newcomer = (BareMember(network.connect(group), group, source) for _ in range(2))

@@ -28,7 +28,7 @@ from penstock.kafka import Cluster, make_producer
 from penstock.kafka.client import transactions
 from penstock.kafka.client.kafka_python_settings import kafka_python_config
 from penstock.kafka.client.transactions import Transaction
-from penstock.kafka.group.coordinator import Identity, Network
+from penstock.kafka.group.coordinator import CoordinatorNetwork, Identity
 from penstock.kafka.group.self_managed_member import SelfManagedMember
 
 
@@ -315,6 +315,6 @@ def _hold_first(patch: pytest.MonkeyPatch, kind: type, method: str, held: set[st
 
 def _throw_out(brokers: str, group: str, member: Running) -> None:
     (joined,) = [event.rebalance for event in of_kind(member.events, events.Rebalanced)]
-    network = Network(kafka_python_config(brokers, {}))
+    network = CoordinatorNetwork(kafka_python_config(brokers, {}))
     network.connect(group).leave(Identity(group, joined.member_id or "", -1, None), "a test throws it out")
     network.close()

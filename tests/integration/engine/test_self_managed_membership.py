@@ -19,7 +19,7 @@ from penstock.core.reports.rebalance import JOINED, LEFT, PARTITIONS_CHANGED, TO
 from penstock.errors import ConfigError
 from penstock.kafka import Cluster
 from penstock.kafka.client.kafka_python_settings import kafka_python_config
-from penstock.kafka.group.coordinator import Identity, Network
+from penstock.kafka.group.coordinator import CoordinatorNetwork, Identity
 from penstock.ops.runs import registered
 
 SETTINGS = {**QUICK, "topic.metadata.refresh.interval.ms": 500}
@@ -136,7 +136,7 @@ def test_a_member_that_the_coordinator_gave_up_loses_its_records_commits_nothing
     with running(app, brokers) as member:
         assert waiting.wait(WAIT_SECONDS)
         wait_for(lambda: committed(cluster, group, source) == {0: 5}, "what is finished to be committed")
-        network = Network(kafka_python_config(brokers, {}))
+        network = CoordinatorNetwork(kafka_python_config(brokers, {}))
         name = rebalances(member)[0].member_id or ""
         network.connect(group).leave(Identity(group, name, -1, None), "a test throws it out")
         network.close()

@@ -17,7 +17,7 @@ from penstock.kafka.client.transactions import Transaction, group_metadata
 from penstock.spark.driver.packing import pack
 from penstock.spark.pipelines.halted_task import HaltedTaskError
 from penstock.spark.tasks import worker_state
-from penstock.spark.tasks.run_slices import Membership, run_slices
+from penstock.spark.tasks.run_slices import DriverMembership, run_slices
 from penstock.spark.tasks.slice_result import SliceResult
 
 RECORDS = 20
@@ -74,7 +74,7 @@ class Tasks:
             function
         )
         packed = pack(app.handlers[0], self.brokers, is_local=True, per_record=False)
-        (result,) = run_slices(packed, [Slice((self.source, 0), start, end)], Membership(metadata))
+        (result,) = run_slices(packed, [Slice((self.source, 0), start, end)], DriverMembership(metadata))
         return result
 
     def outputs(self) -> list[int]:

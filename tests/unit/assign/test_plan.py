@@ -4,7 +4,7 @@ import pytest
 
 from penstock.assign import CooperativeSticky, Group, Member, RackNear, Range, RoundRobin, Sticky, Topic
 from penstock.assign.member_labels import labels
-from penstock.assign.plan import Move, Pause, Spread, plan, why_estimate
+from penstock.assign.plan import Move, RebalancePause, Spread, plan, why_estimate
 from penstock.assign.what_if import with_members, with_partitions, with_topics
 from penstock.errors import ConfigError
 
@@ -25,7 +25,7 @@ def group() -> Group:
 def test_a_group_that_is_well_as_it_is_is_left_alone(group: Group) -> None:
     made = plan(group, CooperativeSticky())
     assert made.moves == ()
-    assert made.eager == made.cooperative == Pause(0, 0)
+    assert made.eager == made.cooperative == RebalancePause(0, 0)
     assert made.before == made.after
 
 
@@ -35,21 +35,21 @@ def test_a_new_member_takes_over_a_third(group: Group, assignor: Sticky | Cooper
     assert [(move.target, move.reason) for move in made.moves] == [("new-1", "balance")] * 2
     assert {move.source for move in made.moves} == {"a", "b"}
     assert made.after.spread == Spread(2, 2, 2.0, 0.0)
-    assert made.eager == Pause(6, 1, 3.0)
-    assert made.cooperative == Pause(2, 2, 3.0)
+    assert made.eager == RebalancePause(6, 1, 3.0)
+    assert made.cooperative == RebalancePause(2, 2, 3.0)
 
 
 def test_partitions_of_a_member_that_left_move_in_one_rebalance(group: Group) -> None:
     made = plan(group, CooperativeSticky(), changed=with_members(group, "-a"))
     assert made.moves == tuple(Move(tp, "a", "b", "owner left") for tp in tps("orders", 0, 1, 2))
-    assert made.cooperative == Pause(3, 1, 3.0)
-    assert made.eager == Pause(6, 1, 3.0)
+    assert made.cooperative == RebalancePause(3, 1, 3.0)
+    assert made.eager == RebalancePause(6, 1, 3.0)
 
 
 def test_new_partitions_have_no_earlier_owner(group: Group) -> None:
     made = plan(group, CooperativeSticky(), changed=with_partitions(group, {"orders": 8}))
     assert [(move.tp[1], move.source, move.reason) for move in made.moves] == [(6, None, "new"), (7, None, "new")]
-    assert made.cooperative == Pause(0, 1)
+    assert made.cooperative == RebalancePause(0, 1)
 
 
 def test_round_robin_moves_more_than_sticky(group: Group) -> None:
@@ -66,8 +66,8 @@ def test_a_pause_costs_the_records_that_arrive_until_all_members_have_rejoined(g
     busy = Group(group.members, {"orders": Topic(6, rate=(1, 1, 10, 1, 1, 100))})
     made = plan(busy, CooperativeSticky(), changed=with_members(busy, "+1"), heartbeat=5.0)
     moved = {move.tp[1] for move in made.moves}
-    assert made.eager == Pause(6, 1, 5.0, 5.0 * 114)
-    assert made.cooperative == Pause(2, 2, 5.0, 5.0 * sum((1, 1, 10, 1, 1, 100)[number] for number in moved))
+    assert made.eager == RebalancePause(6, 1, 5.0, 5.0 * 114)
+    assert made.cooperative == RebalancePause(2, 2, 5.0, 5.0 * sum((1, 1, 10, 1, 1, 100)[number] for number in moved))
 
 
 def test_moves_that_numbers_do_not_demand_are_counted_and_called_exchanges(group: Group) -> None:
@@ -140,7 +140,7 @@ def test_a_plan_for_an_empty_group_is_empty() -> None:
 def test_members_of_an_empty_group_are_taken_to_read_all_of_its_topics() -> None:
     made = plan(Group.of([], {"orders": 4}), Range(), changed=with_members(Group.of([], {"orders": 4}), "=2"))
     assert {name: len(had) for name, had in made.after.partitions.items()} == {"new-1": 2, "new-2": 2}
-    assert made.eager == Pause(0, 1)
+    assert made.eager == RebalancePause(0, 1)
 
 
 def test_the_last_member_cannot_be_taken_out() -> None:

@@ -3,12 +3,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from penstock.devkit.data_folder import MARKER, Cluster, new_cluster_id, read_cluster, was_killed, wipe
+from penstock.devkit.data_folder import MARKER, StoredCluster, new_cluster_id, read_cluster, was_killed, wipe
 from penstock.errors import SetupError
 
 
 def mark(data: Path) -> None:
-    (data / MARKER).write_bytes(msgspec.json.encode(Cluster("id", 3)))
+    (data / MARKER).write_bytes(msgspec.json.encode(StoredCluster("id", 3)))
 
 
 def test_cluster_ids_are_kafkas() -> None:
@@ -20,7 +20,7 @@ def test_cluster_ids_are_kafkas() -> None:
 def test_a_folder_remembers_what_it_was_made_for(tmp_path: Path) -> None:
     assert read_cluster(tmp_path) is None
     mark(tmp_path)
-    assert read_cluster(tmp_path) == Cluster("id", 3)
+    assert read_cluster(tmp_path) == StoredCluster("id", 3)
 
 
 def test_an_unreadable_marker_is_an_error(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.devkit import up_plan
 from penstock.devkit.cluster_layout import Layout, Node
-from penstock.devkit.data_folder import Cluster
+from penstock.devkit.data_folder import StoredCluster
 from penstock.devkit.ports import HOST, choose_port
 from penstock.devkit.up_options import UpOptions
 from penstock.devkit.up_plan import UpPlan, data_folder, plan_up
@@ -35,7 +35,7 @@ def plan(
     *,
     before: Layout | None = None,
     running: tuple[str, ...] = (),
-    made_for: Cluster | None = None,
+    made_for: StoredCluster | None = None,
 ) -> UpPlan:
     return plan_up(options or UpOptions(), data=DATA, before=before, running=running, made_for=made_for)
 
@@ -74,7 +74,7 @@ def test_port_zero_is_any(base_port: int) -> None:
 
 def test_after_a_crash_everything_comes_back_on_the_same_ports() -> None:
     before = plan(UpOptions(brokers=3, registry=True, memory="1g")).layout
-    again = plan(before=before, made_for=Cluster(before.cluster_id, 3))
+    again = plan(before=before, made_for=StoredCluster(before.cluster_id, 3))
     assert again.layout == before
     assert again.missing == ("broker-1", "broker-2", "broker-3", "registry")
 
@@ -115,13 +115,13 @@ def test_an_option_that_differs_from_what_runs_is_refused(options: UpOptions, fl
 
 def test_data_of_another_number_of_brokers_is_refused() -> None:
     with pytest.raises(SetupError, match=r"belongs to 3 brokers, not to 1") as caught:
-        plan(UpOptions(brokers=1), made_for=Cluster("id", 3))
+        plan(UpOptions(brokers=1), made_for=StoredCluster("id", 3))
     assert "--data DIR" in caught.value.hint
     assert "--wipe" in caught.value.hint
 
 
 def test_without_a_number_the_data_decides() -> None:
-    made = plan(made_for=Cluster("id", 3))
+    made = plan(made_for=StoredCluster("id", 3))
     assert (len(made.layout.nodes), made.layout.cluster_id) == (3, "id")
     assert "belongs to 3 brokers" in made.notes[0]
 

@@ -3,10 +3,10 @@
 import pytest
 
 from penstock.core.progress.lag_status import Status
-from penstock.kafka.admin.consumer_groups import SHARE, GroupDescription, GroupMember
+from penstock.kafka.admin.consumer_groups import SHARE, DescribedMember, GroupDescription
 from penstock.ops.group_lag import PartitionLag, _judged_by_state
 
-MEMBER = GroupMember("m", "c", "h", None, (), ())
+MEMBER = DescribedMember("m", "c", "h", None, (), ())
 
 
 def test_the_lag_of_a_share_group_is_the_one_that_brokers_count() -> None:
@@ -21,7 +21,7 @@ def test_the_lag_of_a_share_group_is_the_one_that_brokers_count() -> None:
     ("lag", "members", "status"), [(6, (), Status.STOP), (6, (MEMBER,), Status.OK), (0, (), Status.OK)]
 )
 def test_records_that_wait_in_a_group_without_members_are_a_stop(
-    lag: int, members: tuple[GroupMember, ...], status: Status
+    lag: int, members: tuple[DescribedMember, ...], status: Status
 ) -> None:
     group = GroupDescription("queue", SHARE, "Stable" if members else "Empty", "simple", "", members)
     part = PartitionLag("orders", 0, committed=10, start=0, end=20, counted_lag=lag)

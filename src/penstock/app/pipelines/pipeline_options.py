@@ -109,7 +109,7 @@ class WriteOptions(TypedDict, total=False):
     ]
 
 
-class RunOptions(TypedDict, total=False):
+class PipelineRunOptions(TypedDict, total=False):
     """How to run."""
 
     trigger: Annotated[
@@ -147,14 +147,14 @@ class RunOptions(TypedDict, total=False):
     ]
 
 
-class PipelineOptions(ReadOptions, WriteOptions, RunOptions, total=False):
+class PipelineOptions(ReadOptions, WriteOptions, PipelineRunOptions, total=False):
     """The keyword options of ``App.pipeline``."""
 
 
 PIPELINE_OPTIONS: Mapping[str, DeclaredOption] = {
     "topics": DeclaredOption(default=(), text="The topics to read, as one DataFrame.", name="topics", hint=str),
     **declared_options(
-        {"What to read": ReadOptions, "What to write": WriteOptions, "How to run": RunOptions}, DeclaredOption
+        {"What to read": ReadOptions, "What to write": WriteOptions, "How to run": PipelineRunOptions}, DeclaredOption
     ),
 }
 """Every option by its name, the positional ``topics`` first."""

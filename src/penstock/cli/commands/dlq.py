@@ -62,7 +62,7 @@ _REPLAY_EXAMPLES = """
 _PARTITION_OFFSET = re.compile(r"(\d{1,10}):(\d{1,19})")
 
 
-class By(StrEnum):
+class LetterGrouping(StrEnum):
     reason = "reason"
     source = "source"
     group = "group"
@@ -101,7 +101,7 @@ def register(app: typer.Typer) -> None:
 def ls(
     topic: OptionalTopicName = None,
     *,
-    by: Annotated[By | None, typer.Option(help="Count by this. Default: reason.")] = None,
+    by: Annotated[LetterGrouping | None, typer.Option(help="Count by this. Default: reason.")] = None,
     reason: Reason = "",
     source: Source = "",
     group: OfGroup = "",
@@ -124,7 +124,7 @@ def ls(
     if not topics and not as_json:
         say_no_topics()
         return
-    chosen, header_check = by or By.reason, HeaderCheck()
+    chosen, header_check = by or LetterGrouping.reason, HeaderCheck()
     found = {name: count_letters(header_check(chosen_letters(cluster, name, choice)), by=chosen) for name in topics}
     _warn_of_failed_where(choice)
     show_counts(found, by=chosen, named=topic is not None, as_json=as_json)

@@ -6,7 +6,7 @@ from itertools import groupby
 from rich.table import Table
 from rich.text import Text
 
-from penstock.assign.plan import Move, Pause, Plan, Side, Spread
+from penstock.assign.plan import Move, Plan, RebalancePause, Side, Spread
 from penstock.cli.console.screen import out
 from penstock.cli.console.tables import print_table, rate
 from penstock.core.records.record import TopicPartition
@@ -148,7 +148,7 @@ def _spread(spread: Spread) -> str:
     return f"{spread.least:,.0f} to {spread.most:,.0f} ±{spread.deviation:,.1f}"
 
 
-def _pause(pause: Pause) -> str:
+def _pause(pause: RebalancePause) -> str:
     """Format as ``5 for 3s, 144 wait, 2 rebalances``."""
     if not pause.rebalances:
         return "0"

@@ -30,7 +30,7 @@ def serve_health(address: str, board: HealthBoard, *, stuck_after: float) -> Ite
     """Answer GET and HEAD of ``PATHS`` while the block runs; probes get 200 or 503 and a report. Yields the port."""
     host, port = parse_address(address)
 
-    class Answer(BaseHTTPRequestHandler):
+    class ProbeAnswer(BaseHTTPRequestHandler):
         server_version, sys_version = "penstock", ""
         timeout = _SILENCE_SECONDS
 
@@ -61,7 +61,7 @@ def serve_health(address: str, board: HealthBoard, *, stuck_after: float) -> Ite
             """Do not log requests: a probe comes every few seconds."""
 
     try:
-        server = ThreadingHTTPServer((host, port), Answer)
+        server = ThreadingHTTPServer((host, port), ProbeAnswer)
     except OSError as error:
         raise SetupError(
             f"--health {address} cannot be served: {error.strerror}.", hint="Choose another port, or 0 for a free one."

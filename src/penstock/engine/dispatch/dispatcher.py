@@ -40,9 +40,9 @@ from penstock.engine.dispatch.thread_messages import (
     Inbox,
     Left,
     Lost,
+    OutputRefused,
     PartitionState,
     Pause,
-    Refused,
     Resume,
     Revoking,
     Rewound,
@@ -250,7 +250,7 @@ class Dispatcher:
             case Approved(sends):
                 if self._dispatch.is_current(sends[0].tried.epoch):
                     self._acknowledge(self._outbox.send(sends))
-            case Refused(send, failure):
+            case OutputRefused(send, failure):
                 self._carry_out(self._dispatch.refuse(send, failure))
             case Undeliverable(send, error):
                 self._dispatch.abandon(send)

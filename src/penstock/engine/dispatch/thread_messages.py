@@ -83,7 +83,7 @@ class Approved:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class OutputRefused:
     """The broker will never accept this record, because of its content. So the consumed record has failed for good."""
 
     send: Send
@@ -189,7 +189,7 @@ ToDispatcher = (
     | Worked
     | Delivered
     | Approved
-    | Refused
+    | OutputRefused
     | Undeliverable
     | CommitAnswer
     | TransactionFailed

@@ -145,9 +145,9 @@ def open_commit_connection(
     try:
         # Imported here because they need kafka-python, an optional dependency.
         from penstock.kafka.client.kafka_python_settings import kafka_python_config  # noqa: PLC0415
-        from penstock.kafka.group.coordinator import Identity, Network  # noqa: PLC0415
+        from penstock.kafka.group.coordinator import CoordinatorNetwork, Identity  # noqa: PLC0415
 
-        network = Network(kafka_python_config(brokers, handler.named_settings))
+        network = CoordinatorNetwork(kafka_python_config(brokers, handler.named_settings))
     except PenstockError:
         return None
     connection = CommitConnection(consumer, handler.group, network, identity=Identity, answered=answered)

@@ -42,7 +42,7 @@ from penstock.engine.fetch.owned_consumer import OwnedConsumer
 from penstock.engine.fetch.record_poller import InFlightRoom, RecordPoller
 from penstock.engine.fetch.start_positions import AssignedBefore, find_new_position
 from penstock.engine.fetch.store_session import StoreSession
-from penstock.engine.membership.native_membership import Membership, OnGone
+from penstock.engine.membership.native_membership import NativeMembership, OnGone
 from penstock.engine.produce.dry_run import DryCommitter
 from penstock.engine.produce.transactor import Transactor
 from penstock.errors import PenstockError, ServerError, StoreError
@@ -187,7 +187,7 @@ class Fetcher:
             if self._commit_connection is not None:
                 self._commit_connection.close()
 
-    def _make_membership(self) -> Membership:
+    def _make_membership(self) -> NativeMembership:
         parts: dict[str, Any] = {
             "commit_sender": self._commit_sender,
             "assigned_before": self._assigned_before,
@@ -197,7 +197,7 @@ class Fetcher:
             "on_gone": self._on_gone,
         }
         if not self._handler.is_self_managed:
-            membership = Membership(self._handler, self._inbox, self._consumer, **parts)
+            membership = NativeMembership(self._handler, self._inbox, self._consumer, **parts)
             if self._handler.is_dry_run:
                 membership.committer = DryCommitter(self._commit_sender.on_commit)
             elif self._commit_connection is not None:

@@ -32,7 +32,7 @@ OnGone = Callable[[Sequence[TopicPartition]], "Future[None] | None"]
 """Closes the resources of partitions; returns when that has ended, None if there are none."""
 
 
-class Membership:
+class NativeMembership:
     """The membership of one consumer, from join to leave. A handler with ``partitions=`` uses it without a group join.
 
     The client runs its callbacks on the fetcher thread, inside ``consume`` and ``close``. After ``on_revoke`` the

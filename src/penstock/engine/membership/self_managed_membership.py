@@ -8,11 +8,11 @@ from typing import Any
 
 from confluent_kafka import KafkaException, TopicPartition
 
-from penstock.engine.membership.native_membership import Membership
+from penstock.engine.membership.native_membership import NativeMembership
 from penstock.kafka.client.librdkafka_internals import member_metadata
 from penstock.kafka.group.membership_events import (
-    Committed,
     MemberFailed,
+    OffsetsCommitted,
     PartitionsAssigned,
     PartitionsLost,
     PartitionsRevoked,
@@ -20,7 +20,7 @@ from penstock.kafka.group.membership_events import (
 from penstock.kafka.group.self_managed_member import SelfManagedMember
 
 
-class SelfManagedMembership(Membership):
+class SelfManagedMembership(NativeMembership):
     """The member's thread decides what to assign and revoke; the fetcher thread does it between two polls."""
 
     def __init__(self, *arguments: Any, number: int, brokers: str, **options: Any) -> None:
@@ -55,7 +55,7 @@ class SelfManagedMembership(Membership):
                 case PartitionsLost(tps, losses):
                     self._losses = losses
                     self._lose(tps)
-                case Committed(commits, refused):
+                case OffsetsCommitted(commits, refused):
                     self._commit_sender.answered(commits, refused)
                 case MemberFailed(error):
                     raise error
@@ -87,7 +87,7 @@ class SelfManagedMembership(Membership):
         """Pass on the answers to the last commits. No other event matters after leaving."""
         while not self._member.events.empty():
             event = self._member.events.get_nowait()
-            if isinstance(event, Committed):
+            if isinstance(event, OffsetsCommitted):
                 self._commit_sender.answered(event.commits, event.refused)
 
     def consumer_group_metadata(self) -> bytes | None:

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from penstock.core.failures.outcome import ProducerRecord
 from penstock.core.scheduling.effects import Send
-from penstock.engine.dispatch.thread_messages import Delivered, Inbox, Refused, Undeliverable
+from penstock.engine.dispatch.thread_messages import Delivered, Inbox, OutputRefused, Undeliverable
 from penstock.kafka.client.proven_producer import is_proven
 from penstock.kafka.client.refused_output import final_failure, forms_of, undeliverable
 from penstock.kafka.error_codes import BAD_RECORD, DROPPED_BY_CLIENT
@@ -157,9 +157,9 @@ def _produce(producer: Producer, out: ProducerRecord, on_delivery: Callable[...,
     )
 
 
-def refusal(send: Send, error: KafkaError, *, brokers: str) -> Refused | Undeliverable:
+def refusal(send: Send, error: KafkaError, *, brokers: str) -> OutputRefused | Undeliverable:
     """The message for a record that the broker has refused in every form."""
     failure = final_failure(send, error)
     if failure is not None:
-        return Refused(send, failure)
+        return OutputRefused(send, failure)
     return Undeliverable(send, undeliverable(send, error, brokers=brokers))

@@ -22,7 +22,7 @@ from penstock.engine.dispatch.thread_messages import (
 )
 from penstock.engine.produce.outbox import refusal
 from penstock.errors import PenstockError, ServerError, TopicError
-from penstock.kafka.client.output_topics import TopicFacts
+from penstock.kafka.client.output_topics import OutputTopicFacts
 from penstock.kafka.client.transactions import Transaction, row_of
 from penstock.kafka.error_codes import BAD_RECORD
 from penstock.kafka.errors import is_final, kafka_error
@@ -69,7 +69,7 @@ class Transactor:
     def __init__(
         self,
         make_transaction: Callable[[str, Mapping[str, Any]], Transaction],
-        facts: TopicFacts,
+        facts: OutputTopicFacts,
         inbox: Inbox,
         *,
         brokers: str,

@@ -16,7 +16,7 @@ from penstock.core.progress.tracker import Tracker
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.effects import Attempt, Effects, Send, sends_of
 from penstock.core.scheduling.lanes import Epoch
-from penstock.engine.dispatch.thread_messages import Delivered, EngineError, Refused, ToDispatcher, Undeliverable
+from penstock.engine.dispatch.thread_messages import Delivered, EngineError, OutputRefused, ToDispatcher, Undeliverable
 from penstock.engine.produce.outbox import Outbox
 from penstock.engine.share.share_workers import Attempted
 from penstock.errors import PenstockError
@@ -83,7 +83,7 @@ class AcquiredRecords:
                     failed = send.failure is not None
                     self._end(send.tried, AcknowledgeType.REJECT if failed else AcknowledgeType.ACCEPT)
                     self._reporter.delivered(send)
-            case Refused(send, failure):
+            case OutputRefused(send, failure):
                 if send.outputs is None or send.outputs.give_up():
                     self._bury(send.tried, failure)
             case Undeliverable(_, error) | EngineError(error, _):

@@ -22,7 +22,7 @@ from penstock.engine.observe.health import Health
 from penstock.engine.observe.member_metrics import MemberMetrics, Stopwatches
 from penstock.engine.produce.outbox import Outbox
 from penstock.engine.share.acquired_records import AcquiredRecords, Inbox
-from penstock.engine.share.share_workers import Workers, make_workers
+from penstock.engine.share.share_workers import ShareWorkers, make_workers
 from penstock.errors import CallbackError, PenstockError
 from penstock.kafka import MESSAGES, make_alone_producer, make_producer
 from penstock.kafka.errors import is_final, translate
@@ -56,7 +56,7 @@ class ShareMember:
         self._watches = Stopwatches(time.monotonic)
         self._inbox: Inbox = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=f"{handler.name}-share-{number}", daemon=True)
-        self._workers: Workers | None = None
+        self._workers: ShareWorkers | None = None
         self.error: BaseException | None = None
 
     def prepare(self, stop: threading.Event) -> None:
@@ -176,7 +176,7 @@ class ShareMember:
             self._close(workers)
             outbox.close()
 
-    def _close(self, workers: Workers) -> None:
+    def _close(self, workers: ShareWorkers) -> None:
         problem = workers.close()
         if problem is not None:
             self._reporter.error(problem, fatal=True)

@@ -37,14 +37,14 @@ Report = Callable[[Attempted | EngineError], None]
 """Called on a worker's thread."""
 
 
-class Workers(Protocol):
+class ShareWorkers(Protocol):
     def submit(self, message: Message, attempt: int) -> None: ...
 
     def close(self) -> CallbackError | None:
         """End the workers and close their resources. Returns what went wrong with that."""
 
 
-def make_workers(handler: Handler, adapter: RecordAdapter, report: Report, stop: threading.Event) -> Workers:
+def make_workers(handler: Handler, adapter: RecordAdapter, report: Report, stop: threading.Event) -> ShareWorkers:
     """Make the workers, and the resources of an event loop; raises what those raise. ``stop`` gives them up."""
     return _Tasks(handler, adapter, report, stop) if handler.signature.is_async else _Threads(handler, adapter, report)
 

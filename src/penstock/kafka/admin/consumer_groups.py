@@ -39,7 +39,7 @@ class GroupListing:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupMember:
+class DescribedMember:
     """``target`` is the broker's target assignment with the consumer protocol; else the same as ``partitions``."""
 
     id: str
@@ -59,7 +59,7 @@ class GroupDescription:
     state: str
     assignor: str
     coordinator: str
-    members: tuple[GroupMember, ...]
+    members: tuple[DescribedMember, ...]
     simple: bool = False
     """No member has ever joined: its offsets were committed from outside, as pipelines on Spark do."""
     epoch: int | None = None
@@ -213,9 +213,9 @@ def _description(found: ConsumerGroupDescription | None, name: str) -> GroupDesc
     )
 
 
-def _member(found: MemberDescription) -> GroupMember:
+def _member(found: MemberDescription) -> DescribedMember:
     partitions = _tps(found.assignment)
-    return GroupMember(
+    return DescribedMember(
         found.member_id,
         found.client_id,
         found.host,

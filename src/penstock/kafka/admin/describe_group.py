@@ -19,14 +19,14 @@ _CHILD = f"from {__name__} import answer_parent; answer_parent()"
 
 
 @dataclass(frozen=True)
-class Answer:
+class GroupAnswer:
     """``session_seconds`` is known only for groups of the consumer protocol, where it is a setting of the broker."""
 
     group: GroupDescription
     session_seconds: float | None
 
 
-def describe_group(cluster: Cluster, group: str) -> Answer | None:
+def describe_group(cluster: Cluster, group: str) -> GroupAnswer | None:
     """Return None if the broker does not answer, the child process dies, or the settings cannot be pickled."""
     try:
         question = pickle.dumps((cluster.brokers, dict(cluster.settings), group))
@@ -40,16 +40,16 @@ def describe_group(cluster: Cluster, group: str) -> Answer | None:
         )
     except (OSError, subprocess.SubprocessError, pickle.PicklingError, AttributeError, TypeError):
         return None
-    answer: Answer = pickle.loads(done.stdout)  # noqa: S301 - the child process has written it
+    answer: GroupAnswer = pickle.loads(done.stdout)  # noqa: S301 - the child process has written it
     return answer
 
 
-def _answer(brokers: str, settings: dict[str, object], group: str) -> Answer:
+def _answer(brokers: str, settings: dict[str, object], group: str) -> GroupAnswer:
     groups = Groups(Cluster(brokers, settings))
     found = groups.describe([group])[group]
     if isinstance(found, PenstockError):
         raise found
-    return Answer(found, groups.session_seconds(group) if found.type == "Consumer" else None)
+    return GroupAnswer(found, groups.session_seconds(group) if found.type == "Consumer" else None)
 
 
 def answer_parent() -> None:

@@ -20,9 +20,9 @@ def partition_bytes(cluster: Cluster, topics: Iterable[str]) -> dict[TopicPartit
         return {}
     try:
         # Imported here because it needs kafka-python, an optional dependency.
-        from penstock.kafka.client.kafka_python_connection import Network  # noqa: PLC0415
+        from penstock.kafka.client.kafka_python_connection import KafkaPythonNetwork  # noqa: PLC0415
 
-        network = Network(kafka_python_config(cluster.brokers, cluster.settings))
+        network = KafkaPythonNetwork(kafka_python_config(cluster.brokers, cluster.settings))
     except ConfigError:
         return {}
     sizes: dict[TopicPartition, int] = {}

@@ -13,9 +13,9 @@ from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.admin.consumer_groups import (
     SHARE,
     CommittedOffset,
+    DescribedMember,
     GroupDescription,
     GroupListing,
-    GroupMember,
     batches,
 )
 from penstock.kafka.client.kafka_python import (
@@ -27,7 +27,7 @@ from penstock.kafka.client.kafka_python import (
     ShareGroupDescribeRequest,
     kafka_python_errors,
 )
-from penstock.kafka.client.kafka_python_connection import Network, to_confluent_error
+from penstock.kafka.client.kafka_python_connection import KafkaPythonNetwork, to_confluent_error
 from penstock.kafka.client.kafka_python_settings import kafka_python_config
 from penstock.kafka.error_codes import COORDINATOR_UNREACHABLE, NO_SUCH_SHARE_GROUP, SHARE_GROUPS_UNSUPPORTED
 from penstock.kafka.errors import translate
@@ -53,7 +53,7 @@ class ShareGroups:
         self._config["receive_message_max_bytes"] = _MAX_ANSWER_BYTES
 
     def __enter__(self) -> Self:
-        self._network = Network(self._config)
+        self._network = KafkaPythonNetwork(self._config)
         self._connection = self._network.connect()
         return self
 
@@ -243,11 +243,11 @@ def _description(node: Any, group: Any) -> GroupDescription:
     )
 
 
-def _member(found: Any) -> GroupMember:
+def _member(found: Any) -> DescribedMember:
     tps = tuple(
         sorted((topic.topic_name, number) for topic in found.assignment.topic_partitions for number in topic.partitions)
     )
-    return GroupMember(found.member_id, found.client_id, found.client_host, None, tps, tps, rack=found.rack_id)
+    return DescribedMember(found.member_id, found.client_id, found.client_host, None, tps, tps, rack=found.rack_id)
 
 
 def _starts(group: Any) -> dict[TopicPartition, CommittedOffset | None]:

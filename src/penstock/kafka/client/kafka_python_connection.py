@@ -17,18 +17,18 @@ from penstock.kafka.error_codes import Code
 _CLOSE_SECONDS = 5.0
 
 
-class Network:
+class KafkaPythonNetwork:
     """The network thread, and the connections that it serves."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self._config = dict(config)
         self._net = NetworkSelector(**config)
         self._net.start()
-        self._connections: list[Connection] = []
+        self._connections: list[KafkaPythonConnection] = []
 
-    def connect(self) -> "Connection":
+    def connect(self) -> "KafkaPythonConnection":
         """Return a connection to the cluster. The first request connects it."""
-        connection = Connection(self._net, self._config)
+        connection = KafkaPythonConnection(self._net, self._config)
         self._connections.append(connection)
         return connection
 
@@ -41,7 +41,7 @@ class Network:
         self._net.close()
 
 
-class Connection:
+class KafkaPythonConnection:
     """Requests to the brokers of one cluster, with one socket for each broker.
 
     Other threads call ``run`` and ``run_later`` with a coroutine, which sends requests on the network thread.

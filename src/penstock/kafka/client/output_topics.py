@@ -20,7 +20,7 @@ _SURELY_SMALL_BYTES = 500
 _AHEAD_SECONDS = 3_000
 
 
-class TopicFacts:
+class OutputTopicFacts:
     """``topics`` are those that the handler declares. Outputs may name others, which are looked up at their first use.
 
     ``may_refuse`` asks nobody, and any thread may call it. The other methods ask the cluster if they need to; one

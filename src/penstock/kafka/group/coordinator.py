@@ -19,8 +19,7 @@ from penstock.kafka.client.kafka_python import (
     OffsetCommitRequest,
     SyncGroupRequest,
 )
-from penstock.kafka.client.kafka_python_connection import Connection
-from penstock.kafka.client.kafka_python_connection import Network as KafkaPythonNetwork
+from penstock.kafka.client.kafka_python_connection import KafkaPythonConnection, KafkaPythonNetwork
 from penstock.kafka.error_codes import COORDINATOR_MOVED, Code
 
 PROTOCOL_TYPE = "consumer"
@@ -75,7 +74,7 @@ class CoordinatorConnection:
     members, so a member has two connections.
     """
 
-    def __init__(self, connection: Connection, group: str) -> None:
+    def __init__(self, connection: KafkaPythonConnection, group: str) -> None:
         self._connection = connection
         self._group = group
         self._node: Any = None  # the coordinator; None: find it before the next request
@@ -248,7 +247,7 @@ class CoordinatorConnection:
             raise KafkaException(KafkaError(code))
 
 
-class Network:
+class CoordinatorNetwork:
     """The connections of one member to its coordinator, on one network thread."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:

@@ -31,7 +31,7 @@ class PartitionsLost:
 
 
 @dataclass(frozen=True, slots=True)
-class Committed:
+class OffsetsCommitted:
     """The answer to a commit, with a reason for each refused partition."""
 
     commits: Mapping[TopicPartition, tuple[int, str]]
@@ -45,4 +45,4 @@ class MemberFailed:
     error: BaseException
 
 
-MembershipEvent = PartitionsAssigned | PartitionsRevoked | PartitionsLost | Committed | MemberFailed
+MembershipEvent = PartitionsAssigned | PartitionsRevoked | PartitionsLost | OffsetsCommitted | MemberFailed

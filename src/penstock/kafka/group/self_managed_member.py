@@ -36,13 +36,13 @@ from penstock.kafka.client.clients import static_id
 from penstock.kafka.client.kafka_python_settings import kafka_python_config
 from penstock.kafka.error_codes import NOT_A_MEMBER, Code
 from penstock.kafka.errors import is_final, kafka_error
-from penstock.kafka.group.coordinator import CoordinatorConnection, Identity, Joined, Network
+from penstock.kafka.group.coordinator import CoordinatorConnection, CoordinatorNetwork, Identity, Joined
 from penstock.kafka.group.heartbeats import RETRY_SECONDS, Heartbeats, RejoinError, SilenceError
 from penstock.kafka.group.leader import Leader, subscribed_topics
 from penstock.kafka.group.membership_events import (
-    Committed,
     MemberFailed,
     MembershipEvent,
+    OffsetsCommitted,
     PartitionsAssigned,
     PartitionsLost,
     PartitionsRevoked,
@@ -74,7 +74,7 @@ class SelfManagedMember:
         )
         self._brokers = brokers
         self._on_rebalance = on_rebalance
-        self._network = Network(kafka_python_config(brokers, handler.named_settings))
+        self._network = CoordinatorNetwork(kafka_python_config(brokers, handler.named_settings))
         self._connection: CoordinatorConnection = self._network.connect(handler.group)
         self._commits: CoordinatorConnection = self._network.connect(handler.group)
         self._leader = Leader(handler.group, partial(Cluster, brokers, handler.settings))
@@ -127,7 +127,7 @@ class SelfManagedMember:
             else:
                 self._check_membership(answer.values())
                 refused = {tp: KafkaError(code).str() for tp, code in answer.items()}
-            self.events.put(Committed(commits, refused))
+            self.events.put(OffsetsCommitted(commits, refused))
 
         self._commits.commit_later(self.identity_after(losses), commits, on_answer)
 

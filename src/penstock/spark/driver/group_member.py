@@ -26,7 +26,7 @@ Answered = Callable[[Commits, str], None]
 _SESSION = {"session.timeout.ms": 10_000}
 
 
-class Member(Protocol):
+class DriverMember(Protocol):
     """``answered`` gets each commit with the reason why it failed, which is empty if the broker accepted it."""
 
     def join(self) -> None: ...
@@ -215,7 +215,7 @@ def make_member(
     lost: Changed,
     answered: Answered,
     warn: Callable[[str], None],
-) -> Member:
+) -> DriverMember:
     if handler.partitions:
         return NamedPartitions(handler, cluster, assigned=assigned, revoked=revoked, answered=answered)
     return GroupMember(

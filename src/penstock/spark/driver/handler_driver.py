@@ -30,7 +30,7 @@ from penstock.spark.driver.start_offsets import StartOffsets
 from penstock.spark.driver.targets import Targets
 from penstock.spark.driver.topic_ids import TopicIds
 from penstock.spark.driver.uncommitted import Uncommitted
-from penstock.spark.tasks.run_slices import Membership
+from penstock.spark.tasks.run_slices import DriverMembership
 from penstock.spark.tasks.slice_result import SliceResult
 
 # The longest wait for the end of a job; between two waits the thread serves the Kafka client.
@@ -216,7 +216,7 @@ class HandlerDriver:
             self._running.append(bundle.slices)
             owners = {each.tp: self._owners[each.tp] for each in bundle.slices if each.tp in self._owners}
             metadata = self._member.metadata() if self._tasks_commit else None
-            jobs.start(bundle.tasks, Membership(metadata, owners))
+            jobs.start(bundle.tasks, DriverMembership(metadata, owners))
 
     @property
     def _tasks_commit(self) -> bool:

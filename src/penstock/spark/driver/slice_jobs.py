@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from penstock.core.progress.slices import Slice
 from penstock.spark.driver.no_control import engine_is_on_the_driver
-from penstock.spark.tasks.run_slices import Membership, run_slices
+from penstock.spark.tasks.run_slices import DriverMembership, run_slices
 from penstock.spark.tasks.slice_result import SliceResult
 
 _COLUMN = "result"
@@ -39,7 +39,7 @@ class SliceJobs:
         self._ended = ended
         self._tag = f"penstock-{uuid4().hex[:12]}"
 
-    def start(self, tasks: Sequence[Sequence[Slice]], membership: Membership) -> None:
+    def start(self, tasks: Sequence[Sequence[Slice]], membership: DriverMembership) -> None:
         """Start a job with a task for each list of slices."""
         run = threading.Thread(target=self._run, args=(tasks, membership), name="slice-job", daemon=True)
         run.start()
@@ -48,7 +48,7 @@ class SliceJobs:
         """Cancel all jobs that run."""
         self._session.interruptTag(self._tag)
 
-    def _run(self, tasks: Sequence[Sequence[Slice]], membership: Membership) -> None:
+    def _run(self, tasks: Sequence[Sequence[Slice]], membership: DriverMembership) -> None:
         slices = [each for task in tasks for each in task]
         try:
             self._session.addTag(self._tag)
@@ -66,7 +66,7 @@ MakeJobs = Callable[["SimpleQueue[JobEnded]"], SliceJobs]
 
 
 def _stage(
-    packed: bytes, tasks: Sequence[Sequence[Slice]], membership: Membership
+    packed: bytes, tasks: Sequence[Sequence[Slice]], membership: DriverMembership
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return the function that runs in Python workers. Spark takes only a function of one argument."""
 

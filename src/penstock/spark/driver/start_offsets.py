@@ -16,7 +16,7 @@ from penstock.spark.tasks.slice_task import MEMBER
 
 
 @dataclass(frozen=True)
-class Resumed:
+class ResumedPartitions:
     """The partitions where they resume, and those whose commit must be set first: it is missing or does not count."""
 
     partitions: list[PartitionSlices]
@@ -37,7 +37,7 @@ class StartOffsets:
 
     def resume(
         self, tps: Sequence[TopicPartition], known: Mapping[TopicPartition, int], renewed: Container[str] = ()
-    ) -> Resumed:
+    ) -> ResumedPartitions:
         """Ask the cluster where these partitions resume; topics that are ``renewed`` were recreated.
 
         ``known`` has positions of this run that the group may not have: not committed yet, or deleted with a topic.
@@ -78,7 +78,7 @@ class StartOffsets:
         ]
         there = {tp: offset for tp, (offset, _) in commits.items()}
         uncommitted = {tp for tp in tps if begin[tp] != there.get(tp, logs[tp].start) or tp in found.reset}
-        return Resumed(partitions, uncommitted)
+        return ResumedPartitions(partitions, uncommitted)
 
     def set_checkpoint_aside(self) -> None:
         """Call it when the group has the offsets of the old checkpoint."""

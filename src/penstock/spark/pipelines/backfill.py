@@ -20,7 +20,7 @@ from penstock.kafka import Cluster
 from penstock.kafka.admin.log_range import range_offsets
 from penstock.spark.driver.spark_errors import query_failure
 from penstock.spark.internals import as_batch
-from penstock.spark.pipelines.batch_barrier import Written
+from penstock.spark.pipelines.batch_barrier import BatchWritten
 from penstock.spark.pipelines.kafka_options import client_options
 from penstock.spark.pipelines.observed_counts import counted, sources_of
 from penstock.spark.pipelines.output_batches import OutputWriter
@@ -74,11 +74,11 @@ class Backfill:
     def _write_with_schemas(
         self,
         writer: OutputWriter,
-        write: Callable[[], Written],
+        write: Callable[[], BatchWritten],
         session: SparkSession,
         emit: Callable[[events.Event], None],
         stop: threading.Event,
-    ) -> Written | None:
+    ) -> BatchWritten | None:
         """Write the output. Where records have unknown schemas, fetch those and write it again."""
         while not stop.is_set():
             try:
@@ -119,7 +119,7 @@ class Backfill:
                 )
             )
 
-    def _write(self, session: SparkSession, output: str, incarnation: str) -> Written:
+    def _write(self, session: SparkSession, output: str, incarnation: str) -> BatchWritten:
         pipeline = self.pipeline
         # A group of its own: its offsets tell a repeated task what the first attempt has committed.
         group = f"{pipeline.group}.{incarnation}"
@@ -168,9 +168,9 @@ def plan_backfill(pipeline: Pipeline, cluster: Cluster, span: Span) -> Backfill:
     return Backfill(pipeline, clients, cluster, start, end, schemas_of(pipeline))
 
 
-def _cancellable(session: SparkSession, stop: threading.Event, work: Callable[[], Written]) -> Written | None:
+def _cancellable(session: SparkSession, stop: threading.Event, work: Callable[[], BatchWritten]) -> BatchWritten | None:
     """Run the work on a thread, and return its result; None if ``stop`` cancelled it."""
-    results: list[Written] = []
+    results: list[BatchWritten] = []
     failures: list[BaseException] = []
     group = f"penstock-{uuid4()}"
 

@@ -32,7 +32,7 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Written:
+class BatchWritten:
     """What became of the records of a batch; ``events`` are reported when Spark has recorded the batch as finished."""
 
     counts: Counts
@@ -59,7 +59,7 @@ class BatchBarrier:
                 raise
             self.done.put(Batch(number, written.counts, time.monotonic() - began, written.events))
 
-    def write(self, rows: DataFrame, number: int) -> Written:
+    def write(self, rows: DataFrame, number: int) -> BatchWritten:
         """Write all outputs of the batch. They must be written when this returns."""
         raise NotImplementedError
 

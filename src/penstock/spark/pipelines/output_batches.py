@@ -18,7 +18,7 @@ from penstock.core.scheduling.batch_size import BatchSize
 from penstock.kafka import Cluster
 from penstock.spark.driver.spark_errors import query_failure
 from penstock.spark.internals import Execution, JvmError, as_batch, batch_execution, late_rows, set_limit
-from penstock.spark.pipelines.batch_barrier import BatchBarrier, Written
+from penstock.spark.pipelines.batch_barrier import BatchBarrier, BatchWritten
 from penstock.spark.pipelines.dead_letter_rows import dead_letters
 from penstock.spark.pipelines.expected_columns import decoded_and_checked
 from penstock.spark.pipelines.format_columns import is_unknown_schema, unknown_schema_ids
@@ -91,7 +91,9 @@ class OutputWriter:
                 guarantee = sink.guarantee if self.exactly_once is None else GUARANTEE
             emit(SinkOpened(group=group, handler=name, sink=str(sink), guarantee=guarantee))
 
-    def write(self, rows: DataFrame, batch: BatchId, *, execution: Callable[[], Execution], within: Range) -> Written:
+    def write(
+        self, rows: DataFrame, batch: BatchId, *, execution: Callable[[], Execution], within: Range
+    ) -> BatchWritten:
         """Write the rows to every sink, then the dead letters. ``execution`` returns the run that makes the rows."""
         try:
             return self._write(rows, batch, execution=execution, within=within)
@@ -100,7 +102,9 @@ class OutputWriter:
                 raise NewSchemasError(found) from error
             raise
 
-    def _write(self, rows: DataFrame, batch: BatchId, *, execution: Callable[[], Execution], within: Range) -> Written:
+    def _write(
+        self, rows: DataFrame, batch: BatchId, *, execution: Callable[[], Execution], within: Range
+    ) -> BatchWritten:
         if self.exactly_once is None:
             self._write_rows(rows, batch)
         else:
@@ -114,7 +118,7 @@ class OutputWriter:
             dead = sum(self._dead_letters(session, name, seen, within, execution()) for name in self.sources)
         counts = Counts(read=sum(seen.read.values()), written=seen.rows, dead_lettered=dead, skipped=seen.dropped)
         group, name = self.pipeline.group, self.name
-        return Written(
+        return BatchWritten(
             counts,
             tuple(
                 ExpectationFailed(group=group, handler=name, expectation=text, rows=count)
@@ -255,7 +259,7 @@ class PipelineBatches(BatchBarrier):
         self._query = query
         self._known.set()
 
-    def write(self, rows: DataFrame, number: int) -> Written:
+    def write(self, rows: DataFrame, number: int) -> BatchWritten:
         self._known.wait()
         began = time.monotonic()
         checkpoint = self._checkpoint

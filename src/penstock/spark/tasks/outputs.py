@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from penstock.core.failures.outcome import ProducerRecord
 from penstock.core.scheduling.effects import Attempt, Send
 from penstock.core.scheduling.lanes import AnyRecord, Epoch
-from penstock.kafka.client.output_topics import TopicFacts
+from penstock.kafka.client.output_topics import OutputTopicFacts
 from penstock.kafka.client.refused_output import final_failure, forms_of, undeliverable
 from penstock.kafka.client.transactions import Row, Transaction, row_of
 from penstock.kafka.error_codes import BAD_RECORD
@@ -137,7 +137,7 @@ class TransactionalOutputs:
         self,
         transaction: Transaction,
         *,
-        facts: TopicFacts,
+        facts: OutputTopicFacts,
         open_trial: Callable[[], Transaction],
         offset_of: Callable[[AnyRecord], int],
     ) -> None:

@@ -22,7 +22,7 @@ from penstock.spark.tasks.workers import make_workers
 
 
 @dataclass(frozen=True)
-class Membership:
+class DriverMembership:
     """The driver's membership of the group, when it started the job.
 
     ``metadata`` lets the broker refuse the transactions of a driver that no longer owns a partition; None if the driver
@@ -33,7 +33,7 @@ class Membership:
     owners: dict[TopicPartition, str] = field(default_factory=dict)
 
 
-def run_slices(packed: bytes, slices: Sequence[Slice], membership: Membership) -> list[SliceResult]:
+def run_slices(packed: bytes, slices: Sequence[Slice], membership: DriverMembership) -> list[SliceResult]:
     """Run these slices in this Python worker. Errors are part of the results.
 
     Only a bug or a crash raises, and an attempt that a newer one has fenced.
@@ -48,7 +48,7 @@ def run_slices(packed: bytes, slices: Sequence[Slice], membership: Membership) -
         return _at_least_once(state, slices, membership)
 
 
-def _at_least_once(state: WorkerState, slices: Sequence[Slice], membership: Membership) -> list[SliceResult]:
+def _at_least_once(state: WorkerState, slices: Sequence[Slice], membership: DriverMembership) -> list[SliceResult]:
     began = time.monotonic()
     task, error = _handled(
         state, slices, DryOutputs() if state.plan.handler.is_dry_run else _plain_outputs(state), membership
@@ -58,7 +58,7 @@ def _at_least_once(state: WorkerState, slices: Sequence[Slice], membership: Memb
     return _results(state, task, slices, error, began)
 
 
-def _exactly_once(state: WorkerState, each: Slice, membership: Membership) -> SliceResult:
+def _exactly_once(state: WorkerState, each: Slice, membership: DriverMembership) -> SliceResult:
     """Write outputs, dead letters and the offset after them in one transaction.
 
     First, all earlier producers of this partition are fenced. So the group's offset is final when it is read, and of
@@ -90,7 +90,7 @@ def _exactly_once(state: WorkerState, each: Slice, membership: Membership) -> Sl
         return _failed(each, error, began)
 
 
-def _at_most_once(state: WorkerState, each: Slice, membership: Membership) -> SliceResult:
+def _at_most_once(state: WorkerState, each: Slice, membership: DriverMembership) -> SliceResult:
     """Commit the end of the slice, and only then handle it. The transaction keeps other tasks from handling it too."""
     began, tp = time.monotonic(), each.tp
     try:
@@ -136,7 +136,7 @@ def _from_committed(state: WorkerState, each: Slice) -> Slice:
 
 
 def _handled(
-    state: WorkerState, slices: Sequence[Slice], outputs: Outputs, membership: Membership
+    state: WorkerState, slices: Sequence[Slice], outputs: Outputs, membership: DriverMembership
 ) -> tuple[SliceTask | None, PenstockError | None]:
     """Run the slices. Returns the task, unless nothing of it counts, and the error that ended it."""
     plan, consumer = state.plan, state.take_consumer()

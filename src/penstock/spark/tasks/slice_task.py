@@ -31,7 +31,7 @@ from penstock.kafka import MESSAGES
 from penstock.kafka.client.refused_output import final_failure, undeliverable
 from penstock.spark.tasks.outputs import Outputs
 from penstock.spark.tasks.slice_reader import SliceReader
-from penstock.spark.tasks.workers import Workers
+from penstock.spark.tasks.workers import TaskWorkers
 
 MEMBER = "spark"
 """The member name in events of records: the driver is the member, and tasks work for it."""
@@ -61,7 +61,7 @@ class SliceTask:
     slices: Sequence[Slice]
     reader: SliceReader
     outputs: Outputs
-    workers: Workers
+    workers: TaskWorkers
     circuit: Circuit | None = None
     per_record: bool = False
     brokers: str = ""

@@ -21,7 +21,7 @@ from penstock.core.failures.breaker import Circuit
 from penstock.core.records.record import TopicPartition
 from penstock.core.settings import Settings
 from penstock.kafka import Cluster, buffer_settings, make_alone_producer, make_consumer, make_producer, reader_settings
-from penstock.kafka.client.output_topics import TopicFacts
+from penstock.kafka.client.output_topics import OutputTopicFacts
 from penstock.kafka.client.transactions import Transaction, group_metadata, transactional_id
 from penstock.spark.tasks.outputs import ONLY_ERRORS
 from penstock.spark.tasks.task_resources import TaskResources
@@ -97,9 +97,9 @@ class WorkerState:
         return Cluster(self.plan.brokers, self.plan.settings)
 
     @cached_property
-    def facts(self) -> TopicFacts:
+    def facts(self) -> OutputTopicFacts:
         """What is known of the topics that the handler writes to."""
-        return TopicFacts(
+        return OutputTopicFacts(
             self.plan.handler.written_topics,
             read_limits=self.cluster.largest_batches,
             count_partitions=self.cluster.require_topics,

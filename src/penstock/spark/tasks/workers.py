@@ -27,7 +27,7 @@ from penstock.spark.tasks.task_resources import TaskResources
 _CANCEL_SECONDS = 1.0
 
 
-class Workers(Protocol):
+class TaskWorkers(Protocol):
     """Runs at most ``width`` works at once; further works wait."""
 
     width: int
@@ -43,7 +43,9 @@ class Workers(Protocol):
         """Wait up to ``seconds`` for works in progress. No work of this task starts afterwards."""
 
 
-def make_workers(handler: Handler, sleep: Callable[[float], None], resources: TaskResources | None = None) -> Workers:
+def make_workers(
+    handler: Handler, sleep: Callable[[float], None], resources: TaskResources | None = None
+) -> TaskWorkers:
     """Make the workers of a task, and the resources that they need. Raises what those raise."""
     resources = resources or TaskResources(handler)
     if handler.signature.is_async:
@@ -52,7 +54,7 @@ def make_workers(handler: Handler, sleep: Callable[[float], None], resources: Ta
     if handler.concurrency == 1 or handler.order == "partition":
         with resources.on_this_thread() as complete:
             return InlineWorker(complete, sleep)
-    return ThreadWorkers(handler, resources)
+    return ThreadTaskWorkers(handler, resources)
 
 
 class InlineWorker:
@@ -107,7 +109,7 @@ class _Ended:
         return ended
 
 
-class ThreadWorkers:
+class ThreadTaskWorkers:
     """For ``def``: threads of the process that the task borrows, one for each work, up to ``width``."""
 
     def __init__(self, handler: Handler, resources: TaskResources) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from penstock import App
 from penstock.engine.membership import native_membership
-from penstock.engine.membership.native_membership import Membership
+from penstock.engine.membership.native_membership import NativeMembership
 
 
 class Calls:
@@ -34,7 +34,7 @@ def test_metadata_is_asked_for_before_partitions_are_assigned(monkeypatch: pytes
         raise StoppedError
 
     monkeypatch.setattr(native_membership, "find_positions", find_positions)
-    membership = Membership(
+    membership = NativeMembership(
         app.handlers[0],
         SimpleQueue(),
         consumer,

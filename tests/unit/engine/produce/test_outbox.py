@@ -15,7 +15,7 @@ from penstock.core.failures.outcome import Failed, ProducerRecord
 from penstock.core.progress.tracker import Tracker
 from penstock.core.scheduling.effects import Attempt, Send
 from penstock.core.scheduling.lanes import Epoch
-from penstock.engine.dispatch.thread_messages import Delivered, Inbox, Refused, Undeliverable
+from penstock.engine.dispatch.thread_messages import Delivered, Inbox, OutputRefused, Undeliverable
 from penstock.engine.produce.outbox import Outbox
 
 WAIT_SECONDS = 60.0
@@ -121,7 +121,7 @@ def test_each_record_of_a_refused_batch_is_sent_again_alone(bench: Bench) -> Non
     assert [record["value"] for record in bench.alone.produced] == [b"0", b"1", b"2"]
     assert bench.made_alone == 1
     assert delivered == Delivered([sends[0], sends[2]])
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, OutputRefused)
     assert refused.send is sends[1]
     assert refused.failure.final
     assert refused.failure.error_type == "OutputRefused"
@@ -156,7 +156,7 @@ def test_a_dead_letter_is_sent_once_more_with_short_headers(bench: Bench) -> Non
 
 @pytest.mark.parametrize(
     ("failure", "delay", "kind"),
-    [(None, None, Refused), (FAILURE, 60.0, Refused), (FAILURE, None, Undeliverable)],
+    [(None, None, OutputRefused), (FAILURE, 60.0, OutputRefused), (FAILURE, None, Undeliverable)],
     ids=["an output fails its record", "a retry record fails its record", "a dead letter stops the member"],
 )
 def test_a_record_that_the_broker_refuses_in_every_form_is_answered_according_to_its_kind(
@@ -166,7 +166,7 @@ def test_a_record_that_the_broker_refuses_in_every_form_is_answered_according_to
     bench.outbox.send([send_of(7, failure=failure, delay=delay)])
     (answer,) = [*bench.collect(), *bench.collect()]
     assert isinstance(answer, kind)
-    if isinstance(answer, Refused) and failure is not None:
+    if isinstance(answer, OutputRefused) and failure is not None:
         assert answer.failure.error_type == "ValueError", "the reason stays what failed first"
         assert "topic out refused its retry record" in answer.failure.message
 

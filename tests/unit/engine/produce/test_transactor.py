@@ -11,10 +11,10 @@ from penstock.core.failures.outcome import ProducerRecord
 from penstock.core.progress.tracker import Tracker
 from penstock.core.scheduling.effects import Attempt, Send, sends_of
 from penstock.core.scheduling.lanes import Epoch
-from penstock.engine.dispatch.thread_messages import Approved, Inbox, Refused, Undeliverable
+from penstock.engine.dispatch.thread_messages import Approved, Inbox, OutputRefused, Undeliverable
 from penstock.engine.produce.transactor import Transactor
 from penstock.errors import TopicError
-from penstock.kafka.client.output_topics import TopicFacts
+from penstock.kafka.client.output_topics import OutputTopicFacts
 from penstock.kafka.client.transactions import Row, Transaction
 from penstock.kafka.error_codes import Code
 
@@ -31,7 +31,7 @@ class Bench:
         self.refuses = refuses
         self.inbox: Inbox = SimpleQueue()
         self.partitions = {"letters": 3, "audit": 3}
-        facts = TopicFacts(
+        facts = OutputTopicFacts(
             topics,
             read_limits=lambda wanted: dict.fromkeys(wanted, 10000),
             count_partitions=self.count_partitions,
@@ -120,7 +120,7 @@ def test_if_one_output_is_refused_nothing_of_its_record_is_written() -> None:
         together = sends(ProducerRecord("letters", None, SMALL), ProducerRecord("audit", None, LARGE))
         assert bench.transactor.send(together) == []
         answer = bench.take()
-    assert isinstance(answer, Refused)
+    assert isinstance(answer, OutputRefused)
     assert answer.send is together[1]
     assert bench.written == []
 
@@ -150,7 +150,7 @@ def test_a_partition_that_a_topic_does_not_have_fails_the_record() -> None:
         assert bench.take() == Approved(good)
         bench.transactor.send(sends(ProducerRecord("letters", None, SMALL, partition=3)))
         answer = bench.take()
-        assert isinstance(answer, Refused)
+        assert isinstance(answer, OutputRefused)
         assert "it has 3 partitions, and no partition 3" in answer.failure.message
         bench.partitions["letters"] = 4
         added = sends(ProducerRecord("letters", None, SMALL, partition=3))

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 from confluent_kafka import KafkaException
 
-from penstock.kafka.admin.consumer_groups import CommittedOffset, GroupMember
+from penstock.kafka.admin.consumer_groups import CommittedOffset, DescribedMember
 from penstock.kafka.admin.share_groups import _description, _starts
 from penstock.kafka.client.kafka_python import DescribeShareGroupOffsetsResponse, ShareGroupDescribeResponse
 
@@ -56,7 +56,7 @@ def test_a_description_is_read_as_the_brokers_write_it() -> None:
     assert (found.name, found.type, found.state, found.coordinator) == ("queue", "Share", "Stable", "kafka-1:9092 (1)")
     assert (found.epoch, found.assignment_epoch, found.is_shared, found.is_active) == (3, 2, True, True)
     owned = (("orders", 0), ("orders", 2))
-    assert found.members == (GroupMember("m", "c", "/h", None, owned, owned, rack="room-2"),)
+    assert found.members == (DescribedMember("m", "c", "/h", None, owned, owned, rack="room-2"),)
 
 
 def offsets(version: int, *, error: int = 0, lag: int = 5) -> Any:
