@@ -165,4 +165,17 @@ def worker_state(packed: bytes) -> WorkerState:
     return state
 
 
-os.register_at_fork(after_in_child=_states.clear)
+_of_parent: list[WorkerState] = []
+
+
+def _leave_to_parent() -> None:
+    """Make own clients after a fork, and keep those of the parent: to destroy one here would crash this process.
+
+    A client has threads, which exist only in the parent. A fork is not always visible: ``subprocess`` forks too if it
+    runs a function in the child, as PySpark does to start the JVM.
+    """
+    _of_parent.extend(_states.values())
+    _states.clear()
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
