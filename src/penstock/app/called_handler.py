@@ -67,6 +67,10 @@ def _bound(function: _Function, names: Sequence[str], values: Mapping[str, Any])
         return function
     given = [name for name in names if name not in values]
     if list(names[: len(given)]) == given:
+        if len(given) == len(values) == 1:
+            # The usual case, f(value, db): a call with positional arguments takes a third of the time of a partial.
+            (value,) = values.values()
+            return lambda record_or_value: function(record_or_value, value)
         return partial(function, **values)
     slots = [(name in values, values[name] if name in values else given.index(name)) for name in names]
     return lambda *others: function(*[what if is_value else others[what] for is_value, what in slots])
