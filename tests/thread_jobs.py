@@ -65,13 +65,12 @@ class ThreadJobs:
 
         for packed in self._workers:
             threading.Thread(target=attempt, args=(packed,), daemon=True).start()
-        failures: list[Exception] = []
-        while len(failures) < len(self._workers):
-            found = ends.get()
+        # Spark kills the others. A thread cannot be killed, so wait: later it would fence the tasks of the next slice.
+        ended = [ends.get() for _ in self._workers]
+        for found in ended:
             if not isinstance(found, Exception):
                 return found
-            failures.append(found)
-        raise failures[0]
+        raise next(each for each in ended if isinstance(each, Exception))
 
 
 @contextmanager

@@ -89,6 +89,8 @@ def scene(brokers: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sc
             yield made
         finally:
             member.close()
+            for group in (made.live, made.idle):
+                Cluster(brokers).delete_group(group)  # other tests list all groups, and read the columns
 
 
 def _run(scene: Scene) -> Iterator[tuple[str, ...]]:
