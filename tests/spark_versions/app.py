@@ -9,7 +9,7 @@ from penstock.kafka import make_producer
 RECORDS = 2_000
 KEYS = 100
 
-# Nothing in it comes from the environment: the workers of a Spark Connect server have none of ours.
+# It reads no environment variables: the workers of a Spark Connect server do not have those of this process.
 APP = """
 import asyncio
 from dataclasses import dataclass

@@ -1,15 +1,9 @@
 """Retries on the local engine, on a real broker: by the type of the error, and by way of retry topics."""
 
-import json
-import os
-import subprocess
-import sys
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from time import monotonic, time
-from typing import Any
 
 from kafka_helpers import (
     WAIT_SECONDS,
@@ -25,6 +19,7 @@ from kafka_helpers import (
 from penstock import NO_RETRY, App, Record, Reject, Retry
 from penstock.core.reports import events
 from penstock.kafka import Cluster, make_producer
+from shop_process import ShopProcess
 
 
 def test_the_type_of_an_error_decides_how_often_it_is_tried(brokers: str, group: str, make_topic: MakeTopic) -> None:
@@ -228,30 +223,7 @@ def handle(value: int, record: Record) -> None:
     {body}
 """
 
-
-class Shop:
-    """A shop that runs as a separate process."""
-
-    def __init__(self, folder: Path, brokers: str, *, group: str, source: str, options: str, body: str) -> None:
-        self._folder, self._env = folder, {**os.environ, "PENSTOCK_BROKERS": brokers}
-        (folder / "shop.py").write_text(SHOP.format(group=group, source=source, options=options, body=body))
-
-    @contextmanager
-    def run(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-        command = [sys.executable, "-m", "penstock", "run", "shop:app", "--events", "events.jsonl", *arguments]
-        process = subprocess.Popen(command, cwd=self._folder, env=self._env, stderr=subprocess.PIPE, text=True)
-        try:
-            yield process
-        finally:
-            process.kill()
-            process.communicate()
-
-    def events(self, kind: str) -> list[dict[str, Any]]:
-        file = self._folder / "events.jsonl"
-        lines = file.read_text().splitlines(keepends=True) if file.exists() else []
-        # The process may still write the last line, or may have been killed while it wrote it.
-        found = [json.loads(line) for line in lines if line.endswith("\n")]
-        return [event for event in found if event["event"] == kind]
+Shop = partial(ShopProcess, SHOP)
 
 
 def test_a_kill_while_records_wait_loses_none_of_them(

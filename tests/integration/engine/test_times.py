@@ -1,14 +1,8 @@
 """Later, time limits and times of producers on a real broker, with kills."""
 
-import json
-import os
-import subprocess
-import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import process_handlers
 from kafka_helpers import (
@@ -25,6 +19,7 @@ from kafka_helpers import (
 from penstock import App, Producer, Retry
 from penstock.core.reports import events
 from penstock.kafka import Cluster
+from shop_process import ShopProcess
 
 SHOP = """
 from time import time
@@ -39,37 +34,7 @@ def handle(value: int, record: Record) -> None:
     {body}
 """
 
-
-class Shop:
-    """A shop that runs as a process of its own and writes what it saw."""
-
-    def __init__(self, folder: Path, brokers: str, *, group: str, source: str, options: str, body: str) -> None:
-        self._folder, self._env = folder, {**os.environ, "PENSTOCK_BROKERS": brokers}
-        (folder / "shop.py").write_text(SHOP.format(group=group, source=source, options=options, body=body))
-
-    @contextmanager
-    def run(self) -> Iterator[subprocess.Popen[str]]:
-        command = [sys.executable, "-m", "penstock", "run", "shop:app", "--events", "events.jsonl"]
-        process = subprocess.Popen(command, cwd=self._folder, env=self._env, stderr=subprocess.PIPE, text=True)
-        try:
-            yield process
-        finally:
-            process.kill()
-            process.communicate()
-
-    def events(self, kind: str) -> list[dict[str, Any]]:
-        found = [json.loads(line) for line in self._lines("events.jsonl")]
-        return [event for event in found if event["event"] == kind]
-
-    def seen(self) -> list[list[int]]:
-        """Value, attempt and time of each call."""
-        return [[*map(int, line.split())] for line in self._lines("seen")]
-
-    def _lines(self, name: str) -> list[str]:
-        file = self._folder / name
-        lines = file.read_text().splitlines(keepends=True) if file.exists() else []
-        # The last line of a process that is alive or was killed may be half written.
-        return [line for line in lines if line.endswith("\n")]
+Shop = partial(ShopProcess, SHOP)
 
 
 def test_a_record_that_waits_for_its_producer_s_time_survives_a_kill_and_is_not_early(

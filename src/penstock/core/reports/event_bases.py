@@ -13,7 +13,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchEvent(Event):
-    """Base of the events about fetching a partition, whoever fetches it."""
+    """Base of the events about fetching a partition, on either engine."""
 
     group: str
     topic: str
