@@ -62,6 +62,7 @@ class Driver(Protocol):
 
     reports_records: bool  # whether it reports events of single records
     commits_batches: bool  # whether a batch of records is committed as a whole or not at all
+    sets_the_clock: bool  # whether no time passes between producing a record and the start of the app
 
     def group(self) -> str: ...
     def topic(self, partitions: int = 1) -> str: ...
@@ -81,6 +82,7 @@ class _NoteTaker:
 class KitDriver(_NoteTaker):
     reports_records = True
     commits_batches = False
+    sets_the_clock = True
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -143,6 +145,8 @@ class _KitStage:
 
 class BrokerDriver(_NoteTaker):
     """Topics and groups on a real broker. Subclasses choose the engine."""
+
+    sets_the_clock = False
 
     def __init__(self, brokers: str, cluster: Cluster, make_topic: MakeTopic, folder: Path) -> None:
         super().__init__(folder)

@@ -1,5 +1,6 @@
 """The entry point of ``penstock``: it runs a command and turns errors into one line and an exit code."""
 
+import gc
 import signal
 import sys
 import traceback
@@ -71,14 +72,24 @@ def command_line(command: str = "") -> typer.Typer:
     return app
 
 
+def _imported(named: str) -> typer.Typer:
+    """Return the command line, without garbage collections while its modules are imported (``cli/__init__.py``)."""
+    gc.disable()
+    try:
+        return command_line(named)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def main() -> NoReturn:
     """Run the command line. An error becomes one line and an exit code."""
     sys.excepthook = _show_bug
     # SIGTERM raises SystemExit, as Ctrl+C raises KeyboardInterrupt, so that commands clean up on their way out.
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     try:
-        named = sys.argv[1] if len(sys.argv) > 1 else ""
-        result = command_line(named)(standalone_mode=False, prog_name="penstock")
+        command = _imported(sys.argv[1] if len(sys.argv) > 1 else "")
+        result = command(standalone_mode=False, prog_name="penstock")
     except PenstockError as error:
         _show(error.problem, error.hint, kind=type(error).__name__, raised=error.traceback)
         sys.exit(error.exit_code)

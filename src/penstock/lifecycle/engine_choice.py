@@ -3,8 +3,8 @@
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from penstock import engine as local
 from penstock.app import App
 from penstock.app.hooks import Hooks
 from penstock.app.pipelines import Span
@@ -12,15 +12,17 @@ from penstock.app.run_options import Engine, RunSettings
 from penstock.app.signature import function_name
 from penstock.core.reports import events
 from penstock.core.reports.events import Event
-from penstock.engine import HealthBoard
 from penstock.errors import ConfigError
+
+if TYPE_CHECKING:
+    from penstock.engine import HealthBoard
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunExtras:
     """What only ``penstock run`` offers: a health port, events of single records, a range of pipelines."""
 
-    health: HealthBoard | None = None
+    health: "HealthBoard | None" = None
     per_record: bool = False
     span: Span | None = None
 
@@ -63,8 +65,11 @@ def run_on_engine(
     extras: RunExtras,
 ) -> None:
     """Run the app until ``stop`` is set, it has caught up, or it fails. Several threads call ``emit``."""
+    # Imported here because both take long, and Spark needs an extra. Commands that run no app need none of them.
     if settings.engine == "local":
-        local.run(
+        from penstock import engine  # noqa: PLC0415
+
+        engine.run(
             app,
             brokers=brokers,
             emit=emit,
@@ -74,7 +79,6 @@ def run_on_engine(
             health=extras.health,
         )
         return
-    # Imported here because the import is slow and needs an extra.
     from penstock import spark  # noqa: PLC0415
 
     spark.run(

@@ -91,7 +91,10 @@ def records_wait_for_their_time_or_expire(driver: Driver) -> None:
     stage.produce(source, 5)
     reported = stage.catch_up()
     found = seen.read()
-    assert (sorted(found), found[-1]) == ([2, 3, 4, 5], 4)
+    assert sorted(found) == [2, 3, 4, 5]
     assert [event.offset for event in of_kind(reported, events.Expired)] == [0]
-    assert {event.offset for event in of_kind(reported, events.Delayed)} == {3}
+    # On a slow machine the app starts when the time of record 4 has come, and then nothing waits.
+    delayed = {event.offset for event in of_kind(reported, events.Delayed)}
+    if delayed or driver.sets_the_clock:
+        assert (delayed, found[-1]) == ({3}, 4)
     assert stage.committed(source) == {0: 5}
