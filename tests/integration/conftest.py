@@ -80,6 +80,9 @@ def spark() -> Iterator[SparkSession]:
     with spark_session("tests", master="local[2]", packages=SPARK_PACKAGES) as session:
         # Delta reads its log in 50 tasks, even if it is short.
         session.conf.set("spark.databricks.delta.snapshotPartitions", "2")
+        # To plan a query again while it runs, and to compile it, takes longer than a query over ten rows.
+        session.conf.set("spark.sql.adaptive.enabled", "false")
+        session.conf.set("spark.sql.codegen.wholeStage", "false")
         yield session
 
 
