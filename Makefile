@@ -53,6 +53,10 @@ unit: $(STAMP) ## Run the unit tests, which need no Kafka and no Spark
 docs-check: $(STAMP) ## Run the commands of README.md and docs/*.md with the installed wheel on Python 3.12; page=README.md for one page
 	@scripts/docs-check $(BIN)/pytest $(page)
 
+.PHONY: docs
+docs: $(STAMP) ## Build the documentation site into build/site, without a network
+	@PYTHONPATH=scripts $(BIN)/python -m docs_site build/site
+
 .PHONY: option-tables
 option-tables: $(STAMP) ## Write the tables of handler options into docs/*.md
 	@$(BIN)/python scripts/option-tables

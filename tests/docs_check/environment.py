@@ -6,6 +6,13 @@ from pathlib import Path
 from typing import Protocol
 
 ROOT = Path(__file__).parents[2]
+# The pages for users; those in docs/internals are for people who change Penstock.
+DOCS = [page for page in sorted((ROOT / "docs").rglob("*.md")) if page.parent.name != "internals"]
+
+
+def page_id(page: Path) -> str:
+    """The name of a page in the ids of tests, such as ``tutorial/1-consume.md``."""
+    return page.relative_to(ROOT).as_posix().removeprefix("docs/")
 
 
 class Environment(Protocol):

@@ -97,6 +97,7 @@ class App(RunMethods, HookMethods, ResourceMethods):
 
     @property
     def pipelines(self) -> tuple[Pipeline, ...]:
+        """The pipelines as they were declared."""
         return tuple(self._pipelines)
 
     @property

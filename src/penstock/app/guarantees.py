@@ -67,7 +67,7 @@ def _check_mode(handler: "Handler", wrong: Wrong) -> None:
     if not handler.is_shared:
         return
     if handler.order != "none":
-        raise wrong("a share group keeps no order.", 'Add order="none", or leave mode= out.')
+        raise wrong("a share group keeps no order.", "Leave order= out, or leave mode= out.")
     if handler.dead_letter is None:
         raise wrong(
             "the brokers drop a record of a share group after too many deliveries.",

@@ -8,6 +8,7 @@ from penstock.app.consume_options import one_or_several
 from penstock.app.options import SETTINGS, Delivery, Scale, WorkerKind
 from penstock.core.failures.retry import DEFAULT_RETRY, NO_RETRY, Retry
 from penstock.core.failures.retry_topic import checked_durations
+from penstock.core.scheduling.lanes import Order
 from penstock.core.text.durations import Duration, seconds
 
 # Enough for handlers that wait for a database or a service, and few enough threads to cost little.
@@ -26,6 +27,7 @@ def handler_values(given: Mapping[str, Any], *, app: str, app_settings: Mapping[
         "group": given["group"] or app,
         "retry": _or_default(given["retry"], _default_retry(delivery)),
         "retry_topics": checked_durations(given["retry_topics"]),
+        "order": _or_default(given["order"], _default_order(given)),
         "concurrency": _or_default(given["concurrency"], _default_concurrency(given["workers"], given["scale"])),
         "to": one_or_several(given["to"]),
         "carry_headers": _names(given["carry_headers"]),
@@ -46,6 +48,17 @@ def _names(value: Any) -> Any:
 
 def _or_default(value: Any, default: Any) -> Any:
     return default if value is None else value
+
+
+def _default_order(given: Mapping[str, Any]) -> Order:
+    """By partition, as Kafka delivers; by key if the user asks for workers that one partition could not use."""
+    if given["mode"] == "share":
+        return "none"
+    if given["scale"] == "cpu":
+        return "key"
+    concurrency = given["concurrency"]
+    asks = given["workers"] == "process" if concurrency is None else concurrency != 1
+    return "key" if asks else "partition"
 
 
 def _default_concurrency(workers: WorkerKind, scale: Scale) -> int:

@@ -55,8 +55,18 @@ class Reporter:
         return {} if self._routes is None else self._routes.counts
 
     def started(self, lag: int, topics: tuple[str, ...]) -> None:
-        name = self._handler.name
-        self._emit(events.Started(engine="local", group=self._group, handler=name, topics=topics, lag=lag))
+        each = self._handler
+        self._emit(
+            events.Started(
+                engine="local",
+                group=self._group,
+                handler=each.name,
+                topics=topics,
+                lag=lag,
+                order=each.order,
+                concurrency=each.concurrency * each.members,
+            )
+        )
 
     # Ownership.
 

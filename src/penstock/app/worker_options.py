@@ -38,5 +38,5 @@ def _check_scale(handler: "Handler", wrong: Wrong) -> None:
     if handler.scale == "cpu" and handler.order == "partition":
         raise wrong(
             'scale="cpu" distributes the records of a partition over cores, so it cannot keep their order.',
-            'Use order="key" or order="none".',
+            'Use order="key" (the default) or order="none".',
         )

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from docs_check.environment import ROOT
+from docs_check.environment import DOCS, ROOT, page_id
 from docs_check.pages import Command, File, Fragment, NotRun, steps_of
 from docs_check.reader import Reader
 
-DOCS = sorted((ROOT / "docs").glob("*.md"))
 pytestmark = pytest.mark.long
 
 PAGES = [ROOT / "README.md", *DOCS]
@@ -22,13 +21,13 @@ MOST_NOT_RUN = 12
 @pytest.mark.parametrize(
     "page",
     [page for page in DOCS if any(isinstance(step, Command) for step in steps_of(page))],
-    ids=lambda page: page.name,
+    ids=page_id,
 )
 def test_a_page_works_from_top_to_bottom(docs_reader: Reader, page: Path) -> None:
     docs_reader.follow(page)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
 def test_pieces_of_code_are_python(page: Path) -> None:
     for step in steps_of(page):
         if isinstance(step, File) and step.name.endswith(".py"):

@@ -124,7 +124,14 @@ def test_records_that_wait_in_a_retry_topic_take_no_room_from_the_source(
     source, seen = make_topic(), []
     app = App(group)
 
-    @app.consume(source, max_in_flight=4, concurrency=2, retry=Retry(first="1h", limit="1h"), retry_topics=["1h"])
+    @app.consume(
+        source,
+        max_in_flight=4,
+        order="partition",
+        concurrency=2,
+        retry=Retry(first="1h", limit="1h"),
+        retry_topics=["1h"],
+    )
     def handle(value: int) -> None:
         seen.append(value)
         if value < 50:

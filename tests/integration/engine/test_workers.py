@@ -43,7 +43,12 @@ def test_a_process_that_dies_is_a_failed_attempt_and_no_lost_record(
     produce(brokers, source, ["a", "cold", "b", "poison", "c"])
     app = App(group)
     app.consume(
-        source, to=out, dead_letter=dlq, workers="process", concurrency=2, retry=Retry(attempts=2, first="10ms")
+        source,
+        to=out,
+        dead_letter=dlq,
+        workers="process",
+        order="partition",
+        retry=Retry(attempts=2, first="10ms"),
     )(process_handlers.die_on_poison)
     seen = catch_up(app, brokers)
     assert read_values(brokers, out) == [b"a 1", b"cold 2", b"b 1", b"c 1"]

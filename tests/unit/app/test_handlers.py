@@ -142,7 +142,7 @@ def something(value: bytes) -> bytes:
             "isolation.level=read_uncommitted does not wait for",
         ),
         (nothing, ["a"], {"mode": "queue"}, "mode='queue'"),
-        (nothing, ["a"], {"mode": "share"}, "a share group keeps no order"),
+        (nothing, ["a"], {"mode": "share", "order": "key"}, "a share group keeps no order"),
         (nothing, ["a"], {"mode": "share", "order": "none"}, "Name a topic for such records: dead_letter"),
         (
             nothing,
@@ -186,6 +186,26 @@ def test_a_retry_topic_cannot_be_the_source_of_another_handler() -> None:
     assert app.handlers[0].consumed_topics == ("a", "a.retry.1m", "a.retry.10m")
     with pytest.raises(ConfigError, match=r"both consume 'a\.retry\.1m'"):
         app.consume("a.retry.1m")(nothing)
+
+
+@pytest.mark.parametrize(
+    ("options", "order"),
+    [
+        ({}, "partition"),
+        ({"concurrency": 1}, "partition"),
+        ({"concurrency": 2}, "key"),
+        ({"concurrency": 2, "order": "partition"}, "partition"),
+        ({"workers": "process"}, "key"),
+        ({"workers": "process", "concurrency": 1}, "partition"),
+        ({"scale": "cpu"}, "key"),
+        ({"scale": "cpu", "concurrency": 1}, "key"),
+        ({"mode": "share", "dead_letter": "dlq"}, "none"),
+    ],
+)
+def test_who_asks_for_parallel_work_gets_an_order_that_allows_it(options: dict[str, Any], order: str) -> None:
+    app = App("shop")
+    app.consume("orders", **options)(nothing)
+    assert app.handlers[0].order == order
 
 
 def test_an_app_needs_a_name() -> None:

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from docs_check.environment import ROOT
+from docs_check.environment import DOCS, ROOT, page_id
+from docs_site.contents import PROJECT_PAGES, read_sections, site_name
 
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "benchmarks/README.md")),
-    *sorted((ROOT / "docs").glob("*.md")),
+    *DOCS,
 ]
 WHERE = ROOT / "docs" / "where-to-change-what.md"
 # A code span on one line; spans of two backticks may hold one.
@@ -29,7 +30,7 @@ def anchors_of(page: Path) -> set[str]:
     return slugs | set(re.findall(r'<a id="([^"]+)">', text))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
 def test_every_link_leads_to_a_page_and_a_heading(page: Path) -> None:
     broken = []
     for name, anchor in _LINK.findall(_CODE.sub("", page.read_text("utf-8"))):
@@ -39,9 +40,12 @@ def test_every_link_leads_to_a_page_and_a_heading(page: Path) -> None:
     assert broken == []
 
 
-def test_every_page_is_listed_in_the_readme() -> None:
-    readme = (ROOT / "README.md").read_text("utf-8")
-    assert [page.name for page in (ROOT / "docs").glob("*.md") if f"(docs/{page.name})" not in readme] == []
+def test_every_page_is_listed_once_in_the_index() -> None:
+    index = ROOT / "docs" / "index.md"
+    listed = [entry.name for section in read_sections(index.read_text("utf-8")) for entry in section.entries]
+    pages = [page for page in (ROOT / "docs").rglob("*.md") if page != index]
+    expected = [*(site_name(page.relative_to(ROOT).as_posix()) for page in pages), *PROJECT_PAGES.values()]
+    assert sorted(listed) == sorted(expected)
 
 
 def test_every_page_links_to_the_glossary() -> None:

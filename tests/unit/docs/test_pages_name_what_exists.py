@@ -6,12 +6,12 @@ from typing import Any
 
 import typer.main
 
-from docs_check.environment import ROOT
+from docs_check.environment import DOCS, ROOT
 from penstock.app.config.option_table import handler_options
 from penstock.cli.entry_point import command_line
 from penstock.core.reports import events
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *DOCS]
 RUNNING = (ROOT / "docs" / "running.md").read_text("utf-8")
 # Of spark-submit, and of Kafka's own tool.
 OTHERS = {"--packages", "--py-files", "--deploy-mode", "--archives", "--conf", "--reset-offsets"}

@@ -19,11 +19,14 @@ class OrderOptions(TypedDict, total=False):
     """Order and concurrency."""
 
     order: Annotated[
-        Order,
+        Order | None,
         HandlerOption(
-            default="partition",
+            default=None,
             text='Which records run one at a time and in order: those of a ``"partition"``, those of a ``"key"`` (many '
-            'keys of one partition run at once), or none (``"none"``).',
+            'keys of one partition run at once; records without a key run in any order), or none (``"none"``).',
+            shown_default='`"partition"`; with `concurrency`, `workers="process"` or `scale="cpu"` it is `"key"`, and '
+            'with `mode="share"` `"none"`',
+            see="[Order and parallelism](#order-and-parallelism)",
         ),
     ]
     null_keys_in_order: Annotated[

@@ -208,7 +208,19 @@ def _start(event: events.Started) -> str:
     topics, lag = ", ".join(event.topics), at_most(event.lag, "record")
     if event.backfill:
         return f"{event.handler}: backfill of {lag} of {topics}; no offsets are committed"
-    return f"{event.handler}: consuming {topics} as group {event.group} on the {event.engine} engine, {lag} behind"
+    where = f"consuming {topics} as group {event.group} on the {event.engine} engine"
+    return f"{event.handler}: {where}, {lag} behind{_parallelism(event)}"
+
+
+_IN_ORDER = {"partition": "in order for each partition", "key": "in order for each key", "none": "in any order"}
+
+
+def _parallelism(event: events.Started) -> str:
+    """How many records run at once, and in which order; nothing for a pipeline."""
+    if not event.concurrency:
+        return ""
+    per_task = " in each task" if event.engine == "spark" else ""
+    return f"; {event.concurrency} at once{per_task}, {_IN_ORDER[event.order]}"
 
 
 _UNROUTED = {

@@ -13,8 +13,12 @@ _WORD_START = re.compile(r"(?<!^)(?=[A-Z])")
 
 
 def name(event: Event) -> str:
+    return name_of(type(event))
+
+
+def name_of(kind: type[Event]) -> str:
     """The event's name in logs and files: ``dead_lettered`` for ``DeadLettered``."""
-    return _WORD_START.sub("_", type(event).__name__).lower()
+    return _WORD_START.sub("_", kind.__name__).lower()
 
 
 def fields(event: Event, ts: float) -> dict[str, Any]:

@@ -25,7 +25,7 @@ class Started(Event):
     """An engine starts to consume for one handler; ``lag`` is the lag of its group.
 
     In a backfill, ``lag`` is the number of offsets in its range, and the group's committed offsets do not change.
-    ``expectations`` are those of a pipeline.
+    ``order`` and ``concurrency`` are the options of a handler; ``expectations`` are those of a pipeline.
     """
 
     engine: str
@@ -33,6 +33,8 @@ class Started(Event):
     handler: str
     topics: tuple[str, ...]
     lag: int
+    order: str = ""
+    concurrency: int = 0
     backfill: bool = False
     expectations: tuple[str, ...] = ()
 

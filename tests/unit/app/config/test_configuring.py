@@ -79,7 +79,7 @@ def test_without_anything_given_the_app_stays_as_it_is(folder: Path) -> None:
     ]
     ship = config.of_handlers[0].options
     assert (ship["concurrency"].value, ship["concurrency"].origin) == (5, "code")
-    assert (ship["order"].value, ship["order"].origin) == ("partition", "default")
+    assert (ship["order"].value, ship["order"].origin) == ("key", "default")
     assert (ship["group"].value, ship["group"].origin) == ("shop", "default")
 
 

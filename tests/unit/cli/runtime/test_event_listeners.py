@@ -40,6 +40,18 @@ def narrate(*seen: events.Event, dry_run: bool = False) -> str:
     return text.getvalue()
 
 
+@pytest.mark.parametrize(
+    ("engine", "order", "says"),
+    [
+        ("local", "partition", "behind; 32 at once, in order for each partition"),
+        ("local", "key", "behind; 32 at once, in order for each key"),
+        ("spark", "none", "behind; 32 at once in each task, in any order"),
+    ],
+)
+def test_the_first_line_says_how_many_records_run_at_once_and_their_order(engine: str, order: str, says: str) -> None:
+    assert says in narrate(replace(STARTED, engine=engine, order=order, concurrency=32))
+
+
 def test_the_narrator_says_what_matters_in_words() -> None:
     text = narrate(
         STARTED,
