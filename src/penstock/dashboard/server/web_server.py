@@ -88,12 +88,12 @@ def _server(config: "uvicorn.Config", close_feed: Callable[[], None]) -> "uvicor
     """Return a server that ends the open streams when it stops: it would wait for them otherwise."""
     import uvicorn  # noqa: PLC0415 - an extra
 
-    class Server(uvicorn.Server):
+    class _EndingServer(uvicorn.Server):
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             close_feed()
             await super().shutdown(sockets)
 
-    return Server(config)
+    return _EndingServer(config)
 
 
 def _listen(host: str, port: int) -> socket.socket:
