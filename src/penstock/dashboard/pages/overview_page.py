@@ -1,25 +1,29 @@
-"""The groups of the cluster, with their status, lag and rates, and the apps that run for them."""
+"""The groups of the cluster, with their status, lag and rates, dead letters, and the apps that run for them."""
 
 import time
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 
 from penstock.dashboard.feed.feed_source import DashboardContext, Publish, Row, Rows
 from penstock.dashboard.pages.lag_rows import group_figures
 from penstock.dashboard.pages.page_contract import DashboardPage
 from penstock.errors import PenstockError
+from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.admin.consumer_groups import GroupListing
+from penstock.ops.dead_letters import dead_letter_topics
 from penstock.ops.group_lag import GroupLag, positions, survey
 from penstock.ops.groups_of_any_kind import all_groups
+from penstock.ops.lag_history import lag_history
 from penstock.ops.runs import alive
 
 # Up to so many groups, everything is read about all of them; of more, rates and status only of those on the screen.
 _FEW = 60
 _AT_ONCE = 500
-# The lag of groups that nobody sees is read this often.
+# The lag of groups that nobody sees, and the dead letters, are read this often.
 _UNSEEN_SECONDS = 15.0
-_TREND_SECONDS = 5.0
-_TREND_POINTS = 24
+_TREND_SECONDS = 10.0
+_TREND_POINTS = 30
 
 
 class OverviewSource:
@@ -27,11 +31,11 @@ class OverviewSource:
 
     def __init__(self, context: DashboardContext) -> None:
         self._context = context
-        self._found: dict[str, GroupLag | PenstockError] = {}
-        self._judged: dict[str, Row] = {}
+        self._figures: dict[str, Row] = {}
+        self._topics: dict[str, set[str]] = {}
+        self._dead: dict[str, int] = {}
+        self._trends = _Trends()
         self._all_read_at = 0.0
-        self._trends: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=_TREND_POINTS))
-        self._sampled: dict[str, float] = {}
 
     def read(self, publish: Publish, visible: frozenset[str]) -> None:
         cluster = self._context.connection.cluster()
@@ -39,34 +43,32 @@ class OverviewSource:
         names = [each.name for each in listed]
         if not names:
             cluster.require_sight("group")
-        if not self._all_read_at:
-            publish(self._rows(listed))
-            if len(names) <= _FEW:  # positions are known sooner than rates
-                self._keep(positions(cluster, names), 0.0)
+        now, few = time.time(), len(names) <= _FEW
+        first = not self._all_read_at
+        if now - self._all_read_at > _UNSEEN_SECONDS:
+            self._all_read_at = now
+            if first:
                 publish(self._rows(listed))
-        watched = names if len(names) <= _FEW else [name for name in names if name in visible]
-        now = time.time()
-        if len(names) > _FEW and now - self._all_read_at > _UNSEEN_SECONDS:
-            for start in range(0, len(names), _AT_ONCE):
-                self._keep(positions(cluster, names[start : start + _AT_ONCE]), now)
-                publish(self._rows(listed))
-        self._all_read_at = now if now - self._all_read_at > _UNSEEN_SECONDS else self._all_read_at
-        self._keep(survey(cluster, watched, now=now), now, judged=True)
-        self._found = {name: each for name, each in self._found.items() if name in set(names)}
+            if first or not few:  # positions are known sooner than rates
+                for start in range(0, len(names), _AT_ONCE):
+                    self._keep(positions(cluster, names[start : start + _AT_ONCE]), judged=False)
+                    publish(self._rows(listed))
+            with suppress(PenstockError):
+                self._dead = dead_letter_topics(cluster)
+        watched = names if few else [name for name in names if name in visible]
+        found = survey(cluster, watched, now=now)
+        self._keep(found, judged=True)
         publish(self._rows(listed))
+        if self._trends.note(cluster, found, now):
+            publish(self._rows(listed))
 
     def close(self) -> None: ...
 
-    def _keep(self, found: Mapping[str, GroupLag | PenstockError], now: float, *, judged: bool = False) -> None:
-        self._found |= found
+    def _keep(self, found: Mapping[str, GroupLag | PenstockError], *, judged: bool) -> None:
         for name, each in found.items():
-            if judged or name not in self._judged:
-                self._judged[name] = group_figures(each, judged=judged)
-            else:
-                self._judged[name] = self._judged[name] | group_figures(each, judged=False)
-            if isinstance(each, GroupLag) and judged and now - self._sampled.get(name, 0.0) >= _TREND_SECONDS:
-                self._sampled[name] = now
-                self._trends[name].append(each.lag)
+            self._figures[name] = self._figures.get(name, {}) | group_figures(each, judged=judged)
+            if isinstance(each, GroupLag):
+                self._topics[name] = {part.topic for part in each.partitions}
 
     def _rows(self, listed: Iterable[GroupListing]) -> Rows:
         apps: defaultdict[str, int] = defaultdict(int)
@@ -79,11 +81,51 @@ class OverviewSource:
                 "type": each.type,
                 "state": each.state,
                 "apps": apps.get(each.name, 0),
-                "trend": list(self._trends[each.name]) if each.name in self._trends else [],
-                **self._judged.get(each.name, {}),
+                "dead": self._dead_letters(each.name),
+                "trend": self._trends.of(each.name),
+                **self._figures.get(each.name, {}),
             }
             for each in listed
         }
+
+    def _dead_letters(self, group: str) -> int:
+        """Return the dead letters of the group's topics: other groups of the same topics may share them."""
+        return sum(
+            count
+            for letters, count in self._dead.items()
+            if any(
+                letters.startswith(topic) and letters[len(topic) :][:1] in {".", "-", "_"}
+                for topic in self._topics.get(group, ())
+            )
+        )
+
+
+class _Trends:
+    """The lag of groups over the last minutes: first from the log of commits, then as it is read."""
+
+    def __init__(self) -> None:
+        self._points: dict[str, deque[int | None]] = {}
+        self._noted_at = 0.0
+
+    def of(self, name: str) -> list[int | None]:
+        return list(self._points.get(name, ()))
+
+    def note(self, cluster: Cluster, found: Mapping[str, GroupLag | PenstockError], now: float) -> bool:
+        """Add what was read now, if the last point is old enough; return whether there are new groups."""
+        if now - self._noted_at >= _TREND_SECONDS:
+            self._noted_at = now
+            for name, each in found.items():
+                if name in self._points and isinstance(each, GroupLag):
+                    self._points[name].append(each.lag)
+        fresh = [name for name in found if name not in self._points]
+        if not fresh:
+            return False
+        seconds = _TREND_SECONDS * _TREND_POINTS
+        history = lag_history(cluster, fresh, now=now, seconds=seconds, points=_TREND_POINTS)
+        for name in fresh:
+            known = [each.lag for each in history.get(name, ())]
+            self._points[name] = deque(known, maxlen=_TREND_POINTS)
+        return True
 
 
 def _overview(context: DashboardContext, _given: Mapping[str, str]) -> OverviewSource:

@@ -15,6 +15,8 @@ export const DEFINITIONS = {
   lost: "Records that retention deleted before the group committed them.",
   apps: "Runs of `penstock run` on this machine for this group.",
   above: "Records after the commit point that are finished already, from the offset map in the metadata of the commit.",
+  margin: "Time until retention deletes records that the group has not finished, if the rates stay as they are. Safe: the group keeps up, or the topic keeps records for ever.",
+  dead: "Records in the dead-letter topics of the group's topics, by their names: orders.dlq belongs to orders.",
   commit_age: "Time since the last commit for this partition.",
   committed: "The commit point: the first offset that the group has not finished.",
   start: "The first offset that the log still has.",

@@ -12,7 +12,7 @@ export function count(value) {
 export function short(value) {
   if (value === null || value === undefined) return UNKNOWN;
   for (const [size, unit] of [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]]) {
-    if (value >= size * 0.9995) return value >= 99.95 * size ? `${Math.round(value / size)} ${unit}` : `${ONE.format(value / size)} ${unit}`;
+    if (value >= size * 0.9995) return value >= 99.95 * size ? `${Math.round(value / size)} ${unit}` : `${Math.round((value / size) * 10) / 10} ${unit}`;
   }
   return String(Math.round(value * 10) / 10);
 }

@@ -59,7 +59,7 @@ async function open() {
     feed.follow(shell.page.topics?.(shell.view) ?? []);
     return update();
   }
-  shell.view?.close?.();
+  shell.page?.close?.(shell.view);
   shell.page = null;
   if (!known) {
     shell.view = null;
@@ -93,6 +93,7 @@ function makeView(route) {
     get: (name, parameters) => get(`/api/${route.page}/${name}`, parameters),
     post: (name, body) => post(`/api/${route.page}/${name}`, body),
     go: (parameters) => { location.hash = to(route.page, { ...shell.view.parameters, ...parameters }); },
+    pages: new Set(shell.about.pages.map((each) => each.name)),
     get writes() { return shell.about.writes; },
     get live() { return feed.connection === "live"; },
   };
@@ -146,8 +147,9 @@ function banner() {
 function navigation() {
   const open = shell.about?.pages.find((each) => each.name === shell.route.page);
   const here = open?.under || open?.name;
-  const tone = { live: "good", connecting: "warn", lost: "bad", "signed-out": "bad" }[feed.connection];
-  const said = { live: "Connected: figures update by themselves", connecting: "Connecting…", lost: "The dashboard does not answer", "signed-out": "Signed out" }[feed.connection];
+  const troubled = [...feed.topics.values()].some((each) => each.trouble);
+  const tone = troubled && feed.connection === "live" ? "warn" : { live: "good", connecting: "warn", lost: "bad", "signed-out": "bad" }[feed.connection];
+  const said = troubled && feed.connection === "live" ? "Kafka does not answer" : { live: "Connected: figures update by themselves", connecting: "Connecting…", lost: "The dashboard does not answer", "signed-out": "Signed out" }[feed.connection];
   return h("nav", { class: "side", "aria-label": "Pages" },
     h("a", { class: "brand", href: "#/" }, h("img", { src: "/static/icon.svg", alt: "", width: 22, height: 22 }), h("span", {}, "Penstock")),
     h("div", { class: "places" }, (shell.about?.pages ?? []).filter((each) => each.title).map((each, index) =>
