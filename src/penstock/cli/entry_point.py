@@ -28,6 +28,7 @@ _COMMANDS = {
     "debug": ("debug",),
     "ship": ("ship",),
     "groups": ("groups",),
+    "ui": ("ui",),
     "lag": ("lag",),
     "offsets": ("offsets",),
     "dlq": ("dlq",),

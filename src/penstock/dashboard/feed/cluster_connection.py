@@ -1,0 +1,38 @@
+"""The connection to the cluster, which may not run yet, and may return under another address."""
+
+import threading
+from collections.abc import Callable
+
+from penstock.errors import ServerError
+from penstock.kafka.admin.cluster import Cluster
+
+
+class ClusterConnection:
+    """Connects when it is used first, and again after a failure.
+
+    ``connect`` chooses the brokers each time: the embedded Kafka gets a new port with a new start.
+    """
+
+    def __init__(self, connect: Callable[[], Cluster]) -> None:
+        self._connect = connect
+        self._lock = threading.Lock()
+        self._cluster: Cluster | None = None
+
+    def cluster(self) -> Cluster:
+        """Return the cluster. Raise a PenstockError that says how to start or name one if it cannot be reached."""
+        with self._lock:
+            if self._cluster is None:
+                self._cluster = self._connect()
+            return self._cluster
+
+    def failed(self, error: Exception) -> None:
+        """Note a failure of a request. If no broker answered, the next use connects again."""
+        if isinstance(error, ServerError):
+            with self._lock:
+                self._cluster = None
+
+    @property
+    def brokers(self) -> str | None:
+        """The address of the connected cluster; None without a connection."""
+        cluster = self._cluster
+        return None if cluster is None else cluster.brokers

@@ -1,0 +1,126 @@
+"""One topic of the feed: its source, its thread, and its last rows."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from penstock.core.settings import redacted_values
+from penstock.dashboard.feed.feed_source import FeedSource, Rows
+from penstock.dashboard.feed.row_changes import row_changes
+from penstock.errors import PenstockError
+
+# A viewer that is further behind gets a snapshot.
+_KEPT_MESSAGES = 32
+# A source may use this part of a core at most: the pause after a read is at least so many times the read.
+_PAUSE_PER_READ = 4.0
+_TRY_AGAIN_SECONDS = 2.0
+
+
+class FeedChannel:
+    """Reads a source on a thread and keeps the rows. Viewers read its messages from the event loop's thread.
+
+    ``_lock`` guards everything that both sides use: the rows, the messages, the trouble and the visible keys.
+    """
+
+    def __init__(
+        self, topic: str, source: FeedSource, *, changed: Callable[[], None], failed: Callable[..., None]
+    ) -> None:
+        self.topic = topic
+        self._source = source
+        self._changed = changed
+        self._failed = failed
+        self._lock = threading.Lock()
+        self._rows: Rows = {}
+        self._trouble: dict[str, str] | None = None
+        self._has_read = False
+        self._version = 0
+        self._messages: deque[bytes] = deque(maxlen=_KEPT_MESSAGES)
+        self._visible: frozenset[str] = frozenset()
+        self._wake = threading.Event()
+        self._ended = False
+        self._thread = threading.Thread(target=self._run, name=f"feed {topic[:40]}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ask the thread to end. It does not wait for it: a read may wait for a broker."""
+        self._ended = True
+        self._wake.set()
+
+    def look_at(self, visible: frozenset[str]) -> None:
+        """Set which rows viewers see now, and read soon if there are new ones."""
+        with self._lock:
+            fresh = visible - self._visible
+            self._visible = visible
+        if fresh:
+            self._wake.set()
+
+    def messages_after(self, version: int | None) -> tuple[list[bytes], int]:
+        """Return the messages for a viewer that has seen this version (None: nothing), and the current version."""
+        with self._lock:
+            missed = None if version is None else self._version - version
+            if missed is not None and missed <= len(self._messages):
+                return list(self._messages)[len(self._messages) - missed :], self._version
+            if not self._has_read and self._trouble is None:
+                return [], 0
+            snapshot = {"topic": self.topic, "rows": self._rows, "trouble": self._trouble, "complete": self._has_read}
+            return [_encoded(snapshot)], self._version
+
+    def _run(self) -> None:
+        try:
+            while not self._ended:
+                began = time.monotonic()
+                self._wake.clear()
+                self._wake.wait(self._read_once(began))
+        finally:
+            self._source.close()
+
+    def _read_once(self, began: float) -> float:
+        """Read the source. Return how many seconds to wait until the next read."""
+        try:
+            self._source.read(self._publish, self._visible)
+        except PenstockError as error:
+            self._failed(error)
+            self._tell_trouble({"problem": error.problem, "hint": error.hint})
+            return _TRY_AGAIN_SECONDS
+        except Exception as error:  # noqa: BLE001 - a bug in one source must not silence the page
+            self._tell_trouble(
+                {"problem": f"This page has a bug: {type(error).__name__}: {error}", "hint": "Please report it."}
+            )
+            return _TRY_AGAIN_SECONDS * 5
+        self._tell_trouble(None)
+        return max(self._source.every, _PAUSE_PER_READ * (time.monotonic() - began))
+
+    def _publish(self, rows: Rows) -> None:
+        with self._lock:
+            changes = row_changes(self._rows, rows)
+            first, self._rows, self._has_read = not self._has_read, rows, True
+            if first:
+                self._version += _KEPT_MESSAGES + 1  # every viewer gets a snapshot
+                self._messages.clear()
+            elif changes:
+                self._add({"topic": self.topic, "set": changes.fields, "gone": changes.gone})
+            else:
+                return
+        self._changed()
+
+    def _tell_trouble(self, trouble: dict[str, str] | None) -> None:
+        with self._lock:
+            if trouble == self._trouble:
+                return
+            self._trouble = trouble
+            self._add({"topic": self.topic, "trouble": trouble})
+        self._changed()
+
+    def _add(self, message: dict[str, Any]) -> None:
+        self._version += 1
+        self._messages.append(_encoded(message))
+
+
+def _encoded(message: dict[str, Any]) -> bytes:
+    return msgspec.json.encode(redacted_values(message), enc_hook=str)

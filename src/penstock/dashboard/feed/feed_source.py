@@ -1,0 +1,44 @@
+"""What a topic of the feed is made of: rows by key, and a source that reads them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from penstock.dashboard.feed.cluster_connection import ClusterConnection
+
+Row = dict[str, Any]
+Rows = dict[str, Row]
+"""Rows by key. Values are JSON; a source never changes a row that it has published."""
+
+Publish = Callable[[Rows], None]
+
+
+class FeedSource(Protocol):
+    """Reads one topic of the feed, on a thread of its own."""
+
+    every: float
+    """Seconds between two reads. After a slow read the feed waits longer."""
+
+    def read(self, publish: Publish, visible: frozenset[str]) -> None:
+        """Read everything, and publish all rows once, or several times where parts are ready early.
+
+        ``visible`` are the keys of the rows that a viewer sees now; it is empty unless the page reports them. A
+        PenstockError becomes a message on the page, and the feed tries again.
+        """
+
+    def close(self) -> None:
+        """End it: nobody looks at the topic any more."""
+
+
+@dataclass(frozen=True)
+class DashboardContext:
+    """What sources and endpoints get."""
+
+    connection: ClusterConnection
+    allow_writes: bool
+    note: Callable[[str], None]
+    """Logs a write, where the person who started the dashboard sees it."""
+
+
+MakeSource = Callable[[DashboardContext, Mapping[str, str]], FeedSource]
+"""Makes the source of a topic with these parameters. It raises a ConfigError if a parameter is missing or wrong."""

@@ -1,0 +1,135 @@
+"""The groups of the cluster, with their status, lag and rates, dead letters, and the apps that run for them."""
+
+import time
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+
+from penstock.dashboard.feed.feed_source import DashboardContext, Publish, Row, Rows
+from penstock.dashboard.pages.lag_rows import group_figures
+from penstock.dashboard.pages.page_contract import DashboardPage
+from penstock.errors import PenstockError
+from penstock.kafka.admin.cluster import Cluster
+from penstock.kafka.admin.consumer_groups import GroupListing
+from penstock.ops.dead_letters import dead_letter_topics
+from penstock.ops.group_lag import GroupLag, positions, survey
+from penstock.ops.groups_of_any_kind import all_groups
+from penstock.ops.lag_history import lag_history
+from penstock.ops.runs import alive
+
+# Up to so many groups, everything is read about all of them; of more, rates and status only of those on the screen.
+_FEW = 60
+_AT_ONCE = 500
+# The lag of groups that nobody sees, and the dead letters, are read this often.
+_UNSEEN_SECONDS = 15.0
+_TREND_SECONDS = 10.0
+_TREND_POINTS = 30
+
+
+class OverviewSource:
+    every = 2.0
+
+    def __init__(self, context: DashboardContext) -> None:
+        self._context = context
+        self._figures: dict[str, Row] = {}
+        self._topics: dict[str, set[str]] = {}
+        self._dead: dict[str, int] = {}
+        self._trends = _Trends()
+        self._all_read_at = 0.0
+
+    def read(self, publish: Publish, visible: frozenset[str]) -> None:
+        cluster = self._context.connection.cluster()
+        listed, _ = all_groups(cluster)
+        names = [each.name for each in listed]
+        if not names:
+            cluster.require_sight("group")
+        now, few = time.time(), len(names) <= _FEW
+        first = not self._all_read_at
+        if now - self._all_read_at > _UNSEEN_SECONDS:
+            self._all_read_at = now
+            if first:
+                publish(self._rows(listed))
+            if first or not few:  # positions are known sooner than rates
+                for start in range(0, len(names), _AT_ONCE):
+                    self._keep(positions(cluster, names[start : start + _AT_ONCE]), judged=False)
+                    publish(self._rows(listed))
+            with suppress(PenstockError):
+                self._dead = dead_letter_topics(cluster)
+        watched = names if few else [name for name in names if name in visible]
+        found = survey(cluster, watched, now=now)
+        self._keep(found, judged=True)
+        publish(self._rows(listed))
+        if self._trends.note(cluster, found, now):
+            publish(self._rows(listed))
+
+    def close(self) -> None: ...
+
+    def _keep(self, found: Mapping[str, GroupLag | PenstockError], *, judged: bool) -> None:
+        for name, each in found.items():
+            self._figures[name] = self._figures.get(name, {}) | group_figures(each, judged=judged)
+            if isinstance(each, GroupLag):
+                self._topics[name] = {part.topic for part in each.partitions}
+
+    def _rows(self, listed: Iterable[GroupListing]) -> Rows:
+        apps: defaultdict[str, int] = defaultdict(int)
+        for run in alive():
+            for group in run.groups:
+                apps[group] += 1
+        return {
+            each.name: {
+                "name": each.name,
+                "type": each.type,
+                "state": each.state,
+                "apps": apps.get(each.name, 0),
+                "dead": self._dead_letters(each.name),
+                "trend": self._trends.of(each.name),
+                **self._figures.get(each.name, {}),
+            }
+            for each in listed
+        }
+
+    def _dead_letters(self, group: str) -> int:
+        """Return the dead letters of the group's topics: other groups of the same topics may share them."""
+        return sum(
+            count
+            for letters, count in self._dead.items()
+            if any(
+                letters.startswith(topic) and letters[len(topic) :][:1] in {".", "-", "_"}
+                for topic in self._topics.get(group, ())
+            )
+        )
+
+
+class _Trends:
+    """The lag of groups over the last minutes: first from the log of commits, then as it is read."""
+
+    def __init__(self) -> None:
+        self._points: dict[str, deque[int | None]] = {}
+        self._noted_at = 0.0
+
+    def of(self, name: str) -> list[int | None]:
+        return list(self._points.get(name, ()))
+
+    def note(self, cluster: Cluster, found: Mapping[str, GroupLag | PenstockError], now: float) -> bool:
+        """Add what was read now, if the last point is old enough; return whether there are new groups."""
+        if now - self._noted_at >= _TREND_SECONDS:
+            self._noted_at = now
+            for name, each in found.items():
+                if name in self._points and isinstance(each, GroupLag):
+                    self._points[name].append(each.lag)
+        fresh = [name for name in found if name not in self._points]
+        if not fresh:
+            return False
+        seconds = _TREND_SECONDS * _TREND_POINTS
+        history = lag_history(cluster, fresh, now=now, seconds=seconds, points=_TREND_POINTS)
+        for name in fresh:
+            known = [each.lag for each in history.get(name, ())]
+            self._points[name] = deque(known, maxlen=_TREND_POINTS)
+        return True
+
+
+def _overview(context: DashboardContext, _given: Mapping[str, str]) -> OverviewSource:
+    return OverviewSource(context)
+
+
+PAGE = DashboardPage("groups", "Groups", icon="groups", sources={"groups": _overview}, has_style=True)
