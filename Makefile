@@ -65,6 +65,10 @@ option-tables: $(STAMP) ## Write the tables of handler options into docs/*.md
 wheel: $(STAMP) ## Build the wheel into dist/
 	@$(BIN)/python -m hatchling build --target wheel
 
+.PHONY: release
+release: $(STAMP) ## Build wheel and sdist, check them, and install them on Python 3.11 to 3.13; extras=no for a short form
+	@$(BIN)/python scripts/release $(if $(filter no,$(extras)),--no-extras)
+
 .PHONY: bench
 bench: $(STAMP) ## Compare the local engine with bare client loops
 	@$(BIN)/python benchmarks/local_engine.py
@@ -160,5 +164,5 @@ $(STAMP): requirements/dev.txt pyproject.toml scripts/install
 
 .PHONY: clean
 clean: ## Remove the environment, build results and caches
-	@rm -rf .venv .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
+	@rm -rf .venv .venv-* .release build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
