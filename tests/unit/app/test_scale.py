@@ -23,8 +23,9 @@ def test_a_task_that_computes_has_one_record_at_a_time_by_default(order: Any) ->
 
 
 def test_the_order_of_a_partition_cannot_be_kept_over_several_cores() -> None:
+    assert declare(scale="cpu").handlers[0].order == "key"
     with pytest.raises(ConfigError, match="cannot keep their order") as caught:
-        declare(scale="cpu")
+        declare(scale="cpu", order="partition")
     assert 'order="key"' in caught.value.hint
 
 

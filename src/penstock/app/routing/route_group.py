@@ -19,7 +19,7 @@ from penstock.errors import ConfigError
 
 _NAMED_ROUTES = 3
 # Compared first, because the defaults of others follow from them: an error should name what was written.
-_DECIDE_DEFAULTS = ("delivery", "workers", "scale")
+_DECIDE_DEFAULTS = ("delivery", "workers", "scale", "concurrency")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +114,8 @@ def check_routes(first: Handler, handler: Handler) -> None:
             hint='Rename one; or give one handler several values: when={"type": ["created", "updated"]}.',
         )
     both = f"Handlers {first.name} and {handler.name}"
-    for option in sorted(HANDLER_OPTIONS.values(), key=lambda each: each.name not in _DECIDE_DEFAULTS):
+    decide = [HANDLER_OPTIONS[name] for name in _DECIDE_DEFAULTS]
+    for option in dict.fromkeys((*decide, *HANDLER_OPTIONS.values())):
         if not option.of_route and getattr(first, option.name) != getattr(handler, option.name):
             what = "topics" if option.name == "topics" else f"{option.name}="
             raise ConfigError(

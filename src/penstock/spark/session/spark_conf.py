@@ -100,8 +100,8 @@ def session_conf(
     if is_local(master):
         defaults |= {
             "spark.sql.shuffle.partitions": "2",
-            # Delta's VACUUM lists files in this many tasks, however few files there are. With Spark's 10,000 the VACUUM of
-            # a small table took minutes of processor time.
+            # Delta's VACUUM lists files in this many tasks, however few files there are. With Spark's 10,000 the VACUUM
+            # of a small table took minutes of processor time.
             "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
             "spark.executorEnv.PYTHONPATH": python_path,
             # Faster than spark.jars, which Spark copies first, for executors on other machines.
