@@ -1,7 +1,7 @@
 """A simulated dependency, and rules that look for the best number of calls at once.
 
 ``simulate`` runs calls against the dependency, always as many at once as the rule allows, without waiting in real time.
-The rules that Penstock does not use are here to compare: run this file to see how all of them do.
+The rules that Penstock does not use are here to compare: ``benchmarks/concurrency_rules.py`` shows how all of them do.
 """
 
 import heapq
@@ -11,13 +11,11 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Protocol
 
-from penstock.core.scheduling.auto_concurrency import AutoConcurrency
-
 
 class Rule(Protocol):
     limit: int
 
-    def observe(self, calls: int, seconds: float, failed: int, *, busy: int, now: float) -> bool: ...
+    def observe(self, calls: int, seconds: float, failed: int, /, *, busy: int, now: float) -> bool: ...
 
 
 @dataclass
@@ -33,13 +31,13 @@ class Dependency:
     spread: float = 0.0
     refuses_above: float = math.inf
     fails: float = 0.0
-    chance: Random = field(default_factory=lambda: Random(1))  # noqa: S311 - a simulation
+    chance: Random = field(default_factory=lambda: Random(1))
 
     def call(self, at_once: int) -> tuple[float, bool]:
         """How long a call takes that begins while so many run, and whether it succeeds."""
         if at_once > self.refuses_above:
             return self.seconds, False
-        own = math.exp(self.chance.gauss(-self.spread**2 / 2, self.spread)) if self.spread else 1.0
+        own = math.exp(self.chance.gauss(-(self.spread**2) / 2, self.spread)) if self.spread else 1.0
         return self.seconds * own * max(1.0, at_once / self.capacity), self.chance.random() >= self.fails
 
 
@@ -60,7 +58,8 @@ def simulate(
     offered: int = 10**9,
 ) -> list[Ended]:
     """The calls of so many seconds. ``offered`` bounds how many there are to do at once, whatever the limit is."""
-    now, calls, number = 0.0, [], 0
+    now, number = 0.0, 0
+    calls: list[tuple[float, int, float, bool]] = []
     todo = sorted((changes or {}).items())
     ended: list[Ended] = []
     while now < seconds:
@@ -81,7 +80,7 @@ def simulate(
 class Fixed:
     limit: int
 
-    def observe(self, calls: int, seconds: float, failed: int, *, busy: int, now: float) -> bool:
+    def observe(self, *_sample: object, **_when: object) -> bool:
         return False
 
 
@@ -94,7 +93,7 @@ class Aimd:
     calls: int = 0
     bad: bool = False
 
-    def observe(self, calls: int, seconds: float, failed: int, *, busy: int, now: float) -> bool:
+    def observe(self, calls: int, seconds: float, failed: int, **_when: object) -> bool:
         self.calls += calls
         self.bad |= bool(failed) or seconds > self.slow
         if self.calls >= self.limit:
@@ -112,7 +111,7 @@ class LongTermGradient:
     short: float = 0.0
     long: float = 0.0
 
-    def observe(self, calls: int, seconds: float, failed: int, *, busy: int, now: float) -> bool:
+    def observe(self, _calls: int, seconds: float, *_failed: object, **_when: object) -> bool:
         self.short += (seconds - self.short) * (0.05 if self.short else 1)
         self.long += (seconds - self.long) * (2 / 601 if self.long else 1)
         if self.long / self.short > 2:
@@ -139,29 +138,3 @@ def halves(dependency: Dependency) -> None:
 
 def slows(dependency: Dependency) -> None:
     dependency.seconds *= 2
-
-
-def _show() -> None:
-    rules: dict[str, Callable[[], Rule]] = {
-        "auto": lambda: AutoConcurrency(256),
-        "long-term gradient": LongTermGradient,
-        "AIMD, slow = 12 ms": lambda: Aimd(0.012),
-        "fixed 64": lambda: Fixed(64),
-    }
-    for name, make in rules.items():
-        for change in (halves, slows):
-            for spread in (0.0, 0.5, 1.0):
-                ended = simulate(make(), Dependency(spread=spread), seconds=24, changes={12.0: change})
-                print(f"{name:20} {change.__name__:7} spread {spread}:", end=" ")
-                for start, end in ((0, 2), (6, 12), (12, 18), (18, 24)):
-                    limits = [each.limit for each in ended if start <= each.at < end]
-                    print(
-                        f"{start:2}-{end}: {throughput(ended, start, end):5.0f}/s "
-                        f"p99 {p99(ended, start, end) * 1000:5.1f} ms limit {min(limits)}-{max(limits)} |",
-                        end=" ",
-                    )
-                print()
-
-
-if __name__ == "__main__":
-    _show()

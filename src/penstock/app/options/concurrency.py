@@ -51,8 +51,8 @@ class OrderOptions(TypedDict, total=False):
         int,
         HandlerOption(
             default=256,
-            text='The largest number for ``concurrency="auto"``. With ``workers="process"`` it is at most the number of '
-            "cores.",
+            text='The largest number for ``concurrency="auto"``. With ``workers="process"`` it is at most the number '
+            "of cores.",
             see="[Limits](limits.md#concurrency-that-tunes-itself)",
             share=Ignored('it needs ``concurrency="auto"``, which share groups do not have'),
         ),

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from math import sqrt
 
 _FIRST = 4
-# A limit is judged by a window of calls: of at least so many seconds and calls, and until the mean is known well enough,
-# which for calls of very different lengths takes until the last of these times.
+# A limit is judged by a window of calls: of at least so many seconds and calls, and until the mean is known well
+# enough, which for calls of very different lengths takes until the last of these times.
 _WINDOW_SECONDS = 0.1
 _WINDOW_CALLS = 10
 _WINDOW_ERROR = 0.02
@@ -73,6 +73,8 @@ class AutoConcurrency:
 
     most: int
     limit: int = field(init=False)
+    is_on_trial: bool = field(default=False, init=False)
+    """Whether the limit is lower for a moment, only to compare."""
     _unhurried: float | None = None  # the mean seconds of a call when calls do not wait for each other
     _error: float = 0.0
     _usual_failures: float = 0.0  # the part of the calls that fails for reasons that no limit changes
@@ -117,11 +119,6 @@ class AutoConcurrency:
         self.limit = limit
         return is_changed
 
-    @property
-    def is_on_trial(self) -> bool:
-        """Whether the limit is lower for a moment, only to compare."""
-        return self._before is not None
-
     def _is_over(self, window: _Window, now: float) -> bool:
         taken = now - window.began
         if taken < _WINDOW_SECONDS or window.calls < max(_WINDOW_CALLS, self.limit):
@@ -134,6 +131,7 @@ class AutoConcurrency:
 
     def _judge(self, level: _Level, now: float) -> int:
         """The next limit, after a window."""
+        self.is_on_trial = False
         if self._trial_at is None:
             self._trial_at = now + _TRIAL_SECONDS
         if self._before is not None:
@@ -166,6 +164,7 @@ class AutoConcurrency:
         if pace < _UNHURRIED:
             self._doubles = False
         if self._trial_at is not None and now >= self._trial_at:
+            self.is_on_trial = True
             return self._fall(level, _LARGEST_FALL, now)
         if pace < 1:
             return self._fall(level, max(_LARGEST_FALL, pace), now, room=_room(level.limit))
@@ -188,11 +187,7 @@ class AutoConcurrency:
             self._doubles = True
             return level.limit // 2
         if self._is_failing(before):
-            if level.failed < _FEWER_FAILURES * before.failed:
-                self._doubles = before.failed >= _DOWN_PART and before.limit < self._ceiling
-                return level.limit
-            self._usual_failures, self._ceiling = level.failed, self.most + 1
-            return before.limit
+            return self._after_failures(before, level)
         if level.seconds is None or before.seconds is None:
             return level.limit
         quicker = 1 - level.seconds / before.seconds
@@ -205,6 +200,13 @@ class AutoConcurrency:
         if self._unhurried is None or level.seconds < self._unhurried:
             self._learn(level.seconds, level.error)
         return max(level.limit, int(before.limit * level.seconds / before.seconds)) + _room(level.limit)
+
+    def _after_failures(self, before: _Level, level: _Level) -> int:
+        if level.failed < _FEWER_FAILURES * before.failed:
+            self._doubles = before.failed >= _DOWN_PART and before.limit < self._ceiling
+            return level.limit
+        self._usual_failures, self._ceiling = level.failed, self.most + 1
+        return before.limit
 
     def _learn(self, seconds: float, error: float) -> None:
         self._unhurried, self._error = seconds, error

@@ -3,9 +3,10 @@
 import math
 
 import pytest
-from concurrency_simulation import Dependency, Ended, halves, p99, simulate, slows, throughput
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from concurrency_simulation import Dependency, Ended, halves, p99, simulate, slows, throughput
 from penstock.core.scheduling.auto_concurrency import AutoConcurrency
 
 
@@ -109,9 +110,7 @@ def test_a_trial_takes_a_small_part_of_the_time() -> None:
 @given(
     most=st.integers(1, 300),
     calls=st.lists(
-        st.tuples(
-            st.integers(1, 50), st.floats(0, 100), st.integers(0, 50), st.integers(0, 400), st.floats(0, 5)
-        ),
+        st.tuples(st.integers(1, 50), st.floats(0, 100), st.integers(0, 50), st.integers(0, 400), st.floats(0, 5)),
         max_size=300,
     ),
 )
