@@ -9,6 +9,7 @@ from confluent_kafka import Message
 
 from penstock import App, Retry
 from penstock.app import Handler
+from penstock.app.running_concurrency import auto_concurrency
 from penstock.core.failures.breaker import Circuit
 from penstock.core.failures.outcome import ProducerRecord
 from penstock.core.progress.slices import Reached, Slice
@@ -106,6 +107,7 @@ class RealTask:
         self._outputs = MemoryOutputs()
         self.rows = self._outputs.rows
         circuit = None if handler.breaker is None else Circuit(handler.breaker)
+        self.auto = auto_concurrency(handler)
         offsets = [message.offset() or 0 for batch in batches for message in batch]
         assert all(one < other for one, other in pairwise(offsets))
         begin, end = (offsets[0], offsets[-1] + 1) if offsets else (0, 0)
@@ -119,6 +121,7 @@ class RealTask:
                 self._outputs,
                 make_workers(handler, self.sleep),
                 circuit=circuit,
+                auto=self.auto,
                 clock=self.clock,
                 wall_clock=self.clock,
             )

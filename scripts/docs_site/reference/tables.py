@@ -104,7 +104,7 @@ def _instead(name: str) -> str:
 def event_classes() -> list[type[events.Event]]:
     """The classes of events that engines emit; not their bases."""
     kinds = [each for each in vars(events).values() if isinstance(each, type) and issubclass(each, events.Event)]
-    return [each for each in dict.fromkeys(kinds) if each.__module__ == events.__name__]
+    return [each for each in dict.fromkeys(kinds) if not each.__subclasses__()]
 
 
 def events_page() -> str:

@@ -22,7 +22,7 @@ from penstock.app.consume_options import (
 from penstock.app.decoders import check_decoders
 from penstock.app.guarantees import check_dedupe, check_guarantees
 from penstock.app.offset_store import OffsetStore
-from penstock.app.options import CommitMode, Delivery, Mode, Scale, WorkerKind
+from penstock.app.options import CommitMode, Concurrency, Delivery, Mode, Scale, WorkerKind
 from penstock.app.out import Out
 from penstock.app.output_options import check_outputs, output_topic_problem
 from penstock.app.replay_range import ReplayRange
@@ -30,7 +30,7 @@ from penstock.app.routing.value_types import taken_types
 from penstock.app.routing.when import Otherwise, check_otherwise, read_when
 from penstock.app.signature import Signature, read_signature
 from penstock.app.wiring import PLAIN, Wiring
-from penstock.app.worker_options import check_workers
+from penstock.app.worker_options import check_workers, largest_concurrency
 from penstock.assign import Assignor, assignor_named
 from penstock.assign.cooperative import cooperates
 from penstock.core.failures.breaker import Breaker
@@ -82,7 +82,8 @@ class Handler:
     delivery: Delivery = "at-least-once"
     order: Order
     null_keys_in_order: bool
-    concurrency: int
+    concurrency: Concurrency
+    max_concurrency: int = 256
     workers: WorkerKind = "auto"
     scale: Scale = "partition"
     batch: int | None = None
@@ -281,6 +282,11 @@ class Handler:
             raise HandlerBug(f"Out(to={topic!r}): {problem}.")
 
     @property
+    def largest_concurrency(self) -> int:
+        """How many records or batches of it run at once at most."""
+        return largest_concurrency(self.concurrency, self.max_concurrency, self.workers)
+
+    @property
     def is_shared(self) -> bool:
         return self.mode == "share"
 
@@ -334,7 +340,7 @@ class Handler:
 
     def _check_numbers(self) -> None:
         counts = {
-            "concurrency": self.concurrency,
+            "max_concurrency": self.max_concurrency,
             "max_in_flight": self.max_in_flight,
             "max_in_flight_bytes": self.max_in_flight_bytes,
             "members": self.members,

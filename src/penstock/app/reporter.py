@@ -64,7 +64,8 @@ class Reporter:
                 topics=topics,
                 lag=lag,
                 order=each.order,
-                concurrency=each.concurrency * each.members,
+                concurrency=each.largest_concurrency * each.members,
+                auto=each.concurrency == "auto",
             )
         )
 
@@ -247,6 +248,11 @@ class Reporter:
             self._reported_read = self._counts.read
             self._routes_progressed()
             self._emit(events.Progressed(group=self._group, handler=self._handler.name, **asdict(self._counts)))
+
+    def concurrency_changed(self, concurrency: int, before: int) -> None:
+        self._emit(
+            events.ConcurrencyChanged(**self._who, handler=self._handler.name, concurrency=concurrency, before=before)
+        )
 
     # Commits and back-pressure.
 

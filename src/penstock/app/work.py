@@ -112,6 +112,12 @@ class Work:
     def attempted(self) -> int:
         return sum(len(run.outcomes) for run in self._started)
 
+    @property
+    def failed(self) -> int:
+        """How many attempts failed for a reason that may lie in what the handler calls."""
+        outcomes = (outcome for run in self._started for outcome in run.outcomes)
+        return sum(1 for outcome in outcomes if isinstance(outcome, Failed) and outcome.is_of_the_call)
+
     def collect(self) -> list[Result]:
         """Return the outcomes since the last call."""
         results: list[Result] = []

@@ -1,9 +1,10 @@
 """Checks of the options ``workers``, ``scale`` and ``commit``: where a handler runs, and who finishes its records."""
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, get_args
 
-from penstock.app.options import CommitMode, Scale, WorkerKind
+from penstock.app.options import CommitMode, Concurrency, Scale, WorkerKind
 from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -12,7 +13,16 @@ if TYPE_CHECKING:
 Wrong = Callable[[str, str], ConfigError]
 
 
+def largest_concurrency(concurrency: Concurrency, most: int, workers: WorkerKind) -> int:
+    """How many records or batches run at once at most."""
+    if concurrency != "auto":
+        return concurrency
+    # Another process than there are cores would compute no more.
+    return min(most, os.cpu_count() or 1) if workers == "process" else most
+
+
 def check_workers(handler: "Handler", wrong: Wrong) -> None:
+    _check_concurrency(handler, wrong)
     if handler.workers not in get_args(WorkerKind):
         raise wrong(
             f"workers={handler.workers!r} is not a kind of worker.",
@@ -30,6 +40,17 @@ def check_workers(handler: "Handler", wrong: Wrong) -> None:
         )
     if handler.commit == "manual" and handler.workers == "process":
         raise wrong("record.ack() does not work in a worker process.", 'Use commit="auto".')
+
+
+def _check_concurrency(handler: "Handler", wrong: Wrong) -> None:
+    given = handler.concurrency
+    if given != "auto" and (isinstance(given, bool) or not isinstance(given, int) or given < 1):
+        raise wrong(f"concurrency={given!r} is not a count.", 'Use a whole number of at least 1, or "auto".')
+    if given == "auto" and handler.is_shared:
+        raise wrong(
+            'concurrency="auto" does not work with mode="share": the broker hands out as many records as it names.',
+            "Use a number.",
+        )
 
 
 def _check_scale(handler: "Handler", wrong: Wrong) -> None:

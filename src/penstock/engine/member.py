@@ -242,7 +242,7 @@ class HandlerMember:
             in_flight=in_flight,
             lanes=lanes,
             works=works,
-            concurrency=self._handler.concurrency,
+            concurrency=self._dispatcher.concurrency.limit,
             polled_seconds_ago=time.monotonic() - self._fetcher.polled,
             longest_seconds=max((each.seconds for each in longest), default=0.0),
             map_bytes=map_bytes,

@@ -17,6 +17,7 @@ class BenchWorkers(Protocol):
     """The dispatcher submits bundles; the bench calls ``work``."""
 
     def submit(self, works: Sequence[Work]) -> None: ...
+    def resize(self, concurrency: int) -> None: ...
     def close(self) -> None: ...
 
     def work(self) -> bool:
@@ -48,6 +49,9 @@ class InlineWorkers:
     def submit(self, works: Sequence[Work]) -> None:
         self._works.extend(works)
 
+    def resize(self, concurrency: int) -> None:
+        """Do nothing: they run one by one."""
+
     def close(self) -> None:
         self._works.clear()
 
@@ -65,7 +69,7 @@ class BenchLoopWorkers:
     """Runs up to ``concurrency`` ``async def`` handlers concurrently, each as far as it gets without waiting."""
 
     def __init__(self, handler: Handler, inbox: Inbox, adapter: RecordAdapter, loop: HandDrivenLoop) -> None:
-        self._concurrency = handler.concurrency
+        self._concurrency = handler.largest_concurrency
         self._inbox = inbox
         self._loop = loop
         self._run_work = async_work_runner(handler, adapter, FOREVER)
@@ -74,6 +78,9 @@ class BenchLoopWorkers:
 
     def submit(self, works: Sequence[Work]) -> None:
         self._waiting.extend(works)
+
+    def resize(self, concurrency: int) -> None:
+        self._concurrency = concurrency
 
     def close(self) -> None:
         self._waiting.clear()

@@ -12,7 +12,7 @@ from penstock.app.options.all_options import (
     refuse_unsupported,
     with_defaults,
 )
-from penstock.app.options.concurrency import Scale, WorkerKind
+from penstock.app.options.concurrency import Concurrency, Scale, WorkerKind
 from penstock.app.options.consuming import Mode
 from penstock.app.options.delivery import CommitMode, Delivery
 from penstock.app.options.group_membership import SETTINGS
@@ -22,6 +22,7 @@ __all__ = [
     "OPTION_GROUPS",
     "SETTINGS",
     "CommitMode",
+    "Concurrency",
     "ConsumeOptions",
     "Delivery",
     "Mode",

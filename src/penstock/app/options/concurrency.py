@@ -11,6 +11,7 @@ from penstock.core.text.durations import Duration
 
 Scale = Literal["partition", "cpu"]
 WorkerKind = Literal["auto", "process"]
+Concurrency = int | Literal["auto"]
 
 _ONLY_ON_SPARK = Ignored("only Spark divides partitions into slices")
 
@@ -38,12 +39,22 @@ class OrderOptions(TypedDict, total=False):
         ),
     ]
     concurrency: Annotated[
-        int | None,
+        Concurrency | None,
         HandlerOption(
             default=None,
             text="How many records (with ``batch``: batches) run at once, for any number of partitions. On Spark this "
-            "is per task.",
+            'is per task. ``"auto"`` finds the number, from how long records take and how many fail.',
             shown_default='32; with `workers="process"` the number of cores; with `scale="cpu"` 1',
+        ),
+    ]
+    max_concurrency: Annotated[
+        int,
+        HandlerOption(
+            default=256,
+            text='The largest number for ``concurrency="auto"``. With ``workers="process"`` it is at most the number '
+            "of cores.",
+            see="[Limits](limits.md#concurrency-that-tunes-itself)",
+            share=Ignored('it needs ``concurrency="auto"``, which share groups do not have'),
         ),
     ]
     workers: Annotated[

@@ -103,9 +103,13 @@ class Meter(_Live):
 
     def __init__(self, console: Screen) -> None:
         super().__init__(console, "records")
+        self._at_once: dict[tuple[str, str], int] = {}  # what concurrency="auto" has found, by handler and member
 
     def __call__(self, event: events.Event) -> None:
         self.count(event)
+        if isinstance(event, events.ConcurrencyChanged) and event.member != "spark":
+            self._at_once[event.handler, event.member] = event.concurrency
+            self._progress.update(self._task, description=f"records, {sum(self._at_once.values())} at once")
         if isinstance(event, events.BatchFinished):
             behind = "" if event.lag is None else f", {event.lag:,} behind"
             self._progress.update(self._task, description=f"batch {event.batch}{behind}")

@@ -220,7 +220,8 @@ def _parallelism(event: events.Started) -> str:
     if not event.concurrency:
         return ""
     per_task = " in each task" if event.engine == "spark" else ""
-    return f"; {event.concurrency} at once{per_task}, {_IN_ORDER[event.order]}"
+    up_to = "up to " if event.auto else ""
+    return f"; {up_to}{event.concurrency} at once{per_task}, {_IN_ORDER[event.order]}"
 
 
 _UNROUTED = {

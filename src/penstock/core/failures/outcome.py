@@ -49,6 +49,7 @@ class WorkerDied(Exception):  # noqa: N818 - the end of a process, not an error 
 
 
 _FINAL = (Reject, Undecodable, Unrouted)
+_OF_THE_RECORD = frozenset(each.__name__ for each in _FINAL)
 # Errors of these modules are shown without the name of their module.
 _MODULES_NOT_SHOWN = ("builtins", __name__, HandlerBug.__module__)
 
@@ -135,6 +136,11 @@ class Failed(Unfinished):
     traceback: str = field(default="", compare=False)
     halts: bool = False
     handler: str = field(default="", compare=False)
+
+    @property
+    def is_of_the_call(self) -> bool:
+        """Whether what the handler calls may be the reason: not the record itself, and the handler was called."""
+        return self.wait is None and not self.halts and self.error_type not in _OF_THE_RECORD
 
 
 @dataclass(frozen=True, slots=True)

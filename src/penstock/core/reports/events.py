@@ -15,9 +15,10 @@ from penstock.core.reports.event_bases import (
     PartitionEvent,
     RecordEvent,
 )
+from penstock.core.reports.limit_events import ConcurrencyChanged
 from penstock.core.reports.rebalance import Rebalance
 
-__all__ = ["CountsEvent", "Event"]
+__all__ = ["ConcurrencyChanged", "CountsEvent", "Event"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +26,8 @@ class Started(Event):
     """An engine starts to consume for one handler; ``lag`` is the lag of its group.
 
     In a backfill, ``lag`` is the number of offsets in its range, and the group's committed offsets do not change.
-    ``order`` and ``concurrency`` are the options of a handler; ``expectations`` are those of a pipeline.
+    ``order`` and ``concurrency`` are the options of a handler; ``expectations`` are those of a pipeline. With ``auto``,
+    ``concurrency`` is the largest number that it may find.
     """
 
     engine: str
@@ -35,6 +37,7 @@ class Started(Event):
     lag: int
     order: str = ""
     concurrency: int = 0
+    auto: bool = False
     backfill: bool = False
     expectations: tuple[str, ...] = ()
 

@@ -229,6 +229,10 @@ class Dispatch:
         """How many bundles were taken and not released yet."""
         return self._schedule.busy
 
+    def set_concurrency(self, concurrency: int) -> None:
+        """So many bundles may be taken and not released from now on."""
+        self._schedule.set_concurrency(concurrency)
+
     def release(self) -> None:
         """A worker finished a bundle, so another bundle may be taken."""
         self._schedule.release()

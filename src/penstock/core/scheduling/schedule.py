@@ -256,6 +256,10 @@ class Schedule:
         """A worker finished a bundle, so another bundle may be taken."""
         self._busy -= 1
 
+    def set_concurrency(self, concurrency: int) -> None:
+        """So many bundles may be out at once from now on."""
+        self._concurrency = concurrency
+
     def add_ready(self, lanes: Iterable[Lane]) -> None:
         """Queue lanes that were parked and may run now."""
         self._ready.extend(lanes)

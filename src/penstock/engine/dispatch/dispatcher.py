@@ -10,12 +10,13 @@ from penstock.app import Handler, RecordAdapter, breaker_error, halt_error
 from penstock.app.failed_records import FailedRecords
 from penstock.app.replay_range import recreated_error
 from penstock.app.reporter import Reporter
+from penstock.app.running_concurrency import RunningConcurrency, auto_concurrency
 from penstock.app.work import Work
 from penstock.core.failures.breaker import Circuit
 from penstock.core.progress.lease import Lease
 from penstock.core.records.out_of_range import OutOfRange
 from penstock.core.records.record import TopicPartition
-from penstock.core.scheduling.bundle_size import BundleSize, queued_ahead
+from penstock.core.scheduling.bundle_size import BundleSize
 from penstock.core.scheduling.dispatch import NOTHING, Dispatch
 from penstock.core.scheduling.effects import Effects, Send
 from penstock.core.scheduling.hot_key_detector import HotKeyDetector
@@ -107,7 +108,7 @@ class Dispatcher:
         self._dispatch = Dispatch(
             order=handler.order,
             null_keys_in_order=handler.null_keys_in_order,
-            concurrency=handler.concurrency + queued_ahead(handler.concurrency),
+            concurrency=handler.largest_concurrency,
             batch=handler.batch,
             linger=handler.linger,
             offset_of=adapter.offset_of,
@@ -120,7 +121,7 @@ class Dispatcher:
             ahead=handler.is_at_most_once,
             random=jitter,
         )
-        self._enough_ahead = queued_ahead(handler.concurrency) // 2
+        self.concurrency = RunningConcurrency(handler, self._dispatch, reporter, auto_concurrency(handler), clock)
         self._next_progress = clock() + _PROGRESS_SECONDS
         self._next_collection = clock() + _COLLECT_SECONDS
         self._works = WorksInProgress(handler, adapter.offset_of, clock)
@@ -152,11 +153,7 @@ class Dispatcher:
     def health(self) -> tuple[float | None, int, tuple[InProgress, ...]]:
         """Seconds since a record was finished, records in flight, the longest in progress; for other threads."""
         in_flight = sum(epoch.tracker.unfinished for epoch in self._dispatch.epochs)
-        return (
-            (self._clock() - self._works.finished_at if in_flight else None),
-            in_flight,
-            self._works.longest,
-        )
+        return (self._clock() - self._works.finished_at if in_flight else None), in_flight, self._works.longest
 
     @property
     def has_joined(self) -> bool:
@@ -180,6 +177,7 @@ class Dispatcher:
         self._fetcher, self._workers, self._outbox, self._transactor = fetcher, workers, outbox, transactor
         self._lifecycle.attach(fetcher.ask, transactor)
         self._shutdown.attach(fetcher, outbox)
+        self.concurrency.attach(workers)
 
     def _send_commits(self, commits: Commits) -> None:
         if self._transactor is None:
@@ -192,7 +190,7 @@ class Dispatcher:
         started = self._clock()
         while not self.left:
             self.turn(self._wait())
-            if self._dispatch.busy - self._handler.concurrency > self._enough_ahead:
+            if self.concurrency.is_enough_ahead:
                 # Bundles are queued, so no worker waits for this thread: let messages gather, and take them at once.
                 time.sleep(_BREATH_SECONDS)
         self._reporter.stopped(self._clock() - started)
@@ -245,6 +243,7 @@ class Dispatcher:
                 self._bundle_size.observe(attempted, work.seconds)
                 self.watches.worked(attempted, work.seconds)
                 self._works.remove(work)
+                self.concurrency.worked(work)
             case Delivered(sends):
                 self._acknowledge(sends)
             case Approved(sends):
@@ -324,6 +323,7 @@ class Dispatcher:
         self._shutdown.leave_if_done(now)
         if now >= self._next_progress:
             self._reporter.progressed()
+            self.concurrency.report()
             self._next_progress = now + _PROGRESS_SECONDS
         if self._until_caught_up.is_reached(in_transactions=self._transactor is not None):
             self._shutdown.begin("caught up")
@@ -333,6 +333,7 @@ class Dispatcher:
         # wait for the decision.
         has_dead_letter, clock = self._handler.dead_letter is not None and self._circuit is None, self._clock
         bundles = self._dispatch.take(now, self._bundle_size.size)
+        self.concurrency.busy = self._dispatch.busy
         works = [Work(runs, has_dead_letter=has_dead_letter, clock=clock) for runs in bundles]
         if works:
             self._works.add(works)
@@ -360,7 +361,7 @@ class Dispatcher:
             self._reporter.stalled(epoch, record, seconds)
         for late in self._works.overdue():
             self._reporter.overdue(late.epoch, late.record, late.seconds, late.stack)
-        has_idle = self._dispatch.busy < self._handler.concurrency
+        has_idle = self._dispatch.busy < self.concurrency.limit
         hot = self._hot_keys.look(self._dispatch.epochs, has_idle=has_idle, now=self._clock())
         if hot is not None:
             self._reporter.hot_key(hot)

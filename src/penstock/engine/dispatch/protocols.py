@@ -25,6 +25,9 @@ class WorkersSide(Protocol):
 
     def submit(self, works: Sequence[Work]) -> None: ...
 
+    def resize(self, concurrency: int) -> None:
+        """Run at most so many works at once from now on. Those in progress are not interrupted."""
+
 
 class OutboxSide(Protocol):
     """Produces records; it puts Delivered, Refused or Undeliverable into the dispatcher's inbox for each."""

@@ -123,7 +123,7 @@ class StoreSession:
 def open_store_session(handler: Handler) -> StoreSession | None:
     if handler.offsets is None:
         return None
-    store = open_store(handler.offsets, connections=handler.concurrency)
+    store = open_store(handler.offsets, connections=handler.largest_concurrency)
     # The user closes a store that the user has made.
     on_close = store.close if isinstance(handler.offsets, str) and isinstance(store, SqlOffsets) else None
     return StoreSession(store, handler.group, on_close)

@@ -127,7 +127,7 @@ class ShareMember:
             in_flight=self._in_flight,
             lanes=0,
             works=self._in_flight,
-            concurrency=self.handler.concurrency,
+            concurrency=self.handler.largest_concurrency,
             polled_seconds_ago=health.polled_seconds_ago,
             longest_seconds=health.finished_seconds_ago or 0.0,
             map_bytes={},

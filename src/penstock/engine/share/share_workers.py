@@ -61,7 +61,7 @@ class _Threads:
         # A handler that never returns must not keep the process alive past its drain timeout.
         self._threads = [
             threading.Thread(target=self._work, name=f"{handler.name}-worker-{number}", daemon=True)
-            for number in range(1, handler.concurrency + 1)
+            for number in range(1, handler.largest_concurrency + 1)
         ]
         for thread in self._threads:
             thread.start()

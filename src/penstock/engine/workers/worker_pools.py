@@ -22,6 +22,7 @@ from penstock.app import (
 )
 from penstock.app.engine_threads import mark_engine_thread
 from penstock.app.work import Work
+from penstock.app.work_slots import WorkSlots
 from penstock.core.progress.lease import Lease
 from penstock.core.records.record import TopicPartition
 from penstock.engine.dispatch.thread_messages import EngineError, Inbox, Worked
@@ -37,6 +38,9 @@ class Workers(Protocol):
     """At most ``concurrency`` bundles are worked on at once; further ones are queued."""
 
     def submit(self, works: Sequence[Work]) -> None: ...
+
+    def resize(self, concurrency: int) -> None:
+        """Work on at most so many bundles at once from now on. Those in progress are not interrupted."""
 
     def gone(self, tps: Iterable[TopicPartition]) -> "Future[None] | None":
         """Close the resources of these partitions, from any thread. Returns when that ended; None if there are none."""
@@ -57,27 +61,36 @@ def make_workers(
 
 
 class ThreadWorkers:
-    """Starts threads as bundles arrive, up to ``concurrency``; with ``workers="process"``, each owns a process."""
+    """Starts a thread when a bundle may run and no thread is free; with ``workers="process"``, each owns a process.
+
+    Threads stay until the end: if fewer bundles may run, some wait, and keep their resources.
+    """
 
     def __init__(self, handler: Handler, inbox: Inbox, adapter: RecordAdapter, lease: Lease) -> None:
         self._handler = handler
         self._inbox = inbox
         self._adapter = adapter
         self._lease = lease
-        self._works: SimpleQueue[Work | None] = SimpleQueue()
+        self._slots = WorkSlots(handler.largest_concurrency)
+        self._works: SimpleQueue[Work | None] = SimpleQueue()  # None ends the thread that takes it
         self._threads: list[threading.Thread] = []
         self._children: list[Child] = []
-        self._idle = threading.Semaphore(0)
         self._resources = ThreadResources(handler, lambda error: inbox.put(EngineError(error, fatal=True)))
 
     def submit(self, works: Sequence[Work]) -> None:
+        self._start(self._slots.add(works))
+
+    def resize(self, concurrency: int) -> None:
+        self._start(self._slots.resize(concurrency))
+
+    def _start(self, works: Sequence[Work]) -> None:
         for work in works:
-            if len(self._threads) < self._handler.concurrency and not self._idle.acquire(blocking=False):
-                name = f"{self._handler.name}-worker-{len(self._threads) + 1}"
-                # A daemon: a handler that never returns must not keep the process alive after drain_timeout.
-                self._threads.append(threading.Thread(target=self._serve, name=name, daemon=True))
-                self._threads[-1].start()
             self._works.put(work)
+        while len(self._threads) < self._slots.running:
+            name = f"{self._handler.name}-worker-{len(self._threads) + 1}"
+            # A daemon: a handler that never returns must not keep the process alive after drain_timeout.
+            self._threads.append(threading.Thread(target=self._serve, name=name, daemon=True))
+            self._threads[-1].start()
 
     def gone(self, tps: Iterable[TopicPartition]) -> "Future[None] | None":
         partitions = self._resources.partitions
@@ -118,11 +131,11 @@ class ThreadWorkers:
 
     def _work(self, run_work: RunWork) -> None:
         while (work := self._works.get()) is not None:
-            run_work(work)
-            # Become idle before the report: the dispatcher may react with a bundle that this thread can take.
-            if len(self._threads) < self._handler.concurrency:
-                self._idle.release()
-            self._inbox.put(Worked(work))
+            while work is not None:
+                run_work(work)
+                # Become free before the report: the dispatcher may react with a bundle that this thread can take.
+                done, work = work, self._slots.next()
+                self._inbox.put(Worked(done))
 
 
 def worker_failure(handler: Handler, error: BaseException) -> EngineError:
@@ -145,6 +158,7 @@ class EventLoopWorkers(OnEventLoop):
         stop: threading.Event | None = None,
     ) -> None:
         self._inbox = inbox
+        self._concurrency = handler.largest_concurrency
         self._serving = 0  # tasks that will take another bundle; a task that ends may still be in ``_tasks``
         self._waiting: deque[Work] = deque()
         super().__init__(handler, stop=stop, report=lambda error: inbox.put(EngineError(error, fatal=True)))
@@ -153,15 +167,22 @@ class EventLoopWorkers(OnEventLoop):
     def submit(self, works: Sequence[Work]) -> None:
         self._loop.call_soon_threadsafe(self._start, works)
 
+    def resize(self, concurrency: int) -> None:
+        self._loop.call_soon_threadsafe(self._resize, concurrency)
+
+    def _resize(self, concurrency: int) -> None:
+        self._concurrency = concurrency
+        self._start(())
+
     def _start(self, works: Sequence[Work]) -> None:
         self._waiting.extend(works)
-        for _ in range(min(len(self._waiting), self._handler.concurrency - self._serving)):
+        for _ in range(min(len(self._waiting), self._concurrency - self._serving)):
             self._serving += 1
             self._begin(self._work())
 
     async def _work(self) -> None:
         try:
-            while self._waiting:
+            while self._waiting and self._serving <= self._concurrency:
                 work = self._waiting.popleft()
                 try:
                     await self._run_work(work)

@@ -35,7 +35,7 @@ def make_share_consumer(brokers: str, handler: Handler) -> Any:
         "bootstrap.servers": brokers,
         "group.id": handler.group,
         "share.acknowledgement.mode": "explicit",
-        "max.poll.records": min(handler.concurrency, handler.max_in_flight),
+        "max.poll.records": min(handler.largest_concurrency, handler.max_in_flight),
     }
     try:
         return ShareConsumer(config, logger=LOG)

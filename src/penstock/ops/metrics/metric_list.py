@@ -112,7 +112,7 @@ METRICS = {
         Metric("penstock_in_flight", "gauge", _HANDLER, "Records that were fetched and are not finished."),
         Metric("penstock_lanes", "gauge", _HANDLER, "Lanes with records that wait or run."),
         Metric("penstock_works", "gauge", _HANDLER, "Bundles of records given to workers."),
-        Metric("penstock_concurrency", "gauge", _HANDLER, "The limit of workers."),
+        Metric("penstock_concurrency", "gauge", _HANDLER, "How many records or batches may run at once."),
         Metric(
             "penstock_longest_record_seconds", "gauge", _HANDLER, "How long the slowest record has been in progress."
         ),

@@ -39,7 +39,7 @@ class DriverReports:
         topics = tuple(dict.fromkeys(topic for topic, _ in sources)) or self._handler.topics
         replay = self._handler.replay_range
         lag = source_lag(self._handler, cluster, sources) if replay is None else replay.left
-        limits: dict[str, Any] = {"order": self._handler.order, "concurrency": self._handler.concurrency}
+        limits: dict[str, Any] = {"order": self._handler.order, "concurrency": self._handler.largest_concurrency}
         self.emit(events.Started(engine="spark", **self._who, topics=topics, lag=lag, **limits))
 
     # Partitions.

@@ -150,6 +150,7 @@ def _handled(
             outputs,
             make_workers(plan.handler, time.sleep, state.resources),
             circuit=state.circuit,
+            auto=state.auto,
             per_record=plan.per_record,
             brokers=plan.brokers,
         )

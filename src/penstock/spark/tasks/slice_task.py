@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from penstock.app import Handler, breaker_error, halt_error
 from penstock.app.failed_records import FailedRecords
 from penstock.app.reporter import Reporter
+from penstock.app.running_concurrency import RunningConcurrency
 from penstock.app.work import Work
 from penstock.core.failures.breaker import Circuit
 from penstock.core.failures.outcome import DONE, Done, Failed, Outcome
@@ -21,6 +22,7 @@ from penstock.core.progress.slices import Reached, Slice, Wait
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports.events import Event
 from penstock.core.reports.record_counts import Counts
+from penstock.core.scheduling.auto_concurrency import AutoConcurrency
 from penstock.core.scheduling.bundle_size import BundleSize
 from penstock.core.scheduling.dispatch import Dispatch
 from penstock.core.scheduling.effects import Attempt, Effects, Result, Send, sends_of
@@ -63,6 +65,7 @@ class SliceTask:
     outputs: Outputs
     workers: TaskWorkers
     circuit: Circuit | None = None
+    auto: AutoConcurrency | None = None
     per_record: bool = False
     brokers: str = ""
     clock: Callable[[], float] = time.monotonic
@@ -77,7 +80,7 @@ class SliceTask:
         self._dispatch = Dispatch(
             order=handler.order,
             null_keys_in_order=handler.null_keys_in_order,
-            concurrency=self.workers.width + self.workers.ahead,
+            concurrency=self.workers.width,
             batch=handler.batch,
             linger=handler.linger,
             offset_of=MESSAGES.offset_of,
@@ -89,6 +92,10 @@ class SliceTask:
             circuit=self.circuit,
             random=random.random,
         )
+        self._concurrency: RunningConcurrency | None = None
+        if self.workers.width > 1:
+            self._concurrency = RunningConcurrency(handler, self._dispatch, self._reporter, self.auto, self.clock)
+            self._concurrency.attach(self.workers)
         self._slices = {each.tp: each for each in self.slices}
         self._epochs = {each.tp: self._begin(each) for each in self.slices}
         self._delivered = HandedOver()
@@ -153,6 +160,8 @@ class SliceTask:
         finally:
             self._dispatch.stop_dispatching(self._epochs)
             self.workers.close(self.handler.drain_timeout)
+            if self._concurrency is not None:
+                self._concurrency.report()
         self._flush()
 
     def _handle(self, deadline: float) -> None:
@@ -268,6 +277,8 @@ class SliceTask:
 
     def _hand_out(self) -> bool:
         bundles = self._dispatch.take(self.clock(), self._bundle_size.size)
+        if self._concurrency is not None:
+            self._concurrency.busy = self._dispatch.busy
         works = [Work(runs, has_dead_letter=self._has_dead_letter, clock=self.clock) for runs in bundles]
         self._works.update(works)
         self._reporter.dispatched(works)
@@ -280,6 +291,8 @@ class SliceTask:
             self._works.discard(work)
             self._dispatch.release()
             self._bundle_size.observe(work.attempted, work.seconds)
+            if self._concurrency is not None:
+                self._concurrency.worked(work)
             results += work.collect()
         now = self.clock()
         if self._works and now >= self._collect_at:

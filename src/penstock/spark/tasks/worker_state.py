@@ -1,4 +1,4 @@
-"""What a Python worker keeps from slice to slice: the handler, its resources, Kafka clients and its breaker's state.
+"""What a Python worker keeps from slice to slice: clients, resources, and what it has found out about the handler.
 
 Spark runs one task at a time in a Python worker, and many tasks one after the other. Clients keep their connections and
 threads, so they are made once. They do not survive a fork; a forked process makes its own.
@@ -17,6 +17,7 @@ from uuid import uuid4
 from confluent_kafka import Consumer, KafkaException, Producer
 
 from penstock.app import Handler
+from penstock.app.running_concurrency import auto_concurrency
 from penstock.core.failures.breaker import Circuit
 from penstock.core.records.record import TopicPartition
 from penstock.core.settings import Settings
@@ -50,6 +51,7 @@ class WorkerState:
         self.plan = plan
         self.name = uuid4().hex
         self.circuit = None if plan.handler.breaker is None else Circuit(plan.handler.breaker)
+        self.auto = auto_concurrency(plan.handler)
         self.resources = TaskResources(plan.handler, self.name)
         self._consumers: list[Consumer] = []
         self._producer: Producer | None = None

@@ -17,8 +17,8 @@ from typing import Protocol
 
 from penstock.app import Handler, RunWork, async_work_runner, end_task, is_ended, work_runner, worker_error
 from penstock.app.work import Work
+from penstock.app.work_slots import WorkSlots
 from penstock.core.progress.lease import FOREVER
-from penstock.core.scheduling.bundle_size import queued_ahead
 from penstock.errors import CallbackError
 from penstock.kafka import MESSAGES
 from penstock.spark.tasks.task_resources import TaskResources
@@ -31,10 +31,11 @@ class TaskWorkers(Protocol):
     """Runs at most ``width`` works at once; further works wait."""
 
     width: int
-    ahead: int
-    """How many works may wait, so that a free worker need not wait for the task's thread."""
 
     def submit(self, works: Sequence[Work]) -> None: ...
+
+    def resize(self, concurrency: int) -> None:
+        """Run at most so many works at once from now on, up to ``width``. Those in progress are not interrupted."""
 
     def wait(self, seconds: float | None) -> list[Work]:
         """Return the works that ended since the last call. Waits for one up to ``seconds``; None is for ever."""
@@ -61,7 +62,6 @@ class InlineWorker:
     """Runs works on the task's own thread, which saves passing them to another."""
 
     width = 1
-    ahead = 0
 
     def __init__(self, handler: Handler, sleep: Callable[[float], None]) -> None:
         self._run_work = work_runner(handler, MESSAGES, FOREVER)
@@ -72,6 +72,9 @@ class InlineWorker:
         for work in works:
             self._run_work(work)
         self._ended.extend(works)
+
+    def resize(self, concurrency: int) -> None:
+        """Do nothing: there is one worker."""
 
     def wait(self, seconds: float | None) -> list[Work]:
         ended, self._ended = self._ended, []
@@ -113,8 +116,8 @@ class ThreadTaskWorkers:
     """For ``def``: threads of the process that the task borrows, one for each work, up to ``width``."""
 
     def __init__(self, handler: Handler, resources: TaskResources) -> None:
-        self.width = handler.concurrency
-        self.ahead = queued_ahead(self.width)
+        self.width = handler.largest_concurrency
+        self._slots = WorkSlots(self.width)
         self._resources = resources
         # One for all threads, unless each has resources of its own.
         self._run_work: RunWork | None = None
@@ -124,16 +127,21 @@ class ThreadTaskWorkers:
         self._works: SimpleQueue[Work | None] = SimpleQueue()
         self._ended = _Ended(handler)
         self._borrowed = 0
-        self._idle = threading.Semaphore(0)
         self._given_back = threading.Semaphore(0)
         self.wait = self._ended.wait
 
     def submit(self, works: Sequence[Work]) -> None:
+        self._start(self._slots.add(works))
+
+    def resize(self, concurrency: int) -> None:
+        self._start(self._slots.resize(concurrency))
+
+    def _start(self, works: Sequence[Work]) -> None:
         for work in works:
-            if self._borrowed < self.width and not self._idle.acquire(blocking=False):
-                self._borrowed += 1
-                _threads().lend(self._serve, then=self._given_back.release)
             self._works.put(work)
+        while self._borrowed < self._slots.running:
+            self._borrowed += 1
+            _threads().lend(self._serve, then=self._given_back.release)
 
     def _serve(self) -> None:
         try:
@@ -142,10 +150,11 @@ class ThreadTaskWorkers:
                 with self._resources.on_this_thread() as complete:
                     run_work = work_runner(complete, MESSAGES, FOREVER)
             while (work := self._works.get()) is not None:
-                run_work(work)
-                # Idle first: the task may react to the ended work at once, and should find this thread free.
-                self._idle.release()
-                self._ended.put(work)
+                while work is not None:
+                    run_work(work)
+                    # Free first: the task may react to the ended work at once, and should find this thread free.
+                    done, work = work, self._slots.next()
+                    self._ended.put(done)
         except BaseException as error:  # noqa: BLE001 - otherwise the task would wait for this work for ever
             self._ended.put(error)
 
@@ -163,8 +172,7 @@ class LoopWorkers:
     """For ``async def``: tasks on the one event loop of the process."""
 
     def __init__(self, handler: Handler) -> None:
-        self.width = handler.concurrency
-        self.ahead = queued_ahead(self.width)
+        self.width = self._concurrency = handler.largest_concurrency
         self._run_work = async_work_runner(handler, MESSAGES, FOREVER)
         self._ended = _Ended(handler)
         self._waiting: deque[Work] = deque()
@@ -177,9 +185,16 @@ class LoopWorkers:
         if works:
             self._loop.call_soon_threadsafe(self._start, works)
 
+    def resize(self, concurrency: int) -> None:
+        self._loop.call_soon_threadsafe(self._resize, concurrency)
+
+    def _resize(self, concurrency: int) -> None:
+        self._concurrency = concurrency
+        self._start(())
+
     def _start(self, works: Sequence[Work]) -> None:
         self._waiting.extend(works)
-        for _ in range(min(len(self._waiting), self.width - self._serving)):
+        for _ in range(min(len(self._waiting), self._concurrency - self._serving)):
             self._serving += 1
             # The loop itself holds tasks only weakly.
             task = self._loop.create_task(self._serve())
@@ -188,7 +203,7 @@ class LoopWorkers:
 
     async def _serve(self) -> None:
         try:
-            while self._waiting:
+            while self._waiting and self._serving <= self._concurrency:
                 work = self._waiting.popleft()
                 try:
                     await self._run_work(work)

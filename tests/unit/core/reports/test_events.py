@@ -40,7 +40,7 @@ def test_the_list_is_closed_and_known() -> None:
         "Error", "Stopping", "Stopped", "Blocked", "Rebalanced", "HotKey", "Joining", "EventsDropped",
         "Delayed", "Duplicate", "Expired", "Overdue",
         "ExpectationFailed", "LateRows", "TableMaintained",
-        "Routed", "RouteProgressed",
+        "Routed", "RouteProgressed", "ConcurrencyChanged",
     }  # fmt: skip
 
 
