@@ -2,7 +2,7 @@
 
 - A ``console`` block has commands after ``$ ``. The lines up to the next command are its output.
 - A block whose first line is a comment with a file's name (``# shop.py``) is that file.
-- ``<!-- not run: why -->`` right above a block of commands: readers see the block, but it is not run here.
+- ``<!-- not run: why -->`` right above a block of commands or code: readers see the block, but it is not run here.
 - ``<!-- file NAME`` … ``-->`` and ``<!-- before`` … ``-->`` are files and commands that come first, and
   that readers do not see.
 """
@@ -83,9 +83,13 @@ def _end(lines: list[str], start: int, mark: str) -> int:
 
 
 def _of_block(language: str, body: list[str], line: int, above: str) -> Iterator[Step]:
+    if reason := _NOT_RUN.match(above):
+        yield NotRun(line, reason[1])
+        if language == "python":
+            yield Fragment(line, _text(body))
+        return
     if language == "console":
-        reason = _NOT_RUN.match(above)
-        yield from [NotRun(line, reason[1])] if reason else _commands(body, line)
+        yield from _commands(body, line)
         return
     if any(line.startswith("$ ") for line in body):
         raise ValueError(f"line {line}: a block with commands is to begin with ```console")
