@@ -1,6 +1,6 @@
 """Puts diagrams into the pages themselves, so that they take the colors of the page, light or dark.
 
-A diagram is an SVG whose root has the class ``diagram``. Its own style serves where it is shown as a picture; in a page,
+A diagram is an SVG whose root has the class ``diagram``. Its own style serves where it is a picture; in a page,
 ``theme/static/penstock.css`` sets its colors.
 """
 
