@@ -125,7 +125,7 @@ def test_every_class_of_error_and_every_message_is_in_the_reference(reference: d
 
 def test_every_question_quotes_a_message_that_exists_and_has_an_answer() -> None:
     text = (ROOT / "docs" / "faq.md").read_text("utf-8")
-    questions = dict(re.findall(r"^### `(.+)`\n\n(.+?)\n(?=\n#|\Z)", text, re.MULTILINE | re.DOTALL))
+    questions = dict(re.findall(r"^### `([^\n]+)`\n\n(.+?)\n(?=\n#|\Z)", text, re.MULTILINE | re.DOTALL))
     assert len(questions) == len(re.findall(r"^### ", text, re.MULTILINE)) >= 20
     known = {each.problem for each in messages()}
     assert [question for question in questions if question not in known] == []
