@@ -94,6 +94,7 @@ function update(node, old, child, block) {
   for (const name of Object.keys(was)) if (!(name in now)) setProp(node, name, null, was[name]);
   for (const name of Object.keys(now)) if (was[name] !== now[name] || name === "value") setProp(node, name, now[name], was[name]);
   patch(node, child.children, block || Boolean(now.block));
+  if (child.tag === "select") setProp(node, "value", now.value); // its options exist only now
 }
 
 function setProp(node, name, value, was) {
