@@ -31,4 +31,13 @@ export const DEFINITIONS = {
   votes: "Each member names the assignors that it supports; the coordinator chooses one that all support.",
   leader: "The member that divides the partitions in this generation.",
   why_moved: "By the numbers of partitions that members had and get. Point at a reason for its meaning.",
+  planned: "A plan only: nothing is changed. It starts from the members, partitions, lag and rates that the group has now.",
+  planned_partitions: "Kafka can add partitions to a topic, but not remove any. New partitions change where keys go.",
+  moves: "Partitions that would get another owner, or their first one.",
+  beyond: "Moves that are not needed for the new numbers of partitions: the assignor ignores the previous assignment, or balances something else.",
+  spread: "The fewest and the most partitions of a member.",
+  lag_spread: "The smallest and the largest lag of a member: the sum of its partitions.",
+  far: "Partitions whose owner is in a rack without a replica of them.",
+  eager: "With an eager protocol, all members return all partitions first: how many stop, and for how long until all members have noticed.",
+  cooperative: "With a cooperative protocol, only partitions that move stop: how many, and for how long until all members have noticed.",
 };
