@@ -8,7 +8,7 @@ from penstock.core.records.record import TopicPartition
 from penstock.core.reports.rebalance import LEFT, Handover
 from penstock.ops.rebalance_history import GroupRound
 
-MoveReason = Literal["new", "owner left", "owner lost it", "balance", "exchange", "on its way"]
+MoveReason = Literal["new", "owner left", "owner lost it", "balance", "exchange", "got back", "on its way"]
 """Why a partition moved.
 
 - new: no member that reports here owned it.
@@ -16,15 +16,18 @@ MoveReason = Literal["new", "owner left", "owner lost it", "balance", "exchange"
 - owner lost it: the coordinator removed its owner, or the owner could not return it in order.
 - balance: its owner has fewer partitions than before.
 - exchange: its owner has as many partitions as before, or the leader did not report.
+- got back: its owner returned it, and got it again.
 - on its way: a member returned it, and no member that reports here has got it yet.
 """
+
+_Departure = tuple[str | None, TopicPartition, float | None]
 
 
 @dataclass(frozen=True)
 class PartitionMove:
     """A partition left ``source`` at ``free_at`` and reached ``target`` at ``taken_at``, in seconds since 1970.
 
-    What no member reported is None. If source and target are the same, the member got back what it had returned.
+    What no member reported is None.
     """
 
     tp: TopicPartition
@@ -42,27 +45,39 @@ class PartitionMove:
 
 def moves_of(rounds: Sequence[GroupRound]) -> list[list[PartitionMove]]:
     """Return the moves of each rebalance of one group. ``rounds`` are all rebalances that are known, oldest first."""
-    known = {(each.source, each.tp, _free_at(each)): each for round_ in rounds for each in round_.handovers}
-    return [sorted(_moves(round_, known), key=lambda each: (each.tp, each.free_at or 0.0)) for round_ in rounds]
+    handovers = {(each.source, each.tp, _free_at(each)): each for round_ in rounds for each in round_.handovers}
+    whys: dict[_Departure, MoveReason] = {
+        (source, tp, at): reasons.get(source, "exchange")
+        for round_ in rounds
+        if (reasons := _reasons(round_)) is not None
+        for source, tp, at in _returned(round_)
+    }
+    return [
+        sorted(_moves(round_, handovers, whys), key=lambda each: (each.tp, each.free_at or 0.0)) for round_ in rounds
+    ]
 
 
 def _moves(
-    round_: GroupRound, known: Mapping[tuple[str | None, TopicPartition, float | None], Handover]
+    round_: GroupRound, handovers: Mapping[_Departure, Handover], whys: Mapping[_Departure, MoveReason]
 ) -> Iterable[PartitionMove]:
-    reasons = _reasons(round_)
     for each in round_.handovers:
-        why: MoveReason = "new" if each.source is None else reasons.get(each.source, "exchange")
-        yield PartitionMove(each.tp, each.source, each.owner, _free_at(each), each.at, why)
+        why = whys.get((each.source, each.tp, _free_at(each)), "new")
+        yield _move(each, why)
     own = {(each.source, each.tp) for each in round_.handovers}
     for source, tp, at in _returned(round_):
         if (source, tp) in own:
             continue
-        later = known.get((source, tp, None if at is None else round(at, 6)))
-        why = reasons.get(source, "exchange")
+        later = handovers.get((source, tp, at))
+        why = whys[source, tp, at]
         if later is None:
             yield PartitionMove(tp, source, None, at, None, why if why.startswith("owner") else "on its way")
         else:
-            yield PartitionMove(tp, source, later.owner, at, later.at, why)
+            yield _move(later, why)
+
+
+def _move(each: Handover, why: MoveReason) -> PartitionMove:
+    why = "got back" if each.source == each.owner else why
+    return PartitionMove(each.tp, each.source, each.owner, _free_at(each), each.at, why)
 
 
 def _free_at(each: Handover) -> float | None:
@@ -74,7 +89,7 @@ def _returned(round_: GroupRound) -> Iterable[tuple[str, TopicPartition, float |
         its = reported.rebalance
         for tps, at in ((its.given_up, its.given_up_at), (its.lost, its.lost_at)):
             for tp in tps:
-                yield reported.member, tp, at
+                yield reported.member, tp, None if at is None else round(at, 6)
 
 
 def _reasons(round_: GroupRound) -> dict[str, MoveReason]:

@@ -35,7 +35,16 @@ def test_a_cooperative_move_shows_in_the_rebalance_that_frees_the_partition_and_
     first, frees, assigns = moves_of(rounds(history))
     assert [each.why for each in first] == ["new", "new"]
     assert frees == [PartitionMove(TP, "a", "b", 10.5, 12.0, "balance")]
-    assert [(each.source, each.target, each.seconds) for each in assigns] == [("a", "b", 1.5)]
+    assert assigns == frees, "the reason is that of the rebalance that freed it"
+
+
+def test_a_member_may_get_back_what_it_returned() -> None:
+    history = [
+        told("a", 10.0, 2, given_up=(TP,), given_up_at=10.5),
+        told("a", 11.0, 3, taken=(TP,), taken_at=12.0),
+    ]
+    frees, assigns = moves_of(rounds(history))
+    assert frees == assigns == [PartitionMove(TP, "a", "a", 10.5, 12.0, "got back")]
 
 
 def test_the_partitions_of_a_member_that_left_or_was_removed_say_so() -> None:

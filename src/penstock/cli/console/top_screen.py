@@ -156,7 +156,7 @@ class TopScreen:
             return rows.values()
         if self._place == _APPS:
             return self._app_rows(rows, states(_GROUPS).rows)
-        members = {row["id"]: row["client"] for key, row in rows.items() if key.startswith("member ")}
+        members = {row["id"]: row["label"] for key, row in rows.items() if key.startswith("member ")}
         parts = (row for key, row in rows.items() if key.startswith("partition "))
         return [{**row, "owner": members.get(row.get("member"))} for row in parts]
 

@@ -105,7 +105,8 @@ function setProp(node, name, value, was) {
     case "draw": node.draw = value; node.redraw?.(); return;
     case "at": node.at = value; return;
     case "tip": return value ? node.setAttribute("data-tip", shownBlock(value)) : node.removeAttribute("data-tip");
-    case "value": if (node !== document.activeElement && node.value !== value) node.value = value ?? ""; return;
+    case "value": if (node.tagName === "OPTION") return setAttribute(node, name, value); // else its text is its value
+      if (node !== document.activeElement && node.value !== value) node.value = value ?? ""; return;
     case "checked": node.checked = Boolean(value); return;
     default: setAttribute(node, name, value);
   }

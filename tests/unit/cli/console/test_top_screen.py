@@ -13,14 +13,14 @@ from penstock.dashboard import ChannelState
 from penstock.dashboard.feed.feed_source import Rows
 from penstock.errors import ServerError
 
-GROUPS = {
+GROUPS: Rows = {
     "billing": {"name": "billing", "status": "STOP", "severity": 3, "lag": 900, "lag_seconds": 75.0, "rate_in": 10.0},
     "shipping": {"name": "shipping", "status": "OK", "severity": 0, "lag": 5, "trend": [None, 5], "state": "Stable"},
     "unread": {"name": "unread", "state": "Empty"},
 }
-GROUP = {
+GROUP: Rows = {
     "group": {"name": "billing"},
-    "member m-1": {"id": "m-1", "client": "bill", "target": []},
+    "member m-1": {"id": "m-1", "label": "bill", "target": []},
     "partition orders/3": {"topic": "orders", "partition": 3, "lag": 7, "member": "m-1", "status": "OK"},
     "partition orders/10": {"topic": "orders", "partition": 10, "lag": 7, "member": None, "status": "OK"},
 }

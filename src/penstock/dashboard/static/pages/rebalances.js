@@ -25,6 +25,7 @@ const WHY = {
   "owner lost it": ["its owner lost it", "The coordinator removed its owner, which could not commit any more."],
   balance: ["balance", "Its owner had more than its share."],
   exchange: ["exchange", "Its owner got other partitions instead, or no leader reported on this machine."],
+  "got back": ["it got it back", "Its owner returned it, and got it again: the assignor divided the partitions once more."],
   "on its way": ["on its way", "No member that reports on this machine has got it yet."],
 };
 
