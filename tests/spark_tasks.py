@@ -84,13 +84,14 @@ class MemoryOutputs:
     def __init__(self) -> None:
         self.rows: list[Row] = []
 
-    def write(self, _epoch: Epoch, _record: AnyRecord, out: ProducerRecord) -> None:
-        headers = [{"key": name, "value": value} for name, value in out.headers] or None
-        self.rows.append({"topic": out.topic, "key": out.key, "value": out.value, "headers": headers})
+    def write(self, _epoch: Epoch, _records: list[AnyRecord], outputs: list[ProducerRecord]) -> None:
+        for out in outputs:
+            headers = [{"key": name, "value": value} for name, value in out.headers] or None
+            self.rows.append({"topic": out.topic, "key": out.key, "value": out.value, "headers": headers})
 
     def send(self, together: Sequence[Send]) -> None:
         for send in together:
-            self.write(send.tried.epoch, send.tried.record, send.outgoing)
+            self.write(send.tried.epoch, [send.tried.record], [send.outgoing])
 
     def flush(self) -> Refusals:
         return []

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from docs_site.assembly import assemble
 from docs_site.contents import Section
+from docs_site.diagrams import put_diagrams_into
 from docs_site.site_check import problems_of
 
 _CONFIGURATION = Path(__file__).parent / "theme"
@@ -34,6 +35,8 @@ def build(folder: Path) -> list[str]:
         )
         if done.returncode != 0:
             return (done.stdout + done.stderr).strip().splitlines() or [f"Sphinx ended with {done.returncode}."]
+        for page in site.rglob("*.html"):
+            put_diagrams_into(page)
         for page in source.rglob("*.md"):
             text = _TOCTREE.sub("", page.read_text("utf-8")).replace("](/", f"]({_up(page.relative_to(source))}")
             (site / page.relative_to(source)).write_text(text, "utf-8")

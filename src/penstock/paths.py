@@ -14,6 +14,7 @@ With ``PENSTOCK_HOME``::
         offsets/CLUSTER/              offset_backups_root
         runs/PID.json                 run_file
         runs/PID-BORN.rebalances.jsonl  rebalance_history_file
+        runs/PID-BORN.spark             spark_activity_path
     PENSTOCK_CACHE/                   cache_home
         classes/                      class_archives
         jars/                         jar_cache
@@ -29,6 +30,7 @@ from platformdirs import user_cache_path, user_data_path, user_log_path, user_st
 HOME_VARIABLE = "PENSTOCK_HOME"
 CACHE_VARIABLE = "PENSTOCK_CACHE"
 REBALANCES_SUFFIX = ".rebalances.jsonl"
+SPARK_SUFFIX = ".spark"
 _APP = "penstock"
 
 
@@ -51,6 +53,11 @@ def run_file(pid: int) -> Path:
 def rebalance_history_file(pid: int, born: float) -> Path:
     """Return the file with the rebalances of one run. It outlives the run, so its name has the process's birth too."""
     return runs_folder() / f"{pid}-{born:.0f}{REBALANCES_SUFFIX}"
+
+
+def spark_activity_path(pid: int, born: float) -> Path:
+    """Return the file in which a run on Spark says what its handlers and pipelines do."""
+    return runs_folder() / f"{pid}-{born:.0f}{SPARK_SUFFIX}"
 
 
 def audit_file(cluster_id: str) -> Path:

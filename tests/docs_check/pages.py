@@ -1,8 +1,9 @@
 """Reads the files to save and the commands to type from a page, in their order.
 
 - A ``console`` block has commands after ``$ ``. The lines up to the next command are its output.
-- A block whose first line is a comment with a file's name (``# shop.py``) is that file.
-- ``<!-- not run: why -->`` right above a block of commands: readers see the block, but it is not run here.
+- A block whose first line is a comment with a file's name (``# shop.py``) is that file, and so is a block below
+  ``<!-- saved as NAME -->``, for files that have no comments.
+- ``<!-- not run: why -->`` right above a block of commands or code: readers see the block, but it is not run here.
 - ``<!-- file NAME`` … ``-->`` and ``<!-- before`` … ``-->`` are files and commands that come first, and
   that readers do not see.
 """
@@ -16,6 +17,7 @@ from textwrap import dedent
 _FENCE = re.compile(r"^\s*```(\w*)\s*$")
 _FILE_NAME = re.compile(r"^# ([\w./-]+\.(?:py|toml|jsonl|avsc))$")
 _NOT_RUN = re.compile(r"^\s*<!-- not run: (.+) -->$")
+_SAVED = re.compile(r"^\s*<!-- saved as (\S+) -->$")
 _ALONE = re.compile(r"^(@.*\))(\s*#.*)?$(?!\n(?:def|async|@))", re.MULTILINE)
 _HIDDEN = re.compile(r"^<!-- (?:file (\S+)|before)$")
 
@@ -83,9 +85,16 @@ def _end(lines: list[str], start: int, mark: str) -> int:
 
 
 def _of_block(language: str, body: list[str], line: int, above: str) -> Iterator[Step]:
+    if reason := _NOT_RUN.match(above):
+        yield NotRun(line, reason[1])
+        if language == "python":
+            yield Fragment(line, _text(body))
+        return
+    if saved := _SAVED.match(above):
+        yield File(saved[1], _text(body))
+        return
     if language == "console":
-        reason = _NOT_RUN.match(above)
-        yield from [NotRun(line, reason[1])] if reason else _commands(body, line)
+        yield from _commands(body, line)
         return
     if any(line.startswith("$ ") for line in body):
         raise ValueError(f"line {line}: a block with commands is to begin with ```console")

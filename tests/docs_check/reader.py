@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from docs_check.environment import Environment
+from docs_check.environment import Environment, page_id
 from docs_check.pages import Command, File, steps_of
 
 # The limit for one command, for a very slow and busy machine.
@@ -18,7 +18,7 @@ _LOOK_SECONDS = 0.05
 # A run without an end prints this when it starts to consume.
 _READY = re.compile(r"consuming .* as group ")
 _DURATION = re.compile(r"\b(?:\d+[hm] )?\d+(?:ms|s|m|h)\b")
-_ENDS = ("--until-caught-up", "--for", "--print-config", "--from", "--help", "&")
+_ENDS = ("--until-caught-up", "--for", "--print-config", "--from", "--help", " &")
 
 
 class PageError(AssertionError):
@@ -48,7 +48,13 @@ class Reader:
             "COLUMNS": "200",
         }
 
+    def begin(self, folder: str) -> None:
+        """Go on in another empty folder. What runs on the machine goes on."""
+        self.folder = self.folder.with_name(folder)
+        self.folder.mkdir()
+
     def follow(self, page: Path) -> None:
+        self._page = page_id(page)
         for step in steps_of(page):
             match step:
                 case File(name, text):
@@ -91,7 +97,7 @@ class Reader:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-            if text.endswith("&"):
+            if " & " in f"{text} ":
                 self._in_background.append(process.pid)
             try:
                 code = self._wait(process, until_interrupted=_goes_on(text))

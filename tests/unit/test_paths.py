@@ -20,6 +20,7 @@ _CASES: list[tuple[Callable[[], Path], Path, str]] = [
         _STATE / "runs/7-12.rebalances.jsonl",
         "home/runs/7-12.rebalances.jsonl",
     ),
+    (lambda: paths.spark_activity_path(7, 12.3), _STATE / "runs/7-12.spark", "home/runs/7-12.spark"),
     (lambda: paths.audit_file("c"), _STATE / "audit/c.jsonl", "home/audit/c.jsonl"),
     (paths.offset_backups_root, _STATE / "offsets", "home/offsets"),
     (paths.checkpoint_root, _STATE / "checkpoints", "home/checkpoints"),

@@ -29,6 +29,7 @@ _COMMANDS = {
     "ship": ("ship",),
     "groups": ("groups",),
     "ui": ("ui",),
+    "top": ("top",),
     "lag": ("lag",),
     "offsets": ("offsets",),
     "dlq": ("dlq",),

@@ -7,6 +7,7 @@ from penstock.app import Handler
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports.events import Event, Joining
 from penstock.core.reports.joining import MemberAssignment, why_joining_takes, why_partitions_are_missing
+from penstock.engine.fetch.start_positions import KnownPartitions
 from penstock.engine.member import HandlerMember, SharedState, session_seconds
 from penstock.engine.observe.event_merger import EventMerger
 from penstock.engine.share import ShareMember
@@ -40,7 +41,7 @@ class HandlerMembers:
         self._tps = [*self._sources, *cluster.topic_partitions(handler.delayed)]
         replay = handler.replay_range
         self._ends = replay.ends if replay else cluster.end_offsets(self._tps) if until_caught_up else None
-        self._shared = SharedState()
+        self._shared = SharedState(known_partitions=KnownPartitions(self._sources))
         self._topic_ids = cluster.topic_ids(self._topics)
         self._epochs: dict[TopicPartition, tuple[HandlerMember | ShareMember, int]] = {}
         merger = EventMerger(emit, handler.members)

@@ -30,7 +30,7 @@ from penstock.engine.dispatch.thread_messages import (
     TopicsRecreated,
 )
 from penstock.engine.fetch.fetcher import Fetcher
-from penstock.engine.fetch.start_positions import AssignedBefore
+from penstock.engine.fetch.start_positions import KnownPartitions
 from penstock.engine.fetch.store_session import open_store_session
 from penstock.engine.membership.catch_up import CatchUp
 from penstock.engine.observe.health import Health
@@ -80,7 +80,7 @@ class SharedState:
     """State that the members of one handler in one process share."""
 
     catch_up: CatchUp = field(default_factory=CatchUp)
-    assigned_before: AssignedBefore = field(default_factory=AssignedBefore)
+    known_partitions: KnownPartitions = field(default_factory=KnownPartitions)
 
 
 class HandlerMember:
@@ -143,7 +143,7 @@ class HandlerMember:
             brokers=brokers,
             in_flight_room=self._dispatcher.in_flight_room,
             lease=self._lease,
-            assigned_before=shared.assigned_before,
+            known_partitions=shared.known_partitions,
             number=number,
             transactor=self._transactor,
             store_session=self._store_session,

@@ -90,9 +90,12 @@ class HistoryFile:
 
 def read_history(folder: Path, group: str) -> list[ReportedRebalance]:
     """Return all recorded rebalances of this group, oldest first."""
-    found = [
-        reported for path in folder.glob(f"*{REBALANCES_SUFFIX}") for reported in _read(path) if reported.group == group
-    ]
+    return [reported for reported in read_all_histories(folder) if reported.group == group]
+
+
+def read_all_histories(folder: Path) -> list[ReportedRebalance]:
+    """Return all recorded rebalances of all groups, oldest first."""
+    found = [reported for path in folder.glob(f"*{REBALANCES_SUFFIX}") for reported in _read(path)]
     return sorted(found, key=lambda reported: reported.rebalance.began)
 
 

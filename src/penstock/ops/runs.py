@@ -20,7 +20,7 @@ from penstock.core.settings import redacted
 from penstock.errors import PenstockError
 from penstock.jvm.private_files import make_private, write_durably
 from penstock.ops.rebalance_history import HistoryFile
-from penstock.paths import REBALANCES_SUFFIX, rebalance_history_file, run_file, runs_folder, state_home
+from penstock.paths import REBALANCES_SUFFIX, SPARK_SUFFIX, rebalance_history_file, run_file, runs_folder, state_home
 
 # How much the creation time of a process may change when the system's clock is set.
 _SAME_BIRTH_SECONDS = 2.0
@@ -138,6 +138,11 @@ def alive(name: str | None = None, *, engine: str | None = None) -> list[Registe
     return sorted(found, key=lambda run: run.born)
 
 
+def recent() -> list[RegisteredRun]:
+    """Return the runs on this machine that are alive, have just ended, or were killed; the newest first."""
+    return sorted((run for run, _ in _read_all(runs_folder())), key=lambda run: -run.born)
+
+
 def look_again(run: RegisteredRun) -> RegisteredRun:
     """Read the file of the run again. A killed run has no ending."""
     same = [each for each, _ in _read_all(runs_folder()) if (each.pid, each.born) == (run.pid, run.born)]
@@ -159,8 +164,8 @@ def _clean(folder: Path) -> None:
         ended_at = run.ending.at if run.ending else 0.0
         if run.process is None and time.time() - ended_at > _KEPT_SECONDS:
             path.unlink(missing_ok=True)
-    for path in folder.glob(f"*{REBALANCES_SUFFIX}"):
-        # The history of a killed run is kept too, so the age of the file decides.
+    for path in (*folder.glob(f"*{REBALANCES_SUFFIX}"), *folder.glob(f"*{SPARK_SUFFIX}")):
+        # The files of a killed run are kept too, so their age decides.
         with suppress(OSError):
             if time.time() - path.stat().st_mtime > _HISTORY_KEPT_SECONDS:
                 path.unlink()

@@ -18,6 +18,8 @@ _KEPT = (bytes, bytearray, datetime, date, time, timedelta, Decimal, UUID)
 
 def encode(value: Any) -> bytes:
     """Bytes unchanged, text as UTF-8, pydantic models by ``model_dump_json``, and everything else as JSON."""
+    if type(value) is dict:  # the usual output; the checks below would cost as much as the encoding
+        return _encode_json(value)
     if isinstance(value, bytes):
         return value
     if isinstance(value, str):

@@ -11,6 +11,7 @@ from penstock.jvm.installed_spark import spark_missing
 
 if TYPE_CHECKING:
     from penstock.spark.driver.spark_runner import run
+    from penstock.spark.session.session_facts import session_facts
     from penstock.spark.session.spark_conf import parse_conf
     from penstock.spark.session.spark_session import fetch_jars
 
@@ -18,9 +19,10 @@ _HOMES = {
     "fetch_jars": "penstock.spark.session.spark_session",
     "parse_conf": "penstock.spark.session.spark_conf",
     "run": "penstock.spark.driver.spark_runner",
+    "session_facts": "penstock.spark.session.session_facts",
 }
 
-__all__ = ["fetch_jars", "parse_conf", "run"]
+__all__ = ["fetch_jars", "parse_conf", "run", "session_facts"]
 
 if find_spec("pyspark") is None or find_spec("pyarrow") is None:
     raise spark_missing()

@@ -31,3 +31,8 @@ def test_the_margin_shrinks_with_the_speed_at_which_the_group_falls_back(
 def test_a_group_without_lag_loses_nothing() -> None:
     part = PartitionLag("orders", 0, committed=10, start=0, end=10, lag_seconds=0.0, rate_in=9.0, rate_out=0.0)
     assert retention_margin(part, 3600.0) is None
+
+
+def test_a_margin_of_months_is_none() -> None:
+    part = PartitionLag("orders", 0, committed=0, start=0, end=10, lag_seconds=1.0, rate_in=14.0, rate_out=13.0)
+    assert retention_margin(part, 7 * 24 * 3600.0) is None

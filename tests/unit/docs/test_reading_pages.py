@@ -55,6 +55,16 @@ def test_a_page_is_files_and_commands_in_their_order(tmp_path: Path) -> None:
     ]
 
 
+def test_code_that_is_not_run_says_why_and_is_python_all_the_same(tmp_path: Path) -> None:
+    text = "<!-- not run: code of another library -->\n```python\nloop()\n```\n"
+    assert steps(tmp_path, text) == [NotRun(3, "code of another library"), Fragment(3, "loop()\n")]
+
+
+def test_a_file_that_has_no_comments_has_its_name_above(tmp_path: Path) -> None:
+    text = "<!-- saved as group.json -->\n```json\n{}\n```\n"
+    assert steps(tmp_path, text) == [File("group.json", "{}\n")]
+
+
 def test_a_decorator_that_is_shown_alone_gets_a_function() -> None:
     assert Fragment(1, '@app.consume("a")  # topics\n@app.consume("b")\n').whole.count("def _(): ...") == 1
     assert "def _" not in Fragment(1, "@app.consume()\ndef ship(): ...\n").whole

@@ -44,6 +44,9 @@ def test_the_site_is_built_and_every_page_exists_as_markdown_too(tmp_path: Path)
     assert [each.name for section in index for each in section.entries if f"({each.name}.md)" not in listed] == []
     assert "reference/commands.md" in listed
     assert (tmp_path / "site" / "searchindex.js").exists()
+    assert '<svg xmlns="http://www.w3.org/2000/svg" class="diagram"' in (
+        tmp_path / "site" / "understand" / "commits.html"
+    ).read_text("utf-8")
 
 
 def test_a_link_without_a_target_and_a_file_from_elsewhere_are_found(tmp_path: Path) -> None:
@@ -59,6 +62,12 @@ def test_a_link_without_a_target_and_a_file_from_elsewhere_are_found(tmp_path: P
         "a.html loads https://example.org/x.js from another server.",
         "a.css loads a file from another server.",
     ]
+
+
+def test_all_diagrams_have_the_same_style() -> None:
+    pictures = [each.read_text("utf-8") for each in sorted((ROOT / "docs").rglob("*.svg"))]
+    styles = {re.findall(r"<style>.*?</style>", each, re.DOTALL)[0] for each in pictures if 'class="diagram"' in each}
+    assert len(styles) == 1
 
 
 def test_links_of_the_repository_become_links_of_the_site() -> None:
@@ -112,3 +121,11 @@ def test_every_class_of_error_and_every_message_is_in_the_reference(reference: d
     # One of each kind: by a class with hint=, and by a function that makes the error of a handler.
     assert "it consumes no topic." in reference["errors"]
     assert "is not running" in reference["errors"]
+
+
+def test_every_question_quotes_a_message_that_exists_and_has_an_answer() -> None:
+    text = (ROOT / "docs" / "faq.md").read_text("utf-8")
+    questions = dict(re.findall(r"^### `([^\n]+)`\n\n(.+?)\n(?=\n#|\Z)", text, re.MULTILINE | re.DOTALL))
+    assert len(questions) == len(re.findall(r"^### ", text, re.MULTILINE)) >= 20
+    known = {each.problem for each in messages()}
+    assert [question for question in questions if question not in known] == []

@@ -2,18 +2,15 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from penstock.assign import ASSIGNORS, Assignor, Group, LagBalanced, assignor_named
+from penstock.assign import Group
 from penstock.assign.member_labels import labels
-from penstock.assign.plan import HEARTBEAT_SECONDS, plan, why_estimate
 from penstock.assign.plan_json import read_group, write_group, write_plan
 from penstock.assign.plan_svg import picture
-from penstock.assign.what_if import with_members, with_partitions, with_topics
 from penstock.cli.commands.lag import PANEL
 from penstock.cli.console.completion import complete_groups
 from penstock.cli.console.confirm import confirm_replacing
@@ -23,13 +20,8 @@ from penstock.cli.console.screen import err, print_json
 from penstock.cli.console.shared_options import Brokers, Json
 from penstock.core.text.durations import seconds
 from penstock.errors import ConfigError
-from penstock.kafka.admin.cluster import Cluster
-from penstock.ops.groups_of_any_kind import no_group
-from penstock.ops.live_group import look
+from penstock.ops.group_plans import PlannedGroup, changed_group, look_to_plan, planning_assignor
 
-_DEFAULT = "cooperative-sticky"
-# The broker's default for members of the consumer protocol (KIP-848).
-_NEW_PROTOCOL_HEARTBEAT = 5.0
 _EXAMPLES = """
 [bold]Examples[/]
 
@@ -99,25 +91,18 @@ def plan_command(
     counts = dict(_count(text) for text in partitions or [])
     confirm_replacing([file for file in (save, svg) if file is not None], yes=yes)
     if _is_file(name):
-        asked = _Asked(name, _read(Path(name)), ())
+        asked = PlannedGroup(_read(Path(name)))
     else:
         cluster = connect(brokers, config, settings)
-        asked = _look(cluster, name, topics=[text[1:] for text in topics or [] if text[:1] == "+"], measure=watch)
+        asked = look_to_plan(
+            cluster, name, topics=[text[1:] for text in topics or [] if text[:1] == "+"], measure=watch
+        )
     if save is not None:
         _write(save, json.dumps(write_group(asked.group), indent=2, ensure_ascii=False) + "\n")
-    changed = with_partitions(with_topics(asked.group, topics or []), counts)
-    for change in members or []:
-        changed = with_members(changed, change)
-    if not changed.members:
-        raise ConfigError(
-            f"Group {name!r} has no members, so there is nothing to plan.", hint="Add members, such as --members =3."
-        )
-    chosen = [_assignor(each.strip(), by) for each in (compare.split(",") if compare else [assignor or asked.assignor])]
-    pause = asked.heartbeat if heartbeat is None else seconds(heartbeat, name="--heartbeat")
-    plans = [
-        replace(plan(asked.group, each, changed=changed, heartbeat=pause), estimate=asked.why_estimate(each.name))
-        for each in chosen
-    ]
+    changed = changed_group(asked.group, name, members=members or [], partitions=counts, topics=topics or [])
+    pause = None if heartbeat is None else seconds(heartbeat, name="--heartbeat")
+    chosen = compare.split(",") if compare else [assignor or asked.assignor]
+    plans = [asked.plan(planning_assignor(each.strip(), by), changed, heartbeat=pause) for each in chosen]
     names = {**labels(asked.group), **labels(changed)}
     if svg is not None:
         said = {"members": members, "topics": topics, "partitions": partitions}
@@ -133,48 +118,6 @@ def plan_command(
         show_plan(plans[0], names)
     show_figures(plans)
     _tell(dict.fromkeys(f"This is an estimate: {made.estimate}." for made in plans if made.estimate))
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """The group to plan for, and notes on what is not known about it."""
-
-    name: str
-    group: Group
-    notes: tuple[str, ...]
-    assignor: str = _DEFAULT
-    heartbeat: float = HEARTBEAT_SECONDS
-    all_open: bool = False
-    by_broker: bool = False
-
-    def why_estimate(self, assignor: str) -> str | None:
-        return why_estimate(assignor, all_open=self.all_open, by_broker=self.by_broker)
-
-
-def _look(cluster: Cluster, name: str, *, topics: list[str], measure: float | None) -> _Asked:
-    live = look(cluster, name, topics=topics, measure=measure)
-    if not live.description.exists:
-        raise no_group(name, cluster)
-    notes = [*live.notes]
-    missing = [topic for topic in topics if topic not in live.group.topics]
-    notes += [
-        f"Topic {topic!r} does not exist. Give its number of partitions with --partitions {topic}=12."
-        for topic in missing
-    ]
-    own, new = live.description.assignor, live.description.type == "Consumer"
-    if live.group.members and (new or own not in ASSIGNORS):
-        where = "runs in the broker" if new else "is unknown to Penstock"
-        notes.append(
-            f"The group's assignor ({own or 'unknown'}) {where}. This plan uses {_DEFAULT}; choose with --assignor."
-        )
-        own = _DEFAULT
-    heartbeat = _NEW_PROTOCOL_HEARTBEAT if new else HEARTBEAT_SECONDS
-    return _Asked(name, live.group, tuple(notes), own or _DEFAULT, heartbeat, all_open=live.all_open, by_broker=new)
-
-
-def _assignor(name: str, by: str) -> Assignor:
-    known = assignor_named(name)
-    return LagBalanced(by=by) if isinstance(known, LagBalanced) else known  # type: ignore[arg-type] # it checks
 
 
 def _is_file(name: str) -> bool:

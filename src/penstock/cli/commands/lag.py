@@ -13,7 +13,7 @@ from penstock.cli.console.completion import complete_groups
 from penstock.cli.console.connect import ClientSettings, ConfigFile, connect
 from penstock.cli.console.screen import err, out, print_json, print_styled_lines, shown_line
 from penstock.cli.console.shared_options import Brokers, Json
-from penstock.cli.console.tables import Styled, duration, rate, sparkline, table_lines
+from penstock.cli.console.tables import STATUS_STYLES, Styled, duration, rate, sparkline, table_lines
 from penstock.core.progress.lag_status import Status, worst
 from penstock.core.text.durations import seconds
 from penstock.core.text.plurals import at_most
@@ -25,13 +25,6 @@ from penstock.ops.groups_of_any_kind import all_groups, no_group
 PANEL = "Operating"
 # Different from the exit codes of errors.
 EXIT_CODES = {Status.OK: 0, Status.WARN: 11, Status.STALL: 12, Status.STOP: 13, Status.REWIND: 14}
-_COLOURS = {
-    Status.OK: "green",
-    Status.WARN: "yellow",
-    Status.STALL: "red",
-    Status.STOP: "red",
-    Status.REWIND: "magenta",
-}
 _COLUMNS = ("GROUP", "STATUS", "STATE", "LAG", "LAG-TIME", "LOST", "IN", "OUT", "DRAINED-IN", "LAST-COMMIT")
 _PARTITION_COLUMNS = ("GROUP", "TOPIC", "PARTITION", "STATUS", "CLIENT", *_COLUMNS[3:], "WHY")
 _NUMBERS = ("LAG", "LAG-TIME", "LOST", "IN", "OUT", "DRAINED-IN", "LAST-COMMIT", "PARTITION")
@@ -179,7 +172,7 @@ class _Plain:
 
 
 def status_text(status: Status) -> Styled:
-    return Styled(status.name, _COLOURS[status])
+    return Styled(status.name, STATUS_STYLES[status.name])
 
 
 def _row(name: str, each: GroupLag) -> tuple[object, ...]:

@@ -31,6 +31,7 @@ from penstock.kafka import Cluster
 from penstock.lifecycle import AppRun, RunExtras, choose_brokers, stop_on_signals
 from penstock.ops.metrics import EventCounters
 from penstock.ops.runs import registered
+from penstock.ops.spark_activity_file import spark_activity_file
 
 _EXAMPLES = """
 [bold]Examples[/]
@@ -187,6 +188,10 @@ def run(
         # From here on `penstock stop` finds this run, and its signal leads to a clean stop.
         groups = [handler.group for handler in app.handlers]
         listeners.append(stack.enter_context(registered(app.name, engine=engine.value, groups=groups, warn=warn)))
+        if engine is Engine.spark:
+            from penstock import spark  # noqa: PLC0415 - as in _spark_conf
+
+            listeners.append(stack.enter_context(spark_activity_file(spark.session_facts)))
         board = HealthBoard()
         if metrics is not None:
             event_counters = _event_counters(app)

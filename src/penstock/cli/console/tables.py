@@ -11,6 +11,9 @@ from rich.style import Style
 from penstock.cli.console.screen import out, print_styled_lines, shown_line
 from penstock.core.records.record import TopicPartition
 
+# The styles of a group's status, by its name.
+STATUS_STYLES = {"OK": "green", "WARN": "yellow", "STALL": "red", "STOP": "red", "REWIND": "magenta"}
+
 _TICKS = "▁▂▃▄▅▆▇█"
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _KIBI = 1024
@@ -38,7 +41,7 @@ def table_lines(columns: Sequence[str], rows: Iterable[Sequence[object]], *, rig
     cells: list[list[Styled | str]] = [[_plain(Styled(each, "bold")) for each in columns]]
     cells += [[_plain(each) for each in row] for row in rows]
     widths = [max(_width(row[at]) for row in cells) for at in range(len(columns))]
-    limit = _screen_width()
+    limit = screen_width()
     if limit is not None and sum(widths) + len(widths) - 1 > limit:
         return [line for row in cells[1:] for line in _stacked(cells[0], row, limit)]
     return [
@@ -49,7 +52,7 @@ def table_lines(columns: Sequence[str], rows: Iterable[Sequence[object]], *, rig
     ]
 
 
-def _screen_width() -> int | None:
+def screen_width() -> int | None:
     """Return None without a terminal: a program that reads a table needs one line per row, of any length."""
     asked = os.environ.get("COLUMNS", "")
     if asked.isdecimal() and int(asked):

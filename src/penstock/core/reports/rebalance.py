@@ -221,12 +221,16 @@ def change_between(before: GroupSnapshot, after: GroupSnapshot) -> GroupChange |
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handover:
-    """A partition got a new owner at time ``at``, after ``seconds`` without one (None: the last owner is unknown)."""
+    """A partition got a new owner at time ``at``, after ``seconds`` without one.
+
+    ``source`` is the last owner. It and the seconds are None if the last owner did not report.
+    """
 
     tp: TopicPartition
     owner: str
     at: float
     seconds: float | None
+    source: str | None = None
 
 
 def without_owner(moves: Iterable[tuple[float, str, str, TopicPartition]]) -> list[Handover]:
@@ -235,12 +239,13 @@ def without_owner(moves: Iterable[tuple[float, str, str, TopicPartition]]) -> li
     ``moves`` are what all members reported: (time, "given up" or "taken", member, partition). If the last owner of a
     partition did not report, the time without an owner is unknown, not zero.
     """
-    free_since: dict[TopicPartition, float] = {}
+    free_since: dict[TopicPartition, tuple[float, str]] = {}
     found = []
     for at, what, member, tp in sorted(moves):
         if what == "given up":
-            free_since[tp] = at
+            free_since[tp] = at, member
         else:
-            since = free_since.pop(tp, None)
-            found.append(Handover(tp=tp, owner=member, at=at, seconds=None if since is None else at - since))
+            since, source = free_since.pop(tp, (None, None))
+            seconds = None if since is None else at - since
+            found.append(Handover(tp=tp, owner=member, at=at, seconds=seconds, source=source))
     return found

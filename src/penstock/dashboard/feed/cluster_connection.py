@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 from penstock.errors import ServerError
 from penstock.kafka.admin.cluster import Cluster
@@ -24,6 +25,15 @@ class ClusterConnection:
             if self._cluster is None:
                 self._cluster = self._connect()
             return self._cluster
+
+    def begin(self) -> None:
+        """Connect on a thread, if nothing is connected and nobody connects: pages without Kafka's data say so too."""
+        if self._cluster is None and not self._lock.locked():
+            threading.Thread(target=self._try_once, name="connect", daemon=True).start()
+
+    def _try_once(self) -> None:
+        with suppress(Exception):  # who uses it next gets the error
+            self.cluster()
 
     def failed(self, error: Exception) -> None:
         """Note a failure of a request. If no broker answered, the next use connects again."""

@@ -4,6 +4,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -18,6 +19,15 @@ _KEPT_MESSAGES = 32
 # A source may use this part of a core at most: the pause after a read is at least so many times the read.
 _PAUSE_PER_READ = 4.0
 _TRY_AGAIN_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class ChannelState:
+    """The rows of a channel now. ``reads`` counts the reads that have ended, also those that failed."""
+
+    rows: Rows
+    trouble: PenstockError | None
+    reads: int
 
 
 class FeedChannel:
@@ -35,7 +45,8 @@ class FeedChannel:
         self._failed = failed
         self._lock = threading.Lock()
         self._rows: Rows = {}
-        self._trouble: dict[str, str] | None = None
+        self._trouble: PenstockError | None = None
+        self._reads = 0
         self._has_read = False
         self._version = 0
         self._messages: deque[bytes] = deque(maxlen=_KEPT_MESSAGES)
@@ -68,8 +79,14 @@ class FeedChannel:
                 return list(self._messages)[len(self._messages) - missed :], self._version
             if not self._has_read and self._trouble is None:
                 return [], 0
-            snapshot = {"topic": self.topic, "rows": self._rows, "trouble": self._trouble, "complete": self._has_read}
+            trouble = _told(self._trouble)
+            snapshot = {"topic": self.topic, "rows": self._rows, "trouble": trouble, "complete": self._has_read}
             return [_encoded(snapshot)], self._version
+
+    def state(self) -> ChannelState:
+        """Return the rows as they are now, for a viewer in this process."""
+        with self._lock:
+            return ChannelState(self._rows, self._trouble, self._reads)
 
     def _run(self) -> None:
         try:
@@ -86,14 +103,13 @@ class FeedChannel:
             self._source.read(self._publish, self._visible)
         except PenstockError as error:
             self._failed(error)
-            self._tell_trouble({"problem": error.problem, "hint": error.hint})
+            self._ended_read(error)
             return _TRY_AGAIN_SECONDS
         except Exception as error:  # noqa: BLE001 - a bug in one source must not silence the page
-            self._tell_trouble(
-                {"problem": f"This page has a bug: {type(error).__name__}: {error}", "hint": "Please report it."}
-            )
+            bug = f"This page has a bug: {type(error).__name__}: {error}"
+            self._ended_read(PenstockError(bug, hint="Please report it."))
             return _TRY_AGAIN_SECONDS * 5
-        self._tell_trouble(None)
+        self._ended_read(None)
         return max(self._source.every, _PAUSE_PER_READ * (time.monotonic() - began))
 
     def _publish(self, rows: Rows) -> None:
@@ -109,17 +125,22 @@ class FeedChannel:
                 return
         self._changed()
 
-    def _tell_trouble(self, trouble: dict[str, str] | None) -> None:
+    def _ended_read(self, trouble: PenstockError | None) -> None:
         with self._lock:
-            if trouble == self._trouble:
+            self._reads += 1
+            same, self._trouble = _told(trouble) == _told(self._trouble), trouble
+            if same:
                 return
-            self._trouble = trouble
-            self._add({"topic": self.topic, "trouble": trouble})
+            self._add({"topic": self.topic, "trouble": _told(trouble)})
         self._changed()
 
     def _add(self, message: dict[str, Any]) -> None:
         self._version += 1
         self._messages.append(_encoded(message))
+
+
+def _told(trouble: PenstockError | None) -> dict[str, str] | None:
+    return None if trouble is None else {"problem": trouble.problem, "hint": trouble.hint}
 
 
 def _encoded(message: dict[str, Any]) -> bytes:

@@ -5,12 +5,15 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from penstock.assign import Group, Member
+from penstock.assign.member_labels import labels
 from penstock.core.text.durations import seconds as parse_seconds
 from penstock.dashboard.feed.feed_source import DashboardContext, Publish, Row, Rows
 from penstock.dashboard.pages.lag_rows import group_figures, partition_figures, rounded
 from penstock.dashboard.pages.page_contract import DashboardPage, Endpoint
 from penstock.errors import ConfigError, PenstockError, TopicError
 from penstock.kafka.admin.cluster import Cluster
+from penstock.kafka.admin.consumer_groups import GroupDescription
 from penstock.kafka.admin.log_bounds import Bounds, Logs
 from penstock.ops.group_lag import GroupLag, PartitionLag, offset_map_of, positions, survey
 from penstock.ops.groups_of_any_kind import committed, describe, no_group
@@ -20,6 +23,8 @@ from penstock.ops.topic_facts import TopicFacts, topic_facts
 _FACTS_SECONDS = 60.0
 # Rates are measured over a minute: a group that is slower by less than this keeps up.
 _NOISE = 0.05
+# What is further away is no danger: the rates of a minute say nothing about it.
+_FAR_SECONDS = 30 * 24 * 3600.0
 _MAX_RANGES = 2_000
 _POINTS = 72
 _MAX_HISTORY_SECONDS = 7 * 24 * 3600.0
@@ -73,10 +78,12 @@ class GroupSource:
         }
         for part in found.partitions:
             rows[f"partition {part.topic}/{part.partition}"] = partition_figures(part) | {"margin": self._margin(part)}
+        names = _labels(group)
         for member in group.members:
             rows[f"member {member.id}"] = {
                 "id": member.id,
                 "client": member.client,
+                "label": names[member.id],
                 "host": member.host,
                 "static_id": member.static_id,
                 "rack": member.rack,
@@ -92,6 +99,11 @@ class GroupSource:
         return rounded(retention_margin(part, facts.retention_seconds))
 
 
+def _labels(group: GroupDescription) -> dict[str, str]:
+    members = (Member(id=each.id, topics=(), static_id=each.static_id, client=each.client) for each in group.members)
+    return labels(Group(tuple(members), {}))
+
+
 def retention_margin(part: PartitionLag, retention: float) -> float | None:
     """Return the seconds until retention deletes unfinished records at the current rates; None if it will not.
 
@@ -102,7 +114,8 @@ def retention_margin(part: PartitionLag, retention: float) -> float | None:
     falls_back = 1.0 if not part.rate_in else 1.0 - part.rate_out / part.rate_in
     if falls_back < _NOISE or (not part.rate_in and part.rate_out > 0):
         return None
-    return max(0.0, retention - part.lag_seconds) / falls_back
+    margin = max(0.0, retention - part.lag_seconds) / falls_back
+    return margin if margin < _FAR_SECONDS else None
 
 
 class PartitionSource:

@@ -64,6 +64,7 @@ def _sign_in(door: Door) -> Any:
 
 def _about(context: DashboardContext) -> Any:
     async def about(_request: Request) -> Response:
+        context.connection.begin()
         pages = [
             {"name": each.name, "title": each.title, "under": each.under, "icon": each.icon, "style": each.has_style}
             for each in PAGES

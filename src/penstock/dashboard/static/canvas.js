@@ -22,9 +22,9 @@ export function themeChanged() {
  * A canvas. `draw(context, width, height)` works in CSS pixels; pass a new function only if the picture changed.
  * `at(x, y)` returns what is there: `{ tip, href }` or null; `label` says what it shows to those who cannot see it.
  */
-export function canvas({ key, height, draw, at, label, class: name }) {
+export function canvas({ key, height, draw, at, label, class: name, minWidth = 0 }) {
   return h("canvas", {
-    key, draw, at, class: name, role: "img", "aria-label": label, style: { height: `${height}px` },
+    key, draw, at, class: name, role: "img", "aria-label": label, style: { height: `${height}px`, "min-width": `${minWidth}px` },
     mounted: mount, on: { mousemove: hover, mouseleave: leave, click: follow },
   });
 }

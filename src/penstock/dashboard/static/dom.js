@@ -94,6 +94,7 @@ function update(node, old, child, block) {
   for (const name of Object.keys(was)) if (!(name in now)) setProp(node, name, null, was[name]);
   for (const name of Object.keys(now)) if (was[name] !== now[name] || name === "value") setProp(node, name, now[name], was[name]);
   patch(node, child.children, block || Boolean(now.block));
+  if (child.tag === "select") setProp(node, "value", now.value); // its options exist only now
 }
 
 function setProp(node, name, value, was) {
@@ -104,7 +105,8 @@ function setProp(node, name, value, was) {
     case "draw": node.draw = value; node.redraw?.(); return;
     case "at": node.at = value; return;
     case "tip": return value ? node.setAttribute("data-tip", shownBlock(value)) : node.removeAttribute("data-tip");
-    case "value": if (node !== document.activeElement && node.value !== value) node.value = value ?? ""; return;
+    case "value": if (node.tagName === "OPTION") return setAttribute(node, name, value); // else its text is its value
+      if (node !== document.activeElement && node.value !== value) node.value = value ?? ""; return;
     case "checked": node.checked = Boolean(value); return;
     default: setAttribute(node, name, value);
   }

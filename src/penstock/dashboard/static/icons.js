@@ -6,7 +6,7 @@ const PATHS = {
   groups: "M3 5h4v4H3zM3 15h4v4H3zM17 10h4v4h-4zM7 7h5v10H7M12 12h5",
   apps: "M3 12h4l3 7 4-14 3 7h4",
   rebalances: "M4 8h13l-3-3M20 16H7l3 3",
-  whatif: "M9 9a3 3 0 1 1 4 2.800c-1 .5-1 1.200-1 2.200M12 18v.1",
+  whatif: "M3 12h6l5-6h6M9 12l5 6h6M17 3l3 3-3 3M17 15l3 3-3 3",
   letters: "M3 6h18v12H3zM3 7l9 7 9-7",
   topics: "M4 6h16M4 12h16M4 18h16",
   spark: "M12 3v5M12 16v5M3 12h5M16 12h5M6 6l3 3M15 15l3 3M18 6l-3 3M9 15l-3 3",

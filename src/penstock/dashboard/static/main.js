@@ -19,6 +19,7 @@ const shell = {
   help: false,
 };
 let frame = 0;
+let again = 0;
 
 /** Draw soon: many calls become one. */
 function update() {
@@ -35,6 +36,10 @@ async function learn() {
     shell.about = await get("/api/about");
     shell.problem = null;
     if (!shell.page) await open();
+    if (shell.about.brokers === null && !document.hidden) {
+      clearTimeout(again);
+      again = setTimeout(learn, AGAIN_MS);
+    }
   } catch (error) {
     if (!shell.about) {
       shell.problem = error;
@@ -75,6 +80,7 @@ async function open() {
     shell.page.start?.(shell.view);
     feed.follow(shell.page.topics?.(shell.view) ?? []);
     document.querySelector("main")?.scrollTo(0, 0);
+    requestAnimationFrame(() => requestAnimationFrame(() => document.querySelector(".places [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" })));
   } catch (error) {
     shell.problem = { problem: `The page ${known.name} cannot be loaded: ${error.message}`, hint: "" };
   }

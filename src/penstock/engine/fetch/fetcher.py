@@ -40,7 +40,7 @@ from penstock.engine.fetch.consumer_errors import (
 from penstock.engine.fetch.drain_fetcher import DrainFetcher
 from penstock.engine.fetch.owned_consumer import OwnedConsumer
 from penstock.engine.fetch.record_poller import InFlightRoom, RecordPoller
-from penstock.engine.fetch.start_positions import AssignedBefore, find_new_position
+from penstock.engine.fetch.start_positions import KnownPartitions, find_new_position
 from penstock.engine.fetch.store_session import StoreSession
 from penstock.engine.membership.native_membership import NativeMembership, OnGone
 from penstock.engine.produce.dry_run import DryCommitter
@@ -69,7 +69,7 @@ class Fetcher:
         brokers: str,
         in_flight_room: InFlightRoom,
         lease: Lease,
-        assigned_before: AssignedBefore | None = None,
+        known_partitions: KnownPartitions | None = None,
         number: int = 0,
         transactor: Transactor | None = None,
         store_session: StoreSession | None = None,
@@ -82,7 +82,7 @@ class Fetcher:
         self._lease = lease
         self._polled = time.monotonic()
         self._is_suspended = False
-        self._assigned_before = assigned_before or AssignedBefore()
+        self._known_partitions = known_partitions or KnownPartitions()
         self._number = number
         self._on_rebalance = on_rebalance or (lambda _: None)
         self._on_gone = on_gone
@@ -190,7 +190,7 @@ class Fetcher:
     def _make_membership(self) -> NativeMembership:
         parts: dict[str, Any] = {
             "commit_sender": self._commit_sender,
-            "assigned_before": self._assigned_before,
+            "known_partitions": self._known_partitions,
             "store_session": self._store_session,
             "during_drain": self._during_drain,
             "on_rebalance": self._on_rebalance,

@@ -1,8 +1,7 @@
 """Start positions of assigned partitions: the group's commits, else ``start``; ``from_`` overrides both."""
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, KafkaException
@@ -17,31 +16,36 @@ from penstock.engine.fetch.store_session import StoreSession
 _ANSWER_SECONDS = 10.0
 
 
-class AssignedBefore:
-    """The partitions that any member of this run has owned. ``from_`` applies only to a partition's first assignment.
+class KnownPartitions:
+    """The partitions that existed when the run began (None: all), and those that any member of this run has owned.
 
-    The members of one handler share it, so it has a lock.
+    ``from_`` applies only to a partition's first assignment. The members of one handler share it, so it has a lock.
     """
 
-    def __init__(self) -> None:
-        self._tps: set[TopicPartition] = set()
+    def __init__(self, at_start: Iterable[TopicPartition] | None = None) -> None:
+        self._at_start = None if at_start is None else frozenset(at_start)
+        self._owned: set[TopicPartition] = set()
         self._lock = threading.Lock()
 
-    def missing(self, tps: Iterable[TopicPartition]) -> list[TopicPartition]:
+    def never_owned(self, tps: Iterable[TopicPartition]) -> list[TopicPartition]:
         """Return those of these partitions that no member has owned yet."""
         with self._lock:
-            return [tp for tp in tps if tp not in self._tps]
+            return [tp for tp in tps if tp not in self._owned]
 
-    def add(self, tps: Iterable[TopicPartition]) -> None:
+    def add_owned(self, tps: Iterable[TopicPartition]) -> None:
         with self._lock:
-            self._tps.update(tps)
+            self._owned.update(tps)
+
+    def were_added(self, tps: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
+        """Return those of these partitions that were created after the run began."""
+        return frozenset() if self._at_start is None else frozenset(tps) - self._at_start
 
 
 def find_positions(
     consumer: Any,
     handler: Handler,
     tps: Sequence[TopicPartition],
-    assigned_before: AssignedBefore,
+    known: KnownPartitions,
     store_session: StoreSession | None = None,
 ) -> Assigned:
     """Ask the broker, and the store if there is one, where to start each partition. The store overrides the broker.
@@ -58,17 +62,20 @@ def find_positions(
     saved = {tp: (each.offset, each.note) for tp, each in kept.items() if each.offset is not None}
     behind = frozenset(tp for tp, commit in saved.items() if committed[tp] != commit)  # Kafka's commit is outdated
     committed |= saved
-    starts = _resolve(consumer, handler.start, [tp for tp, commit in committed.items() if commit is None])
+    added = known.were_added(tps)
+    missing = [tp for tp, commit in committed.items() if commit is None]
+    starts = _resolve(consumer, handler.start, missing, added=added)
     forced: dict[TopicPartition, int | None] = {}
     if handler.from_ is not None:
-        first = assigned_before.missing(tps)
+        # Not retry topics: what waits there is not skipped, and what was retried before does not come again.
+        first = [tp for tp in known.never_owned(tps) if tp[0] not in handler.delayed]
         named = handler.from_ if isinstance(handler.from_, Mapping) else first
-        forced = _resolve(consumer, handler.from_, [tp for tp in first if tp in named])
+        forced = _resolve(consumer, handler.from_, [tp for tp in first if tp in named], added=added)
     if store_session is not None and forced:
         store_session.forget(forced)
     finished = {tp: each.finished for tp, each in kept.items() if tp not in forced}
     # Last, because after an error above the next assignment of these partitions is still the first one.
-    assigned_before.add(tps)
+    known.add_owned(tps)
     return Assigned(committed, {**starts, **forced}, frozenset(forced), finished, behind)
 
 
@@ -81,20 +88,25 @@ def find_new_position(consumer: Any, handler: Handler, tp: TopicPartition, offse
     return OutOfRange.found(tp, offset, low=low, high=high, wanted=wanted)
 
 
-def _resolve(consumer: Any, start: Start, tps: Sequence[TopicPartition]) -> dict[TopicPartition, int | None]:
+def _resolve(
+    consumer: Any, start: Start, tps: Sequence[TopicPartition], *, added: Container[TopicPartition] = ()
+) -> dict[TopicPartition, int | None]:
     """Return an offset for each partition; None is the start of the log, which retention may move before the fetch.
 
     The end is looked up now. If the fetch did that, a next owner would skip the records written until its first fetch.
+    Where ``start`` means the end or a time, an added partition begins at its start: all its records are new.
     """
     if start == "earliest" or not tps:
         return dict.fromkeys(tps)
+    if isinstance(start, Mapping):
+        return {tp: start.get(tp) for tp in tps}
+    others = [tp for tp in tps if tp not in added]
+    ends = _offsets_at(consumer, others, OFFSET_END)
     if start == "latest":
-        return {**_offsets_at(consumer, tps, OFFSET_END)}
-    if isinstance(start, datetime):
-        found = _offsets_at(consumer, tps, int(start.timestamp() * 1000))
-        late = [tp for tp, offset in found.items() if offset < 0]
-        return {**found, **_offsets_at(consumer, late, OFFSET_END)}
-    return {tp: start.get(tp) for tp in tps}
+        return {**dict.fromkeys(tps), **ends}
+    # The ends were asked for before, so that a record that is written meanwhile is not skipped.
+    found = _offsets_at(consumer, others, int(start.timestamp() * 1000))
+    return {**dict.fromkeys(tps), **{tp: ends[tp] if offset < 0 else offset for tp, offset in found.items()}}
 
 
 def _offsets_at(consumer: Any, tps: Sequence[TopicPartition], when: int) -> dict[TopicPartition, int]:

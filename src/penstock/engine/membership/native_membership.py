@@ -17,7 +17,7 @@ from penstock.core.reports.rebalance import Rebalance
 from penstock.engine.dispatch.thread_messages import Assigned, Commits, EngineError, Inbox, Lost, Revoking
 from penstock.engine.fetch.commit_sender import CommitSender
 from penstock.engine.fetch.fetch_positions import FetchPositions
-from penstock.engine.fetch.start_positions import AssignedBefore, find_positions
+from penstock.engine.fetch.start_positions import KnownPartitions, find_positions
 from penstock.engine.fetch.store_session import StoreSession
 from penstock.engine.observe.rebalance_recorder import RebalanceRecorder
 from penstock.errors import CallbackError
@@ -46,7 +46,7 @@ class NativeMembership:
         consumer: Any,
         *,
         commit_sender: CommitSender,
-        assigned_before: AssignedBefore,
+        known_partitions: KnownPartitions,
         store_session: StoreSession | None,
         during_drain: Callable[[Sequence[TopicPartition]], None],
         on_rebalance: Callable[[Rebalance], None],
@@ -56,7 +56,7 @@ class NativeMembership:
         self._inbox = inbox
         self._consumer = consumer
         self._commit_sender = commit_sender
-        self._assigned_before = assigned_before
+        self._known_partitions = known_partitions
         self._store_session = store_session
         self._during_drain = during_drain
         self._on_rebalance = on_rebalance
@@ -141,7 +141,7 @@ class NativeMembership:
     def _assign(self, tps: Sequence[TopicPartition]) -> None:
         if self._over:
             return
-        assigned = find_positions(self._consumer, self._handler, tps, self._assigned_before, self._store_session)
+        assigned = find_positions(self._consumer, self._handler, tps, self._known_partitions, self._store_session)
         # If on_assigned fails, the dispatcher does not own these partitions: it drops their records uncommitted.
         if not self._call("on_assigned", tps):
             return

@@ -183,9 +183,9 @@ class Cluster:
     def offsets_at(self, tps: Iterable[TopicPartition], moment: datetime) -> dict[TopicPartition, int]:
         """Return the first offset at or after this time, or the end offset if there is none."""
         tps = list(tps)
+        ends = self.end_offsets(tps)  # first, so that a record that is written meanwhile is not skipped
         found = self._offsets(tps, OffsetSpec.for_timestamp(int(moment.timestamp() * 1000)))
-        missing = self.end_offsets(tp for tp, offset in found.items() if offset < 0)
-        return {**found, **missing}
+        return {tp: ends[tp] if offset < 0 else offset for tp, offset in found.items()}
 
     def end_offsets(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the offset of the next record of each partition."""

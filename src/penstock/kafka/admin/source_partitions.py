@@ -1,7 +1,6 @@
 """The topics and partitions that a handler consumes, as the cluster has them now."""
 
-from collections.abc import Iterable, Mapping
-from datetime import datetime
+from collections.abc import Container, Iterable, Mapping
 from itertools import combinations
 
 from penstock.app import App, Handler, Start
@@ -39,26 +38,33 @@ def source_lag(handler: Handler, cluster: Cluster, tps: Iterable[TopicPartition]
     return sum(max(0, ends[tp] - max(starts[tp], begin[tp] or 0)) for tp in tps)
 
 
-def positions(start: Start, cluster: Cluster, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
-    """Return the offset that ``start`` means for each partition; None is the start of the log when it is read."""
+def positions(
+    start: Start, cluster: Cluster, tps: Iterable[TopicPartition], *, added: Container[TopicPartition] = ()
+) -> dict[TopicPartition, int | None]:
+    """Return the offset that ``start`` means for each partition; None is the start of the log when it is read.
+
+    ``added`` partitions were created after the run began, so all their records are new: they begin at their start
+    where ``start`` means the end, or a time.
+    """
     tps = list(tps)
     if start == "earliest":
         return dict.fromkeys(tps)
-    if start == "latest":
-        return {**cluster.end_offsets(tps)}
-    if isinstance(start, datetime):
-        return {**cluster.offsets_at(tps, start)}
-    return {tp: start.get(tp) for tp in tps}
+    if isinstance(start, Mapping):
+        return {tp: start.get(tp) for tp in tps}
+    known = [tp for tp in tps if tp not in added]
+    found = cluster.end_offsets(known) if start == "latest" else cluster.offsets_at(known, start)
+    return {**dict.fromkeys(tps), **found}
 
 
 def forced_positions(
-    handler: Handler, cluster: Cluster, tps: Iterable[TopicPartition]
+    handler: Handler, cluster: Cluster, tps: Iterable[TopicPartition], *, added: Container[TopicPartition] = ()
 ) -> dict[TopicPartition, int | None]:
     """The same for ``from_``; partitions that it leaves alone are left out."""
     start = handler.from_
     if start is None:
         return {}
-    return positions(start, cluster, [tp for tp in tps if not isinstance(start, Mapping) or tp in start])
+    tps = [tp for tp in tps if not isinstance(start, Mapping) or tp in start]
+    return positions(start, cluster, tps, added=added)
 
 
 def check_sources(app: App, cluster: Cluster) -> None:

@@ -67,7 +67,7 @@ def group_metadata(brokers: str, group: str, *, settings: Mapping[str, Any]) -> 
 
 
 def row_of(out: ProducerRecord) -> Row:
-    return out.topic, out.key, out.value, list(out.headers), out.partition, out.timestamp_ms
+    return out.topic, out.key, out.value, list(out.headers) or None, out.partition, out.timestamp_ms
 
 
 def size_of(out: ProducerRecord) -> int:
@@ -120,7 +120,10 @@ class Transaction:
             for topic, key, value, headers, partition, timestamp_ms in rows:
                 while True:
                     try:
-                        produce(topic, value, key, partition, timestamp=timestamp_ms, headers=headers)
+                        if headers or timestamp_ms:
+                            produce(topic, value, key, partition, timestamp=timestamp_ms, headers=headers)
+                        else:
+                            produce(topic, value, key, partition)
                         break
                     except BufferError:
                         pass

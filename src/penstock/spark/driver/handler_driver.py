@@ -59,8 +59,8 @@ class HandlerDriver:
         self._cluster = cluster
         self._reports = DriverReports(handler, emit)
         self._clock = clock
-        self._starts = StartOffsets(handler, cluster, root=root, emit=emit)
         self._sources = source_partitions(handler, cluster)  # raises if a topic is missing
+        self._starts = StartOffsets(handler, cluster, root=root, at_start=self._sources, emit=emit)
         self._targets = Targets(cluster, handler, self._sources) if until_caught_up or handler.replay_range else None
         self._topic_ids = TopicIds(cluster, {topic for topic, _ in self._sources})
         self._partitions: dict[TopicPartition, PartitionSlices] = {}

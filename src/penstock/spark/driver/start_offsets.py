@@ -1,6 +1,6 @@
 """Where the driver resumes partitions: at the group's commit, else by ``start``; ``from_`` overrides both."""
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,10 +24,22 @@ class ResumedPartitions:
 
 
 class StartOffsets:
-    """One for each handler and run. Earlier versions of Penstock kept a checkpoint for handlers: it is read once."""
+    """One for each handler and run. ``at_start`` are the partitions that existed when the run began.
 
-    def __init__(self, handler: Handler, cluster: Cluster, *, root: Path, emit: Callable[[events.Event], None]) -> None:
+    Earlier versions of Penstock kept a checkpoint for handlers: it is read once.
+    """
+
+    def __init__(
+        self,
+        handler: Handler,
+        cluster: Cluster,
+        *,
+        root: Path,
+        at_start: Iterable[TopicPartition],
+        emit: Callable[[events.Event], None],
+    ) -> None:
         self._handler = handler
+        self._at_start = frozenset(at_start)
         self._cluster = cluster
         self._emit = emit
         self._checkpoint = checkpoint_of(handler, root)
@@ -49,13 +61,14 @@ class StartOffsets:
         committed = {**{tp: offset for tp, (offset, _) in commits.items()}, **known}
         first = [tp for tp in tps if tp not in self._seen]
         sources = [tp for tp in tps if tp[0] not in handler.delayed]
-        forced = forced_positions(handler, cluster, [tp for tp in first if tp in sources])
+        added = frozenset(sources) - self._at_start
+        forced = forced_positions(handler, cluster, [tp for tp in first if tp in sources], added=added)
         found = resume(
             logs,
             checkpoint={tp: offset for tp, offset in self._old.items() if tp in first},
             committed=committed,
             # A record may be in a retry topic before the group has committed an offset of that topic.
-            starts={**dict.fromkeys(tps), **positions(handler.start, cluster, sources)},
+            starts={**dict.fromkeys(tps), **positions(handler.start, cluster, sources, added=added)},
             forced=forced,
             renewed=renewed,
         )
@@ -77,7 +90,9 @@ class StartOffsets:
             for tp in tps
         ]
         there = {tp: offset for tp, (offset, _) in commits.items()}
-        uncommitted = {tp for tp in tps if begin[tp] != there.get(tp, logs[tp].start) or tp in found.reset}
+        # Without a commit, another start than the earliest would skip what is written until the next run.
+        missing = {tp: log.start for tp, log in logs.items()} if handler.start == "earliest" else {}
+        uncommitted = {tp for tp in tps if begin[tp] != there.get(tp, missing.get(tp)) or tp in found.reset}
         return ResumedPartitions(partitions, uncommitted)
 
     def set_checkpoint_aside(self) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from penstock.core.failures.outcome import ProducerRecord
 from penstock.core.scheduling.effects import Attempt, Send
@@ -34,8 +34,11 @@ Refusals = list[tuple[Send, KafkaError]]
 
 
 class Outputs(Protocol):
-    def write(self, epoch: Epoch, record: AnyRecord, out: ProducerRecord) -> None:
-        """Write the output of a record. A short form of ``send``, because it runs for nearly every record."""
+    def write(self, epoch: Epoch, records: list[AnyRecord], outputs: list[ProducerRecord]) -> None:
+        """Write the outputs of records that have one each, in this order. It keeps both lists.
+
+        A short form of ``send``, because nearly every record comes this way.
+        """
 
     def send(self, together: Sequence[Send]) -> None:
         """Write what a consumed record produces: its outputs, a dead letter or a retry record.
@@ -45,6 +48,27 @@ class Outputs(Protocol):
 
     def flush(self) -> Refusals:
         """Wait until the broker has everything. Returns what it refuses in every form; raises if it does not answer."""
+
+
+class OutputList:
+    """Collects the outputs of records that have one each, to write them together."""
+
+    def __init__(self, outputs: Outputs) -> None:
+        self._outputs = outputs
+        self._epoch: Epoch | None = None
+        self.records: list[AnyRecord] = []
+        self.outputs: list[ProducerRecord] = []
+
+    def begin(self, epoch: Epoch) -> None:
+        """Outputs of this epoch follow."""
+        if self._epoch is not epoch:
+            self.write()
+            self._epoch = epoch
+
+    def write(self) -> None:
+        if self._epoch is not None and self.outputs:
+            self._outputs.write(self._epoch, self.records, self.outputs)
+            self.records, self.outputs = [], []
 
 
 class PlainOutputs:
@@ -68,12 +92,28 @@ class PlainOutputs:
         self._brokers = brokers
         self._refused: Refusals = []
 
-    def write(self, epoch: Epoch, record: AnyRecord, out: ProducerRecord) -> None:
-        self._produce(out, partial(self._on_error, epoch, record, out))
+    def write(self, epoch: Epoch, records: list[AnyRecord], outputs: list[ProducerRecord]) -> None:
+        # One callback for all: to make one for each output takes longer than all else that an output costs.
+        on_error = partial(self._on_error, epoch, records, outputs)
+        produce = self._producer.produce
+        for index, out in enumerate(outputs):
+            try:
+                if out.headers or out.timestamp_ms:
+                    refusal = self._produce(out, on_error)
+                else:
+                    produce(out.topic, out.value, out.key, out.partition, on_error)
+                    continue
+            except (BufferError, KafkaException):
+                refusal = self._produce(out, on_error)
+            if refusal is not None:
+                self._refuse(epoch, records[index], out, refusal)
+        self._producer.poll(0)
 
     def send(self, together: Sequence[Send]) -> None:
         for send in together:
-            self._produce(send.outgoing, partial(self._on_refusal, send))
+            refusal = self._produce(send.outgoing, partial(self._on_refusal, send))
+            if refusal is not None:
+                self._on_refusal(send, refusal)
 
     def flush(self) -> Refusals:
         while self._producer.flush(_FLUSH_SECONDS):
@@ -84,21 +124,37 @@ class PlainOutputs:
         alone = self._make_alone()
         return [each for each in refused if not self._send_alone(alone, *each)]
 
-    def _produce(self, out: ProducerRecord, on_error: Callable[..., None]) -> None:
+    def _produce(self, out: ProducerRecord, on_error: Callable[..., None]) -> KafkaError | None:
+        """Give the record to the client, when it has room. Returns why it does not take it."""
         while True:
             try:
                 _produce(self._producer, out, on_error)
             except BufferError:
                 self._producer.poll(_ROOM_SECONDS)
             except KafkaException as error:
-                on_error(error.args[0], None)
-                return
+                found: KafkaError = error.args[0]
+                return found
             else:
-                return
+                return None
 
     def _on_error(
-        self, epoch: Epoch, record: AnyRecord, out: ProducerRecord, error: KafkaError, _message: object
+        self,
+        epoch: Epoch,
+        records: Sequence[AnyRecord],
+        outputs: Sequence[ProducerRecord],
+        error: KafkaError,
+        message: Message,
     ) -> None:
+        """Find the record whose output this is. Of equal outputs, it does not matter which one: the same is refused."""
+        refused = {id(send.outgoing) for send, _ in self._refused}
+        sought = message.topic(), message.key(), message.value()
+        for record, out in zip(records, outputs, strict=True):
+            if (out.topic, out.key, out.value) == sought and id(out) not in refused:
+                self._refuse(epoch, record, out, error)
+                return
+        raise LookupError(f"the client reports an output to {sought[0]} that this task did not write")
+
+    def _refuse(self, epoch: Epoch, record: AnyRecord, out: ProducerRecord, error: KafkaError) -> None:
         offset = self._offset_of(record)
         self._on_refusal(Send(Attempt(epoch, record, offset, epoch.attempt_at(offset)), out), error)
 
@@ -117,7 +173,7 @@ class PlainOutputs:
 class DryOutputs:
     """Outputs of a dry run: nothing is written."""
 
-    def write(self, epoch: Epoch, record: AnyRecord, out: ProducerRecord) -> None:
+    def write(self, epoch: Epoch, records: list[AnyRecord], outputs: list[ProducerRecord]) -> None:
         pass
 
     def send(self, together: Sequence[Send]) -> None:
@@ -148,12 +204,14 @@ class TransactionalOutputs:
         self._rows: list[Row] = []
         self._refused: Refusals = []
 
-    def write(self, epoch: Epoch, record: AnyRecord, out: ProducerRecord) -> None:
-        if self._facts.may_refuse(out):
-            offset = self._offset_of(record)
-            self.send([Send(Attempt(epoch, record, offset, epoch.attempt_at(offset)), out)])
-        else:
-            self._add(out)
+    def write(self, epoch: Epoch, records: list[AnyRecord], outputs: list[ProducerRecord]) -> None:
+        may_refuse = self._facts.may_refuse
+        for record, out in zip(records, outputs, strict=True):
+            if may_refuse(out):
+                offset = self._offset_of(record)
+                self.send([Send(Attempt(epoch, record, offset, epoch.attempt_at(offset)), out)])
+            else:
+                self._add(out)
 
     def send(self, together: Sequence[Send]) -> None:
         accepted = []

@@ -33,7 +33,7 @@ from penstock.core.scheduling.lanes import AnyRecord, Epoch, LaneRun
 from penstock.errors import HandlerError
 from penstock.kafka import MESSAGES
 from penstock.kafka.client.refused_output import final_failure, undeliverable
-from penstock.spark.tasks.outputs import Outputs
+from penstock.spark.tasks.outputs import OutputList, Outputs
 from penstock.spark.tasks.slice_reader import SliceReader
 from penstock.spark.tasks.workers import TaskWorkers
 
@@ -322,26 +322,40 @@ class SliceTask:
     def _write(self, results: list[Result]) -> list[Result]:
         """Write the outputs. Their records count as done: the task returns only when the broker has everything."""
         passed: dict[int, int] = {}
-        return [(run, self._written_of(run, outcomes, passed), last) for run, outcomes, last in results]
+        outputs = OutputList(self.outputs)
+        written = [(run, self._written_of(run, outcomes, passed, outputs), last) for run, outcomes, last in results]
+        outputs.write()
+        return written
 
-    def _written_of(self, run: LaneRun, outcomes: Sequence[Outcome], passed: dict[int, int]) -> Sequence[Outcome]:
+    def _written_of(
+        self, run: LaneRun, outcomes: Sequence[Outcome], passed: dict[int, int], outputs: OutputList
+    ) -> Sequence[Outcome]:
         first = passed.get(id(run), run.collected)
         passed[id(run)] = first + len(outcomes)
-        if outcomes.count(DONE) == len(outcomes):
+        # To compare a Done that has outputs costs more than to write it, so look at the first one before.
+        if not outcomes or (outcomes[0] is DONE and outcomes.count(DONE) == len(outcomes)):
             return outcomes
-        write, epoch, done = self.outputs.write, run.epoch, []
+        epoch, done, count = run.epoch, [], 0
+        outputs.begin(epoch)
+        add_record, add_output = outputs.records.append, outputs.outputs.append
         for outcome, record in zip(outcomes, run.records[first:]):  # noqa: B905 - there may be more records
             if type(outcome) is Done and outcome.outputs:
                 if len(outcome.outputs) == 1:
-                    write(epoch, record, outcome.outputs[0])
+                    add_record(record)
+                    add_output(outcome.outputs[0])
                 else:
+                    outputs.write()
+                    outputs.begin(epoch)
+                    add_record, add_output = outputs.records.append, outputs.outputs.append
                     offset = MESSAGES.offset_of(record)
                     tried = Attempt(epoch, record, offset, epoch.attempt_at(offset))
                     self.outputs.send(sends_of(tried, outcome.outputs))
-                self._written += len(outcome.outputs)
-                self._reporter.outputs_written(outcome.handler, len(outcome.outputs))
+                count += len(outcome.outputs)
+                if outcome.handler:
+                    self._reporter.outputs_written(outcome.handler, len(outcome.outputs))
                 outcome = DONE  # noqa: PLW2901
             done.append(outcome)
+        self._written += count
         return done
 
     def _carry_out(self, effects: Effects) -> None:

@@ -8,11 +8,11 @@ from typing import Any, cast
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, OFFSET_INVALID, KafkaError, KafkaException, TopicPartition
 
-from penstock import App
+from penstock import App, Retry
 from penstock.app import Handler
 from penstock.app.offset_store import Kept
 from penstock.engine.dispatch.thread_messages import Assigned
-from penstock.engine.fetch.start_positions import AssignedBefore, find_new_position, find_positions
+from penstock.engine.fetch.start_positions import KnownPartitions, find_new_position, find_positions
 from penstock.engine.fetch.store_session import StoreSession
 from penstock.kafka.error_codes import Code
 
@@ -76,13 +76,13 @@ def print_it(value: bytes) -> None: ...
 
 def assign(
     log: Log,
-    before: AssignedBefore | None = None,
+    before: KnownPartitions | None = None,
     tps: Sequence[Any] = (P0,),
     store: Store | None = None,
     **options: Any,
 ) -> Assigned:
     session = cast("StoreSession | None", store)
-    return find_positions(log, handler(**options), tps, before or AssignedBefore(), session)
+    return find_positions(log, handler(**options), tps, before or KnownPartitions(tps), session)
 
 
 def moved_to(offset: int, **options: Any) -> tuple[int, int]:
@@ -134,6 +134,21 @@ def test_each_partition_is_decided_separately() -> None:
     assert assigned.starts == {P0: HIGH}
 
 
+@pytest.mark.parametrize("start", ["latest", datetime.fromtimestamp(EPOCH_MS / 1000 + 1_000, UTC)])
+@pytest.mark.parametrize("option", ["start", "from_"])
+def test_a_partition_that_was_added_while_the_app_runs_begins_at_its_start(option: str, start: Any) -> None:
+    assigned = assign(Log(), KnownPartitions([P0]), tps=[P0, P1], **{option: start})
+    assert assigned.starts == {P0: HIGH, P1: None}
+
+
+@pytest.mark.parametrize("from_", ["earliest", "latest"])
+def test_from_does_not_move_a_retry_topic(from_: str) -> None:
+    options: dict[str, Any] = {"from_": from_, "retry": Retry(attempts=2), "retry_topics": ["1m"]}
+    (retry_topic,) = handler(**options).delayed
+    log = Log({P0: (20, ""), (retry_topic, 0): (7, "")})
+    assert assign(log, tps=[P0, (retry_topic, 0)], **options).forced == {P0}
+
+
 def test_nothing_is_asked_for_an_empty_assignment() -> None:
     log = Log()
     log.error = KafkaError(Code.LOCAL_TIMED_OUT)
@@ -159,7 +174,7 @@ def test_from_with_offsets_applies_only_to_the_partitions_it_names() -> None:
 
 
 def test_from_applies_only_to_the_first_assignment_in_a_run() -> None:
-    log, before = Log({P0: (20, "")}), AssignedBefore()
+    log, before = Log({P0: (20, "")}), KnownPartitions()
     assert assign(log, before, from_="earliest").forced == {P0}
     again = assign(log, before, tps=[P0, P1], from_="earliest")
     assert again.forced == {P1}, "another member, or this one, has had P0 before"
@@ -167,7 +182,7 @@ def test_from_applies_only_to_the_first_assignment_in_a_run() -> None:
 
 
 def test_after_an_error_the_next_assignment_is_still_the_first() -> None:
-    log, before = Log({P0: (20, "")}), AssignedBefore()
+    log, before = Log({P0: (20, "")}), KnownPartitions()
     log.error = KafkaError(Code.NOT_COORDINATOR)
     with pytest.raises(KafkaException) as caught:
         assign(log, before, from_="earliest")

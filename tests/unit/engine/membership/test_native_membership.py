@@ -39,7 +39,7 @@ def test_metadata_is_asked_for_before_partitions_are_assigned(monkeypatch: pytes
         SimpleQueue(),
         consumer,
         commit_sender=unused,  # type: ignore[arg-type]
-        assigned_before=unused,  # type: ignore[arg-type]
+        known_partitions=unused,  # type: ignore[arg-type]
         store_session=None,
         during_drain=lambda _: None,
         on_rebalance=lambda _: None,

@@ -90,8 +90,7 @@ def write_by_spark_task(kafka: MockCluster) -> None:
     make_alone = partial(make_alone_producer, kafka.brokers, {})
     outputs = PlainOutputs(producer, make_alone=make_alone, offset_of=lambda each: each, brokers=kafka.brokers)
     epoch = Epoch(("orders", 0), 1, Tracker(0), None)
-    for offset, value in enumerate(VALUES):
-        outputs.write(epoch, offset, ProducerRecord("out", None, value))
+    outputs.write(epoch, [*range(len(VALUES))], [ProducerRecord("out", None, value) for value in VALUES])
     assert outputs.flush() == []
 
 

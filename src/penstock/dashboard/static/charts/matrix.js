@@ -5,16 +5,18 @@ import { shown } from "../dom.js";
 import { plural } from "../format.js";
 
 const LINE = 24, HEAD = 22, GAP = 10;
+const NARROWEST = 3, WIDEST = 8000; // a column; a picture, which scrolls
 
 /**
  * `members` are { id, name, note, partitions, target } with partitions as [topic, number]; `topics` are [name, count].
- * Owned is filled, an assignment that has not happened yet is outlined.
+ * Owned is filled, an assignment that has not happened yet is outlined. `moved` maps "topic/number" to what is said about
+ * it: these cells are marked.
  */
-export function matrix({ key, members, topics, hrefOf, label, assumed = 700 }) {
+export function matrix({ key, members, topics, hrefOf, label, assumed = 700, moved = new Map() }) {
   const total = Math.max(1, topics.reduce((sum, each) => sum + each[1], 0));
-  const names = assumed < 500 ? 92 : 170;
+  const names = assumed < 400 ? 92 : 170;
   const place = (width) => {
-    const size = Math.min(24, Math.max(2, (width - names - GAP * topics.length) / total));
+    const size = Math.min(24, Math.max(0.5, (width - names - GAP * topics.length) / total));
     let x = names;
     return topics.map(([topic, partitions]) => {
       const block = { topic, partitions, x, size };
@@ -25,7 +27,7 @@ export function matrix({ key, members, topics, hrefOf, label, assumed = 700 }) {
   const owned = members.map((each) => new Set(each.partitions.map((tp) => tp.join("/"))));
   const due = members.map((each) => new Set(each.target.map((tp) => tp.join("/"))));
   return canvas({
-    key, height: HEAD + Math.max(1, members.length) * LINE + 4, label, class: "matrix",
+    key, minWidth: Math.min(WIDEST, names + GAP * topics.length + total * NARROWEST), height: HEAD + Math.max(1, members.length) * LINE + 4, label, class: "matrix",
     draw(context, width) {
       context.textBaseline = "middle";
       const blocks = place(width);
@@ -57,6 +59,12 @@ export function matrix({ key, members, topics, hrefOf, label, assumed = 700 }) {
             context.globalAlpha = has && !gets ? 0.45 : 1;
             context.fillRect(left, y + 2, Math.max(1, size - gap), LINE - 6);
             context.globalAlpha = 1;
+            if (has && moved.has(tp)) {
+              context.fillStyle = colour("--surface");
+              context.beginPath();
+              context.arc(left + (size - gap) / 2, y + LINE / 2 - 1, Math.min(3.5, Math.max(1, size / 4)), 0, 7);
+              context.fill();
+            }
             if (gets && !has) {
               context.strokeStyle = colour(`--series-${(index % 6) + 1}`);
               context.strokeRect(left + 0.5, y + 2.5, Math.max(1, size - gap - 1), LINE - 7);
@@ -73,7 +81,8 @@ export function matrix({ key, members, topics, hrefOf, label, assumed = 700 }) {
         if (number >= 0 && number < partitions) {
           const tp = `${topic}/${number}`, has = owned[index].has(tp), gets = due[index].has(tp);
           const said = has && gets ? "owns" : has ? "gives up" : gets ? "will get" : "does not own";
-          return { tip: `${shown(member.name)} ${said} ${shown(topic)}-${number}`, href: hrefOf?.(topic, number) };
+          const more = has && moved.has(tp) ? `\n${moved.get(tp)}` : "";
+          return { tip: `${shown(member.name)} ${said} ${shown(topic)}-${number}${more}`, href: hrefOf?.(topic, number) };
         }
       }
       return px < names ? { tip: `${shown(member.id)}\n${shown(member.note)}\n${plural(member.partitions.length, "partition")}` } : null;
