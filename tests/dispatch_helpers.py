@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from penstock import Record, Retry
-from penstock.core.failures.breaker import Breaker, Circuit
+from penstock.core.failures.breaker import Breaker
 from penstock.core.failures.outcome import Delayed, Done, Failed, ProducerRecord
+from penstock.core.failures.pausing_circuit import circuit_of
 from penstock.core.failures.retry_topic import RetryInfo
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.dispatch import Dispatch
@@ -50,7 +51,7 @@ def make_dispatch(
         dead_letter_of=letter_of if dead_letter else None,
         retry_record_of=retry_record_of,
         retry_topics=retry_topics,
-        circuit=None if breaker is None else Circuit(breaker),
+        circuit=circuit_of(breaker),
         random=lambda: 0.5,
         batch=batch,
     )

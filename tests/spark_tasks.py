@@ -10,8 +10,8 @@ from confluent_kafka import Message
 from penstock import App, Retry
 from penstock.app import Handler
 from penstock.app.running_concurrency import auto_concurrency
-from penstock.core.failures.breaker import Circuit
 from penstock.core.failures.outcome import ProducerRecord
+from penstock.core.failures.pausing_circuit import circuit_of
 from penstock.core.progress.slices import Reached, Slice
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports.events import Event
@@ -107,7 +107,7 @@ class RealTask:
         self.slices: list[Reached] = []
         self._outputs = MemoryOutputs()
         self.rows = self._outputs.rows
-        circuit = None if handler.breaker is None else Circuit(handler.breaker)
+        circuit = circuit_of(handler.breaker)
         self.auto = auto_concurrency(handler)
         offsets = [message.offset() or 0 for batch in batches for message in batch]
         assert all(one < other for one, other in pairwise(offsets))
@@ -136,7 +136,9 @@ class RealTask:
             if at.position >= end:
                 return
             due = min((due for _, due in at.waiting.values()), default=0.0)
-            if at.read_to >= end and due > self.clock():
+            if at.again_at > self.clock():
+                self.sleep(at.again_at - self.clock())
+            elif at.read_to >= end and due > self.clock():
                 self.sleep(due - self.clock())
         raise AssertionError("the records are not finished")
 

@@ -2,7 +2,7 @@
 
 from penstock.app.app_loader import load_app, load_module
 from penstock.app.application import App
-from penstock.app.attempt import RECORDS, breaker_error, halt_error, worker_error
+from penstock.app.attempt import RECORDS, halt_error, stop_error, worker_error
 from penstock.app.consume_options import Start
 from penstock.app.handler import Handler
 from penstock.app.options import refuse_unsupported
@@ -54,7 +54,6 @@ __all__ = [
     "batch_attempts",
     "batch_attempts_async",
     "batch_runner",
-    "breaker_error",
     "called",
     "end_task",
     "engine_is_elsewhere",
@@ -66,6 +65,7 @@ __all__ = [
     "reader_by",
     "refuse_unsupported",
     "single_record_runner",
+    "stop_error",
     "work_runner",
     "worker_error",
 ]

@@ -143,6 +143,13 @@ def transactions_of(handler: Handler, adapter: RecordAdapter) -> Begin:
     return adapter.begin
 
 
+def stop_error(handler: Handler, record: Record, failure: Failed, circuit: Circuit | None) -> HandlerError:
+    """The error that stops the app at this record: the breaker has opened, or the record cannot be dead-lettered."""
+    if circuit is not None and circuit.is_open and not circuit.pauses:
+        return breaker_error(handler.name, record, failure, circuit)
+    return halt_error(handler.name, record, failure, is_committed=handler.is_at_most_once)
+
+
 def halt_error(handler_name: str, record: Record, failure: Failed, *, is_committed: bool = False) -> HandlerError:
     """The error that stops the app at a record that failed for good: it has no dead-letter topic, or shows a bug."""
     past = (

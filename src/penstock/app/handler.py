@@ -223,6 +223,11 @@ class Handler:
                 "breaker= counts dead letters, but it has no dead-letter topic.",
                 "Name one with dead_letter=..., or leave breaker= out: the first failed record then stops the app.",
             )
+        if self.breaker is not None and self.breaker.then == "pause" and self.is_at_most_once:
+            raise self._wrong(
+                'a breaker with then="pause" attempts records again, which at-most-once does not allow.',
+                'Use then="stop", or another delivery.',
+            )
         if self.retry_topics and not self.topics:
             raise self._wrong(
                 "retry_topics= needs topics: retry topics are named after them.",

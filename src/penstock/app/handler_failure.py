@@ -17,7 +17,7 @@ def failure_maker(handler: Handler, adapter: RecordAdapter) -> Fail:
 
     It raises the errors that ``adapter.reraises`` picks, such as a failed assertion of a test. ``Later`` is no failure.
     """
-    retry, reraises, wall_clock = handler.retry, adapter.reraises, adapter.wall_clock
+    retry, breaker, reraises, wall_clock = handler.retry, handler.breaker, adapter.reraises, adapter.wall_clock
     cannot_wait = _why_records_cannot_wait(handler)
 
     def fail(error: BaseException) -> Failed | Delayed:
@@ -30,7 +30,7 @@ def failure_maker(handler: Handler, adapter: RecordAdapter) -> Fail:
                 return Delayed(wait, now + wait, str(error))
             error = HandlerBug(f"the handler raised Later, but {cannot_wait}")
         message, traceback = described(error)
-        return failed(error, retry, message=message, traceback=traceback)
+        return failed(error, retry, message=message, traceback=traceback, breaker=breaker)
 
     return fail
 

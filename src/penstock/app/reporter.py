@@ -249,6 +249,13 @@ class Reporter:
             self._routes_progressed()
             self._emit(events.Progressed(group=self._group, handler=self._handler.name, **asdict(self._counts)))
 
+    def breaker_opened(self, reason: str, probe: float) -> None:
+        name = self._handler.name
+        self._emit(events.BreakerOpened(**self._who, handler=name, reason=reason, seconds=round(probe, 3)))
+
+    def breaker_closed(self, seconds: float) -> None:
+        self._emit(events.BreakerClosed(**self._who, handler=self._handler.name, seconds=round(seconds, 3)))
+
     def concurrency_changed(self, concurrency: int, before: int) -> None:
         self._emit(
             events.ConcurrencyChanged(**self._who, handler=self._handler.name, concurrency=concurrency, before=before)

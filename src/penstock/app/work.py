@@ -113,6 +113,11 @@ class Work:
         return sum(len(run.outcomes) for run in self._started)
 
     @property
+    def has_success(self) -> bool:
+        """Whether some attempt has succeeded."""
+        return any(not isinstance(outcome, Unfinished) for run in self._started for outcome in run.outcomes)
+
+    @property
     def failed(self) -> int:
         """How many attempts failed for a reason that may lie in what the handler calls."""
         outcomes = (outcome for run in self._started for outcome in run.outcomes)

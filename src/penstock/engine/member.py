@@ -230,7 +230,13 @@ class HandlerMember:
             finished_seconds_ago=None if finished is None else round(finished, 3),
             in_flight=in_flight,
             longest=longest,
+            breaker=self._dispatcher.breaker.problem(),
         )
+
+    @property
+    def breaker_problem(self) -> str | None:
+        """Why the breaker pauses the handler; None while it does not. Read it from any thread."""
+        return self._dispatcher.breaker.problem()
 
     def member_metrics(self) -> MemberMetrics:
         """Call it from any thread."""
@@ -243,6 +249,7 @@ class HandlerMember:
             lanes=lanes,
             works=works,
             concurrency=self._dispatcher.concurrency.limit,
+            open_breakers=int(self._dispatcher.breaker.is_open),
             polled_seconds_ago=time.monotonic() - self._fetcher.polled,
             longest_seconds=max((each.seconds for each in longest), default=0.0),
             map_bytes=map_bytes,

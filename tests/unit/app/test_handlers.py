@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from penstock import NO_RETRY, App, Breaker, Record, Reject, Retry, Skip
-from penstock.app import attempts, attempts_async, batch_attempts, breaker_error, end_task, halt_error
+from penstock.app import Handler, attempts, attempts_async, batch_attempts, end_task, halt_error, stop_error
 from penstock.core.failures.breaker import Circuit
 from penstock.core.failures.outcome import DONE, Done, Failed, Outcome, ProducerRecord, Skipped
 from penstock.errors import ConfigError
@@ -345,10 +345,19 @@ def test_commits_need_time_between_them() -> None:
         App("shop").consume("orders", commit_every=0)(len)
 
 
+def ship_handler() -> Handler:
+    app = App("shop")
+
+    @app.consume("orders")
+    def ship(order: bytes) -> None: ...
+
+    return app.handlers[0]
+
+
 def test_the_error_of_a_breaker_says_how_many_and_what_to_do() -> None:
     circuit = Circuit(Breaker(share=1, window=2))
     assert [circuit.lets_through() for _ in range(3)] == [True, True, False]
-    error = breaker_error("ship", GOOD, Failed("ValueError", "no address"), circuit)
+    error = stop_error(ship_handler(), GOOD, Failed("ValueError", "no address"), circuit)
     assert "ship sent 2 of the last 2 records to the dead letters" in str(error)
     assert "orders[0]@5: ValueError: no address" in str(error)
     assert "breaker" in error.hint

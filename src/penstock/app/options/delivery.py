@@ -56,8 +56,9 @@ class FailureOptions(TypedDict, total=False):
         Breaker | None,
         HandlerOption(
             default=None,
-            text="``Breaker(share=0.9, window=1000)`` stops the app when nearly all records become dead letters.",
-            see="[Failures](failures.md)",
+            text="``Breaker(share=0.9, window=1000)`` stops the app when nearly all records become dead letters. With "
+            '``then="pause"`` it waits instead until what the handler calls works again.',
+            see="[Breaker](failures.md#breaker)",
             share=Refused("Penstock does not count the dead letters of a share group"),
         ),
     ]

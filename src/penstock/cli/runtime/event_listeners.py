@@ -144,7 +144,7 @@ class TerminalListener:
                 self._say(
                     f"{topic}[{partition}]: lost to another member, which gets its unfinished records", style="yellow"
                 )
-            case events.HotKey() | events.Overdue():
+            case events.HotKey() | events.Overdue() | events.BreakerOpened() | events.BreakerClosed():
                 self._tell_slow(event)
             case events.OffsetOutOfRange():
                 self._say(f"{_tp(event)}: {_why_moved(event)}", style="yellow")
@@ -165,7 +165,7 @@ class TerminalListener:
         else:
             self._say(event.reason, style="yellow")
 
-    def _tell_slow(self, event: events.HotKey | events.Overdue) -> None:
+    def _tell_slow(self, event: events.HotKey | events.Overdue | events.BreakerOpened | events.BreakerClosed) -> None:
         """Print what makes records wait."""
         match event:
             case events.Overdue(seconds=seconds, stack=stack):
@@ -175,6 +175,10 @@ class TerminalListener:
                     style="yellow",
                 )
                 self._console.print(block(stack, indent=_INDENT), style="yellow", soft_wrap=True)
+            case events.BreakerOpened(handler=handler, reason=reason, seconds=seconds):
+                self._say(f"{handler}: paused, trying one record every {seconds:g} s: {reason}", style="yellow")
+            case events.BreakerClosed(handler=handler, seconds=seconds):
+                self._say(f"{handler}: continues after {seconds:.0f} s: a record has succeeded", style="yellow")
             case events.HotKey(topic=topic, partition=partition, key=key, waiting=waiting, of=of):
                 self._say(
                     f"{topic}[{partition}]: {waiting:,} of {of:,} waiting records have the key {key!r}. They run one "

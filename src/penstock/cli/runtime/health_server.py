@@ -15,7 +15,8 @@ _LOOPBACK = "127.0.0.1"
 # The probes, and a list of them. A misspelled path gets 404, so that it does not look like a healthy app.
 PROBES = {
     "/live": "503 if a member does not poll, or a record is in progress for too long: restart the app",
-    "/ready": "503 until every member has its partitions, and while a dependency cannot be reached or the app stops",
+    "/ready": "503 until every member has its partitions, and while a dependency cannot be reached, a breaker pauses a "
+    "handler, or the app stops",
 }
 PATHS = ("/", *PROBES)
 # A connection that sends no request for so long is closed, so that idle connections do not accumulate.

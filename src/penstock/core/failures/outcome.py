@@ -8,6 +8,7 @@ functions, so they always agree.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from penstock.core.failures.breaker import Breaker
 from penstock.core.failures.retry import DEFAULT_RETRY, Retry, RetryPolicy, retry_for
 from penstock.core.records.record import Header
 from penstock.core.settings import redacted
@@ -120,6 +121,8 @@ class Failed(Unfinished):
     ``halts`` means that the app must stop at this record, because other records would fail in the same way: the handler
     has a bug, or it raised KeyboardInterrupt. ``final`` is then True.
 
+    ``trips`` means that the handler's breaker counts the failure, by the type of the error.
+
     ``traceback`` is rendered and shortened in the process that raised the error; empty if it would only repeat the
     message.
 
@@ -135,6 +138,7 @@ class Failed(Unfinished):
     headers: tuple[Header, ...] = ()
     traceback: str = field(default="", compare=False)
     halts: bool = False
+    trips: bool = True
     handler: str = field(default="", compare=False)
 
     @property
@@ -173,7 +177,12 @@ HELD = Held()
 
 
 def failed(
-    error: BaseException, policy: RetryPolicy = DEFAULT_RETRY, *, message: str | None = None, traceback: str = ""
+    error: BaseException,
+    policy: RetryPolicy = DEFAULT_RETRY,
+    *,
+    message: str | None = None,
+    traceback: str = "",
+    breaker: Breaker | None = None,
 ) -> Failed:
     """The outcome for a record whose attempt raised ``error``; ``message`` overrides the error's own message."""
     kind = type(error)
@@ -188,6 +197,7 @@ def failed(
         wait=wait,
         traceback=traceback,
         halts=halts,
+        trips=breaker is None or breaker.counts(error),
     )
 
 

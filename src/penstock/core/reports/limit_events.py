@@ -1,4 +1,4 @@
-"""The events of limits that change while an app runs."""
+"""The events of limits and breakers that change while an app runs."""
 
 from dataclasses import dataclass
 
@@ -15,3 +15,23 @@ class ConcurrencyChanged(HandlerEvent):
     member: str
     concurrency: int
     before: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BreakerOpened(HandlerEvent):
+    """The breaker pauses the handler: records fail and none succeeds. ``reason`` is the last failure.
+
+    Nothing is dead-lettered. Every ``seconds`` one record is tried. On Spark the member is a task.
+    """
+
+    member: str
+    reason: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BreakerClosed(HandlerEvent):
+    """A record has succeeded, so the breaker lets the handler continue after ``seconds``."""
+
+    member: str
+    seconds: float

@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from penstock.core.failures.breaker import Circuit
 from penstock.core.failures.outcome import Failed
+from penstock.core.failures.pausing_circuit import PausingCircuit
 from penstock.core.progress.commit_gate import CommitGate
 from penstock.core.progress.offset_map import Range, encode
 from penstock.core.progress.tracker import Tracker
@@ -35,7 +36,8 @@ class Dispatch:
         dead_letter_of: Builds a dead letter; None if the handler has no dead-letter topic.
         retry_record_of: Builds the record for the retry topic with this delay in seconds.
         retry_topics: The delays of the retry topics in seconds, ascending; empty if retries wait in memory.
-        circuit: The circuit breaker, if one is declared: it stops the app instead of dead-lettering nearly everything.
+        circuit: The circuit breaker, if one is declared: it stops the app or pauses the handler instead of
+            dead-lettering nearly everything.
         ahead: At most once: records go to lanes only after the broker has accepted a commit behind them.
         random: Returns numbers from 0 up to 1, for the jitter of retries.
         order, concurrency, null_keys_in_order, batch, linger, offset_of, key_of: See ``Schedule``.
@@ -62,6 +64,7 @@ class Dispatch:
         self._has_retry_topics = bool(retry_topics)
         self._ahead = ahead
         self._offset_of = offset_of
+        self._pausing = circuit if isinstance(circuit, PausingCircuit) else None
         self._schedule = Schedule(
             order=order,
             null_keys_in_order=null_keys_in_order,
@@ -221,8 +224,17 @@ class Dispatch:
 
     def take(self, now: float, size: int) -> list[list[LaneRun]]:
         """Take runs that may start now: a bundle of about ``size`` records for each free worker."""
+        if self._pausing is not None and self._pausing.is_open:
+            return self._probe(self._pausing, now)
         self._schedule.mix_or_split(self._epochs.values(), size)
         return self._schedule.take(now, size)
+
+    def _probe(self, circuit: PausingCircuit, now: float) -> list[list[LaneRun]]:
+        """While the breaker pauses the handler: take one record now and then."""
+        bundles = self._schedule.take_one(now) if circuit.takes_probe(now) else []
+        if bundles:
+            circuit.probing(now)
+        return bundles
 
     @property
     def busy(self) -> int:
@@ -244,6 +256,10 @@ class Dispatch:
     def next_due(self) -> float | None:
         """When the next retry is due, in memory or in a retry topic, or the ``linger`` of a batch is over."""
         due = [self._schedule.next_due()]
+        if self._pausing is not None and self._pausing.is_open:
+            # Nothing starts before the breaker's next try.
+            probe_at, retry_at = self._pausing.probe_at, due[0]
+            due = [probe_at if self._schedule.has_ready else retry_at and max(probe_at, retry_at)]
         if self._has_retry_topics:
             due += [epoch.fetch_state.wake_at for epoch in self._epochs.values()]
         return min((at for at in due if at is not None), default=None)

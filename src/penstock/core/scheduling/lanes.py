@@ -112,6 +112,7 @@ class Epoch:
     - ``committed``: written by ``Dispatch``.
     - ``failures``: written by ``OutcomeRules``, and by ``Dispatch`` for records of a retry topic (on Spark, by the
       task's settlement); read by workers for each record.
+    - ``suspected_at``: written by ``OutcomeRules``; when a pausing breaker withheld the dead letter of a record.
     - ``dispatching``: written by ``end`` and read by workers before each record. Once it is False, they start no
       further one.
     """
@@ -123,6 +124,7 @@ class Epoch:
     gate: CommitGate | None = None  # at most once: records wait here until they are committed
     restored_up_to: int = -1  # the highest offset that an earlier epoch finished
     failures: dict[int, int] = field(default_factory=dict)  # failed attempts of each unfinished record, by offset
+    suspected_at: dict[int, float] = field(default_factory=dict)
     dispatching: bool = True
     lanes: PartitionLanes = field(default_factory=PartitionLanes)
     map_room: MapRoom = field(default_factory=MapRoom)

@@ -20,6 +20,7 @@ from penstock.core.failures.outcome import (
     decide,
     decide_delay,
 )
+from penstock.core.failures.pausing_circuit import PausingCircuit
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.effects import Attempt, Effects, Result, Send, sends_of
 from penstock.core.scheduling.in_flight import InFlightCount
@@ -66,6 +67,7 @@ class OutcomeRules:
         self._retry_record_of = retry_record_of
         self._retry_topics = retry_topics
         self._circuit = circuit
+        self._pausing = circuit if isinstance(circuit, PausingCircuit) else None
         self._random = random
         self._offset_of = offset_of
 
@@ -131,6 +133,7 @@ class OutcomeRules:
         if epoch.failures:
             for offset in offsets:
                 failures = epoch.failures.pop(offset, 0)
+                epoch.suspected_at.pop(offset, None)
                 if failures:
                     effects.again[epoch, offset] = failures + 1
         self._schedule.add_ready(epoch.unpark())
@@ -172,18 +175,23 @@ class OutcomeRules:
                 self._count_finished(1)
                 _note_skipped(tried, outcome, effects)
             else:
-                delay = self._put_off(tried, outcome, effects)
+                delay = self._put_off(tried, outcome, effects, now)
                 if delay is not None:
                     retries.append((record, now + delay))
         return retries
 
-    def _put_off(self, tried: Attempt, outcome: Failed | Delayed, effects: Effects) -> float | None:
+    def _put_off(self, tried: Attempt, outcome: Failed | Delayed, effects: Effects, now: float) -> float | None:
+        if self._pausing is not None and not _may_trip(outcome):
+            self._pausing.learned_nothing(now)
         if isinstance(outcome, Delayed):
             return self._delay(tried, outcome, effects)
-        return self._fail(tried, outcome, effects)
+        return self._fail(tried, outcome, effects, now)
 
-    def _fail(self, tried: Attempt, failure: Failed, effects: Effects) -> float | None:
-        """Decide what follows from a failure. Returns the seconds until the next attempt in memory, if there is one."""
+    def _fail(self, tried: Attempt, failure: Failed, effects: Effects, now: float | None = None) -> float | None:
+        """Decide what follows from a failure. Returns the seconds until the next attempt in memory, if there is one.
+
+        Without ``now``, the record cannot be attempted again.
+        """
         decision = decide(
             failure,
             attempt=tried.attempt,
@@ -200,15 +208,42 @@ class OutcomeRules:
             return decision.delay
         if isinstance(decision, Postpone) and self._retry_record_of is not None:
             self._postpone(tried, failure, decision.delay, self._retry_record_of, effects)
-        elif (
-            isinstance(decision, ToDeadLetter)
-            and self._dead_letter_of is not None
-            and (self._circuit is None or self._circuit.lets_through())
-        ):
+        elif isinstance(decision, ToDeadLetter) and self._dead_letter_of is not None:
+            if self._pausing is not None and now is not None and _may_trip(failure):
+                wait = self._withhold(tried, failure, self._pausing, effects, now)
+                if wait is not None:
+                    return wait
+            elif not self._lets_through(failure):
+                effects.halted = effects.halted or (tried, failure)
+                return None
             self._send(Send(tried, self._dead_letter_of(tried, failure), failure), effects)
         else:
             effects.halted = effects.halted or (tried, failure)
         return None
+
+    def _lets_through(self, failure: Failed) -> bool:
+        """Whether the breaker lets this record become a dead letter, and does not stop the app."""
+        circuit = self._circuit
+        if circuit is None:
+            return True
+        if circuit.pauses or not failure.trips:
+            circuit.finished(1)
+            return True
+        return circuit.lets_through()
+
+    def _withhold(
+        self, tried: Attempt, failure: Failed, circuit: PausingCircuit, effects: Effects, now: float
+    ) -> float | None:
+        """Let the record wait if it may fail because of what the handler calls. Returns for how long, else None."""
+        epoch, offset = tried.epoch, tried.offset
+        reason = f"{failure.error_type}: {failure.message}"
+        wait = circuit.withholds((epoch.tp, offset), epoch.suspected_at.get(offset), now, reason=reason)
+        if wait is None:
+            return None
+        epoch.failures[offset] = tried.attempt
+        epoch.suspected_at[offset] = now
+        effects.retried.append((tried, failure, max(wait, circuit.probe_at - now) if circuit.is_open else wait))
+        return wait
 
     def _delay(self, tried: Attempt, delayed: Delayed, effects: Effects) -> float | None:
         """Let the record wait, which is no attempt. Returns the seconds until it is due, if it waits in memory."""
@@ -275,6 +310,7 @@ class OutcomeRules:
             return False
         epoch.tracker.finish(offset)
         epoch.failures.pop(offset, None)
+        epoch.suspected_at.pop(offset, None)
         epoch.pending.acked_early.pop(offset, None)
         epoch.map_room.add_finished(1)
         self._in_flight.settled += 1
@@ -301,6 +337,11 @@ class OutcomeRules:
         if self.is_current(tried.epoch):
             self._fail(tried, failure, effects)
         return effects
+
+
+def _may_trip(outcome: Failed | Delayed) -> bool:
+    """Whether a pausing breaker counts this: what the handler calls may be down."""
+    return isinstance(outcome, Failed) and outcome.trips and outcome.is_of_the_call
 
 
 def _note_skipped(tried: Attempt, outcome: Skipped, effects: Effects) -> None:

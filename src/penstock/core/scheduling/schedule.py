@@ -172,15 +172,12 @@ class Schedule:
 
     @property
     def has_ready(self) -> bool:
-        """Whether some lane has a record that a free worker could start."""
-        return bool(self._ready)
+        """Whether some lane has a record, and a free worker to start it."""
+        return bool(self._ready) and self._busy < self._concurrency
 
     def take(self, now: float, size: int) -> list[list[LaneRun]]:
         """Take runs that may start now: a bundle of about ``size`` records for each free worker."""
-        while self._backoffs and self._backoffs[0][0] <= now:
-            lane = heappop(self._backoffs)[2]
-            lane.held = False
-            self._make_ready(lane)
+        self._end_backoffs(now)
         bundles = []
         while self._ready and self._busy < self._concurrency and not self._lingers(now):
             bundle = self._bundle(self._batch or size)
@@ -188,6 +185,19 @@ class Schedule:
                 self._busy += 1
                 bundles.append(bundle)
         return bundles
+
+    def take_one(self, now: float) -> list[list[LaneRun]]:
+        """Take a single record that may start now, if there is one and a worker is free."""
+        self._end_backoffs(now)
+        bundle = self._bundle(1) if self._ready and self._busy < self._concurrency else []
+        self._busy += bool(bundle)
+        return [bundle] if bundle else []
+
+    def _end_backoffs(self, now: float) -> None:
+        while self._backoffs and self._backoffs[0][0] <= now:
+            lane = heappop(self._backoffs)[2]
+            lane.held = False
+            self._make_ready(lane)
 
     def _lingers(self, now: float) -> bool:
         """Whether the ready records wait for more, because they do not fill a batch and ``linger`` is not over."""

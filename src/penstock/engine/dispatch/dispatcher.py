@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
 from queue import Empty
 
-from penstock.app import Handler, RecordAdapter, breaker_error, halt_error
+from penstock.app import Handler, RecordAdapter, stop_error
+from penstock.app.breaker_watch import BreakerWatch
 from penstock.app.failed_records import FailedRecords
 from penstock.app.replay_range import recreated_error
 from penstock.app.reporter import Reporter
 from penstock.app.running_concurrency import RunningConcurrency, auto_concurrency
 from penstock.app.work import Work
-from penstock.core.failures.breaker import Circuit
+from penstock.core.failures.pausing_circuit import circuit_of
 from penstock.core.progress.lease import Lease
 from penstock.core.records.out_of_range import OutOfRange
 from penstock.core.records.record import TopicPartition
@@ -101,7 +102,7 @@ class Dispatcher:
         self._lease = lease
         self._to_record, self._offset_of = adapter.to_record, adapter.offset_of
         self._failed_records = FailedRecords(handler, adapter, wall_clock)
-        self._circuit = None if handler.breaker is None else Circuit(handler.breaker)
+        self._circuit = circuit_of(handler.breaker)
         self._inbox = inbox
         self._reporter = reporter
         self._transactor: TransactorSide | None = None
@@ -122,6 +123,7 @@ class Dispatcher:
             random=jitter,
         )
         self.concurrency = RunningConcurrency(handler, self._dispatch, reporter, auto_concurrency(handler), clock)
+        self.breaker = BreakerWatch(self._circuit, reporter, clock)
         self._next_progress = clock() + _PROGRESS_SECONDS
         self._next_collection = clock() + _COLLECT_SECONDS
         self._works = WorksInProgress(handler, adapter.offset_of, clock)
@@ -244,6 +246,7 @@ class Dispatcher:
                 self.watches.worked(attempted, work.seconds)
                 self._works.remove(work)
                 self.concurrency.worked(work)
+                self.breaker.worked(work)
             case Delivered(sends):
                 self._acknowledge(sends)
             case Approved(sends):
@@ -374,14 +377,12 @@ class Dispatcher:
 
     def _carry_out(self, effects: Effects) -> None:
         self._reporter.settled(effects)
+        self.breaker.look()
         self._acknowledge(self._outbox.send(effects.sends))
         if effects.halted is not None:
             tried, failure = effects.halted
-            name, record = self._handler.name, self._to_record(tried.record, tried.attempt)
-            if self._circuit is not None and self._circuit.is_open:
-                self._shutdown.fail(breaker_error(name, record, failure, self._circuit))
-            else:
-                self._shutdown.fail(halt_error(name, record, failure, is_committed=self._handler.is_at_most_once))
+            record = self._to_record(tried.record, tried.attempt)
+            self._shutdown.fail(stop_error(self._handler, record, failure, self._circuit))
 
     def _acknowledge(self, sends: Iterable[Send]) -> None:
         for send in sends:

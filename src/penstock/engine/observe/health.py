@@ -31,6 +31,8 @@ class Health:
     finished_seconds_ago: float | None
     in_flight: int
     longest: tuple[InProgress, ...]
+    breaker: str | None = None
+    """Why the breaker pauses the handler; None while it does not."""
 
     def problems(self, *, stuck_after: float) -> list[str]:
         """Return a sentence for each problem."""

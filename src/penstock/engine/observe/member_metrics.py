@@ -61,3 +61,4 @@ class MemberMetrics:
     map_bytes: Mapping[TopicPartition, int]
     """The length of the offset map in each partition's last commit."""
     watches: Stopwatches
+    open_breakers: int = 0

@@ -27,6 +27,8 @@ class ProbedMember(Protocol):
     def handler(self) -> Handler: ...
     @property
     def has_joined(self) -> bool: ...
+    @property
+    def breaker_problem(self) -> str | None: ...
     def ping_store(self) -> None: ...
 
 
@@ -68,6 +70,7 @@ def readiness_checks(app: App, members: Sequence[ProbedMember], stop: threading.
     """Return one check for each member and for each registry and offset store that the app uses."""
     checks: list[Check] = [lambda: "The app is stopping." if stop.is_set() else None]
     checks += [partial(_not_joined, member) for member in members]
+    checks += [partial(_paused_by_breaker, member) for member in members]
     checks += [DependencyCheck(name, ask) for name, ask in registry_checks(app)]
     by_store = {(each.handler.name, str(each.handler.offsets)): each for each in members if each.handler.offsets}
     checks += [
@@ -80,6 +83,11 @@ def readiness_checks(app: App, members: Sequence[ProbedMember], stop: threading.
 def _not_joined(member: ProbedMember) -> str | None:
     handler = member.handler
     return None if member.has_joined else f"{handler.name} has no assignment of group {handler.group!r} yet."
+
+
+def _paused_by_breaker(member: ProbedMember) -> str | None:
+    problem = member.breaker_problem
+    return None if problem is None else f"{member.handler.name} is paused: {problem}."
 
 
 def _ping_store(member: ProbedMember) -> None:

@@ -94,6 +94,11 @@ class ShareMember:
         """Whether a poll has returned: a share group assigns partitions without a rebalance."""
         return self._has_polled
 
+    @property
+    def breaker_problem(self) -> str | None:
+        """Always None: share groups have no breaker."""
+        return None
+
     def ping_store(self) -> None:
         """Do nothing: a share group has no offset store."""
 

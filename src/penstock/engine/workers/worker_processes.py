@@ -117,7 +117,7 @@ class Child:
         self.kill()  # at once: the handler may ignore the closed pipe for as long as it runs
         self.close()
         error = time_limit_error(limit, f"Penstock killed its worker process {number} and replaces it")
-        return failed(error, self._handler.retry)
+        return failed(error, self._handler.retry, breaker=self._handler.breaker)
 
     def _ask(self, sent: Record | list[Record]) -> Any:
         if not self._is_up:
@@ -133,7 +133,7 @@ class Child:
         except (EOFError, OSError):
             self._end()
             death = WorkerDied(f"the worker process died ({_how(self._process.exitcode)})")
-            return failed(death, self._handler.retry)
+            return failed(death, self._handler.retry, breaker=self._handler.breaker)
 
 
 def _how(code: int | None) -> str:

@@ -10,13 +10,15 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from penstock.app import Handler, breaker_error, halt_error
+from penstock.app import Handler, halt_error, stop_error
+from penstock.app.breaker_watch import BreakerWatch
 from penstock.app.failed_records import FailedRecords
 from penstock.app.reporter import Reporter
 from penstock.app.running_concurrency import RunningConcurrency
 from penstock.app.work import Work
 from penstock.core.failures.breaker import Circuit
 from penstock.core.failures.outcome import DONE, Done, Failed, Outcome
+from penstock.core.failures.pausing_circuit import PausingCircuit
 from penstock.core.progress.offset_map import UnreadableMapError, decode
 from penstock.core.progress.slices import Reached, Slice, Wait
 from penstock.core.records.record import TopicPartition
@@ -96,6 +98,7 @@ class SliceTask:
         if self.workers.width > 1:
             self._concurrency = RunningConcurrency(handler, self._dispatch, self._reporter, self.auto, self.clock)
             self._concurrency.attach(self.workers)
+        self._breaker = BreakerWatch(self.circuit, self._reporter, self.clock)
         self._slices = {each.tp: each for each in self.slices}
         self._epochs = {each.tp: self._begin(each) for each in self.slices}
         self._delivered = HandedOver()
@@ -147,7 +150,10 @@ class SliceTask:
         if epoch.tracker.unfinished > len(waiting) and not self._all_wait:
             # Time was over before these records were begun: the next slice reads them again.
             read_to = next(at for at in range(point, read_to) if at not in waiting and epoch.tracker.is_unfinished(at))
-        return Reached(point, metadata, max(point, read_to), waiting, self._again_at.get(tp, 0.0))
+        again_at = self._again_at.get(tp, 0.0)
+        if isinstance(self.circuit, PausingCircuit) and self.circuit.is_open:
+            again_at = max(again_at, self.wall_clock() + self.circuit.probe_at - self.clock())
+        return Reached(point, metadata, max(point, read_to), waiting, again_at)
 
     # The run.
 
@@ -181,7 +187,8 @@ class SliceTask:
             if not left and (reader.is_done or now - heard > _SILENT_SECONDS):
                 return
             if not handed_out and self._only_waits(deadline, reads=room > 0):
-                self._all_wait = True
+                # While the breaker pauses, records that were not begun are read again when it tries one.
+                self._all_wait = not self._breaker.is_open
                 return
             self._report(self.workers.wait(self._patience(deadline, reads=room > 0, arrived=arrived)))
 
@@ -293,6 +300,7 @@ class SliceTask:
             self._bundle_size.observe(work.attempted, work.seconds)
             if self._concurrency is not None:
                 self._concurrency.worked(work)
+            self._breaker.worked(work)
             results += work.collect()
         now = self.clock()
         if self._works and now >= self._collect_at:
@@ -352,6 +360,7 @@ class SliceTask:
 
     def _carry_out(self, effects: Effects) -> None:
         self._reporter.settled(effects)
+        self._breaker.look()
         if effects.retried or effects.blocked:
             now = self.wall_clock()
             for tried, _, delay in (*effects.retried, *effects.blocked):
@@ -366,12 +375,8 @@ class SliceTask:
             self._halt(*effects.halted)
 
     def _halt(self, tried: Attempt, failure: Failed) -> None:
-        handler = self.handler
         record = MESSAGES.to_record(tried.record, tried.attempt)
-        if self.circuit is not None and self.circuit.is_open:
-            self.halted = breaker_error(handler.name, record, failure, self.circuit)
-        else:
-            self.halted = halt_error(handler.name, record, failure, is_committed=handler.is_at_most_once)
+        self.halted = stop_error(self.handler, record, failure, self.circuit)
 
     # The end.
 

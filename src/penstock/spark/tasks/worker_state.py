@@ -18,7 +18,7 @@ from confluent_kafka import Consumer, KafkaException, Producer
 
 from penstock.app import Handler
 from penstock.app.running_concurrency import auto_concurrency
-from penstock.core.failures.breaker import Circuit
+from penstock.core.failures.pausing_circuit import circuit_of
 from penstock.core.records.record import TopicPartition
 from penstock.core.settings import Settings
 from penstock.kafka import Cluster, buffer_settings, make_alone_producer, make_consumer, make_producer, reader_settings
@@ -50,7 +50,7 @@ class WorkerState:
     def __init__(self, plan: TaskPlan) -> None:
         self.plan = plan
         self.name = uuid4().hex
-        self.circuit = None if plan.handler.breaker is None else Circuit(plan.handler.breaker)
+        self.circuit = circuit_of(plan.handler.breaker)
         self.auto = auto_concurrency(plan.handler)
         self.resources = TaskResources(plan.handler, self.name)
         self._consumers: list[Consumer] = []

@@ -39,6 +39,13 @@ def test_when_the_capacity_halves_it_is_back_within_ten_seconds(spread: float) -
     assert max(limits(ended, 12)) <= 64
 
 
+@pytest.mark.parametrize("at", [4.02, 4.04, 4.06, 4.08])
+def test_a_change_within_a_window_is_not_taken_for_slower_calls(at: float) -> None:
+    ended = run(Dependency(), 8, changes={at: halves})
+    assert max(limits(ended, at + 1)) <= 45
+    assert throughput(ended, at + 1, 8) >= 0.9 * 3200
+
+
 def test_when_all_calls_take_longer_the_limit_stays() -> None:
     """A smaller limit would not make them quicker, and would only do less."""
     ended = run(Dependency(), 16, changes={4.0: slows})

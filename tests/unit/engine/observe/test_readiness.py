@@ -20,6 +20,8 @@ class Member:
     has_joined: bool = False
     store_error: Exception | None = None
 
+    breaker_problem: str | None = None
+
     def ping_store(self) -> None:
         if self.store_error is not None:
             raise self.store_error

@@ -1,0 +1,165 @@
+"""``Breaker(then="pause")`` on the bench: the real dispatcher with the bench's time."""
+
+from collections.abc import Callable
+
+import pytest
+
+from penstock import App, Breaker, Record
+from penstock.core.reports.events import BreakerClosed, BreakerOpened, Retried
+from penstock.errors import ConfigError
+from penstock.testing import Bench
+
+
+class Service:
+    def __init__(self) -> None:
+        self.is_up = True
+        self.calls: list[int] = []
+
+    def call(self, order: int) -> None:
+        self.calls.append(order)
+        if not self.is_up:
+            raise ConnectionRefusedError("the service is down")
+
+
+def app_of(service: Service, **options: object) -> App:
+    app = App("shop")
+    breaker = Breaker(then="pause", probe="30s", on=(ConnectionError,))
+
+    @app.consume("orders", **{"dead_letter": "orders.dlq", "breaker": breaker, "order": "key", **options})  # type: ignore[arg-type]
+    def ship(order: int) -> None:
+        service.call(order)
+
+    return app
+
+
+def produce(bench: Bench, count: int, first: int = 0) -> None:
+    for number in range(first, first + count):
+        bench.produce("orders", number, key=f"key-{number % 10}")
+
+
+def test_an_outage_of_a_minute_loses_nothing_and_dead_letters_nothing() -> None:
+    service = Service()
+    bench = Bench(app_of(service))
+    produce(bench, 50)
+    bench.advance("2s")
+    service.is_up = False
+    produce(bench, 50, first=50)
+    bench.advance("10s")
+    assert [type(each) for each in bench.events_of(BreakerOpened)] == [BreakerOpened]
+    assert "the service is down" in bench.events_of(BreakerOpened)[0].reason
+    called = len(service.calls)
+    bench.advance("50s")
+    assert len(service.calls) - called <= 2, "one record is tried every 30 seconds"
+    assert bench.lag("orders") == 50, "what was finished before stays committed"
+    service.is_up = True
+    bench.advance("31s")
+    assert bench.lag("orders") == 0
+    assert bench.dead_letters("orders.dlq") == []
+    (closed,) = bench.events_of(BreakerClosed)
+    assert 30 <= closed.seconds <= 90
+    assert sorted(set(service.calls)) == list(range(100))
+
+
+@pytest.mark.parametrize("disturb", [Bench.stop, Bench.rebalance, Bench.crash])
+def test_it_can_be_stopped_and_lose_its_partitions_while_it_is_paused(disturb: Callable[[Bench], None]) -> None:
+    service = Service()
+    bench = Bench(app_of(service))
+    service.is_up = False
+    produce(bench, 20)
+    bench.advance("10s")
+    assert len(bench.events_of(BreakerOpened)) == 1
+    disturb(bench)
+    service.is_up = True
+    bench.advance("40s")
+    assert bench.lag("orders") == 0
+    assert bench.dead_letters("orders.dlq") == []
+
+
+def test_errors_that_it_does_not_name_become_dead_letters_even_while_it_is_open() -> None:
+    service = Service()
+    app = App("shop")
+
+    @app.consume(
+        "orders",
+        dead_letter="orders.dlq",
+        order="key",
+        breaker=Breaker(then="pause", probe="30s", on=(ConnectionError,)),
+    )
+    def ship(order: int) -> None:
+        if order == 7:
+            raise ValueError("no address")
+        service.call(order)
+
+    bench = Bench(app)
+    service.is_up = False
+    produce(bench, 10)
+    bench.advance("10m")
+    assert [letter.error_type for letter in bench.dead_letters("orders.dlq")] == ["ValueError"]
+    service.is_up = True
+    bench.advance("31s")
+    assert bench.lag("orders") == 0
+    assert len(bench.dead_letters("orders.dlq")) == 1
+
+
+def test_in_batches_a_record_that_fails_goes_back_too() -> None:
+    service = Service()
+    app = App("shop")
+
+    @app.consume(
+        "orders", dead_letter="orders.dlq", batch=5, order="key", linger="10ms",
+        breaker=Breaker(then="pause", probe="30s", on=(ConnectionError,)),
+    )  # fmt: skip
+    def ship(orders: list[int]) -> None:
+        for order in orders:
+            service.call(order)
+
+    bench = Bench(app)
+    service.is_up = False
+    produce(bench, 20)
+    bench.advance("60s")
+    assert bench.dead_letters("orders.dlq") == []
+    service.is_up = True
+    bench.advance("31s")
+    assert bench.lag("orders") == 0
+    assert bench.dead_letters("orders.dlq") == []
+
+
+def test_with_retry_topics_the_last_attempt_is_not_the_end() -> None:
+    service = Service()
+    bench = Bench(app_of(service, retry_topics=["1s"]))
+    service.is_up = False
+    produce(bench, 5)
+    bench.advance("2m")
+    assert bench.dead_letters("orders.dlq") == []
+    service.is_up = True
+    bench.advance("31s")
+    assert bench.lag("orders") == 0
+    assert bench.dead_letters("orders.dlq") == []
+    assert bench.events_of(Retried)
+
+
+def test_at_most_once_cannot_try_a_record_again() -> None:
+    with pytest.raises(ConfigError, match="at-most-once"):
+        Bench(app_of(Service(), delivery="at-most-once"))
+
+
+def test_async_handlers_pause_too() -> None:
+    service = Service()
+    app = App("shop")
+
+    @app.consume(
+        "orders", dead_letter="orders.dlq", order="none",
+        breaker=Breaker(then="pause", probe="30s", on=(ConnectionError,)),
+    )  # fmt: skip
+    async def ship(order: Record) -> None:
+        service.call(order.offset)
+
+    bench = Bench(app)
+    service.is_up = False
+    produce(bench, 100)
+    bench.advance("60s")
+    assert len(bench.events_of(BreakerOpened)) == 1
+    service.is_up = True
+    bench.advance("31s")
+    assert bench.lag("orders") == 0
+    assert bench.dead_letters("orders.dlq") == []
