@@ -14,6 +14,11 @@ SHOWN = "x\\x1b]0;owned\\x07\\x1b[2J"
 # The same in JSON.
 SHOWN_IN_JSON = "x\\u001b]0;owned\\u0007\\u001b[2J"
 
+# Scripts for a browser, the end of an attribute, and characters that reorder text.
+HOSTILE_HTML = "<script>window.hacked=1</script><img src=x onerror=window.hacked=1>\"'><b>\u202edne\u2066"
+# How a page must show its end.
+SHOWN_IN_HTML = "'><b>\\u202edne\\u2066"
+
 # What Rich and the tables of Penstock write: colours, and the cursor movements of a progress bar.
 _OURS = re.compile(r"\x1b\[(?!5;35m)[0-9;]*m|\x1b\[\?25[lh]|\x1b\[2K|\x1b\[1A|\r(?!error)")
 _FORGED = re.compile(r"^error: (forged|overwritten)", re.MULTILINE)

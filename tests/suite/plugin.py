@@ -9,6 +9,7 @@ from typing import Any, TextIO
 
 import pytest
 
+from suite.processor_time import ProcessorTime
 from suite.shared_queue import Queue
 
 
@@ -32,6 +33,7 @@ class _Worker:
         self._order = _Order(prefer)
         self._notes = (folder / f"{name}.jsonl").open("a")
         self._phases: list[pytest.TestReport] = []
+        self._processor = ProcessorTime()
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
@@ -51,6 +53,8 @@ class _Worker:
                 # Kafka clients in cycles keep their connections until then. Py4J waits with select(), which fails if a
                 # process has more than 1,024 open files. A JVM would then never get the answer to a callback.
                 gc.collect()
+                file = item.nodeid.partition("::")[0]
+                note(self._notes, kind="file", name=file, processor=round(self._processor.lap(), 1))
             if session.shouldstop:
                 raise session.Interrupted(session.shouldstop)
             item = following

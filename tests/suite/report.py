@@ -2,11 +2,12 @@
 
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from suite.verdict import FLAKY_ALLOWED, Result, Verdict
 
 _SLOWEST = 8
+_HUNGRIEST = 25
 
 
 def say(text: str) -> None:
@@ -46,7 +47,7 @@ def show_stage(path: str, verdict: Verdict) -> None:
         say(f"\n======== FLAKY {result.test}\nIt passed alone. Its first failure:\n{result.text}")
     for problem in verdict.problems:
         say(f"\n======== PROBLEM {problem}")
-    say("\n" + "\n".join([*_table(verdict), *_slowest(verdict.results)]))
+    say("\n" + "\n".join([*_table(verdict), *_slowest(verdict.results), *_hungriest(verdict.processor)]))
     for kind, results in (("FAILED", verdict.failed), ("FLAKY", verdict.flaky)):
         for result in results:
             say(f"{kind} {result.test}: {_headline(result.text)}")
@@ -84,6 +85,12 @@ def _table(verdict: Verdict) -> list[str]:
 def _slowest(results: Sequence[Result]) -> list[str]:
     slowest = sorted(results, key=lambda result: -result.seconds)[:_SLOWEST]
     return ["The slowest tests:", *(f"{result.seconds:>7.1f} s {result.test}" for result in slowest)]
+
+
+def _hungriest(processor: Mapping[str, float]) -> list[str]:
+    files = sorted(processor.items(), key=lambda item: -item[1])[:_HUNGRIEST]
+    total = f"Processor time: {sum(processor.values()):.0f} s. The files that use most:"
+    return [total, *(f"{seconds:>7.1f} s {file}" for file, seconds in files)] if files else []
 
 
 def _headline(text: str) -> str:

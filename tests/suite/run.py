@@ -3,6 +3,7 @@
 import shutil
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,6 +39,7 @@ class _Notes:
     collected: dict[str, None] = field(default_factory=dict)
     results: dict[str, Result] = field(default_factory=dict)
     broken: dict[str, str] = field(default_factory=dict)
+    processor: Counter[str] = field(default_factory=Counter)
     # For each worker: the test that runs now, and whether the worker has ended regularly.
     running: dict[str, str] = field(default_factory=dict)
     finished: set[str] = field(default_factory=set)
@@ -49,6 +51,8 @@ class _Notes:
                 self.collected |= dict.fromkeys(note["tests"])
             case "broken":
                 self.broken[note["test"]] = note["text"]
+            case "file":
+                self.processor[note["name"]] += note["processor"]
             case "started":
                 self.running[worker] = note["test"]
             case "finished":
@@ -77,6 +81,7 @@ def run_stage(stage: Stage) -> Verdict:
             problems=run.problems,
             seconds=time.monotonic() - began,
             workers={worker.name: worker.seconds for worker in run.ended},
+            processor=run.notes.processor,
         )
     finally:
         if verdict is None or verdict.green:

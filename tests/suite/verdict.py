@@ -28,6 +28,8 @@ class Verdict:
     problems: tuple[str, ...] = ()
     seconds: float = 0.0
     workers: Mapping[str, float] = field(default_factory=dict)
+    # Seconds of processor time by file, of the tests and of everything that they started.
+    processor: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def passed(self) -> int:
@@ -50,6 +52,7 @@ def judge(
     problems: Collection[str] = (),
     seconds: float = 0.0,
     workers: Mapping[str, float] | None = None,
+    processor: Mapping[str, float] | None = None,
 ) -> Verdict:
     """``first`` has the results of the parallel run, ``again`` those of the tests that ran again, alone."""
     lost = [Result(test, "failed", "", text="This test did not run.") for test in collected if test not in first]
@@ -62,4 +65,5 @@ def judge(
         problems=tuple(problems),
         seconds=seconds,
         workers=workers or {},
+        processor=processor or {},
     )

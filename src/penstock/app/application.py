@@ -13,7 +13,7 @@ from penstock.app.handler import Handler
 from penstock.app.hooks import HookMethods
 from penstock.app.option_reference import documented
 from penstock.app.option_values import handler_values
-from penstock.app.options import HANDLER_OPTIONS, SETTINGS, ConsumeOptions, refuse_unknown, with_defaults
+from penstock.app.options import HANDLER_OPTIONS, SETTINGS, ConsumeOptions, with_defaults
 from penstock.app.pipelines import (
     PIPELINE_OPTIONS,
     Pipeline,
@@ -28,6 +28,7 @@ from penstock.app.run_methods import RunMethods
 from penstock.app.signature import function_name
 from penstock.core.records.record import TopicPartition
 from penstock.core.settings import Registry, client_settings, hide_passwords, registry_of
+from penstock.core.text.suggestions import refuse_unknown
 from penstock.errors import ConfigError, StateError
 
 F = TypeVar("F", bound=Callable[..., Any])

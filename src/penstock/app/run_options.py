@@ -5,8 +5,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, TypedDict, get_args
 
-from penstock.app.options import refuse_unknown
 from penstock.core.reports.events import Event
+from penstock.core.text.suggestions import refuse_unknown
 from penstock.errors import ConfigError
 
 Engine = Literal["local", "spark"]

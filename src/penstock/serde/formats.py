@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
 from penstock.core.settings import Registry, registry_of
+from penstock.core.text.suggestions import suggests_options
 from penstock.errors import ConfigError
 
 Subject = Literal["topic", "record", "topic-record"]
@@ -19,6 +20,7 @@ SchemaSource = str | PathLike[str] | Mapping[str, Any] | list[Any]
 RegistrySource = Registry | str | Mapping[str, Any]
 
 
+@suggests_options
 @dataclass(frozen=True)
 class Reference:
     """A schema of the registry that another schema refers to by ``name``."""
@@ -80,6 +82,7 @@ class OrNull:
     format: Format
 
 
+@suggests_options
 @dataclass(frozen=True)
 class Avro(Format):
     """Avro, in the wire format of Confluent's serializers.
@@ -99,6 +102,7 @@ class Avro(Format):
         _keep_schema(self)
 
 
+@suggests_options
 @dataclass(frozen=True)
 class JsonSchema(Format):
     """JSON with a JSON Schema, in the wire format of Confluent's serializers.
@@ -117,6 +121,7 @@ class JsonSchema(Format):
         _keep_schema(self)
 
 
+@suggests_options
 @dataclass(frozen=True)
 class Protobuf(Format):
     """Protocol Buffers, in the wire format of Confluent's serializers.

@@ -4,7 +4,6 @@ import asyncio
 import threading
 from collections.abc import Awaitable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import pytest
@@ -354,42 +353,6 @@ def test_the_error_of_a_breaker_says_how_many_and_what_to_do() -> None:
     assert "orders[0]@5: ValueError: no address" in str(error)
     assert "breaker" in error.hint
     assert error.exit_code == 5
-
-
-def test_a_partial_function_is_a_handler_under_the_name_of_the_function() -> None:
-    def tax(rate: int, order: Order) -> int:
-        return order.id * rate
-
-    async def ship(order: Order, record: Record, *, carrier: str) -> str:
-        return f"{order.id} by {carrier}"
-
-    app = App("shop")
-    app.consume("orders", to="taxes")(partial(tax, 2))
-    app.consume("orders", to="shipments", group="b")(partial(partial(ship, carrier="rail")))
-    taxed, shipped = app.handlers
-    assert (taxed.name, shipped.name) == ("tax", "ship")
-    assert (taxed.signature.is_async, shipped.signature.is_async) == (False, True)
-    record = Record("orders", 0, 0, None, b'{"id": 21}')
-    assert attempts(taxed)(record, 1) == Done((ProducerRecord("taxes", None, b"42"),))
-    shipment = ProducerRecord("shipments", None, b"21 by rail")
-    assert asyncio.run(_outcome(attempts_async(shipped)(record, 1))) == Done((shipment,))
-
-
-def test_an_object_that_can_be_called_is_a_handler_under_the_name_of_its_class() -> None:
-    class Ship:
-        async def __call__(self, order: Order) -> int:
-            return order.id
-
-    app = App("shop")
-    app.consume("orders", to="out")(Ship())
-    (handler,) = app.handlers
-    assert handler.name == "Ship"
-    record = Record("orders", 0, 0, None, b'{"id": 21}')
-    assert asyncio.run(_outcome(attempts_async(handler)(record, 1))) == Done((ProducerRecord("out", None, b"21"),))
-
-
-async def _outcome(awaited: Awaitable[Outcome]) -> Outcome:
-    return await awaited
 
 
 def test_a_misspelt_option_is_an_error_that_names_the_right_one() -> None:

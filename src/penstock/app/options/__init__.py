@@ -9,7 +9,6 @@ from penstock.app.options.all_options import (
     HANDLER_OPTIONS,
     OPTION_GROUPS,
     ConsumeOptions,
-    refuse_unknown,
     refuse_unsupported,
     with_defaults,
 )
@@ -28,7 +27,6 @@ __all__ = [
     "Mode",
     "Scale",
     "WorkerKind",
-    "refuse_unknown",
     "refuse_unsupported",
     "with_defaults",
 ]

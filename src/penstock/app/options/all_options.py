@@ -17,7 +17,7 @@ from penstock.app.options.consuming import TOPICS, DataOptions, SourceOptions
 from penstock.app.options.delivery import DeliveryOptions, FailureOptions, TimeOptions
 from penstock.app.options.group_membership import ClientOptions, MembershipOptions
 from penstock.app.options.routes import RouteOptions
-from penstock.core.text.suggestions import suggestion
+from penstock.core.text.suggestions import refuse_unknown
 from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -66,13 +66,6 @@ def with_defaults(
     """A value for every option. A name that is no option is an error that suggests the nearest."""
     refuse_unknown(given, [name for name in options if name != "topics"], of=of)
     return {**{name: option.default for name, option in options.items()}, "topics": topics, **given}
-
-
-def refuse_unknown(given: Mapping[str, Any], known: Sequence[str], *, of: str) -> None:
-    """Python's own TypeError would not suggest the name that was meant."""
-    for name in given:
-        if name not in known:
-            raise ConfigError(f"{of} has no option {name!r}.", hint=suggestion(name, known))
 
 
 def refuse_unsupported(handler: "Handler", engine: Engine) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from penstock.core.text.durations import Duration, seconds
+from penstock.core.text.suggestions import suggests_options
 from penstock.errors import ConfigError
 
 _DAY = 86_400.0
@@ -10,6 +11,7 @@ _DAY = 86_400.0
 _LEAST_KEPT = {"delta": 7 * _DAY, "iceberg": _DAY / 24}
 
 
+@suggests_options
 @dataclass(frozen=True)
 class Maintenance:
     """After every so many micro-batches, small files are compacted and old ones deleted.

@@ -10,6 +10,7 @@ from penstock.app.consume_options import is_topic_name
 from penstock.app.pipelines.expectations import UnmetAction, checked_expectations
 from penstock.app.pipelines.json_schema_columns import json_shape
 from penstock.app.pipelines.spark_schema import Shape, shape_of
+from penstock.core.text.suggestions import suggests_options
 from penstock.errors import ConfigError
 from penstock.serde import Avro, Format, JsonSchema, OrNull, Protobuf
 
@@ -20,6 +21,7 @@ META_COLUMNS = ("_key", "_topic", "_partition", "_offset", "_timestamp", "_heade
 VALUE_COLUMN = "value"
 
 
+@suggests_options
 @dataclass(frozen=True)
 class Source:
     """One or several topics as one DataFrame.

@@ -10,6 +10,7 @@ from penstock.app.pipelines.batch_id import BatchId
 from penstock.app.pipelines.maintenance import Maintenance
 from penstock.app.signature import function_name
 from penstock.core.settings import hide_passwords, known
+from penstock.core.text.suggestions import suggests_options
 from penstock.errors import ConfigError
 
 TableFormat = Literal["delta", "iceberg", "parquet"]
@@ -19,6 +20,7 @@ Database = Literal["postgresql", "sqlite"]
 _DATABASES: Mapping[Database, str] = {"postgresql": "PostgreSQL", "sqlite": "SQLite"}
 
 
+@suggests_options
 @dataclass(frozen=True)
 class Topic:
     """A Kafka topic.
@@ -73,6 +75,7 @@ class _Keyed:
             )
 
 
+@suggests_options
 @dataclass(frozen=True)
 class Table(_Keyed):
     """A table in a lake.
@@ -153,6 +156,7 @@ class Table(_Keyed):
         return f"{self.format} table {self.name}"
 
 
+@suggests_options
 @dataclass(frozen=True)
 class Jdbc(_Keyed):
     """A table in PostgreSQL or SQLite. One transaction writes the rows and the id of the micro-batch.
@@ -214,6 +218,7 @@ class Jdbc(_Keyed):
         return f"{_DATABASES[self.database]} table {self.table}"
 
 
+@suggests_options
 @dataclass(frozen=True)
 class Console:
     """The terminal: prints the first rows of each micro-batch, for development."""
@@ -228,6 +233,7 @@ class Console:
         return "the terminal"
 
 
+@suggests_options
 @dataclass(frozen=True)
 class ForeachBatch:
     """Your own function, which Penstock calls with each micro-batch on the driver: its rows and its id.

@@ -3,9 +3,11 @@
 from collections import deque
 from dataclasses import dataclass
 
+from penstock.core.text.suggestions import suggests_options
 from penstock.errors import ConfigError
 
 
+@suggests_options
 @dataclass(frozen=True)
 class Breaker:
     """Stop the app when at least the fraction ``share`` of its last ``window`` records went to the dead-letter topic.

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.core.text.durations import Duration, seconds
+from penstock.core.text.suggestions import suggests_options
 from penstock.errors import ConfigError
 
 # Together they keep the growth within the range of a float, for any number of attempts.
@@ -12,6 +13,7 @@ _MAX_FACTOR = 100
 _MAX_EXPONENT = 64
 
 
+@suggests_options
 @dataclass(frozen=True)
 class Retry:
     """Attempt a failed record up to ``attempts`` times in total, with a longer wait each time.

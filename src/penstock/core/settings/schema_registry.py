@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from penstock.core.settings.secrets import HIDDEN, hide_passwords, is_secret, known, scrubbed
+from penstock.core.text.suggestions import suggests_options
 from penstock.errors import ConfigError
 
 _HINT = (
@@ -14,6 +15,7 @@ _HINT = (
 _PREFIX = "schema.registry."
 
 
+@suggests_options
 @dataclass(frozen=True, repr=False)
 class Registry:
     """The settings of the registry's client, under the client's names with ``_`` for ``.``. Printing hides secrets.

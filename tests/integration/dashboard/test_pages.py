@@ -1,0 +1,96 @@
+"""Every page, on a real broker with a running app: it shows what is there, to everybody, and nothing else happens."""
+
+import http.client
+from collections.abc import Callable
+
+import psutil
+import pytest
+from playwright.sync_api import Page, ViewportSize, expect
+
+from axe_core import serious_violations
+from dashboard_tab import Scene, ServedTest, Tab
+from hostile_text import SHOWN_IN_HTML
+from kafka_helpers import produce, wait_for
+from penstock.dashboard.pages import PAGES
+from penstock.dashboard.server.web_guard import SECURITY_HEADERS
+from penstock.devkit import Embedded
+from servers import SharedServers
+
+_PHONE: ViewportSize = {"width": 390, "height": 780}
+
+# Each page: its parameters, and a text that it shows when it has read from Kafka.
+PLACES: dict[str, tuple[Callable[[Scene], dict[str, object]], Callable[[Scene], str]]] = {
+    "groups": (lambda scene: {"q": scene.topic}, lambda scene: scene.topic),
+    "group": (lambda scene: {"name": scene.group, "at": f"{scene.topic}/0"}, lambda _: "Finished above"),
+    "apps": (lambda _: {}, lambda scene: str(scene.pid)),
+}
+
+
+@pytest.mark.parametrize("name", [page.name for page in PAGES])
+def test_a_page_shows_the_running_app_in_both_themes_and_on_a_phone(
+    scene: Scene, tab: Tab, axe: str, name: str
+) -> None:
+    assert name in PLACES, f"add the page {name} to PLACES, with a text that it shows"
+    parameters, text = PLACES[name]
+    page = tab.open(name, **parameters(scene))
+    expect(page.locator("main")).to_contain_text(text(scene))
+    assert not serious_violations(page, axe)
+    page.keyboard.press("t")
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    assert not serious_violations(page, axe, "color-contrast")
+    page.set_viewport_size(_PHONE)
+    expect(page.locator("main")).to_contain_text(text(scene))
+    assert sideways(page) == 0
+    page.keyboard.press("t")  # the browser remembers the theme
+
+
+def sideways(page: Page) -> int:
+    """By how many pixels the page is wider than the window."""
+    wide: int = page.evaluate(
+        "() => Math.max(...['html', 'body', 'main'].map((each) => document.querySelector(each))"
+        ".map((each) => each.scrollWidth - each.clientWidth))"
+    )
+    return wide
+
+
+def test_names_of_others_show_as_text(scene: Scene, tab: Tab) -> None:
+    page = tab.open("groups", q=scene.topic)
+    row = page.get_by_role("row").filter(has_text=scene.topic)
+    expect(row).to_contain_text(f'<script>window.hacked=1</script><img src=x onerror=window.hacked=1>"{SHOWN_IN_HTML}')
+    row.click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text(SHOWN_IN_HTML)
+    assert page.title().endswith(" · Penstock")
+
+
+def test_nobody_else_gets_in(dashboard: ServedTest) -> None:
+    def status(method: str, path: str, **headers: str) -> int:
+        connection = http.client.HTTPConnection(dashboard.origin.removeprefix("http://"), timeout=60)
+        connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+        answer = connection.getresponse()
+        answer.read()
+        assert {name: answer.headers[name] for name in SECURITY_HEADERS} == SECURITY_HEADERS
+        connection.close()
+        return answer.status
+
+    assert status("GET", "/") == status("GET", "/api/about") == status("GET", "/api/feed?topic=groups") == 401
+    assert status("GET", "/", Host="evil.example") == status("GET", "/static/main.js", Host="evil.example:80") == 421
+    assert status("POST", "/api/feed/look", Origin="http://evil.example") == 403
+    assert status("POST", "/api/feed/look", Sec_Fetch_Site="cross-site") == 403
+    assert "unsafe" not in SECURITY_HEADERS["Content-Security-Policy"]
+
+
+def test_a_page_survives_the_broker(scene: Scene, tab: Tab, kafka: Embedded, shared_servers: SharedServers) -> None:
+    page = tab.open("groups", q=scene.topic)
+    lag = page.get_by_role("row").filter(has_text=scene.topic)
+    expect(lag).to_be_visible()
+    page.evaluate("() => { window.sameDocument = true; }")
+    pid = kafka.status().brokers[0].pid
+    psutil.Process(pid).kill()
+    expect(page.get_by_role("alert")).to_be_visible()
+    wait_for(lambda: not psutil.pid_exists(pid or 0), "the end of the broker")
+    expect(lag).to_be_visible()  # the last figures stay
+    assert shared_servers.revive()
+    expect(page.get_by_role("alert")).to_have_count(0)
+    produce(scene.brokers, scene.topic, ['{"total": 1}'] * 5)
+    expect(lag).to_be_visible()
+    assert page.evaluate("() => window.sameDocument")
