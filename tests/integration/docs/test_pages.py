@@ -13,36 +13,35 @@ from docs_check.reader import Reader
 pytestmark = pytest.mark.long
 
 PAGES = [ROOT / "README.md", *DOCS]
-# The guides, such as docs/tutorial: one reader follows all pages of a folder, on one Kafka.
-FOLDERS = sorted({page.parent.name for page in DOCS if page.parent.name != "docs"})
-# Its pages build one app, so they share one folder. All others begin in an empty one.
-CONTINUED = "tutorial"
+# What a newcomer follows in this order, in one folder: the app and the Kafka of a page are those of the page before.
+COURSE = [ROOT / "docs" / "start.md", *(page for page in DOCS if page.parent.name == "tutorial")]
+# Guides of a page each: one reader follows all of them on one Kafka, each in an empty folder.
+GUIDES = [page for page in DOCS if page.parent.name != "docs" and page not in COURSE]
+SINGLE = [page for page in DOCS if page not in (*COURSE, *GUIDES)]
 # The number of blocks that are not run; each has its reason above it. Raise it only for things that no CI has.
 MOST_NOT_RUN = 16
 # How the reason begins for code of other libraries, which stands beside ours for comparison.
 OTHERS = "code of "
 
 
-def pages_of(folder: str) -> list[Path]:
-    return [page for page in DOCS if page.parent.name == folder]
-
-
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize(
-    "page",
-    [page for page in pages_of("docs") if any(isinstance(step, Command) for step in steps_of(page))],
-    ids=page_id,
+    "page", [page for page in SINGLE if any(isinstance(step, Command) for step in steps_of(page))], ids=page_id
 )
 def test_a_page_works_from_top_to_bottom(docs_reader: Reader, page: Path) -> None:
     docs_reader.follow(page)
 
 
 @pytest.mark.timeout(3_600)
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_the_pages_of_a_folder_work_one_after_the_other(docs_reader: Reader, folder: str) -> None:
-    for page in pages_of(folder):
-        if folder != CONTINUED:
-            docs_reader.begin(page.stem)
+def test_the_tutorial_works_from_the_start_page_to_its_end(docs_reader: Reader) -> None:
+    for page in COURSE:
+        docs_reader.follow(page)
+
+
+@pytest.mark.timeout(3_600)
+def test_the_guides_work_one_after_the_other(docs_reader: Reader) -> None:
+    for page in GUIDES:
+        docs_reader.begin(page_id(page).replace("/", "-"))
         docs_reader.follow(page)
 
 
@@ -55,12 +54,12 @@ def test_pieces_of_code_are_python(page: Path) -> None:
             ast.parse(step.whole, f"{page.name} line {step.line}")
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_every_piece_of_code_in_a_guide_is_a_file_that_is_run_or_says_why_not(folder: str) -> None:
+@pytest.mark.parametrize("page", [*COURSE, *GUIDES], ids=page_id)
+def test_every_piece_of_code_is_a_file_that_is_run_or_says_why_not(page: Path) -> None:
+    steps = steps_of(page)
     assert [
-        f"{page_id(page)}, line {step.line}"
-        for page in pages_of(folder)
-        for step, before in zip(steps_of(page), [None, *steps_of(page)], strict=False)
+        f"line {step.line}"
+        for step, before in zip(steps, [None, *steps], strict=False)
         if isinstance(step, Fragment) and not isinstance(before, NotRun)
     ] == []
 
