@@ -19,7 +19,7 @@ from rich.console import Console
 from penstock.devkit import Embedded, UpOptions
 from penstock.kafka import Cluster
 
-AT_ONCE = 500
+AT_ONCE = 250
 
 
 def main(
@@ -48,13 +48,14 @@ def make_groups(cluster: Cluster, count: int) -> None:
     for start in range(0, count, AT_ONCE):
         asked = [
             cluster.admin.alter_consumer_group_offsets(
-                [ConsumerGroupTopicPartitions(f"group-{number:05}", [TopicPartition("orders", 0, 0)])]
+                [ConsumerGroupTopicPartitions(f"group-{number:05}", [TopicPartition("orders", 0, 0)])],
+                request_timeout=180,
             )
             for number in range(start, min(count, start + AT_ONCE))
         ]
         for futures in asked:
             for future in futures.values():
-                future.result(timeout=60)
+                future.result(timeout=200)
 
 
 def seconds(brokers: str, *command: str) -> float:

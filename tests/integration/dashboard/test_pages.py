@@ -23,6 +23,9 @@ PLACES: dict[str, tuple[Callable[[Scene], dict[str, object]], Callable[[Scene], 
     "groups": (lambda scene: {"q": scene.topic}, lambda scene: scene.topic),
     "group": (lambda scene: {"name": scene.group, "at": f"{scene.topic}/0"}, lambda _: "Finished above"),
     "apps": (lambda _: {}, lambda scene: str(scene.pid)),
+    "rebalances": (lambda scene: {"group": scene.group}, lambda _: "this member joined"),
+    "whatif": (lambda scene: {"group": scene.group, "add": 2}, lambda _: "Other assignors"),
+    "spark": (lambda _: {}, lambda _: "penstock run shop:app --engine spark"),
 }
 
 
@@ -60,6 +63,22 @@ def test_names_of_others_show_as_text(scene: Scene, tab: Tab) -> None:
     row.click()
     expect(page.get_by_role("heading", level=1)).to_contain_text(SHOWN_IN_HTML)
     assert page.title().endswith(" · Penstock")
+
+
+def test_a_plan_follows_the_controls_and_offers_its_command(scene: Scene, tab: Tab) -> None:
+    page = tab.open("whatif", group=scene.group)
+    command, moves = page.locator(".command code"), page.locator("[aria-label='Moves']")
+    expect(moves).to_contain_text("Nothing would move")
+    page.get_by_role("button", name="One member more").click()
+    expect(command).to_contain_text("--members +1")
+    expect(moves).to_contain_text("new-1")
+    page.get_by_role("spinbutton").fill("6")
+    page.get_by_role("spinbutton").press("Enter")
+    expect(command).to_contain_text(f"--partitions {scene.topic}=6")
+    page.get_by_role("link", name="range", exact=True).click()
+    expect(command).to_contain_text("--assignor range")
+    page.get_by_role("link", name="Start over").click()
+    expect(moves).to_contain_text("Nothing would move")
 
 
 def test_nobody_else_gets_in(dashboard: ServedTest) -> None:

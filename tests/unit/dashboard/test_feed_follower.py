@@ -1,10 +1,13 @@
 """The feed in this process: rows of what is followed, and what made a read fail."""
 
 import threading
+import weakref
 from collections.abc import Mapping
+from typing import ClassVar
 
 import pytest
 
+from penstock.dashboard.feed import feed_channel
 from penstock.dashboard.feed.cluster_connection import ClusterConnection
 from penstock.dashboard.feed.feed_follower import FeedFollower, topic_of
 from penstock.dashboard.feed.feed_source import DashboardContext, Publish
@@ -70,6 +73,36 @@ def test_what_is_followed_has_rows_and_what_is_left_is_closed(
     assert feed.state(a).rows == {}
     feed.close()
     assert sources["b & c"].closed.wait(WAIT)
+
+
+class Connected:
+    """Stands for the client of a cluster."""
+
+
+class Forgetful(Named):
+    clients: ClassVar[list["weakref.ref[Connected]"]] = []
+
+    def read(self, publish: Publish, visible: frozenset[str]) -> None:
+        client = Connected()
+        self.clients.append(weakref.ref(client))
+        super().read(publish, visible)
+
+
+def test_a_failed_read_keeps_no_client_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feed_channel, "_TRY_AGAIN_SECONDS", WAIT)  # the next failure would replace this one
+    sources = {"things": lambda _context, _given: Forgetful("broken")}
+    reads = threading.Condition()
+
+    def changed() -> None:
+        with reads:
+            reads.notify_all()
+
+    feed = FeedFollower(sources, CONTEXT, changed)
+    feed.follow(["things"])
+    with reads:
+        assert reads.wait_for(lambda: feed.state("things").trouble is not None, WAIT)
+        assert reads.wait_for(lambda: Forgetful.clients[0]() is None, 5), "without a run of the garbage collector"
+    feed.close()
 
 
 def test_a_failed_read_is_kept_as_its_error(

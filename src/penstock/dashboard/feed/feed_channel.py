@@ -103,7 +103,9 @@ class FeedChannel:
             self._source.read(self._publish, self._visible)
         except PenstockError as error:
             self._failed(error)
-            self._ended_read(error)
+            # Not the error itself: its traceback refers to the admin client, which would live on. librdkafka aborts the
+            # process if a broker returns to a client whose requests to coordinators have timed out.
+            self._ended_read(type(error)(error.problem, hint=error.hint))
             return _TRY_AGAIN_SECONDS
         except Exception as error:  # noqa: BLE001 - a bug in one source must not silence the page
             bug = f"This page has a bug: {type(error).__name__}: {error}"

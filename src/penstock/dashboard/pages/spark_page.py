@@ -1,7 +1,7 @@
 """The handlers and pipelines that run on Spark on this machine."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock.dashboard.feed.feed_source import DashboardContext, Publish, Row, Rows
@@ -79,9 +79,10 @@ def _placed(name: str) -> tuple[str, int]:
     return topic, int(number)
 
 
-def _rate(batches: Iterable[Mapping[str, Any]], since: float, now: float) -> float:
-    """Return the records per second of the last minute; of all the time, if that is shorter."""
-    start = max(since, now - _RATE_SECONDS)
+def _rate(batches: Sequence[Mapping[str, Any]], since: float, now: float) -> float:
+    """Return the records per second of the last minute; of less, if only later batches are known."""
+    known = batches[0]["at"] - batches[0]["seconds"] if batches else since
+    start = max(since, known, now - _RATE_SECONDS)
     return float(sum(each["read"] for each in batches if each["at"] >= start)) / max(1.0, now - start)
 
 
