@@ -9,13 +9,13 @@ app = App("learn")
 
 
 @dataclass
-class Order:
+class LessonOrder:
     id: int
     cents: int
 
 
 @dataclass
-class Invoice:
+class LessonInvoice:
     order: int
     cents: int
     partition: int
@@ -23,5 +23,5 @@ class Invoice:
 
 
 @app.consume("orders", to="invoices", order="key")
-def invoice(order: Order, record: Record) -> Invoice:
-    return Invoice(order.id, order.cents, record.partition, os.getpid())
+def invoice(order: LessonOrder, record: Record) -> LessonInvoice:
+    return LessonInvoice(order.id, order.cents, record.partition, os.getpid())

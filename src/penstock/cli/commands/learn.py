@@ -1,6 +1,9 @@
 """``penstock learn``."""
 
+import os
 import sys
+import termios
+import tty
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -27,6 +30,8 @@ _EXAMPLES = """
   penstock learn poison
   penstock learn --all --json | jq .lessons
 """
+_MOST_KEYS = 64
+_END_OF_INPUT = "\x04"  # Ctrl+D
 
 
 def register(app: typer.Typer) -> None:
@@ -113,16 +118,26 @@ class _Teacher:
 def wait_for_enter(text: str) -> None:
     """Wait for a key: Enter or space returns, q ends the command."""
     out.print()
-    out.print(text, style="dim")
-    while True:
-        try:
-            key = typer.getchar()
-        except EOFError:
-            key = "q"
-        if key in ("\r", "\n", " "):
-            return
-        if key in ("q", "Q"):
-            raise typer.Exit
+    with _single_keys() as terminal:
+        out.print(text, style="dim")
+        while True:
+            keys = os.read(terminal, _MOST_KEYS).decode(errors="replace")
+            if not keys or set(keys) & {"q", "Q", _END_OF_INPUT}:
+                raise typer.Exit
+            if set(keys) & {"\r", "\n", " "}:
+                return
+
+
+@contextmanager
+def _single_keys() -> Iterator[int]:
+    """Let the terminal deliver each key at once, and keep those that were pressed before. Ctrl+C still interrupts."""
+    terminal = sys.stdin.fileno()
+    before = termios.tcgetattr(terminal)
+    try:
+        tty.setcbreak(terminal, termios.TCSADRAIN)
+        yield terminal
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
 
 
 def _and_the_next(chosen: Sequence[Lesson], *, waits: bool) -> Iterator[Lesson]:
