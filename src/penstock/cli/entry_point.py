@@ -22,6 +22,7 @@ _INTERRUPTED = 130
 # most commands.
 _COMMANDS = {
     "demo": ("demo",),
+    "learn": ("learn",),
     "up": ("up", "down", "status"),
     "assignment_plan": ("plan",),
     "run": ("run",),

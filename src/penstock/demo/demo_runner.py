@@ -5,7 +5,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 from uuid import uuid4
 
@@ -18,8 +17,8 @@ from penstock.demo import shop
 from penstock.demo.demo_report import DemoReport, EngineReport, PartitionReport
 from penstock.demo.engine_comparison import compare_dead_letters, compare_outputs
 from penstock.demo.order_generator import expected_counts, make_orders
-from penstock.devkit import Embedded, UpOptions, embedded_brokers
-from penstock.errors import PenstockError, ServerError, SetupError
+from penstock.devkit.chosen_kafka import choose_kafka
+from penstock.errors import PenstockError, SetupError
 from penstock.kafka import Cluster
 from penstock.kafka.read.read_records import read_topic
 from penstock.ops.produce_records import produce
@@ -46,7 +45,7 @@ def run_demo(options: DemoOptions, show: Show, stop: threading.Event) -> DemoRep
     """Produce orders, run the app on each engine and check the results. Without ``keep``, remove everything again."""
     if "spark" in options.engines:
         _fetch_spark(show)
-    with _kafka(options, show) as kafka:
+    with choose_kafka(options.brokers, keep=options.keep, progress=show.step) as kafka:
         cluster = Cluster(kafka.brokers)
         suffix = _free_suffix(cluster)
         source = f"orders{suffix}"
@@ -55,32 +54,6 @@ def run_demo(options: DemoOptions, show: Show, stop: threading.Event) -> DemoRep
             _produce(cluster, source, options.records, show, stop)
             reports = [_run_engine(engine, app, cluster, show, stop) for engine, app in twins.items()]
             return _judge(cluster, source, options.records, reports, show)
-
-
-@dataclass(frozen=True)
-class _DemoCluster:
-    """The cluster of the demo. A disposable one is deleted afterwards with all its data."""
-
-    brokers: str
-    disposable: bool = False
-
-
-@contextmanager
-def _kafka(options: DemoOptions, show: Show) -> Iterator[_DemoCluster]:
-    """Use the given cluster, else the running embedded Kafka, else a temporary one."""
-    running = options.brokers or embedded_brokers()
-    if running is not None:
-        yield _DemoCluster(running)
-    elif options.keep:
-        yield _DemoCluster(_start(Embedded(), UpOptions(), show))
-    else:
-        # In a temporary home, so that the demo does not touch the user's data.
-        with tempfile.TemporaryDirectory(prefix="penstock-demo-") as folder:
-            kafka = Embedded(Path(folder))
-            try:
-                yield _DemoCluster(_start(kafka, UpOptions(port=0), show), disposable=True)
-            finally:
-                kafka.down()
 
 
 @contextmanager
@@ -95,14 +68,6 @@ def _topics_removed(cluster: Cluster, source: str, apps: Sequence[App], *, reall
         raise
     if really:
         _clean_up(cluster, source, apps)
-
-
-def _start(kafka: Embedded, options: UpOptions, show: Show) -> str:
-    show.step("Starting a real Kafka")
-    status = kafka.up(options, progress=show.step)
-    if status.bootstrap is None:
-        raise ServerError("The embedded Kafka did not start.", hint="Run `penstock status` to see its servers.")
-    return status.bootstrap
 
 
 def _free_suffix(cluster: Cluster) -> str:

@@ -1,0 +1,9 @@
+"""The declaration needs no Spark. The tests on Kafka and Spark are in tests/integration/spark."""
+
+from clicks import app
+
+
+def test_the_pipeline_writes_counts_and_dead_letters() -> None:
+    (pipeline,) = app.pipelines
+    assert [*pipeline.sources] == ["clicks"]
+    assert [str(sink) for sink in pipeline.sinks] == ["table clicks_per_minute (delta)"]
