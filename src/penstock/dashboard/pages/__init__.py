@@ -1,6 +1,14 @@
 """The pages of the dashboard, in the order of the navigation. To add one, see docs/internals/dashboard.md."""
 
-from penstock.dashboard.pages import app_page, group_page, overview_page
+from penstock.dashboard.pages import app_page, group_page, letters_page, overview_page, records_page, topics_page
 from penstock.dashboard.pages.page_contract import DashboardPage
 
-PAGES: tuple[DashboardPage, ...] = (overview_page.PAGE, group_page.PAGE, app_page.PAGE)
+PAGES: tuple[DashboardPage, ...] = (
+    overview_page.PAGE,
+    group_page.PAGE,
+    app_page.PAGE,
+    letters_page.PAGE,
+    topics_page.PAGE,
+    topics_page.TOPIC_PAGE,
+    records_page.PAGE,
+)
