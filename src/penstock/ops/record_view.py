@@ -15,7 +15,7 @@ from penstock.core.records.record import Record
 from penstock.core.settings import Registry
 from penstock.core.text.foreign_text import printable_line
 from penstock.core.text.readable_bytes import as_plain, as_text, readable
-from penstock.errors import ServerError
+from penstock.errors import ConfigError, ServerError
 from penstock.serde import Field
 
 Read = Callable[[Record], Any]
@@ -69,6 +69,26 @@ class RecordDecoder:
 
 DecoderFor = Callable[[str, str], RecordDecoder]
 """Chooses the decoder for records of a topic, and of a group where it is known."""
+
+
+def undecoded(_topic: str, _group: str) -> RecordDecoder:
+    """Decode by what the bytes look like."""
+    return RecordDecoder()
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """The formats in which records can be shown, the usual one first, and what makes a decoder of a format's name."""
+
+    formats: tuple[str, ...] = ("auto",)
+    make: Callable[[str], DecoderFor] = lambda _name: undecoded
+
+    def decoder_for(self, name: str) -> DecoderFor:
+        """Return the decoder of this format; without a name, of the usual one."""
+        chosen = name or self.formats[0]
+        if chosen not in self.formats:
+            raise ConfigError(f"{name!r} is not a known format.", hint=f"Use {', '.join(self.formats)}.")
+        return self.make(chosen)
 
 
 def by_app(app: App) -> DecoderFor:

@@ -15,7 +15,7 @@ from penstock.core.failures.dead_letter_headers import ReplayHeader, replay_coun
 from penstock.core.failures.outcome import ProducerRecord
 from penstock.core.progress.offset_map import encode
 from penstock.core.progress.tracker import Tracker
-from penstock.core.records.record import TopicPartition
+from penstock.core.records.record import Record, TopicPartition
 from penstock.errors import ConfigError, PenstockError, StateError
 from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.admin.consumer_groups import CommittedOffset, Groups
@@ -114,6 +114,19 @@ class Replay:
             else:
                 plan.going[target, letter.note.reason] += 1
         return plan
+
+    def replayed_before(self) -> Callable[[Record], bool]:
+        """Return a test whether an earlier replay has sent a dead letter."""
+        commits = Groups(self._cluster).committed([self.request.memory])[self.request.memory]
+        if isinstance(commits, PenstockError):
+            raise commits
+        done = {tp: (commit.offset, offset_map_of(commit)) for tp, commit in commits.items()}
+
+        def was_replayed(record: Record) -> bool:
+            point, ranges = done.get((record.topic, record.partition), (0, []))
+            return record.offset < point or any(first <= record.offset < after for first, after in ranges)
+
+        return was_replayed
 
     def carry_out(
         self,

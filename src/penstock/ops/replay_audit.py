@@ -5,11 +5,16 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from penstock.core.settings import redacted_values
 from penstock.jvm.private_files import disk_problems_explained, make_private, open_private
 from penstock.paths import HOME_VARIABLE, audit_file, state_home
+
+# How much of the end of the file is read.
+_READ_BYTES = 512_000
 
 
 class Audit:
@@ -32,6 +37,44 @@ class Audit:
             make_private(self.path.parent, home=state_home())
             with open_private(self.path, "a") as file:
                 file.write(json.dumps(redacted_values({"ts": time.time(), **self._common, **line})) + "\n")
+
+
+@dataclass
+class AuditedReplay:
+    """One replay, as its lines tell. ``open`` dead letters are of a batch without its second line."""
+
+    at: float
+    by: str
+    command: str
+    topic: str
+    sent: int = 0
+    open: int = 0
+
+
+def audited_replays(cluster_id: str, *, limit: int) -> list[AuditedReplay]:
+    """Return the last replays of dead letters of a cluster, the newest first. Lines that are damaged are left out."""
+    try:
+        with audit_file(cluster_id).open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _READ_BYTES))
+            lines = file.read().splitlines()
+    except OSError:
+        return []
+    found: list[AuditedReplay] = []
+    running: dict[tuple[object, object], AuditedReplay] = {}
+    for text in lines:
+        with suppress(ValueError, KeyError, TypeError, IndexError):
+            line = json.loads(text)
+            who = (line["pid"], line["command"])
+            if line["event"] == "sending":
+                if line["batch"] == 1 or who not in running:
+                    topic = str(line["records"][0]["from"]).rpartition("[")[0]
+                    running[who] = AuditedReplay(float(line["ts"]), str(line["by"]), str(line["command"]), topic)
+                    found.append(running[who])
+                running[who].open += len(line["records"])
+            elif who in running:
+                running[who].sent += running[who].open
+                running[who].open = 0
+    return found[: -limit - 1 : -1]
 
 
 def _user() -> str:

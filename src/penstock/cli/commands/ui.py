@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from penstock.cli.console.connect import ClientSettings, ConfigFile, connect
+from penstock.cli.console.decode_flags import OfApp, RegistryUrl, decoding
 from penstock.cli.console.screen import err, print_json_data, print_line
 from penstock.cli.console.shared_options import Brokers, Json
 from penstock.dashboard import DashboardOptions, serve_dashboard
@@ -20,6 +21,7 @@ _EXAMPLES = """
   penstock ui --open                        open the dashboard in the browser
   penstock ui --brokers kafka:9092 --port 8080
   penstock ui --allow-writes                also pause and resume apps, and replay dead letters
+  penstock ui --app shop:app                records are decoded as the app's handlers do
 """
 
 
@@ -41,6 +43,8 @@ def ui(
     allow_writes: Annotated[
         bool, typer.Option("--allow-writes", help="Let the page change things. Each change is confirmed and logged.")
     ] = False,
+    app: OfApp = None,
+    registry: RegistryUrl = None,
     config: ConfigFile = None,
     settings: ClientSettings = None,
     as_json: Json = False,
@@ -53,7 +57,12 @@ def ui(
     stop = threading.Event()
     with (
         stop_on_signals(stop, lambda _line: None),
-        serve_dashboard(options, connect=lambda: connect(brokers, config, settings), note=_note) as served,
+        serve_dashboard(
+            options,
+            connect=lambda: connect(brokers, config, settings),
+            note=_note,
+            decoding=decoding(app=app, registry=registry, config=config),
+        ) as served,
     ):
         if not served.is_local:
             warn_of_others(served.host)

@@ -2,6 +2,7 @@
 
 import json
 import os
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +14,7 @@ from penstock.codecs import codec_of
 from penstock.core.settings import Registry
 from penstock.devkit import embedded_registry
 from penstock.errors import ConfigError
-from penstock.ops.record_view import DecoderFor, RecordDecoder, by_app
+from penstock.ops.record_view import DecoderFor, Decoding, RecordDecoder, by_app
 from penstock.serde import Avro, Format, JsonSchema, Protobuf
 
 ValueAs = Annotated[
@@ -61,6 +62,20 @@ def record_decoder_for(
         codec_of(each, registry=chosen, field="value")  # raises now, before a record is read, if something is missing
     record_decoder = RecordDecoder(key=key, value=value, registry=chosen)
     return lambda _topic, _group: record_decoder
+
+
+def decoding(*, app: str | None, registry: str | None, config: Path | None) -> Decoding:
+    """Return the formats that the dashboard offers. The app is loaded now, so that a mistake in it is seen at once."""
+    loaded = None if app is None else by_app(_configured(app, registry, config))
+
+    @cache
+    def make(name: str) -> DecoderFor:
+        if name == "app" and loaded is not None:
+            return loaded
+        value_as = None if name == "auto" else name
+        return record_decoder_for(value_as=value_as, key_as=None, app=None, registry=registry, config=config)
+
+    return Decoding((*(["app"] if loaded else []), "auto", *_FORMATS), make)
 
 
 def choose_registry(given: str | None, config: Path | None) -> Registry | None:

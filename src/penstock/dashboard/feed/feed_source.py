@@ -1,10 +1,12 @@
 """What a topic of the feed is made of: rows by key, and a source that reads them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from penstock.dashboard.feed.cluster_connection import ClusterConnection
+from penstock.ops.record_view import Decoding
+from penstock.ops.replay_jobs import ReplayJobs
 
 Row = dict[str, Any]
 Rows = dict[str, Row]
@@ -38,6 +40,8 @@ class DashboardContext:
     allow_writes: bool
     note: Callable[[str], None]
     """Logs a write, where the person who started the dashboard sees it."""
+    decoding: Decoding = field(default_factory=Decoding)
+    replays: ReplayJobs = field(default_factory=ReplayJobs)
 
 
 MakeSource = Callable[[DashboardContext, Mapping[str, str]], FeedSource]

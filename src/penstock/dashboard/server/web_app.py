@@ -74,6 +74,7 @@ def _about(context: DashboardContext) -> Any:
                 "version": __version__,
                 "writes": context.allow_writes,
                 "brokers": context.connection.brokers,
+                "formats": context.decoding.formats,
                 "pages": pages,
             }
         )

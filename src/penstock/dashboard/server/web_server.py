@@ -12,6 +12,7 @@ from penstock.dashboard.feed.cluster_connection import ClusterConnection
 from penstock.dashboard.feed.feed_source import DashboardContext
 from penstock.errors import ConfigError, SetupError
 from penstock.kafka.admin.cluster import Cluster
+from penstock.ops.record_view import Decoding
 
 if TYPE_CHECKING:
     import uvicorn
@@ -41,9 +42,16 @@ class ServedDashboard:
 
 @contextmanager
 def serve_dashboard(
-    options: DashboardOptions, *, connect: Callable[[], Cluster], note: Callable[[str], None]
+    options: DashboardOptions,
+    *,
+    connect: Callable[[], Cluster],
+    note: Callable[[str], None],
+    decoding: Decoding | None = None,
 ) -> Iterator[ServedDashboard]:
-    """Serve the dashboard while the block runs. ``note`` is called for each write, on a thread of the server."""
+    """Serve the dashboard while the block runs. ``note`` is called for each write, on a thread of the server.
+
+    ``decoding`` says how records are decoded; without it, by what the bytes look like.
+    """
     try:
         import uvicorn  # noqa: PLC0415 - an extra
 
@@ -57,7 +65,7 @@ def serve_dashboard(
     listener = _listen(options.host, options.port)
     port = listener.getsockname()[1]
     door = Door(options.host, port, names=frozenset({options.host.lower(), platform.node().lower()}))
-    context = DashboardContext(ClusterConnection(connect), options.allow_writes, note)
+    context = DashboardContext(ClusterConnection(connect), options.allow_writes, note, decoding or Decoding())
     web_app, feed = make_web_app(context, door)
     config = uvicorn.Config(
         web_app,
@@ -80,6 +88,7 @@ def serve_dashboard(
             f"http://{shown}:{port}/sign-in?token={door.keys.token}", options.host, port, door.is_local
         )
     finally:
+        context.replays.stop_all()
         server.should_exit = True
         thread.join(_STOP_SECONDS)
 

@@ -101,6 +101,7 @@ function makeView(route) {
     go: (parameters) => { location.hash = to(route.page, { ...shell.view.parameters, ...parameters }); },
     pages: new Set(shell.about.pages.map((each) => each.name)),
     get writes() { return shell.about.writes; },
+    get formats() { return shell.about.formats; },
     get live() { return feed.connection === "live"; },
   };
 }

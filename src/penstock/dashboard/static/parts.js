@@ -13,8 +13,8 @@ export function card(props, ...children) {
 
 /** One figure with its name. `tip` is its definition; `href` leads to what it counts. */
 export function figure({ name, value, tip, tone, href, extra }) {
-  const inside = [h("dt", { tip, tabindex: tip ? 0 : null, class: tip ? "defined" : null }, name), h("dd", { class: tone ?? null }, value, extra ? h("small", {}, extra) : null)];
-  return h(href ? "a" : "div", { class: "figure", key: name, href: href ?? null }, inside);
+  return h("div", { class: href ? "figure leads" : "figure", key: name }, h("dt", { tip, tabindex: tip ? 0 : null, class: tip ? "defined" : null }, name),
+    h("dd", { class: tone ?? null }, href ? h("a", { href }, value) : value, extra ? h("small", {}, extra) : null));
 }
 
 export function figures(list) {

@@ -1,0 +1,53 @@
+"""Topics and records: what is in a topic, found by filter, offset and time, and as it comes."""
+
+from playwright.sync_api import expect
+
+from dashboard_tab import Scene, Tab
+from hostile_text import HOSTILE_HTML, SHOWN_IN_HTML
+from kafka_helpers import produce
+
+
+def test_a_topic_leads_to_its_records(scene: Scene, tab: Tab) -> None:
+    page = tab.open("topics", q=scene.topic)
+    page.get_by_role("row").filter(has_text=scene.topic).filter(has_not_text=".dlq").click()
+    keys = page.get_by_label("Hot keys")
+    expect(keys).to_contain_text("with about 7 keys")
+    expect(keys.get_by_role("row").filter(has_text=f"0 {HOSTILE_HTML[:8]}")).to_contain_text(SHOWN_IN_HTML)
+    expect(page.get_by_role("group", name="Records by partition")).to_contain_text("0")
+    page.get_by_role("link", name="Records", exact=True).click()
+
+    records = page.get_by_role("table", name="Records").get_by_role("row")
+    expect(records.nth(60)).to_be_visible()
+    field = page.get_by_label("Filter: a Python expression")
+    field.fill('value["id"] == 17')
+    field.press("Enter")
+    expect(records).to_have_count(2)
+    records.nth(1).get_by_role("link").click()
+    for part in ("Key", "Value"):
+        expect(page.get_by_label(part, exact=True)).to_contain_text(
+            "<script>window.hacked=1</script><img src=x onerror"
+        )
+    expect(page.get_by_role("rowheader").filter(has_text=SHOWN_IN_HTML)).to_have_count(1)
+    assert "\u202e" not in page.locator("body").inner_text()
+
+    field.fill("__import__('os')")
+    field.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("has no function '__import__'")
+    tab.faults = [each for each in tab.faults if "400" not in each]
+
+
+def test_records_are_found_by_offset_and_time_and_appear_when_they_are_written(scene: Scene, tab: Tab) -> None:
+    page = tab.open("records", topic=scene.dlq, offset=2)
+    records = page.get_by_role("table", name="Records").get_by_role("row")
+    expect(records.filter(has_text="0:2")).to_have_count(1)
+    expect(records.filter(has_text="0:1")).to_have_count(0)
+    page.get_by_role("button", name="Time").click()
+    page.get_by_label("From this time").fill("1d")
+    page.get_by_label("From this time").press("Enter")
+    expect(records.filter(has_text="0:0")).to_have_count(1)
+
+    tab.open("records", topic=scene.topic, tail=1)
+    expect(page.get_by_text("None yet.")).to_be_visible()
+    produce(scene.brokers, scene.topic, [f'{{"total": 7, "note": "{HOSTILE_HTML[:24]}"}}'])
+    new = page.get_by_role("table", name="New records").get_by_role("row")
+    expect(new.filter(has_text="<script>window.hacked=1<")).to_have_count(1)
