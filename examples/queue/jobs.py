@@ -1,4 +1,4 @@
-"""A queue of jobs: any number of workers share one partition. Run it with `penstock run jobs:app`, as often as you like.
+"""A queue of jobs: any number of workers share one partition. Run it with `penstock run jobs:app`, several times.
 
 It is a share group: the broker gives each job to one worker, in no order, and again to another one if the worker dies.
 """

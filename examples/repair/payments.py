@@ -1,6 +1,6 @@
 """Sums payments. Some producers write amounts as "12,50": those became dead letters, until `amount_of` learned it.
 
-Run it with `penstock run payments:app`, and send the dead letters back with `penstock dlq replay payments.dlq --execute`.
+Run it with `penstock run payments:app`. To send the dead letters back: `penstock dlq replay payments.dlq --execute`.
 """
 
 import os
