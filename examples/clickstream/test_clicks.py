@@ -6,4 +6,4 @@ from clicks import app
 def test_the_pipeline_writes_counts_and_dead_letters() -> None:
     (pipeline,) = app.pipelines
     assert [*pipeline.sources] == ["clicks"]
-    assert [str(sink) for sink in pipeline.sinks] == ["table clicks_per_minute (delta)"]
+    assert [str(sink) for sink in pipeline.sinks] == ["delta table clicks_per_minute"]

@@ -18,7 +18,6 @@ def test_orders_of_a_customer_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     bench.run_until_idle()
     assert bench.outputs("web-receipts") == [Receipt(0, 500), Receipt(1, 250)]
     assert asyncio.run(service.customer("anna")) == {"cents": 750}
-    assert service.progress() == {"partitions": 1, "lag": 2}
     bench.advance("2s")  # the next commit
     assert service.progress() == {"partitions": 1, "lag": 0}
 
