@@ -2,8 +2,8 @@
 
 from penstock.core.reports.events import (
     Assigned,
+    AwaitingDependency,
     BatchFinished,
-    Blocked,
     BreakerClosed,
     BreakerOpened,
     CommitFailed,
@@ -19,7 +19,6 @@ from penstock.core.reports.events import (
     ExpectationFailed,
     Expired,
     Finished,
-    Forced,
     HotKey,
     Joining,
     Lagging,
@@ -42,6 +41,7 @@ from penstock.core.reports.events import (
     Skipped,
     Stalled,
     Started,
+    StartOverridden,
     Stopped,
     Stopping,
     TableMaintained,
@@ -50,8 +50,8 @@ from penstock.core.reports.events import (
 
 __all__ = [
     "Assigned",
+    "AwaitingDependency",
     "BatchFinished",
-    "Blocked",
     "BreakerClosed",
     "BreakerOpened",
     "CommitFailed",
@@ -67,7 +67,6 @@ __all__ = [
     "ExpectationFailed",
     "Expired",
     "Finished",
-    "Forced",
     "HotKey",
     "Joining",
     "Lagging",
@@ -89,6 +88,7 @@ __all__ = [
     "SinkOpened",
     "Skipped",
     "Stalled",
+    "StartOverridden",
     "Started",
     "Stopped",
     "Stopping",
