@@ -2,8 +2,8 @@
 
 from penstock.core.reports.events import (
     Assigned,
+    AwaitingDependency,
     BatchFinished,
-    Blocked,
     BreakerClosed,
     BreakerOpened,
     CommitFailed,
@@ -19,7 +19,6 @@ from penstock.core.reports.events import (
     ExpectationFailed,
     Expired,
     Finished,
-    Forced,
     HotKey,
     Joining,
     Lagging,
@@ -43,6 +42,7 @@ from penstock.core.reports.events import (
     Skipped,
     Stalled,
     Started,
+    StartOverridden,
     Stopped,
     Stopping,
     TableMaintained,
@@ -51,8 +51,8 @@ from penstock.core.reports.events import (
 
 __all__ = [
     "Assigned",
+    "AwaitingDependency",
     "BatchFinished",
-    "Blocked",
     "BreakerClosed",
     "BreakerOpened",
     "CommitFailed",
@@ -68,7 +68,6 @@ __all__ = [
     "ExpectationFailed",
     "Expired",
     "Finished",
-    "Forced",
     "HotKey",
     "Joining",
     "Lagging",
@@ -91,6 +90,7 @@ __all__ = [
     "SinkOpened",
     "Skipped",
     "Stalled",
+    "StartOverridden",
     "Started",
     "Stopped",
     "Stopping",
