@@ -7,6 +7,7 @@ from penstock.core.failures.restarts import DEFAULT_RESTART
 from penstock.core.failures.retry import Retry
 from penstock.core.scheduling.in_flight import DEFAULT_BYTES
 from penstock.core.scheduling.lanes import Order
+from penstock.core.scheduling.rate import Rate
 from penstock.core.text.durations import Duration
 
 Scale = Literal["partition", "cpu"]
@@ -96,6 +97,22 @@ class OrderOptions(TypedDict, total=False):
 class LimitOptions(TypedDict, total=False):
     """Limits."""
 
+    rate: Annotated[
+        Rate | None,
+        HandlerOption(
+            default=None,
+            text='How many calls of the handler begin in a time, such as ``Rate(100, per="1s")``; with ``by=`` for '
+            "each tenant.",
+            see="[Limits](limits.md#rates)",
+            spark=Refused(
+                "its tasks do not know of each other's calls",
+                hint="Run it with --engine local, or leave rate= out.",
+            ),
+            share=Refused(
+                "the broker gives it records with a time limit, and gives those that wait for longer to others"
+            ),
+        ),
+    ]
     max_in_flight: Annotated[
         int,
         HandlerOption(

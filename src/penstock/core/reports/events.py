@@ -15,10 +15,10 @@ from penstock.core.reports.event_bases import (
     PartitionEvent,
     RecordEvent,
 )
-from penstock.core.reports.limit_events import BreakerClosed, BreakerOpened, ConcurrencyChanged
+from penstock.core.reports.limit_events import BreakerClosed, BreakerOpened, ConcurrencyChanged, RateEased, RateLimited
 from penstock.core.reports.rebalance import Rebalance
 
-__all__ = ["BreakerClosed", "BreakerOpened", "ConcurrencyChanged", "CountsEvent", "Event"]
+__all__ = ["BreakerClosed", "BreakerOpened", "ConcurrencyChanged", "CountsEvent", "Event", "RateEased", "RateLimited"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

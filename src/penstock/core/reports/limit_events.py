@@ -35,3 +35,23 @@ class BreakerClosed(HandlerEvent):
 
     member: str
     seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateLimited(HandlerEvent):
+    """Records of this member wait for their ``rate``: up to so many could have begun in the last half second.
+
+    Once, until ``rate_eased``.
+    """
+
+    member: str
+    rate: str
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateEased(HandlerEvent):
+    """No record of this member has waited for its rate for 5 seconds; before that, some did for ``seconds``."""
+
+    member: str
+    seconds: float

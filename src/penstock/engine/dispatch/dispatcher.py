@@ -12,6 +12,7 @@ from penstock.app.failed_records import FailedRecords
 from penstock.app.replay_range import recreated_error
 from penstock.app.reporter import Reporter
 from penstock.app.running_concurrency import RunningConcurrency, auto_concurrency
+from penstock.app.running_rate import RunningRate
 from penstock.app.work import Work
 from penstock.core.failures.pausing_circuit import circuit_of
 from penstock.core.progress.lease import Lease
@@ -79,7 +80,7 @@ class Dispatcher:
     """Takes all messages of a member, calls the rules in ``core``, and carries out the effects that they return.
 
     Timers use ``clock``; ``wall_clock`` is for times that people or other processes read; ``jitter`` returns numbers
-    from 0 up to 1. The testing kit passes its own.
+    from 0 up to 1. The testing kit passes its own. ``partitions`` returns how many the source topics have.
     """
 
     def __init__(
@@ -96,6 +97,7 @@ class Dispatcher:
         wall_clock: Callable[[], float] = time.time,
         jitter: Callable[[], float] = random.random,
         bundle_size: BundleSize | None = None,
+        partitions: Callable[[], int] = int,
     ) -> None:
         self._handler = handler
         self._clock = clock
@@ -107,21 +109,15 @@ class Dispatcher:
         self._reporter = reporter
         self._transactor: TransactorSide | None = None
         self._dispatch = Dispatch(
-            order=handler.order,
-            null_keys_in_order=handler.null_keys_in_order,
-            concurrency=handler.largest_concurrency,
-            batch=handler.batch,
-            linger=handler.linger,
-            offset_of=adapter.offset_of,
-            key_of=adapter.key_of,
+            order=handler.order, null_keys_in_order=handler.null_keys_in_order, concurrency=handler.largest_concurrency,
+            batch=handler.batch, linger=handler.linger, offset_of=adapter.offset_of, key_of=adapter.key_of,
             in_flight=InFlight(handler.max_in_flight, handler.max_in_flight_bytes),
             dead_letter_of=self._failed_records.dead_letter if handler.dead_letter else None,
             retry_record_of=self._failed_records.retry_record,
             retry_topics=sorted({topic.seconds for topic in handler.delayed.values()}),
-            circuit=self._circuit,
-            ahead=handler.is_at_most_once,
-            random=jitter,
-        )
+            circuit=self._circuit, ahead=handler.is_at_most_once, random=jitter,
+        )  # fmt: skip
+        self.rate = RunningRate(handler, self._dispatch, reporter, adapter, partitions=partitions, clock=clock)
         self.concurrency = RunningConcurrency(handler, self._dispatch, reporter, auto_concurrency(handler), clock)
         self.breaker = BreakerWatch(self._circuit, reporter, clock)
         self._next_progress = clock() + _PROGRESS_SECONDS
@@ -327,6 +323,7 @@ class Dispatcher:
         if now >= self._next_progress:
             self._reporter.progressed()
             self.concurrency.report()
+            self.rate.report()
             self._next_progress = now + _PROGRESS_SECONDS
         if self._until_caught_up.is_reached(in_transactions=self._transactor is not None):
             self._shutdown.begin("caught up")
@@ -335,6 +332,7 @@ class Dispatcher:
         # With a circuit breaker, a final failure may stop the app instead of becoming a dead letter. So its lane must
         # wait for the decision.
         has_dead_letter, clock = self._handler.dead_letter is not None and self._circuit is None, self._clock
+        self.rate.look()
         bundles = self._dispatch.take(now, self._bundle_size.size)
         self.concurrency.busy = self._dispatch.busy
         works = [Work(runs, has_dead_letter=has_dead_letter, clock=clock) for runs in bundles]
