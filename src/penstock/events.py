@@ -2,8 +2,8 @@
 
 from penstock.core.reports.events import (
     Assigned,
+    AwaitingDependency,
     BatchFinished,
-    Blocked,
     BreakerClosed,
     BreakerOpened,
     CommitFailed,
@@ -19,7 +19,6 @@ from penstock.core.reports.events import (
     ExpectationFailed,
     Expired,
     Finished,
-    Forced,
     HotKey,
     Joining,
     Lagging,
@@ -44,6 +43,7 @@ from penstock.core.reports.events import (
     Skipped,
     Stalled,
     Started,
+    StartOverridden,
     Stopped,
     Stopping,
     TableMaintained,
@@ -52,8 +52,8 @@ from penstock.core.reports.events import (
 
 __all__ = [
     "Assigned",
+    "AwaitingDependency",
     "BatchFinished",
-    "Blocked",
     "BreakerClosed",
     "BreakerOpened",
     "CommitFailed",
@@ -69,7 +69,6 @@ __all__ = [
     "ExpectationFailed",
     "Expired",
     "Finished",
-    "Forced",
     "HotKey",
     "Joining",
     "Lagging",
@@ -93,6 +92,7 @@ __all__ = [
     "SinkOpened",
     "Skipped",
     "Stalled",
+    "StartOverridden",
     "Started",
     "Stopped",
     "Stopping",

@@ -14,7 +14,14 @@ from penstock.core.text.plurals import at_most, counted
 from penstock.errors import ConfigError
 
 Listener = Callable[[events.Event], None]
-_OfRecord = events.Retried | events.Postponed | events.Blocked | events.Delayed | events.DeadLettered | events.Overdue
+_OfRecord = (
+    events.Retried
+    | events.Postponed
+    | events.AwaitingDependency
+    | events.Delayed
+    | events.DeadLettered
+    | events.Overdue
+)
 
 # So many dead letters and retries are shown one by one. Further ones are only counted.
 _SHOWN_ONE_BY_ONE = 5
@@ -93,7 +100,7 @@ class TerminalListener:
                 self._retries, at = self._retries + 1, self._at(event)
                 self._show_traceback(event)
                 self._sample(self._retries, f"{at}: retry in {event.seconds:g} s: {event.reason}", "retries")
-            case events.Blocked() | events.Delayed():
+            case events.AwaitingDependency() | events.Delayed():
                 self._waits, at = self._waits + 1, self._at(event)
                 self._sample(self._waits, f"{at}: waiting {event.seconds:.1f} s: {event.reason}", "waits")
             case events.DeadLettered():
