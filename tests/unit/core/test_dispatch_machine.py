@@ -369,7 +369,7 @@ class NoOrderMachine(DispatchMachine):
 class RateMachine(DispatchMachine):
     """Each of three tenants has a rate; a record counts when a worker gets it."""
 
-    order = "key"
+    order: Order = "key"
     limit, burst = 2, 3
 
     def __init__(self) -> None:

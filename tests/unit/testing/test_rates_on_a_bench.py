@@ -101,9 +101,11 @@ def test_of_ten_thousand_tenants_none_exceeds_its_rate_and_the_others_use_all_wo
 def test_a_record_that_waits_holds_only_its_lane() -> None:
     app, called = App("shop"), []
 
-    @app.consume("orders", order="key", concurrency=1, rate=Rate(1, per="1h", by=lambda record: record.value[:1]))
+    @app.consume(
+        "orders", order="key", concurrency=1, rate=Rate(1, per="1h", by=lambda record: (record.value or b"")[:1])
+    )
     def ship(record: Record) -> None:
-        called.append(record.value)
+        called.append(record.value or b"")
 
     bench = Bench(app)
     for key, value in (
