@@ -21,7 +21,7 @@ from penstock.app.consume_options import (
 from penstock.app.decoders import check_decoders
 from penstock.app.guarantees import check_dedupe, check_guarantees
 from penstock.app.offset_store import OffsetStore
-from penstock.app.options import CommitMode, Concurrency, Delivery, Mode, Scale, WorkerKind
+from penstock.app.options import CommitMode, Concurrency, Delivery, Mode, RawField, Scale, WorkerKind
 from penstock.app.out import Out
 from penstock.app.output_options import check_outputs, output_topic_problem
 from penstock.app.replay_range import ReplayRange
@@ -85,6 +85,9 @@ class Handler:
     null_keys_in_order: bool
     concurrency: Concurrency
     max_concurrency: int = 256
+    fair_by: RawField | None = None
+    weights: Mapping[str, float] = field(default_factory=dict)
+    priority: RawField | None = None
     rate: Rate | None = None
     workers: WorkerKind = "auto"
     scale: Scale = "partition"

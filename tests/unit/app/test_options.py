@@ -44,6 +44,9 @@ REFUSABLE: dict[str, Any] = {
     "max_in_flight_bytes": 5,
     "rate": Rate(5),
     "scale": "cpu",
+    "fair_by": by.header("tenant"),
+    "weights": {"gold": 3},
+    "priority": by.header("priority"),
 }
 
 

@@ -15,10 +15,19 @@ from penstock.core.reports.event_bases import (
     PartitionEvent,
     RecordEvent,
 )
-from penstock.core.reports.limit_events import BreakerClosed, BreakerOpened, ConcurrencyChanged, RateEased, RateLimited
+from penstock.core.reports.limit_events import (
+    BreakerClosed,
+    BreakerOpened,
+    ConcurrencyChanged,
+    HotKey,
+    OffsetMapFull,
+    RateEased,
+    RateLimited,
+)
 from penstock.core.reports.rebalance import Rebalance
 
-__all__ = ["BreakerClosed", "BreakerOpened", "ConcurrencyChanged", "CountsEvent", "Event", "RateEased", "RateLimited"]
+__all__ = ["BreakerClosed", "BreakerOpened", "ConcurrencyChanged", "CountsEvent", "Event", "HotKey", "OffsetMapFull"]
+__all__ += ["RateEased", "RateLimited"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,21 +176,6 @@ class Overdue(AttemptEvent):
 
     seconds: float
     stack: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HotKey(PartitionEvent):
-    """For ``seconds``, this key has had most of the waiting records (``waiting`` of ``of``) while workers were idle.
-
-    Records of one key run one at a time. Either the key has very many records, or they are slow, or one is being
-    retried.
-    """
-
-    key: str | None
-    epoch: int
-    waiting: int
-    of: int
-    seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,8 @@
-"""The events of limits and breakers that change while an app runs."""
+"""The events of limits and breakers that change while an app runs, and of keys that hold up others."""
 
 from dataclasses import dataclass
 
-from penstock.core.reports.event_bases import HandlerEvent
+from penstock.core.reports.event_bases import HandlerEvent, PartitionEvent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +38,17 @@ class BreakerClosed(HandlerEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetMapFull(PartitionEvent):
+    """Too many records ahead of the commit point are finished: the offset map of a commit has no room for more.
+
+    So many ``lanes`` wait until the record at ``offset``, the commit point, is finished. Once for each such wait.
+    """
+
+    offset: int
+    lanes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimited(HandlerEvent):
     """Records of this member wait for their ``rate``: up to so many could have begun in the last half second.
 
@@ -54,4 +65,19 @@ class RateEased(HandlerEvent):
     """No record of this member has waited for its rate for 5 seconds; before that, some did for ``seconds``."""
 
     member: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HotKey(PartitionEvent):
+    """For ``seconds``, this key has had most of the waiting records (``waiting`` of ``of``) while workers were idle.
+
+    Records of one key run one at a time. Either the key has very many records, or they are slow, or one is being
+    retried.
+    """
+
+    key: str | None
+    epoch: int
+    waiting: int
+    of: int
     seconds: float
