@@ -430,12 +430,16 @@ class RateMachine(DispatchMachine):
         self.works.extend(found := self.dispatch.take(self.now, 1))
         for bundle in found:
             self.check_run(bundle[0])
-        due = self.dispatch.next_due()
-        assert found or len(self.works) == 2 or due is None or due > self.now, "nobody waits for longer than it must"
+        due, wakes = self.dispatch.next_due(), [epoch.fetch_state.wake_at for epoch in self.dispatch.epochs]
+        assert found or len(self.works) == 2 or due in {None, *wakes} or due > self.now, "nobody waits too long"
 
 
 class RateWithoutOrderMachine(RateMachine):
     order = "none"
+
+
+class FairRateMachine(RateMachine):
+    fairness = FairMachine.fairness
 
 
 class WholeRateMachine(RateMachine):
@@ -451,7 +455,8 @@ class WholeRateMachine(RateMachine):
 TestRate = RateMachine.TestCase
 TestRateWithoutOrder = RateWithoutOrderMachine.TestCase
 TestWholeRate = WholeRateMachine.TestCase
-TestRate.settings = TestRateWithoutOrder.settings = TestWholeRate.settings = settings(
+TestFairRate = FairRateMachine.TestCase
+TestRate.settings = TestRateWithoutOrder.settings = TestWholeRate.settings = TestFairRate.settings = settings(
     max_examples=25, stateful_step_count=50
 )
 
