@@ -19,9 +19,13 @@ import sys
 from pathlib import Path
 
 SOCKET = "commands"
+# The variable that says that the next command is to be a process of its own.
+OWN_PROCESS = "DOCS_OWN_PROCESS"
 # {python} and {folder} are filled in. -I and -S: it starts in 15 ms, because it imports no packages.
 CLIENT = """#!{python} -IS
 import json, os, signal, socket, sys
+if os.environ.get({own!r}):  # the page uses the number of the process
+    os.execv({python!r}, [{python!r}, "-P", "-c", "from penstock.cli import main; main()", *sys.argv[1:]])
 asked = json.dumps([sys.argv, os.getcwd(), dict(os.environ)]).encode()
 os.chdir({folder!r})  # the whole path may be too long for a socket
 link = socket.socket(socket.AF_UNIX)
@@ -41,7 +45,7 @@ sys.exit(code)
 
 
 def client(python: str, folder: str) -> str:
-    return CLIENT.format(python=python, folder=folder, socket=SOCKET)
+    return CLIENT.format(python=python, folder=folder, socket=SOCKET, own=OWN_PROCESS)
 
 
 def main(folder: str) -> None:

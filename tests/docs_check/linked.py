@@ -41,6 +41,7 @@ class LinkedEnvironment:
         self._folder = Path(folder)
         self.scripts = self._folder / "bin"
         self.variables: dict[str, str] = {}
+        self.description = ""
         python = f"python{sys.version_info.major}.{sys.version_info.minor}"
         self._packages = self._folder / "lib" / python / "site-packages"
 
@@ -53,6 +54,7 @@ class LinkedEnvironment:
         self._write("pip", pip)
         self.install(["penstock"])
         self._write("penstock", command_server.client(str(self.scripts / "python"), str(self._folder)))
+        self._first = self._content()
         self._server = self._start_server()
 
     def _start_server(self) -> "subprocess.Popen[bytes]":
@@ -67,6 +69,15 @@ class LinkedEnvironment:
         assert server.stdout
         assert server.stdout.readline(), "the server of commands ended"
         return server
+
+    def renew(self) -> None:
+        for added in self._content() - self._first:
+            added.unlink()
+
+    def _content(self) -> set[Path]:
+        return {
+            path for folder in (self._packages, self.scripts) for path in folder.iterdir() if path.name != "__pycache__"
+        }
 
     def pip(self, arguments: list[str]) -> None:
         """The only command of pip that pages use: ``pip install NAME...``."""
