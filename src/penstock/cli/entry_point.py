@@ -105,7 +105,9 @@ def main() -> NoReturn:
         if format_message is None:
             raise
         context = getattr(error, "ctx", None)
-        if problem := format_message():  # empty without a command: then Typer has printed the help
+        # Pydantic begins a message that Typer shows with "Value error, ".
+        # Empty without a command: then Typer has printed the help.
+        if problem := format_message().replace(": Value error, ", ": "):
             path = context.command_path if context else "penstock"
             hint = _handler_option(path, getattr(error, "option_name", "")) or f"See `{path} --help`."
             _show(problem, hint, kind="UsageError")
@@ -119,7 +121,10 @@ def _handler_option(path: str, unknown: str) -> str:
     """The hint for an option of handlers, such as ``--concurrency``, that was given to ``penstock run`` itself."""
     options = import_module("penstock.app.options").HANDLER_OPTIONS if path == "penstock run" else ()
     nearest = get_close_matches(unknown.lstrip("-").replace("-", "_"), options, n=1, cutoff=0.8)
-    return f"{nearest[0]!r} is an option of handlers: --set HANDLER.{nearest[0]}=VALUE." if nearest else ""
+    if not nearest:
+        return ""
+    name = nearest[0]
+    return f"{name!r} is an option of handlers: --set {name}=VALUE, or for one handler --set HANDLER.{name}=VALUE."
 
 
 def _show_bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

@@ -128,13 +128,14 @@ def test_without_a_command_the_help_says_it_all(words: list[str]) -> None:
     [
         (
             ["run", "shop:app", "--concurency", "5"],
-            "'concurrency' is an option of handlers: --set HANDLER.concurrency=",
+            "'concurrency' is an option of handlers: --set concurrency=VALUE,",
         ),
         (["run", "shop:app", "--retry-attempts"], "See `penstock run --help`."),
         (["lag", "shop", "--concurrency", "5"], "See `penstock lag --help`."),
+        (["demo", "--engine", "lokal"], "error: Invalid value for '--engine': 'lokal' is not one of"),
     ],
 )
-def test_an_option_of_handlers_that_is_given_as_a_flag_is_explained(
+def test_a_wrong_option_is_explained_also_if_it_is_one_of_handlers(
     arguments: list[str], hint: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["penstock", *arguments])
