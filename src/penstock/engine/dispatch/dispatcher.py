@@ -9,6 +9,8 @@ from queue import Empty
 from penstock.app import Handler, RecordAdapter, stop_error
 from penstock.app.breaker_watch import BreakerWatch
 from penstock.app.failed_records import FailedRecords
+from penstock.app.handler_dispatch import dispatch_of
+from penstock.app.offset_map_watch import OffsetMapWatch
 from penstock.app.replay_range import recreated_error
 from penstock.app.reporter import Reporter
 from penstock.app.running_concurrency import RunningConcurrency, auto_concurrency
@@ -18,10 +20,10 @@ from penstock.core.progress.lease import Lease
 from penstock.core.records.out_of_range import OutOfRange
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.bundle_size import BundleSize
-from penstock.core.scheduling.dispatch import NOTHING, Dispatch
+from penstock.core.scheduling.dispatch import NOTHING
 from penstock.core.scheduling.effects import Effects, Send
 from penstock.core.scheduling.hot_key_detector import HotKeyDetector
-from penstock.core.scheduling.in_flight import HandedOver, InFlight
+from penstock.core.scheduling.in_flight import HandedOver
 from penstock.core.scheduling.lanes import AnyRecord
 from penstock.engine.dispatch.commit_scheduler import CommitScheduler
 from penstock.engine.dispatch.partition_lifecycle import PartitionLifecycle
@@ -106,26 +108,16 @@ class Dispatcher:
         self._inbox = inbox
         self._reporter = reporter
         self._transactor: TransactorSide | None = None
-        self._dispatch = Dispatch(
-            order=handler.order,
-            null_keys_in_order=handler.null_keys_in_order,
-            concurrency=handler.largest_concurrency,
-            batch=handler.batch,
-            linger=handler.linger,
-            offset_of=adapter.offset_of,
-            key_of=adapter.key_of,
-            in_flight=InFlight(handler.max_in_flight, handler.max_in_flight_bytes),
-            dead_letter_of=self._failed_records.dead_letter if handler.dead_letter else None,
-            retry_record_of=self._failed_records.retry_record,
-            retry_topics=sorted({topic.seconds for topic in handler.delayed.values()}),
-            circuit=self._circuit,
+        self._dispatch = dispatch_of(
+            handler, adapter, reporter, self._failed_records,
+            concurrency=handler.largest_concurrency, circuit=self._circuit, random=jitter,
             ahead=handler.is_at_most_once,
-            random=jitter,
-        )
+        )  # fmt: skip
         self.concurrency = RunningConcurrency(handler, self._dispatch, reporter, auto_concurrency(handler), clock)
         self.breaker = BreakerWatch(self._circuit, reporter, clock)
         self._next_progress = clock() + _PROGRESS_SECONDS
         self._next_collection = clock() + _COLLECT_SECONDS
+        self._offset_maps = OffsetMapWatch(reporter)
         self._works = WorksInProgress(handler, adapter.offset_of, clock)
         self._hot_keys = HotKeyDetector()
         self.watches = Stopwatches(clock)
@@ -327,6 +319,7 @@ class Dispatcher:
         if now >= self._next_progress:
             self._reporter.progressed()
             self.concurrency.report()
+            self._offset_maps.look(self._dispatch.epochs)
             self._next_progress = now + _PROGRESS_SECONDS
         if self._until_caught_up.is_reached(in_transactions=self._transactor is not None):
             self._shutdown.begin("caught up")

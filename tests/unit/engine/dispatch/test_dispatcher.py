@@ -205,7 +205,7 @@ def test_an_answer_to_a_commit_of_a_partition_that_is_no_longer_owned_is_harmles
 def test_a_forced_start_ignores_the_committed_offset() -> None:
     bench = Bench()
     bench.tell(Assigned({TP: (10, "")}, {TP: 4}, frozenset({TP})), fetched(4, 5))
-    (forced,) = bench.reported(events.Forced)
+    (forced,) = bench.reported(events.StartOverridden)
     assert (forced.offset, forced.committed) == (4, 10)
     bench.finish()
     bench.now = 2.0
