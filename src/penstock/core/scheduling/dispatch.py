@@ -24,7 +24,7 @@ from penstock.core.scheduling.epoch_parts import MapRoom
 from penstock.core.scheduling.fair_queue import Fairness
 from penstock.core.scheduling.fair_schedule import FairSchedule
 from penstock.core.scheduling.in_flight import InFlight, InFlightCount
-from penstock.core.scheduling.lanes import AnyRecord, Epoch, LaneRun, Order
+from penstock.core.scheduling.lanes import AnyRecord, Epoch, Lane, LaneRun, Order
 from penstock.core.scheduling.outcome_rules import DeadLetterOf, OutcomeRules, RetryRecordOf
 from penstock.core.scheduling.schedule import Schedule
 
@@ -258,6 +258,10 @@ class Dispatch:
     def stop_lingering(self) -> None:
         """Hand out incomplete batches at once, because no more records will arrive."""
         self._schedule.stop_lingering()
+
+    def backoffs(self) -> list[tuple[float, Lane]]:
+        """The lanes that wait for a retry in memory, and when each is due."""
+        return self._schedule.backoffs()
 
     def next_due(self) -> float | None:
         """When the next retry is due, in memory or in a retry topic, or the ``linger`` of a batch is over."""

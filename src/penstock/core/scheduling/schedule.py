@@ -275,6 +275,10 @@ class Schedule:
         """Queue lanes that were parked and may run now."""
         self._ready.extend(lanes)
 
+    def backoffs(self) -> list[tuple[float, Lane]]:
+        """The lanes that wait for a retry, and when each is due."""
+        return [(at, lane) for at, _, lane in self._backoffs]
+
     def next_due(self) -> float | None:
         """When the next retry is due or the ``linger`` of an incomplete batch is over; None if neither is awaited."""
         due = [self._backoffs[0][0]] if self._backoffs else []
