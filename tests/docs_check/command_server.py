@@ -90,8 +90,8 @@ def _attend(link: socket.socket) -> None:
     link.sendall(f"{command}\n".encode())
     ended, code = os.waitpid(command, os.WNOHANG)
     while not ended:
-        ready, _, _ = select.select([link, wake], [], [])
-        if link in ready:  # the client sends nothing more, so it has ended
+        ready, _, _ = select.select([link.fileno(), wake], [], [])
+        if link.fileno() in ready:  # the client sends nothing more, so it has ended
             os.kill(command, signal.SIGKILL)
             os._exit(1)
         os.read(wake, 1)
