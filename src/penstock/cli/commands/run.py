@@ -30,6 +30,7 @@ from penstock.errors import ConfigError
 from penstock.kafka import Cluster
 from penstock.lifecycle import AppRun, RunExtras, choose_brokers, stop_on_signals
 from penstock.ops.metrics import EventCounters
+from penstock.ops.run_socket import run_socket_of
 from penstock.ops.runs import registered
 from penstock.ops.spark_activity_file import spark_activity_file
 
@@ -187,7 +188,10 @@ def run(
         stack.enter_context(stop_on_signals(stop, say, or_after=stop_after))
         # From here on `penstock stop` finds this run, and its signal leads to a clean stop.
         groups = [handler.group for handler in app.handlers]
-        listeners.append(stack.enter_context(registered(app.name, engine=engine.value, groups=groups, warn=warn)))
+        socket = stack.enter_context(run_socket_of(app, warn=warn))
+        listeners.append(
+            stack.enter_context(registered(app.name, engine=engine.value, groups=groups, warn=warn, socket=socket))
+        )
         if engine is Engine.spark:
             from penstock import spark  # noqa: PLC0415 - as in _spark_conf
 

@@ -15,10 +15,10 @@ from penstock.core.reports.event_bases import (
     PartitionEvent,
     RecordEvent,
 )
-from penstock.core.reports.limit_events import BreakerClosed, BreakerOpened, ConcurrencyChanged
+from penstock.core.reports.limit_events import BreakerClosed, BreakerOpened, Commanded, ConcurrencyChanged
 from penstock.core.reports.rebalance import Rebalance
 
-__all__ = ["BreakerClosed", "BreakerOpened", "ConcurrencyChanged", "CountsEvent", "Event"]
+__all__ = ["BreakerClosed", "BreakerOpened", "Commanded", "ConcurrencyChanged", "CountsEvent", "Event"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,7 +286,7 @@ class CommitFailed(PartitionEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paused(FetchEvent):
-    """Fetching of this partition pauses: too many of its records are in flight, or its next record is not due yet."""
+    """This partition is fetched no further: it has too many records in flight, waits, or was paused by a command."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

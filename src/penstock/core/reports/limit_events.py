@@ -1,15 +1,16 @@
-"""The events of limits and breakers that change while an app runs."""
+"""The events of limits, breakers and pauses that change while an app runs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from penstock.core.reports.event_bases import HandlerEvent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConcurrencyChanged(HandlerEvent):
-    """With ``concurrency="auto"``: so many records (or batches) of this member run at once from now on.
+    """So many records (or batches) of this member run at once from now on.
 
-    At most two a second, and none for small changes. On Spark the member is a task.
+    With ``concurrency="auto"``, and after a command. At most two a second, and none for small changes. On Spark the
+    member is a task.
     """
 
     member: str
@@ -35,3 +36,20 @@ class BreakerClosed(HandlerEvent):
 
     member: str
     seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commanded(HandlerEvent):
+    """Somebody has paused, resumed or changed the handler while it runs; one event for each handler.
+
+    ``action`` is ``"pause"``, ``"resume"`` or ``"set"``. ``partitions`` are those that it is for, as ``orders[3]``;
+    empty for the whole handler. ``by`` is the user, ``via`` what they used (``penstock pause``, ``dashboard``,
+    ``app.pause()``), ``at`` when, in seconds since 1970.
+    """
+
+    action: str
+    partitions: tuple[str, ...] = ()
+    changes: dict[str, int | str] = field(default_factory=dict)
+    by: str
+    via: str
+    at: float

@@ -24,6 +24,7 @@ from penstock.core.scheduling.hot_key_detector import HotKeyDetector
 from penstock.core.scheduling.in_flight import HandedOver, InFlight
 from penstock.core.scheduling.lanes import AnyRecord
 from penstock.engine.dispatch.commit_scheduler import CommitScheduler
+from penstock.engine.dispatch.live_control import LiveControl
 from penstock.engine.dispatch.partition_lifecycle import PartitionLifecycle
 from penstock.engine.dispatch.protocols import FetcherSide, OutboxSide, TransactorSide, WorkersSide
 from penstock.engine.dispatch.shutdown import Shutdown
@@ -31,6 +32,7 @@ from penstock.engine.dispatch.thread_messages import (
     Acked,
     AckedBelow,
     Approved,
+    Ask,
     Assigned,
     Commit,
     CommitAnswer,
@@ -38,7 +40,6 @@ from penstock.engine.dispatch.thread_messages import (
     Delivered,
     EngineError,
     Fetched,
-    GetProgress,
     Inbox,
     Left,
     Lost,
@@ -124,9 +125,9 @@ class Dispatcher:
         )
         self.concurrency = RunningConcurrency(handler, self._dispatch, reporter, auto_concurrency(handler), clock)
         self.breaker = BreakerWatch(self._circuit, reporter, clock)
-        self._next_progress = clock() + _PROGRESS_SECONDS
-        self._next_collection = clock() + _COLLECT_SECONDS
+        self._next_progress, self._next_collection = clock() + _PROGRESS_SECONDS, clock() + _COLLECT_SECONDS
         self._works = WorksInProgress(handler, adapter.offset_of, clock)
+        self.control = LiveControl(handler, self._dispatch, self.concurrency, self._works)
         self._hot_keys = HotKeyDetector()
         self.watches = Stopwatches(clock)
         self._bundle_size = bundle_size or BundleSize()
@@ -298,8 +299,8 @@ class Dispatcher:
                 for tp, offset in offsets.items():
                     self._carry_out(self._dispatch.ack_below(tp, offset))
                 self._commits.commit_at_once()
-            case GetProgress(answer):
-                answer.put(self.survey())
+            case Ask(question, answer):
+                answer.put(question())
             case Stop(reason):
                 self._shutdown.begin(reason)
             case Left():

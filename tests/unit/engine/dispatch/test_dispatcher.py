@@ -19,11 +19,11 @@ from penstock.core.reports import events
 from penstock.engine.dispatch.dispatcher import Dispatcher
 from penstock.engine.dispatch.thread_messages import (
     AckedBelow,
+    Ask,
     Assigned,
     Commit,
     CommitAnswer,
     Fetched,
-    GetProgress,
     Inbox,
     Lost,
     PartitionState,
@@ -249,7 +249,7 @@ def test_a_commit_after_each_record_that_was_refused_is_tried_again_soon() -> No
 
 def test_progress_has_the_owned_partitions() -> None:
     bench, answer = Bench(), SimpleQueue[Any]()
-    bench.tell(Assigned({TP: (5, ""), ("orders", 1): None}), fetched(5, 6), GetProgress(answer))
+    bench.tell(Assigned({TP: (5, ""), ("orders", 1): None}), fetched(5, 6), Ask(bench.dispatcher.survey, answer))
     assert answer.get_nowait() == {TP: PartitionState(1, 7, 5, 2), ("orders", 1): PartitionState(2, None, None, 0)}
 
 
