@@ -144,7 +144,7 @@ def test_a_pause_survives_a_real_rebalance_and_keeps_the_membership(
     def ship_elsewhere(order: int) -> None: ...
 
     with running(app, brokers) as background:
-        wait_for(lambda: len(app.progress()) == 4, "all partitions")
+        wait_for(lambda: len(of_kind(background.events, events.Assigned)) == 4, "all partitions")
         app.pause()
         for partition in range(4):
             produce(brokers, source, range(10), partition=partition)

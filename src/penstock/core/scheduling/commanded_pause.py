@@ -12,15 +12,13 @@ from penstock.core.scheduling.lanes import Epoch
 from penstock.core.scheduling.schedule import Schedule
 
 
-class CommandedPause:
-    """``epochs`` are those of the member; ``Dispatch`` adds and removes them."""
+class PausedPartitions:
+    """Which partitions are paused, whether they are owned now or not."""
 
-    def __init__(self, epochs: Mapping[TopicPartition, Epoch], schedule: Schedule) -> None:
-        self._epochs = epochs
-        self._schedule = schedule
+    def __init__(self) -> None:
         self.covers_all = False
         self.partitions: frozenset[TopicPartition] = frozenset()
-        """Those that were paused one by one, whether the member owns them now or not."""
+        """Those that were paused one by one."""
 
     def covers(self, tp: TopicPartition) -> bool:
         return self.covers_all or tp in self.partitions
@@ -29,13 +27,28 @@ class CommandedPause:
         """Pause these partitions; without any, all, also those that are assigned later."""
         self.covers_all |= not tps
         self.partitions |= frozenset(tps)
-        self._apply()
 
     def resume(self, tps: Collection[TopicPartition] = ()) -> None:
         """Resume these partitions; without any, all, also those that were paused one by one."""
         if not tps:
             self.covers_all = False
         self.partitions = self.partitions - frozenset(tps) if tps else frozenset()
+
+
+class CommandedPause(PausedPartitions):
+    """Holds up the lanes of paused partitions. ``epochs`` are those of the member; ``Dispatch`` changes them."""
+
+    def __init__(self, epochs: Mapping[TopicPartition, Epoch], schedule: Schedule) -> None:
+        super().__init__()
+        self._epochs = epochs
+        self._schedule = schedule
+
+    def pause(self, tps: Collection[TopicPartition] = ()) -> None:
+        super().pause(tps)
+        self._apply()
+
+    def resume(self, tps: Collection[TopicPartition] = ()) -> None:
+        super().resume(tps)
         self._apply()
 
     def began(self, epoch: Epoch) -> None:
