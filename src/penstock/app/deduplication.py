@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from penstock.app.handler import Handler
+from penstock.app.raw_fields import raw_reader
 from penstock.app.record_adapter import Read, RecordAdapter, reader_by
 from penstock.core.failures.outcome import Delayed, DependencyUnavailable, Duplicate, Outcome, Unfinished, failed
 from penstock.core.records.record_ids import digest
@@ -71,10 +72,9 @@ def identifier(handler: Handler, adapter: RecordAdapter) -> Callable[[Any], str 
     declared = handler.dedupe
     if declared is None:
         return lambda _record: None
-    if declared.source == "key":
-        return lambda record: digest(adapter.key_of(record))
-    if declared.source == "header":
-        return lambda record: digest(dict(adapter.headers_of(record) or ()).get(declared.name))
+    if declared.source != "value":
+        raw = raw_reader(declared, adapter)
+        return lambda record: digest(raw(record))
     read: Read = reader_by(handler.value, handler.signature.hints["value"], adapter, registry=handler.registry)
 
     def of_value(record: Any) -> str | None:

@@ -127,6 +127,8 @@ def check_dedupe(handler: "Handler", wrong: Wrong) -> None:
         return
     if not isinstance(declared, RecordId):
         raise wrong(f"dedupe={declared!r} does not say what identifies a record.", 'Use by("id", for_="1d").')
+    if not declared.seconds:
+        raise wrong("dedupe= does not say how long ids are remembered.", 'Add for_=: by("id", for_="1d").')
     if declared.source == "value" and "value" not in handler.signature.parts:
         raise wrong(
             f"dedupe= reads the field {declared.name!r} of the value, but the handler takes no value.",

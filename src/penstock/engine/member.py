@@ -35,6 +35,7 @@ from penstock.engine.fetch.start_positions import KnownPartitions
 from penstock.engine.fetch.store_session import open_store_session
 from penstock.engine.membership.catch_up import CatchUp
 from penstock.engine.observe.health import Health
+from penstock.engine.observe.member_activity import MemberActivity
 from penstock.engine.observe.member_metrics import MemberMetrics
 from penstock.engine.produce.dry_run import DryOutbox
 from penstock.engine.produce.outbox import Outbox
@@ -196,6 +197,11 @@ class HandlerMember:
         """Carry out a checked command, from any thread. When it returns, the command is in force."""
         self._ask(partial(self._dispatcher.control.carry_out, command), None)
 
+    def activity(self) -> MemberActivity | None:
+        """Return what it does now; None if the member has stopped. Call it from any thread."""
+        breaker = self.breaker_problem
+        return self._ask(lambda: self._dispatcher.view.activity(breaker), None)
+
     def _ask(self, question: Callable[[], T], if_stopped: T) -> T:
         """Let the dispatcher's thread answer."""
         answer: SimpleQueue[T] = SimpleQueue()
@@ -238,7 +244,7 @@ class HandlerMember:
 
     def health(self) -> Health:
         """Call it from any thread."""
-        finished, in_flight, longest = self._dispatcher.health()
+        finished, in_flight, longest = self._dispatcher.view.health()
         return Health(
             handler=self._handler.name,
             group=self._handler.group,
@@ -257,8 +263,8 @@ class HandlerMember:
 
     def member_metrics(self) -> MemberMetrics:
         """Call it from any thread."""
-        _, in_flight, longest = self._dispatcher.health()
-        lanes, works, map_bytes = self._dispatcher.load()
+        _, in_flight, longest = self._dispatcher.view.health()
+        lanes, works, map_bytes = self._dispatcher.view.load()
         return MemberMetrics(
             handler=self._handler.name,
             group=self._handler.group,

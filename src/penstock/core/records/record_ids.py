@@ -1,4 +1,4 @@
-"""``by``: what identifies a record, and for how long its id is remembered."""
+"""``by``: what identifies a record, or the tenant that it belongs to; for ids, how long they are remembered."""
 
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -10,11 +10,15 @@ from penstock.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class RecordId:
-    """The value of ``dedupe=``. ``name`` is the field or the header; ``seconds`` is how long an id is remembered."""
+    """``name`` is the field or the header. ``seconds`` is how long an id is remembered, 0 if that was not given.
+
+    With ``before``, only the part of the key before this text counts.
+    """
 
     source: Literal["value", "header", "key"]
     name: str
-    seconds: float
+    seconds: float = 0.0
+    before: str = ""
 
     def of_value(self, value: Any) -> Any:
         """The field of a decoded value, an object or a mapping; None if it has none."""
@@ -24,19 +28,24 @@ class RecordId:
 
 
 class By:
-    """``by("id", for_="1d")`` is a field of the value, ``by.header("id", ...)`` a header, ``by.key(...)`` the key."""
+    """``by("id")`` is a field of the value, ``by.header("id")`` a header, ``by.key()`` the key.
 
-    def __call__(self, field: str, *, for_: Duration) -> RecordId:
-        """The field of the decoded value that identifies a record; its id is remembered ``for_`` this time."""
-        return _checked(RecordId("value", field, 0.0), for_)
+    ``for_`` is for ``dedupe=``: how long an id is remembered.
+    """
 
-    def header(self, name: str, *, for_: Duration) -> RecordId:
-        """The header that identifies a record."""
-        return _checked(RecordId("header", name, 0.0), for_)
+    def __call__(self, field: str, *, for_: Duration | None = None) -> RecordId:
+        """A field of the decoded value."""
+        return _checked(RecordId("value", field), for_)
 
-    def key(self, *, for_: Duration) -> RecordId:
-        """The key identifies a record."""
-        return _checked(RecordId("key", "key", 0.0), for_)
+    def header(self, name: str, *, for_: Duration | None = None) -> RecordId:
+        """A header."""
+        return _checked(RecordId("header", name), for_)
+
+    def key(self, *, before: str | None = None, for_: Duration | None = None) -> RecordId:
+        """The key; with ``before=":"``, the part of it before the first colon, or all of it if it has none."""
+        if before is not None and (not isinstance(before, str) or not before):
+            raise ConfigError(f"before={before!r} is no text.", hint='Name what ends the prefix: by.key(before=":").')
+        return _checked(RecordId("key", "key", before=before or ""), for_)
 
 
 by = By()
@@ -50,9 +59,11 @@ def digest(found: Any) -> str | None:
     return sha256(raw).hexdigest()
 
 
-def _checked(declared: RecordId, for_: Duration) -> RecordId:
+def _checked(declared: RecordId, for_: Duration | None) -> RecordId:
     if not isinstance(declared.name, str) or not declared.name:
         raise ConfigError(f"by({declared.name!r}) names no field or header.", hint='Write it as by("id", for_="1d").')
+    if for_ is None:
+        return declared
     window = seconds(for_, name="for_")
     if window <= 0:
         raise ConfigError(f"for_={for_!r} remembers no id.", hint='Use a duration such as "1d".')

@@ -1,7 +1,4 @@
-"""The events: everything that Penstock reports, as a closed list.
-
-Logs, the ``--events`` file, progress bars and tests listen to these events and read nothing else.
-"""
+"""The events: all that Penstock reports, as a closed list. Logs, ``--events`` and tests read nothing else."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -15,10 +12,12 @@ from penstock.core.reports.event_bases import (
     PartitionEvent,
     RecordEvent,
 )
-from penstock.core.reports.limit_events import BreakerClosed, BreakerOpened, Commanded, ConcurrencyChanged
+from penstock.core.reports.limit_events import (
+    BreakerClosed, BreakerOpened, Commanded, ConcurrencyChanged, OffsetMapFull,
+)  # fmt: skip
 from penstock.core.reports.rebalance import Rebalance
 
-__all__ = ["BreakerClosed", "BreakerOpened", "Commanded", "ConcurrencyChanged", "CountsEvent", "Event"]
+__all__ = ["BreakerClosed", "BreakerOpened", "Commanded", "ConcurrencyChanged", "CountsEvent", "Event", "OffsetMapFull"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +121,7 @@ class Rebalanced(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forced(PartitionEvent):
+class StartOverridden(PartitionEvent):
     """``from_`` set a partition to ``offset`` (None: its start) and overrode the ``committed`` offset of the group."""
 
     offset: int | None
@@ -225,7 +224,7 @@ class Retried(RecordEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Blocked(RecordEvent):
+class AwaitingDependency(RecordEvent):
     """An attempt could not be made because a dependency, such as the schema registry, is unavailable.
 
     The record blocks its lane and is tried again after ``seconds``, without a limit. If many records are blocked, this

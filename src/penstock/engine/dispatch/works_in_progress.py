@@ -64,6 +64,11 @@ class WorksInProgress:
         """Return the attempts on threads that have passed the handler's ``timeout`` since the last call."""
         return self._overdue_detector.look(self._works, self._clock())
 
+    def current(self, now: float) -> list[tuple[Epoch, AnyRecord, float]]:
+        """The records that workers handle now, and for how long."""
+        found = [current for work in self._works if (current := work.current(now)) is not None]
+        return [(run.epoch, record, seconds) for run, record, seconds in found]
+
     @property
     def finished_at(self) -> float:
         """When a record was finished last."""

@@ -116,6 +116,9 @@ class ShareMember:
     def carry_out(self, command: LiveCommand) -> None:
         """Do nothing: ``RunningApp`` refuses commands for a share group."""
 
+    def activity(self) -> None:
+        """Return None: a share group has no lanes, and the dashboard shows what its metrics say."""
+
     def renew(self, tps: Sequence[TopicPartition]) -> None:
         """Do nothing: the broker keeps the positions of a share group."""
 
