@@ -115,7 +115,7 @@ def check_routes(first: Handler, handler: Handler) -> None:
         )
     both = f"Handlers {first.name} and {handler.name}"
     decide = [HANDLER_OPTIONS[name] for name in _DECIDE_DEFAULTS]
-    for option in dict.fromkeys((*decide, *HANDLER_OPTIONS.values())):
+    for option in {option.name: option for option in (*decide, *HANDLER_OPTIONS.values())}.values():
         if not option.of_route and getattr(first, option.name) != getattr(handler, option.name):
             what = "topics" if option.name == "topics" else f"{option.name}="
             raise ConfigError(

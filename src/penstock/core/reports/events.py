@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from penstock.core.reports.command_events import Commanded
 from penstock.core.reports.event_bases import (
     AttemptEvent,
     CountsEvent,
@@ -12,9 +13,7 @@ from penstock.core.reports.event_bases import (
     PartitionEvent,
     RecordEvent,
 )
-from penstock.core.reports.limit_events import (
-    BreakerClosed, BreakerOpened, Commanded, ConcurrencyChanged, OffsetMapFull,
-)  # fmt: skip
+from penstock.core.reports.limit_events import BreakerClosed, BreakerOpened, ConcurrencyChanged, OffsetMapFull
 from penstock.core.reports.rebalance import Rebalance
 
 __all__ = ["BreakerClosed", "BreakerOpened", "Commanded", "ConcurrencyChanged", "CountsEvent", "Event", "OffsetMapFull"]

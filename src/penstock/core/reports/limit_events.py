@@ -1,6 +1,6 @@
-"""The events of limits, breakers and pauses that change while an app runs."""
+"""The events of limits and breakers that change while an app runs."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from penstock.core.reports.event_bases import HandlerEvent, PartitionEvent
 
@@ -36,23 +36,6 @@ class BreakerClosed(HandlerEvent):
 
     member: str
     seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Commanded(HandlerEvent):
-    """Somebody has paused, resumed or changed the handler while it runs; one event for each handler.
-
-    ``action`` is ``"pause"``, ``"resume"`` or ``"set"``. ``partitions`` are those that it is for, as ``orders[3]``;
-    empty for the whole handler. ``by`` is the user, ``via`` what they used (``penstock pause``, ``dashboard``,
-    ``app.pause()``), ``at`` when, in seconds since 1970.
-    """
-
-    action: str
-    partitions: tuple[str, ...] = ()
-    changes: dict[str, int | str] = field(default_factory=dict)
-    by: str
-    via: str
-    at: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
