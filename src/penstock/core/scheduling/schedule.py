@@ -197,11 +197,10 @@ class Schedule:
     def take_one(self, now: float) -> list[list[LaneRun]]:
         """Take a single record that may start now, if there is one and a worker is free."""
         self._end_backoffs(now)
-        if self.rates.is_on:
-            self.rates.begin_turn(now)
+        self.rates.begin_turn(now)
         bundle = self._bundle(1) if self.has_ready else []
         self._busy += bool(bundle)
-        if bundle and self.rates.is_on:
+        if bundle:
             self.rates.begun(bundle)
         return [bundle] if bundle else []
 
@@ -315,8 +314,7 @@ class Schedule:
     def next_due(self) -> float | None:
         """When the next retry or rate is due, or the ``linger`` of an incomplete batch is over; None if none is."""
         due = [self._backoffs[0][0]] if self._backoffs else []
-        if self.rates.is_on:
-            due += self.rates.next_due()
+        due += self.rates.next_due()
         if self._linger_until is not None:
             due.append(self.rates.not_before(self._linger_until))
         return min(due, default=None)
