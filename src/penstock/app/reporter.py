@@ -277,6 +277,9 @@ class Reporter:
     def resumed(self, epoch: Epoch) -> None:
         self._emit(events.Resumed(group=self._group, **_where(epoch)))
 
+    def offset_map_full(self, epoch: Epoch, commit_point: int, lanes: int) -> None:
+        self._emit(events.OffsetMapFull(**self._who, **_where(epoch), offset=commit_point, lanes=lanes))
+
     # Errors, and the stop.
 
     def ignored_metadata(self, tp: TopicPartition, offset: int, why: str) -> None:

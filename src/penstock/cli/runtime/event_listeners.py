@@ -143,15 +143,19 @@ class TerminalListener:
     def _tell_trouble(self, event: events.Event) -> None:
         """Print what may need attention."""
         match event:
-            case events.CommitFailed():
-                self._say(f"{_tp(event)}: the broker refused a commit: {event.reason}", style="yellow")
-            case events.Joining(reason=reason):
-                self._say(reason, style="yellow")
+            case events.CommitFailed() | events.Joining() | events.Commanded():
+                self._say(_in_a_line(event), style="yellow")
             case events.Lost(topic=topic, partition=partition):
                 self._say(
                     f"{topic}[{partition}]: lost to another member, which gets its unfinished records", style="yellow"
                 )
-            case events.HotKey() | events.Overdue() | events.BreakerOpened() | events.BreakerClosed():
+            case (
+                events.HotKey()
+                | events.Overdue()
+                | events.BreakerOpened()
+                | events.BreakerClosed()
+                | events.OffsetMapFull()
+            ):
                 self._tell_slow(event)
             case events.OffsetOutOfRange():
                 self._say(f"{_tp(event)}: {_why_moved(event)}", style="yellow")
@@ -172,9 +176,17 @@ class TerminalListener:
         else:
             self._say(event.reason, style="yellow")
 
-    def _tell_slow(self, event: events.HotKey | events.Overdue | events.BreakerOpened | events.BreakerClosed) -> None:
+    def _tell_slow(
+        self,
+        event: events.HotKey | events.Overdue | events.BreakerOpened | events.BreakerClosed | events.OffsetMapFull,
+    ) -> None:
         """Print what makes records wait."""
         match event:
+            case events.OffsetMapFull(offset=offset):
+                self._say(
+                    f"{_tp(event)}: records far ahead wait until offset {offset:,} is finished: the offset map is full",
+                    style="yellow",
+                )
             case events.Overdue(seconds=seconds, stack=stack):
                 at = self._at(event)
                 self._say(
@@ -259,7 +271,26 @@ def _counts(event: events.CountsEvent, *, dry_run: bool) -> str:
     return f"{event.read:,} read, {outcomes}, {event.skipped:,} skipped"
 
 
-def _tp(event: _OfRecord | events.CommitFailed | events.OffsetOutOfRange) -> str:
+def _in_a_line(event: events.CommitFailed | events.Joining | events.Commanded) -> str:
+    match event:
+        case events.CommitFailed():
+            return f"{_tp(event)}: the broker refused a commit: {event.reason}"
+        case events.Joining():
+            return event.reason
+        case _:
+            return _commanded(event)
+
+
+def _commanded(event: events.Commanded) -> str:
+    who = f"by {event.by} with {event.via}"
+    if event.action == "set":
+        changes = ", ".join(f"{name}={value}" for name, value in event.changes.items())
+        return f"{event.handler}: {changes} set {who}"
+    what = f" {', '.join(event.partitions)}" if event.partitions else ""
+    return f"{event.handler}:{what} {event.action}d {who}"
+
+
+def _tp(event: _OfRecord | events.CommitFailed | events.OffsetMapFull | events.OffsetOutOfRange) -> str:
     return f"{event.topic}[{event.partition}]@{event.offset}"
 
 

@@ -2,14 +2,15 @@
 
 from dataclasses import dataclass
 
-from penstock.core.reports.event_bases import HandlerEvent
+from penstock.core.reports.event_bases import HandlerEvent, PartitionEvent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConcurrencyChanged(HandlerEvent):
-    """With ``concurrency="auto"``: so many records (or batches) of this member run at once from now on.
+    """So many records (or batches) of this member run at once from now on.
 
-    At most two a second, and none for small changes. On Spark the member is a task.
+    With ``concurrency="auto"``, and after a command. At most two a second, and none for small changes. On Spark the
+    member is a task.
     """
 
     member: str
@@ -35,3 +36,14 @@ class BreakerClosed(HandlerEvent):
 
     member: str
     seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetMapFull(PartitionEvent):
+    """Too many records ahead of the commit point are finished: the offset map of a commit has no room for more.
+
+    So many ``lanes`` wait until the record at ``offset``, the commit point, is finished. Once for each such wait.
+    """
+
+    offset: int
+    lanes: int

@@ -6,6 +6,7 @@ outcomes, ``Backpressure`` which partitions pause.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import count, takewhile
 from operator import attrgetter
 from types import MappingProxyType
@@ -18,10 +19,13 @@ from penstock.core.progress.offset_map import Range, encode
 from penstock.core.progress.tracker import Tracker
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.backpressure import Backpressure
+from penstock.core.scheduling.commanded_pause import CommandedPause
 from penstock.core.scheduling.effects import Effects, Pause, Result, Returned, Send
 from penstock.core.scheduling.epoch_parts import MapRoom
+from penstock.core.scheduling.fair_queue import Fairness
+from penstock.core.scheduling.fair_schedule import FairSchedule
 from penstock.core.scheduling.in_flight import InFlight, InFlightCount
-from penstock.core.scheduling.lanes import AnyRecord, Epoch, LaneRun, Order
+from penstock.core.scheduling.lanes import AnyRecord, Epoch, Lane, LaneRun, Order
 from penstock.core.scheduling.outcome_rules import DeadLetterOf, OutcomeRules, RetryRecordOf
 from penstock.core.scheduling.schedule import Schedule
 
@@ -40,6 +44,7 @@ class Dispatch:
             dead-lettering nearly everything.
         ahead: At most once: records go to lanes only after the broker has accepted a commit behind them.
         random: Returns numbers from 0 up to 1, for the jitter of retries.
+        fairness: With ``fair_by=`` or ``priority=``: whose records run first.
         order, concurrency, null_keys_in_order, batch, linger, offset_of, key_of: See ``Schedule``.
     """
 
@@ -55,6 +60,7 @@ class Dispatch:
         retry_topics: Sequence[float] = (),
         circuit: Circuit | None = None,
         ahead: bool = False,
+        fairness: Fairness | None = None,
         null_keys_in_order: bool = False,
         batch: int | None = None,
         linger: float = 0.0,
@@ -65,7 +71,8 @@ class Dispatch:
         self._ahead = ahead
         self._offset_of = offset_of
         self._pausing = circuit if isinstance(circuit, PausingCircuit) else None
-        self._schedule = Schedule(
+        schedule = Schedule if fairness is None else partial(FairSchedule, fairness)
+        self._schedule: Schedule = schedule(
             order=order,
             null_keys_in_order=null_keys_in_order,
             concurrency=concurrency,
@@ -78,6 +85,8 @@ class Dispatch:
         self._numbers = count(1)
         self._backpressure = Backpressure(in_flight, offset_of)
         self.in_flight = InFlightCount(in_flight)
+        self.commanded = CommandedPause(self._epochs, self._schedule)
+        """What commands have paused."""
         self._outcomes = OutcomeRules(
             self._epochs,
             self._schedule,
@@ -124,6 +133,7 @@ class Dispatch:
             restored_up_to=restored_up_to,
             map_room=MapRoom(highest_taken=restored_up_to, ranges=len(finished)),
         )
+        self.commanded.began(epoch)
         return epoch
 
     def stop_dispatching(self, tps: Iterable[TopicPartition]) -> list[Epoch]:
@@ -131,6 +141,7 @@ class Dispatch:
         stopped = [self._epochs[tp] for tp in tps if tp in self._epochs]
         for epoch in stopped:
             epoch.stop()
+        self.commanded.stopped(stopped)
         return stopped
 
     def close(self, tps: Iterable[TopicPartition]) -> list[Epoch]:
@@ -253,6 +264,10 @@ class Dispatch:
         """Hand out incomplete batches at once, because no more records will arrive."""
         self._schedule.stop_lingering()
 
+    def backoffs(self) -> list[tuple[float, Lane]]:
+        """The lanes that wait for a retry in memory, and when each is due."""
+        return self._schedule.backoffs()
+
     def next_due(self) -> float | None:
         """When the next retry is due, in memory or in a retry topic, or the ``linger`` of a batch is over."""
         due = [self._schedule.next_due()]
@@ -306,7 +321,7 @@ class Dispatch:
 
     def _snapshot(self, epoch: Epoch) -> tuple[int, str] | None:
         if epoch.gate is not None:
-            ahead = None if epoch.gate.is_shut else epoch.tracker.ahead()
+            ahead = None if epoch.gate.is_shut or epoch.is_paused else epoch.tracker.ahead()
             return epoch.committed if ahead is None else (ahead[0], encode(*ahead) or "")
         point = epoch.tracker.commit_point
         if point is None:
@@ -338,7 +353,9 @@ class Dispatch:
     @property
     def waits_for_commit(self) -> bool:
         """At most once: whether records wait at a gate for the next commit."""
-        return self._ahead and any(epoch.gate and not epoch.gate.is_shut for epoch in self._epochs.values())
+        return self._ahead and any(
+            epoch.gate and not epoch.gate.is_shut and not epoch.is_paused for epoch in self._epochs.values()
+        )
 
     def caught_up(self, ends: Mapping[TopicPartition, int]) -> bool:
         """Whether every owned partition is finished up to its end in ``ends``.

@@ -54,9 +54,12 @@ def _longest(epochs: Iterable[Epoch]) -> tuple[Lane | None, int]:
     """The longest lane of a key, and how many records wait in all lanes."""
     longest, waiting = None, 0
     for epoch in epochs:
+        if epoch.is_paused:
+            continue
         for lane in epoch.lanes.by_key.values():
             waiting += len(lane.waiting)
-            # A str names the mixed lane of a partition or the lane of records without order; keys are bytes.
-            if not isinstance(lane.key, str) and (longest is None or len(lane.waiting) > len(longest.waiting)):
+            # A str names the mixed lane of a partition; keys are bytes.
+            of_key = lane.ordered and not isinstance(lane.key, str)
+            if of_key and (longest is None or len(lane.waiting) > len(longest.waiting)):
                 longest = lane
     return longest, waiting

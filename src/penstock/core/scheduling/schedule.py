@@ -17,6 +17,7 @@ from itertools import chain, count
 from operator import attrgetter
 
 from penstock.core.scheduling.bundle_size import NOT_QUICK, QUICK
+from penstock.core.scheduling.fair_queue import ReadyLanes
 from penstock.core.scheduling.lanes import AnyRecord, Epoch, Lane, LaneRun, Order
 
 # Names of lanes that belong to no key. Keys are bytes, so they cannot collide with these.
@@ -61,7 +62,7 @@ class Schedule:
         self._linger_until: float | None = None
         self._offset_of = offset_of
         self._key_of = key_of
-        self._ready: deque[Lane] = deque()
+        self._ready: ReadyLanes = deque()
         self._backoffs: list[tuple[float, int, Lane]] = []
         self._numbers = count()
         self._busy = 0
@@ -234,13 +235,9 @@ class Schedule:
                 else:
                     records = lane.take(wanted)
             else:
-                fitting = epoch.fitting(lane, wanted, offset_of)
-                if fitting == 0:
-                    if offset_of(waiting[0]) != epoch.tracker.commit_point:
-                        epoch.park(lane)
-                        continue
-                    fitting = 1  # finishing the record at the commit point can only make the map smaller
-                records = lane.take(fitting)
+                records = lane.take(self._fitting(lane, wanted))
+                if not records:
+                    continue
             count = len(records)
             room -= count
             if lane.ordered:
@@ -257,6 +254,19 @@ class Schedule:
             bundle.append(LaneRun(lane, records))
         return bundle
 
+    def _fitting(self, lane: Lane, wanted: int) -> int:
+        """How many of the first ``wanted`` records may start now; with 0, the lane waits until something changes."""
+        epoch = lane.epoch
+        if epoch.is_paused:
+            epoch.lanes.paused.append(lane)
+            return 0
+        fitting = epoch.fitting(lane, wanted, self._offset_of)
+        if fitting == 0:
+            if self._offset_of(lane.waiting[0]) == epoch.tracker.commit_point:
+                return 1  # finishing the record at the commit point can only make the map smaller
+            epoch.park(lane)
+        return fitting
+
     @property
     def busy(self) -> int:
         """How many bundles were taken and not released yet."""
@@ -271,8 +281,23 @@ class Schedule:
         self._concurrency = concurrency
 
     def add_ready(self, lanes: Iterable[Lane]) -> None:
-        """Queue lanes that were parked and may run now."""
+        """Queue lanes that were parked or paused, and may run now."""
         self._ready.extend(lanes)
+
+    @staticmethod
+    def pause(epoch: Epoch) -> None:
+        """Hand out no record of this epoch until ``resume``; its lanes keep their records."""
+        epoch.is_paused = True
+        epoch.map_room.bitmap_end = 0  # so that ``_bundle`` looks at ``is_paused``, which costs nothing otherwise
+
+    def resume(self, epoch: Epoch) -> None:
+        epoch.is_paused = False
+        paused, epoch.lanes.paused = epoch.lanes.paused, []
+        self.add_ready(paused)
+
+    def backoffs(self) -> list[tuple[float, Lane]]:
+        """The lanes that wait for a retry, and when each is due."""
+        return [(at, lane) for at, _, lane in self._backoffs]
 
     def next_due(self) -> float | None:
         """When the next retry is due or the ``linger`` of an incomplete batch is over; None if neither is awaited."""
@@ -328,7 +353,7 @@ class Schedule:
         elif run.lane.ordered:
             self._release_lane(run.lane, left, retries)
         elif left and epoch.dispatching:
-            self._lane(epoch, _UNORDERED).waiting.extendleft(reversed(left))
+            self._lane(epoch, run.lane.key).waiting.extendleft(reversed(left))
 
     def _release_lane(self, lane: Lane, left: Sequence[AnyRecord], retries: Sequence[Again]) -> None:
         """Put records back at the front of this lane, those to retry first, and let it run or wait for the retry."""
