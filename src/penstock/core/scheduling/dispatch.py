@@ -19,6 +19,7 @@ from penstock.core.progress.offset_map import Range, encode
 from penstock.core.progress.tracker import Tracker
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.backpressure import Backpressure
+from penstock.core.scheduling.commanded_pause import CommandedPause
 from penstock.core.scheduling.effects import Effects, Pause, Result, Returned, Send
 from penstock.core.scheduling.epoch_parts import MapRoom
 from penstock.core.scheduling.fair_queue import Fairness
@@ -26,6 +27,7 @@ from penstock.core.scheduling.fair_schedule import FairSchedule
 from penstock.core.scheduling.in_flight import InFlight, InFlightCount
 from penstock.core.scheduling.lanes import AnyRecord, Epoch, Lane, LaneRun, Order
 from penstock.core.scheduling.outcome_rules import DeadLetterOf, OutcomeRules, RetryRecordOf
+from penstock.core.scheduling.rate_limit import RateLimit
 from penstock.core.scheduling.schedule import Schedule
 
 NOTHING: Mapping[int, int] = MappingProxyType({})
@@ -85,6 +87,8 @@ class Dispatch:
         self._numbers = count(1)
         self._backpressure = Backpressure(in_flight, offset_of)
         self.in_flight = InFlightCount(in_flight)
+        self.commanded = CommandedPause(self._epochs, self._schedule)
+        """What commands have paused."""
         self._outcomes = OutcomeRules(
             self._epochs,
             self._schedule,
@@ -131,6 +135,7 @@ class Dispatch:
             restored_up_to=restored_up_to,
             map_room=MapRoom(highest_taken=restored_up_to, ranges=len(finished)),
         )
+        self.commanded.began(epoch)
         return epoch
 
     def stop_dispatching(self, tps: Iterable[TopicPartition]) -> list[Epoch]:
@@ -138,6 +143,7 @@ class Dispatch:
         stopped = [self._epochs[tp] for tp in tps if tp in self._epochs]
         for epoch in stopped:
             epoch.stop()
+        self.commanded.stopped(stopped)
         return stopped
 
     def close(self, tps: Iterable[TopicPartition]) -> list[Epoch]:
@@ -148,6 +154,7 @@ class Dispatch:
             del self._epochs[epoch.tp]
             self.in_flight.settled += epoch.tracker.unfinished
             self.in_flight.excess -= epoch.large_values.remove([*epoch.large_values.excesses])
+        self._schedule.rates.forget_ended()
         return closed
 
     # Records arrive and go to workers.
@@ -248,9 +255,22 @@ class Dispatch:
         """How many bundles were taken and not released yet."""
         return self._schedule.busy
 
-    def set_concurrency(self, concurrency: int) -> None:
-        """So many bundles may be taken and not released from now on."""
-        self._schedule.set_concurrency(concurrency)
+    def set_concurrency(self, concurrency: int, ahead: int = 0) -> None:
+        """So many bundles may be taken and not released from now on; ``ahead`` more if there is no rate."""
+        self._schedule.set_concurrency(concurrency, ahead)
+
+    def set_rate(self, limit: RateLimit | None) -> None:
+        """Keep this rate from now on; None ends it. The caller calls ``set_concurrency`` after it."""
+        self._schedule.rates.set(limit)
+
+    @property
+    def waiting_for_rate(self) -> int:
+        """How many lanes could begin a record if their rate let them."""
+        return self._schedule.rates.waiting
+
+    def take_most_waiting_for_rate(self) -> int:
+        """The most that have waited at once since the last call."""
+        return self._schedule.rates.take_most_waiting()
 
     def release(self) -> None:
         """A worker finished a bundle, so another bundle may be taken."""
@@ -265,7 +285,7 @@ class Dispatch:
         return self._schedule.backoffs()
 
     def next_due(self) -> float | None:
-        """When the next retry is due, in memory or in a retry topic, or the ``linger`` of a batch is over."""
+        """When the next retry or rate is due, in memory or in a retry topic, or the ``linger`` of a batch is over."""
         due = [self._schedule.next_due()]
         if self._pausing is not None and self._pausing.is_open:
             # Nothing starts before the breaker's next try.
@@ -317,7 +337,7 @@ class Dispatch:
 
     def _snapshot(self, epoch: Epoch) -> tuple[int, str] | None:
         if epoch.gate is not None:
-            ahead = None if epoch.gate.is_shut else epoch.tracker.ahead()
+            ahead = None if epoch.gate.is_shut or epoch.is_paused else epoch.tracker.ahead()
             return epoch.committed if ahead is None else (ahead[0], encode(*ahead) or "")
         point = epoch.tracker.commit_point
         if point is None:
@@ -349,7 +369,9 @@ class Dispatch:
     @property
     def waits_for_commit(self) -> bool:
         """At most once: whether records wait at a gate for the next commit."""
-        return self._ahead and any(epoch.gate and not epoch.gate.is_shut for epoch in self._epochs.values())
+        return self._ahead and any(
+            epoch.gate and not epoch.gate.is_shut and not epoch.is_paused for epoch in self._epochs.values()
+        )
 
     def caught_up(self, ends: Mapping[TopicPartition, int]) -> bool:
         """Whether every owned partition is finished up to its end in ``ends``.
