@@ -38,6 +38,7 @@ _COMMANDS = {
     "topics": ("topics",),
     "tail_produce": ("tail", "produce"),
     "stop": ("stop",),
+    "live": ("pause", "resume", "set"),
 }
 
 

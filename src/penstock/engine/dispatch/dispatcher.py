@@ -26,6 +26,7 @@ from penstock.core.scheduling.hot_key_detector import HotKeyDetector
 from penstock.core.scheduling.in_flight import HandedOver
 from penstock.core.scheduling.lanes import AnyRecord
 from penstock.engine.dispatch.commit_scheduler import CommitScheduler
+from penstock.engine.dispatch.live_control import LiveControl
 from penstock.engine.dispatch.member_view import MemberView
 from penstock.engine.dispatch.partition_lifecycle import PartitionLifecycle
 from penstock.engine.dispatch.protocols import FetcherSide, OutboxSide, TransactorSide, WorkersSide
@@ -119,6 +120,7 @@ class Dispatcher:
         self._next_collection = clock() + _COLLECT_SECONDS
         self._offset_maps = OffsetMapWatch(reporter)
         self._works = WorksInProgress(handler, adapter.offset_of, clock)
+        self.control = LiveControl(handler, self._dispatch, self.concurrency, self._works)
         self._hot_keys = HotKeyDetector()
         self.watches = Stopwatches(clock)
         self.view = MemberView(
