@@ -273,6 +273,7 @@ class HandlerMember:
             works=works,
             concurrency=self._dispatcher.concurrency.limit,
             open_breakers=int(self._dispatcher.breaker.is_open),
+            one_per_partition=self._handler.order == "partition",
             polled_seconds_ago=time.monotonic() - self._fetcher.polled,
             longest_seconds=max((each.seconds for each in longest), default=0.0),
             map_bytes=map_bytes,

@@ -44,6 +44,8 @@ def test_an_app_is_paused_changed_and_resumed_by_clicking(scene: Scene, tab: Tab
     control.get_by_label("Concurrency").press("Tab")
     _confirm(page, "Set…", "Set")
     expect(page.get_by_role("alert")).to_contain_text("is not a count")
+    assert ["400" in fault for fault in tab.faults] == [True], "the browser says so too, in its console"
+    tab.faults.clear()
 
 
 def _confirm(page: Page, button: str, go: str) -> None:
