@@ -75,20 +75,20 @@ class RecommendedMembers:
         """None until something was measured."""
         self._changed_at = 0.0
         self._recent: deque[tuple[float, int]] = deque()  # what was needed in the last ``CALM_SECONDS``
-        self._since: float | None = None
+        self._calm_from = 0.0  # the first measurement, or the last change
 
     def observe(self, load: GroupLoad, now: float) -> int:
         """Take a measurement, and return the recommendation."""
-        if self._since is None:
-            self._since, self.members = now, _bounded(load, load.members)
+        if self.members is None:
+            self.members, self._calm_from = _bounded(load, load.members), now
             self._changed_at = now - LEAST_SECONDS  # nothing has changed yet, so the first change need not wait
-        members = self.members or 1
+        members = self.members
         self._recent.append((now, needed(load)))
         while self._recent[0][0] <= now - CALM_SECONDS:
             self._recent.popleft()
         self.members = _bounded(load, self._next(load, members, now))
         if self.members != members:
-            self._changed_at = now
+            self._changed_at = self._calm_from = now
         return self.members
 
     def _next(self, load: GroupLoad, members: int, now: float) -> int:
@@ -96,5 +96,5 @@ class RecommendedMembers:
             return members
         if is_too_few(load, members):
             return needed(load)
-        is_calm = now - max(self._since or now, self._changed_at) >= CALM_SECONDS
+        is_calm = now - self._calm_from >= CALM_SECONDS
         return min(members, max(each for _, each in self._recent)) if is_calm else members
