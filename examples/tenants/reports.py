@@ -5,7 +5,7 @@ The keys are such as `acme:17`: what stands before the colon is the tenant.
 
 from dataclasses import dataclass
 
-from penstock import App, by
+from penstock import App, Rate, by
 
 app = App("tenants")
 
@@ -29,7 +29,7 @@ class Report:
     order="key",
     concurrency=4,
     fair_by=TENANT,  # tenants take turns, so one with many requests does not delay the others
-    weights={"gold": 3},  # gold gets three turns where others get one
+    rate=Rate(50, per="1s", by=TENANT),  # no tenant gets more than this, even if nobody else has requests
 )
 def report(request: Request, key: str) -> Report:
     return Report(key.partition(":")[0], request.pages)

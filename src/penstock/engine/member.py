@@ -128,6 +128,7 @@ class HandlerMember:
             lease=self._lease,
             until=until,
             catch_up=shared.catch_up,
+            partitions=lambda: shared.known_partitions.count,
         )
         self._transactor = None
         if handler.is_exactly_once:
@@ -273,6 +274,8 @@ class HandlerMember:
             works=works,
             concurrency=self._dispatcher.concurrency.limit,
             open_breakers=int(self._dispatcher.breaker.is_open),
+            waiting_for_rate=self._dispatcher.rate.waiting,
+            one_per_partition=self._handler.order == "partition",
             polled_seconds_ago=time.monotonic() - self._fetcher.polled,
             longest_seconds=max((each.seconds for each in longest), default=0.0),
             map_bytes=map_bytes,

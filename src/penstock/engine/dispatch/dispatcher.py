@@ -14,6 +14,7 @@ from penstock.app.offset_map_watch import OffsetMapWatch
 from penstock.app.replay_range import recreated_error
 from penstock.app.reporter import Reporter
 from penstock.app.running_concurrency import RunningConcurrency, auto_concurrency
+from penstock.app.running_rate import RunningRate
 from penstock.app.work import Work
 from penstock.core.failures.pausing_circuit import circuit_of
 from penstock.core.progress.lease import Lease
@@ -82,7 +83,7 @@ class Dispatcher:
     """Takes all messages of a member, calls the rules in ``core``, and carries out the effects that they return.
 
     Timers use ``clock``; ``wall_clock`` is for times that people or other processes read; ``jitter`` returns numbers
-    from 0 up to 1. The testing kit passes its own.
+    from 0 up to 1. The testing kit passes its own. ``partitions`` returns how many the source topics have.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class Dispatcher:
         wall_clock: Callable[[], float] = time.time,
         jitter: Callable[[], float] = random.random,
         bundle_size: BundleSize | None = None,
+        partitions: Callable[[], int] = int,
     ) -> None:
         self._handler = handler
         self._clock = clock
@@ -114,6 +116,7 @@ class Dispatcher:
             concurrency=handler.largest_concurrency, circuit=self._circuit, random=jitter,
             ahead=handler.is_at_most_once,
         )  # fmt: skip
+        self.rate = RunningRate(handler, self._dispatch, reporter, adapter, partitions=partitions, clock=clock)
         self.concurrency = RunningConcurrency(handler, self._dispatch, reporter, auto_concurrency(handler), clock)
         self.breaker = BreakerWatch(self._circuit, reporter, clock)
         self._next_progress = clock() + _PROGRESS_SECONDS
@@ -313,6 +316,7 @@ class Dispatcher:
         if now >= self._next_progress:
             self._reporter.progressed()
             self.concurrency.report()
+            self.rate.report()
             self._offset_maps.look(self._dispatch.epochs)
             self._next_progress = now + _PROGRESS_SECONDS
         if self._until_caught_up.is_reached(in_transactions=self._transactor is not None):
@@ -322,6 +326,7 @@ class Dispatcher:
         # With a circuit breaker, a final failure may stop the app instead of becoming a dead letter. So its lane must
         # wait for the decision.
         has_dead_letter, clock = self._handler.dead_letter is not None and self._circuit is None, self._clock
+        self.rate.look()
         bundles = self._dispatch.take(now, self._bundle_size.size)
         self.concurrency.busy = self._dispatch.busy
         works = [Work(runs, has_dead_letter=has_dead_letter, clock=clock) for runs in bundles]
