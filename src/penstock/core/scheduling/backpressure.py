@@ -45,6 +45,11 @@ class Backpressure:
         epoch.fetch_state.rewind_to = offset
         epoch.fetch_state.wake_at = now + max(wait, NAP_SECONDS)
 
+    @property
+    def is_full_since(self) -> float | None:
+        """Since when the member's limit is used up; None if it is not."""
+        return self._full_since
+
     @staticmethod
     def rewound(epoch: Epoch) -> None:
         """The fetcher has seeked back, so the records that arrive from now on count."""

@@ -241,6 +241,24 @@ class Dispatch:
         """How many bundles were taken and not released yet."""
         return self._schedule.busy
 
+    @property
+    def awaits_outcomes(self) -> bool:
+        """Whether something may wait for the records that workers have: other records, a revoke, or the fetcher."""
+        unfinished = 0
+        for epoch in self._epochs.values():
+            here, pending = epoch.tracker.unfinished, epoch.pending
+            # Inlined, as ``Epoch.started`` and ``Pending.count``: this runs in each turn of the dispatcher.
+            started = epoch.lanes.in_progress + pending.sending + len(pending.unacked)
+            if here > started or epoch.fetch_state.paused or not epoch.dispatching:
+                return True
+            unfinished += here
+        return self.in_flight.is_half_full(unfinished)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no delivered record is unfinished."""
+        return not any(epoch.tracker.unfinished for epoch in self._epochs.values())
+
     def set_concurrency(self, concurrency: int) -> None:
         """So many bundles may be taken and not released from now on."""
         self._schedule.set_concurrency(concurrency)
@@ -349,10 +367,22 @@ class Dispatch:
 
     def balance(self, now: float) -> tuple[list[Pause], list[Epoch]]:
         """Which partitions to pause and which to resume."""
+        if self._is_calm:
+            return [], []
         balanced = self._backpressure.turn(self._epochs.values(), now)
         self.in_flight.settled += balanced.dropped
         self.in_flight.excess -= balanced.dropped_excess
         return balanced.pause, balanced.resume
+
+    @property
+    def _is_calm(self) -> bool:
+        """Whether no partition is paused or has to be, which is nearly always so and quickly seen."""
+        unfinished = 0
+        for epoch in self._epochs.values():
+            if epoch.fetch_state.is_active:
+                return False
+            unfinished += epoch.tracker.unfinished
+        return not self._backpressure.is_full_since and not self.in_flight.is_half_full(unfinished)
 
     def rewound(self, tp: TopicPartition) -> None:
         """The fetcher has seeked back, so the records that arrive from now on count."""

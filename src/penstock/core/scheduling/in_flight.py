@@ -34,7 +34,7 @@ class HandedOver:
         excesses = [*excesses]
         self.records += records
         self.excess += sum(excesses)
-        self.largest = max(excesses, default=0)
+        self.largest = max(excesses) if excesses else 0
 
 
 class InFlight:
@@ -100,6 +100,11 @@ class InFlightCount:
     def received(self, excess: int) -> None:
         """Large values with this total excess have arrived; they are delivered or dropped by now."""
         self._excess_received += excess
+
+    def is_half_full(self, records: int) -> bool:
+        """Whether these records, with all large values in flight, take half of a limit."""
+        limits = self._limits
+        return 2 * records >= limits.max_records or 2 * limits.bytes_of(records, self.excess) >= limits.max_bytes
 
     def room(self, delivered: HandedOver, *, much: bool = False) -> int:
         """How many more records the fetcher may hand over; with ``much``, 0 unless at least a quarter is free.
