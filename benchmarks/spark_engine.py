@@ -11,7 +11,7 @@ the way by hand last, so that it is not the one that pays for the start. Of the 
 - Demo: the Spark part of ``penstock demo``, from the start of its session to the table.
 - Latency: from producing a record to its output, at 1,000 records a second.
 
-The last column has the target, and whether it was reached.
+The last column has the target, and whether it was reached. ``--only json`` measures one of these parts.
 """
 
 import json
@@ -21,20 +21,19 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 from uuid import uuid4
 
-import msgspec
-import pyarrow as pa
 import typer
 from bench import broker, fill
 from output_latency import latencies, percentile, produce_steadily, stamped_topic
 from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
 from rich.table import Table
+from spark_by_hand import CORES, by_hand, looked_at_by_hand, price, priced_by_hand
 
 from penstock import App
 from penstock import spark as engine
@@ -42,12 +41,14 @@ from penstock.kafka import Cluster
 from penstock.spark.session.spark_session import spark_session
 
 PARTITIONS = 4
-CORES = 2
 WAIT_SECONDS = 0.01
 AT_ONCE = 100
 LATENCY_SECONDS = 20
 RATE = 1_000
 DEMO_STEP = "Running the app on the spark engine"
+
+Note = Callable[[str], None]
+"""Says what the run does now."""
 
 COLD = """
 from penstock import App
@@ -71,23 +72,12 @@ class Row:
     reached: bool | None = None
 
 
-@dataclass
-class Order:
-    id: int
-    amount: int
-    note: str
-
-
 def order(number: int) -> bytes:
     return b'{"id":%d,"amount":%d,"note":"%s"}' % (number, number % 977, b"x" * 60)
 
 
 def look(value: bytes) -> None:
     len(value)
-
-
-def price(order: Order) -> dict[str, int]:
-    return {"id": order.id, "total": order.amount * 120 // 100}
 
 
 def wait(value: bytes) -> None:
@@ -117,6 +107,9 @@ class Bench:
         self.run(app, threading.Event(), until_caught_up=True)
         return time.perf_counter() - began
 
+    def delete(self, *topics: str) -> None:
+        Cluster(self.brokers).delete_topics(list(topics))
+
     def run(self, app: App, stop: threading.Event, **options: Any) -> None:
         engine.run(app, brokers=self.brokers, emit=lambda _: None, stop=stop, session=self._session, **options)
 
@@ -137,7 +130,7 @@ class Bench:
 
     def cold_by_hand(self, source: str) -> float:
         """The seconds of the first batch of a session in a process of its own, without the start of the session."""
-        program = f"import spark_engine; spark_engine.say_cold_by_hand({self.brokers!r}, {source!r})"
+        program = f"import spark_by_hand; spark_by_hand.say_cold_by_hand({self.brokers!r}, {source!r})"
         return float(_output_of(sys.executable, "-c", program, folder=Path(__file__).parent).split()[-1])
 
     def demo(self) -> float:
@@ -154,7 +147,7 @@ class Bench:
             raise RuntimeError(f"the demo ended with {demo.returncode}: {''.join(said)[-2000:]}")
         return ended - began
 
-    def latency(self, note: Callable[[str], None]) -> list[float]:
+    def latency(self, note: Note) -> list[float]:
         source, out, stop = self.fill(0), stamped_topic(self.brokers, PARTITIONS), threading.Event()
         app = App(uuid4().hex)
         app.consume(source, to=out)(echo)
@@ -166,7 +159,7 @@ class Bench:
             while sum(cluster.end_offsets(tps).values()) < sent and time.monotonic() < deadline:
                 time.sleep(0.1)
         taken = latencies(self.brokers, out)
-        cluster.delete_topics([source, out])
+        self.delete(source, out)
         return taken
 
 
@@ -201,58 +194,6 @@ def _output_of(*command: str, folder: Path) -> str:
     return done.stdout
 
 
-def by_hand(
-    session: SparkSession, brokers: str, source: str, transform: Callable[[DataFrame], DataFrame], sink: str | None
-) -> float:
-    """A batch as one would write it: Spark's source, a function on the rows, and Spark's sink or nothing.
-
-    Only the columns that the function needs go to Python: with the headers, Spark 4.0.0 takes several times as long.
-    """
-    began = time.perf_counter()
-    kafka = {"kafka.bootstrap.servers": brokers}
-    rows = transform(
-        session.read.format("kafka").options(**kafka).option("subscribe", source).load()
-    )  # fmt: skip
-    if sink is None:
-        rows.write.format("noop").mode("append").save()
-    else:
-        options = {**kafka, "kafka.linger.ms": "5", "kafka.compression.type": "lz4"}
-        rows.write.format("kafka").options(**options).save()
-    return time.perf_counter() - began
-
-
-def say_cold_by_hand(brokers: str, source: str) -> None:
-    with spark_session("benchmark", master=f"local[{CORES}]") as session:
-        print(by_hand(session, brokers, source, looked_at_by_hand, None))
-
-
-def looked_at_by_hand(rows: DataFrame) -> DataFrame:
-    def handle(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            count = 0
-            for value in batch.column("value").to_pylist():
-                count += len(value)
-            yield pa.RecordBatch.from_arrays([pa.array([count], pa.int64())], names=["bytes"])
-
-    return rows.select("value").mapInArrow(handle, "bytes long")
-
-
-def priced_by_hand(out: str) -> Callable[[DataFrame], DataFrame]:
-    def handle(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        decode, encode = msgspec.json.Decoder(Order).decode, msgspec.json.encode
-        for batch in batches:
-            values = [encode(price(decode(value))) for value in batch.column("value").to_pylist()]
-            count = len(values)
-            columns = [
-                pa.array([out] * count, pa.string()),
-                batch.column("key"),
-                pa.array(values, pa.binary()),
-            ]
-            yield pa.RecordBatch.from_arrays(columns, names=["topic", "key", "value"])
-
-    return lambda rows: rows.select("key", "value").mapInArrow(handle, "topic string, key binary, value binary")
-
-
 @dataclass(frozen=True)
 class Times:
     """The seconds of each turn of one way."""
@@ -268,7 +209,7 @@ class Times:
         return min(self.each[1:])
 
 
-def in_turns(ways: dict[str, Callable[[], float]], turns: int, note: Callable[[str], None]) -> dict[str, Times]:
+def in_turns(ways: dict[str, Callable[[], float]], turns: int, note: Note) -> dict[str, Times]:
     times: dict[str, list[float]] = {what: [] for what in ways}
     for turn in range(turns + 1):
         for what, run in ways.items():
@@ -301,9 +242,8 @@ def against_by_hand(times: dict[str, Times], records: int, least: dict[tuple[str
     ]  # fmt: skip
 
 
-def measure(bench: Bench, records: int, turns: int, note: Callable[[str], None]) -> Iterator[Row]:
-    note("filling topics")
-    source, out = bench.fill(records), bench.fill(0)
+def no_op(bench: Bench, records: int, turns: int, note: Note) -> Iterator[Row]:
+    source = bench.fill(records)
     times = in_turns(
         {
             "no-op": lambda: bench.penstock(source, look),
@@ -312,7 +252,12 @@ def measure(bench: Bench, records: int, turns: int, note: Callable[[str], None])
         },
         turns, note,
     )  # fmt: skip
+    bench.delete(source)
     yield from against_by_hand(times, records, {("no-op", "first"): 3, ("no-op", "warm"): 2})
+
+
+def json_to_topic(bench: Bench, records: int, turns: int, note: Note) -> Iterator[Row]:
+    source, out = bench.fill(records), bench.fill(0)
     times = in_turns(
         {
             "JSON": lambda: bench.penstock(source, price, to=out),
@@ -321,27 +266,51 @@ def measure(bench: Bench, records: int, turns: int, note: Callable[[str], None])
         },
         turns, note,
     )  # fmt: skip
+    bench.delete(source, out)
     yield from against_by_hand(times, records, {("JSON", "warm"): 1.5})
     once, least = times["JSON, exactly once"].warm, times["JSON"].warm
     yield ratio("exactly once", least / once, "at least once", seconds=once, records=records, least=0.85)
+
+
+def waiting(bench: Bench, records: int, _turns: int, _note: Note) -> Iterator[Row]:
     waited_for = max(10_000, records // 10)
-    note("10 ms a record")
-    few = bench.fill(waited_for, CORES)
-    seconds = bench.penstock(few, wait, order="none", concurrency=AT_ONCE)
+    source = bench.fill(waited_for, CORES)
+    seconds = bench.penstock(source, wait, order="none", concurrency=AT_ONCE)
+    bench.delete(source)
     ideal = waited_for * WAIT_SECONDS / (AT_ONCE * CORES)
     what = f"10 ms, {AT_ONCE} at once in {CORES} tasks"
     yield ratio(what, ideal / seconds, "ideal", seconds=seconds, records=waited_for, least=0.95)
-    note("cold start")
-    first, cold = bench.cold_by_hand(source), bench.cold(source)
+
+
+def cold_start(bench: Bench, records: int, _turns: int, note: Note) -> Iterator[Row]:
+    source = bench.fill(records)
+    note("cold start: by hand")
+    first = bench.cold_by_hand(source)
+    note("cold start: penstock run")
+    cold = bench.cold(source)
+    bench.delete(source)
     yield Row("cold start by hand, its first batch", "1.00", first, records)
     yield ratio("cold start", first / cold, "by hand", seconds=cold, records=records, least=3)
-    Cluster(bench.brokers).delete_topics([source, few, out])
-    note("demo")
+
+
+def demo(bench: Bench, _records: int, _turns: int, _note: Note) -> Iterator[Row]:
     yield at_most("demo, from the session's start to the table", bench.demo(), 7.5)
-    note("latency")
+
+
+def latency(bench: Bench, _records: int, _turns: int, note: Note) -> Iterator[Row]:
     taken = bench.latency(note)
     yield at_most(f"latency p50 at {RATE:,} records/s", percentile(taken, 0.5), 0.5)
     yield at_most(f"latency p99 at {RATE:,} records/s", percentile(taken, 0.99), 1.5)
+
+
+PARTS = {
+    "no-op": no_op,
+    "json": json_to_topic,
+    "waiting": waiting,
+    "cold": cold_start,
+    "demo": demo,
+    "latency": latency,
+}
 
 
 def show(rows: list[Row], *, title: str) -> None:
@@ -358,6 +327,7 @@ def main(
     records: int = 3_000_000,
     turns: int = 3,
     brokers: str | None = None,
+    only: Annotated[list[str] | None, typer.Option(help=f"Only these parts: {', '.join(PARTS)}.")] = None,
     as_json: Annotated[bool, typer.Option("--json")] = False,  # noqa: FBT002
 ) -> None:
     folder = Path(tempfile.mkdtemp(prefix="penstock-bench-"))
@@ -374,7 +344,10 @@ def main(
                 # A run takes many minutes: without a terminal, say what it does too.
                 status.update(text) if progress.is_terminal else progress.print(text)
 
-            rows.extend(measure(Bench(session, address, folder), records, max(1, turns), note))
+            bench = Bench(session, address, folder)
+            for name in only or PARTS:
+                note(name)
+                rows.extend(PARTS[name](bench, records, max(1, turns), note))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         # Also what was measured before an error.

@@ -10,6 +10,7 @@ from penstock.core.failures.retry_topic import RetryInfo
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.dispatch import Dispatch
 from penstock.core.scheduling.effects import Attempt, Returned
+from penstock.core.scheduling.fair_queue import Fairness
 from penstock.core.scheduling.in_flight import DEFAULT_BYTES, InFlight
 from penstock.core.scheduling.lanes import LaneRun, Order
 
@@ -42,6 +43,7 @@ def make_dispatch(
     retry_topics: Sequence[float] = (),
     breaker: Breaker | None = None,
     batch: int | None = None,
+    fairness: Fairness | None = None,
 ) -> Dispatch:
     return Dispatch(
         order=order,
@@ -53,6 +55,7 @@ def make_dispatch(
         retry_topics=retry_topics,
         circuit=circuit_of(breaker),
         random=lambda: 0.5,
+        fairness=fairness,
         batch=batch,
     )
 

@@ -9,7 +9,7 @@ from unittest.mock import patch
 import pytest
 
 from penstock.core.failures.outcome import DependencyUnavailable
-from penstock.stores import AlreadyFinished, ClaimLost, Kept, OffsetStore, Progress, SqlOffsets, sql_store
+from penstock.stores import AlreadyFinished, ClaimLost, OffsetStore, Progress, SavedProgress, SqlOffsets, sql_store
 
 TP = ("orders", 3)
 OTHER = ("orders", 4)
@@ -18,10 +18,10 @@ OTHER = ("orders", 4)
 def keeps_what_is_saved_for_each_group_and_partition(store: OffsetStore) -> None:
     assert store.claim("shop", []) == {}
     first = store.claim("shop", [TP, OTHER])
-    assert {(kept.offset, kept.note, tuple(kept.finished)) for kept in first.values()} == {(None, "", ())}
+    assert {(kept.offset, kept.metadata, tuple(kept.finished)) for kept in first.values()} == {(None, "", ())}
     assert not store.save("shop", {TP: Progress(first[TP].token, 42, "pk1:map")})
     again = store.claim("shop", [TP, OTHER])
-    assert (again[TP].offset, again[TP].note, again[OTHER].offset) == (42, "pk1:map", None)
+    assert (again[TP].offset, again[TP].metadata, again[OTHER].offset) == (42, "pk1:map", None)
     assert store.claim("bank", [TP])[TP].offset is None
 
 
@@ -77,7 +77,7 @@ def make_table(store: SqlOffsets) -> None:
         opened.tx.execute(text("CREATE TABLE sold (id INTEGER)"))
 
 
-def ranges(kept: Kept) -> Sequence[tuple[int, int]]:
+def ranges(kept: SavedProgress) -> Sequence[tuple[int, int]]:
     return list(kept.finished)
 
 

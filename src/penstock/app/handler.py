@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from importlib.util import find_spec
 from typing import Any, get_args
 
 from penstock.app.consume_options import (
@@ -22,13 +21,14 @@ from penstock.app.consume_options import (
 from penstock.app.decoders import check_decoders
 from penstock.app.guarantees import check_dedupe, check_guarantees
 from penstock.app.offset_store import OffsetStore
-from penstock.app.options import CommitMode, Concurrency, Delivery, Mode, Scale, WorkerKind
+from penstock.app.options import CommitMode, Concurrency, Delivery, Mode, RawField, Scale, WorkerKind
 from penstock.app.out import Out
 from penstock.app.output_options import check_outputs, output_topic_problem
 from penstock.app.replay_range import ReplayRange
 from penstock.app.routing.value_types import taken_types
 from penstock.app.routing.when import Otherwise, check_otherwise, read_when
 from penstock.app.signature import Signature, read_signature
+from penstock.app.tracing_option import check_tracing
 from penstock.app.wiring import PLAIN, Wiring
 from penstock.app.worker_options import check_workers, largest_concurrency
 from penstock.assign import Assignor, assignor_named
@@ -43,7 +43,7 @@ from penstock.core.records.record import TopicPartition
 from penstock.core.records.record_ids import RecordId
 from penstock.core.scheduling.lanes import Order
 from penstock.core.settings import Registry, client_settings, hide_passwords
-from penstock.errors import ConfigError, HandlerBug, SetupError
+from penstock.errors import ConfigError, HandlerBug
 
 # One to work on, and one that may arrive before fetching pauses.
 _MIN_IN_FLIGHT = 2
@@ -84,6 +84,9 @@ class Handler:
     null_keys_in_order: bool
     concurrency: Concurrency
     max_concurrency: int = 256
+    fair_by: RawField | None = None
+    weights: Mapping[str, float] = field(default_factory=dict)
+    priority: RawField | None = None
     workers: WorkerKind = "auto"
     scale: Scale = "partition"
     batch: int | None = None
@@ -126,7 +129,7 @@ class Handler:
         check_workers(self, self._wrong)
         self._check_fetching()
         check_dedupe(self, self._wrong)
-        self._check_tracing()
+        check_tracing(self, self._wrong)
         self._check_routing()
 
     def __repr__(self) -> str:
@@ -376,16 +379,6 @@ class Handler:
         if self.batch is not None and self.batch > self.max_in_flight:
             raise self._wrong(
                 f"batch={self.batch} is larger than max_in_flight={self.max_in_flight}.", "Raise max_in_flight."
-            )
-
-    def _check_tracing(self) -> None:
-        if not isinstance(self.tracing, bool):
-            raise self._wrong(f"tracing={self.tracing!r} is not a bool.", "Use True or False.")
-        # Without importing it: only an attempt needs the package.
-        if self.tracing and find_spec("opentelemetry") is None:
-            raise SetupError(
-                f"Handler {self.name}: tracing=True needs the package opentelemetry-api.",
-                hint="Install it: pip install 'penstock[otel]'.",
             )
 
     def _check_routing(self) -> None:

@@ -16,16 +16,16 @@ _CLAIMED_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class SavedProgress:
     """The progress of a partition in a store, and the ``token`` of the claim that has just read it.
 
-    ``offset`` is the next offset to handle, None if nothing was saved yet. ``note`` is the text that was saved with it.
-    ``finished`` are further ranges of finished offsets, each without its end, in any order.
+    ``offset`` is the next offset to handle, None if nothing was saved yet. ``metadata`` is the text that was saved with
+    it: the offset map. ``finished`` are further ranges of finished offsets, each without its end, in any order.
     """
 
     token: int
     offset: int | None = None
-    note: str = ""
+    metadata: str = ""
     finished: Sequence[tuple[int, int]] = ()
 
 
@@ -35,7 +35,7 @@ class Progress:
 
     token: int
     offset: int
-    note: str
+    metadata: str
 
 
 @runtime_checkable
@@ -45,7 +45,7 @@ class OffsetStore(Protocol):
     A member makes one call at a time, on several threads. Members of several processes call at the same time.
     """
 
-    def claim(self, group: str, tps: Sequence[TopicPartition]) -> Mapping[TopicPartition, Kept]:
+    def claim(self, group: str, tps: Sequence[TopicPartition]) -> Mapping[TopicPartition, SavedProgress]:
         """The caller now owns these partitions: give each a token that is greater than all its earlier tokens."""
 
     def save(self, group: str, progress: Mapping[TopicPartition, Progress]) -> Collection[TopicPartition]:

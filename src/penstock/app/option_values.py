@@ -51,10 +51,10 @@ def _or_default(value: Any, default: Any) -> Any:
 
 
 def _default_order(given: Mapping[str, Any]) -> Order:
-    """By partition, as Kafka delivers; by key if the user asks for workers that one partition could not use."""
+    """By partition, as Kafka delivers; by key if the user asks for what one partition in order has no use for."""
     if given["mode"] == "share":
         return "none"
-    if given["scale"] == "cpu":
+    if given["scale"] == "cpu" or given["fair_by"] is not None or given["priority"] is not None:
         return "key"
     concurrency = given["concurrency"]
     asks = given["workers"] == "process" if concurrency is None else concurrency != 1

@@ -85,8 +85,8 @@ class Reporter:
     def lost(self, epoch: Epoch) -> None:
         self._emit(events.Lost(**self._who, **_where(epoch), epoch=epoch.number))
 
-    def forced(self, epoch: Epoch, offset: int | None, committed: int | None) -> None:
-        self._emit(events.Forced(**self._who, **_where(epoch), offset=offset, committed=committed))
+    def start_overridden(self, epoch: Epoch, offset: int | None, committed: int | None) -> None:
+        self._emit(events.StartOverridden(**self._who, **_where(epoch), offset=offset, committed=committed))
 
     def out_of_range(self, found: OutOfRange) -> None:
         topic, partition = found.tp
@@ -192,7 +192,7 @@ class Reporter:
             self._reported_blocked = True
             tried, failure, delay = effects.blocked[0]
             where = self._tried(tried)
-            self._emit(events.Blocked(**self._who, **where, reason=failure.message, seconds=round(delay, 3)))
+            self._emit(events.AwaitingDependency(**self._who, **where, reason=failure.message, seconds=round(delay, 3)))
 
     def delivered(self, send: Send) -> None:
         """Count a record whose outputs or dead letter the broker has.
@@ -276,6 +276,9 @@ class Reporter:
 
     def resumed(self, epoch: Epoch) -> None:
         self._emit(events.Resumed(group=self._group, **_where(epoch)))
+
+    def offset_map_full(self, epoch: Epoch, commit_point: int, lanes: int) -> None:
+        self._emit(events.OffsetMapFull(**self._who, **_where(epoch), offset=commit_point, lanes=lanes))
 
     # Errors, and the stop.
 

@@ -1,16 +1,20 @@
-"""Checks of the options ``workers``, ``scale`` and ``commit``: where a handler runs, and who finishes its records."""
+"""Checks of the options that say where a handler runs, what runs first, and who finishes its records."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from math import isfinite
 from typing import TYPE_CHECKING, get_args
 
 from penstock.app.options import CommitMode, Concurrency, Scale, WorkerKind
+from penstock.core.records.record_ids import RecordId
 from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
     from penstock.app.handler import Handler
 
 Wrong = Callable[[str, str], ConfigError]
+
+_RAW_FIELDS = 'by.header("tenant"), by.key(before=":") or a function of the record'
 
 
 def largest_concurrency(concurrency: Concurrency, most: int, workers: WorkerKind) -> int:
@@ -29,6 +33,7 @@ def check_workers(handler: "Handler", wrong: Wrong) -> None:
             'Use "process" for handlers that compute; "auto" runs def on threads and async def on an event loop.',
         )
     _check_scale(handler, wrong)
+    _check_fairness(handler, wrong)
     if handler.workers == "process" and handler.signature.is_async:
         raise wrong('it is async, which workers="process" cannot run.', "Use def, or leave workers= out.")
     if handler.commit not in get_args(CommitMode):
@@ -61,3 +66,29 @@ def _check_scale(handler: "Handler", wrong: Wrong) -> None:
             'scale="cpu" distributes the records of a partition over cores, so it cannot keep their order.',
             'Use order="key" (the default) or order="none".',
         )
+
+
+def _check_fairness(handler: "Handler", wrong: Wrong) -> None:
+    for option in ("fair_by", "priority"):
+        declared = getattr(handler, option)
+        if declared is None:
+            continue
+        if not isinstance(declared, RecordId) and not callable(declared):
+            raise wrong(f"{option}={declared!r} does not say what to read of a record.", f"Use {_RAW_FIELDS}.")
+        if isinstance(declared, RecordId) and declared.source == "value":
+            raise wrong(
+                f"{option}= reads a field of the value, but records take turns before they are decoded.",
+                f"Use {_RAW_FIELDS}.",
+            )
+        if handler.order == "partition":
+            raise wrong(
+                f'{option}= changes which record runs first, and order="partition" says that already.',
+                'Use order="key" (the default with it) or order="none".',
+            )
+    if handler.weights and handler.fair_by is None:
+        raise wrong("weights= says how large the shares of tenants are, but nothing names tenants.", "Add fair_by=.")
+    if not isinstance(handler.weights, Mapping):
+        raise wrong(f"weights={handler.weights!r} is no mapping.", 'Use a dict such as {"gold": 3}.')
+    for tenant, weight in handler.weights.items():
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not (isfinite(weight) and weight > 0):
+            raise wrong(f"weights= gives {tenant!r} the weight {weight!r}.", "Use numbers above 0; 1 is the default.")

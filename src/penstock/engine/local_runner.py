@@ -58,7 +58,7 @@ def run(
             members.extend(member for handler_members in all_members for member in handler_members.members)
             if health is not None:
                 for member in members:
-                    health.add(member.health, member.member_metrics)
+                    health.add(member.health, member.member_metrics, member.activity)
                 health.set_readiness(readiness_checks(app, members, stop))
             _prepare(members, stop)
             for handler_members in all_members:

@@ -12,7 +12,7 @@ from functools import partial
 from hashlib import sha256
 from itertools import count
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, TypeVar
 
 from penstock.app import Handler
 from penstock.app.reporter import Reporter
@@ -24,7 +24,7 @@ from penstock.engine.dispatch.finished_works import FinishedWorks, are_all_await
 from penstock.engine.dispatch.manual_ack import with_ack
 from penstock.engine.dispatch.thread_messages import (
     AckedBelow,
-    GetProgress,
+    Ask,
     Inbox,
     PartitionState,
     Stop,
@@ -35,6 +35,7 @@ from penstock.engine.fetch.start_positions import KnownPartitions
 from penstock.engine.fetch.store_session import open_store_session
 from penstock.engine.membership.catch_up import CatchUp
 from penstock.engine.observe.health import Health
+from penstock.engine.observe.member_activity import MemberActivity
 from penstock.engine.observe.member_metrics import MemberMetrics
 from penstock.engine.produce.dry_run import DryOutbox
 from penstock.engine.produce.outbox import Outbox
@@ -47,6 +48,8 @@ from penstock.kafka.client.output_topics import OutputTopicFacts
 from penstock.kafka.client.transactions import Transaction, transactional_id
 from penstock.paths import seen_ids_file
 from penstock.stores.seen_ids import LocalSeenIds, open_seen_ids
+
+T = TypeVar("T")
 
 _JOIN_SECONDS = 10.0
 # How long to wait for an answer before checking that the dispatcher thread is alive.
@@ -192,12 +195,21 @@ class HandlerMember:
 
     def survey(self) -> dict[TopicPartition, PartitionState]:
         """Return the progress of each owned partition; {} if the member has stopped. Call it from any thread."""
-        answer: SimpleQueue[dict[TopicPartition, PartitionState]] = SimpleQueue()
-        self._inbox.put(GetProgress(answer))
+        return self._ask(self._dispatcher.survey, {})
+
+    def activity(self) -> MemberActivity | None:
+        """Return what it does now; None if the member has stopped. Call it from any thread."""
+        breaker = self.breaker_problem
+        return self._ask(lambda: self._dispatcher.view.activity(breaker), None)
+
+    def _ask(self, question: Callable[[], T], if_stopped: T) -> T:
+        """Let the dispatcher's thread answer."""
+        answer: SimpleQueue[T] = SimpleQueue()
+        self._inbox.put(Ask(question, answer))
         while self._thread.is_alive():
             with suppress(Empty):
                 return answer.get(timeout=_PROGRESS_SECONDS)
-        return {}
+        return if_stopped
 
     def ack_below(self, offsets: Mapping[TopicPartition, int]) -> None:
         self._inbox.put(AckedBelow(offsets))
@@ -232,7 +244,7 @@ class HandlerMember:
 
     def health(self) -> Health:
         """Call it from any thread."""
-        finished, in_flight, longest = self._dispatcher.health()
+        finished, in_flight, longest = self._dispatcher.view.health()
         return Health(
             handler=self._handler.name,
             group=self._handler.group,
@@ -251,8 +263,8 @@ class HandlerMember:
 
     def member_metrics(self) -> MemberMetrics:
         """Call it from any thread."""
-        _, in_flight, longest = self._dispatcher.health()
-        lanes, works, map_bytes = self._dispatcher.load()
+        _, in_flight, longest = self._dispatcher.view.health()
+        lanes, works, map_bytes = self._dispatcher.view.load()
         return MemberMetrics(
             handler=self._handler.name,
             group=self._handler.group,

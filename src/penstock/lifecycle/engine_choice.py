@@ -33,9 +33,9 @@ _NOT_ON_SPARK = (events.Joining, events.Rebalanced, events.Paused, events.Resume
 # A pipeline has no handler that Penstock calls for each record, and no membership.
 _NOT_OF_PIPELINES = (
     *_NOT_ON_SPARK,
-    *(events.Assigned, events.Revoked, events.Lost, events.Forced),
+    *(events.Assigned, events.Revoked, events.Lost, events.StartOverridden),
     *(events.Dispatched, events.Finished, events.Skipped),
-    *(events.Retried, events.Blocked, events.Postponed, events.DeadLettered),
+    *(events.Retried, events.AwaitingDependency, events.Postponed, events.DeadLettered),
 )
 
 

@@ -1,6 +1,13 @@
 """Stores that keep progress outside of Kafka: in a database, in a file, or in an object of the user."""
 
-from penstock.app.offset_store import AlreadyFinished, ClaimLost, Kept, OffsetStore, Progress, TransactionalStore
+from penstock.app.offset_store import (
+    AlreadyFinished,
+    ClaimLost,
+    OffsetStore,
+    Progress,
+    SavedProgress,
+    TransactionalStore,
+)
 from penstock.stores.file_store import FileOffsets
 from penstock.stores.sql_store import SqlOffsets
 
@@ -8,9 +15,9 @@ __all__ = [
     "AlreadyFinished",
     "ClaimLost",
     "FileOffsets",
-    "Kept",
     "OffsetStore",
     "Progress",
+    "SavedProgress",
     "SqlOffsets",
     "TransactionalStore",
     "open_store",

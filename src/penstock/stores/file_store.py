@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from penstock.app.offset_store import Kept, Progress
+from penstock.app.offset_store import Progress, SavedProgress
 from penstock.core.records.record import TopicPartition
 from penstock.errors import ConfigError, StoreError
 
@@ -22,13 +22,13 @@ class FileOffsets:
         self._path = Path(path)
         self._lock = self._path.with_name(self._path.name + ".lock")
 
-    def claim(self, group: str, tps: Sequence[TopicPartition]) -> Mapping[TopicPartition, Kept]:
+    def claim(self, group: str, tps: Sequence[TopicPartition]) -> Mapping[TopicPartition, SavedProgress]:
         with self._changing(group) as entries:
             found = {}
             for tp in tps:
-                entry = entries.setdefault(_name(tp), {"token": 0, "offset": None, "note": ""})
+                entry = entries.setdefault(_name(tp), {"token": 0, "offset": None, "metadata": ""})
                 entry["token"] += 1
-                found[tp] = Kept(entry["token"], entry["offset"], entry["note"])
+                found[tp] = SavedProgress(entry["token"], entry["offset"], entry["metadata"])
             return found
 
     def save(self, group: str, progress: Mapping[TopicPartition, Progress]) -> Collection[TopicPartition]:
@@ -36,14 +36,14 @@ class FileOffsets:
             claimed = [tp for tp, each in progress.items() if _token(entries, tp) != each.token]
             for tp, each in progress.items():
                 if tp not in claimed:
-                    entries[_name(tp)] = {"token": each.token, "offset": each.offset, "note": each.note}
+                    entries[_name(tp)] = {"token": each.token, "offset": each.offset, "metadata": each.metadata}
             return claimed
 
     def forget(self, group: str, tps: Mapping[TopicPartition, int]) -> None:
         with self._changing(group) as entries:
             for tp, token in tps.items():
                 if _token(entries, tp) == token:
-                    entries[_name(tp)] |= {"offset": None, "note": ""}
+                    entries[_name(tp)] |= {"offset": None, "metadata": ""}
 
     @contextmanager
     def _changing(self, group: str) -> Iterator[_Entries]:

@@ -1,7 +1,7 @@
 """Keeps progress in the user's database, in the same transaction as the writes of handlers.
 
 There are two tables. ``penstock_progress`` has a row for each partition of a group: the token of its latest claim, the
-commit point and its note. ``penstock_inbox`` has a row for each finished record above the commit point.
+commit point and its metadata. ``penstock_inbox`` has a row for each finished record above the commit point.
 
 A handler's transaction ends with one statement, which inserts the offset into the inbox if the claim still holds and
 the offset is not below the commit point. The statement takes a shared lock on the partition's row, and a claim waits
@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from penstock.app.offset_store import AlreadyFinished, ClaimLost, Kept, Progress
+from penstock.app.offset_store import AlreadyFinished, ClaimLost, Progress, SavedProgress
 from penstock.core.failures.outcome import DependencyUnavailable
 from penstock.core.records.record import TopicPartition
 from penstock.core.settings import hide_passwords
@@ -82,23 +82,28 @@ class SqlOffsets:
 
     # The methods of an OffsetStore.
 
-    def claim(self, group: str, tps: Sequence[TopicPartition]) -> Mapping[TopicPartition, Kept]:
+    def claim(self, group: str, tps: Sequence[TopicPartition]) -> Mapping[TopicPartition, SavedProgress]:
         found = {}
         with self._own_transaction("claiming partitions") as connection:
             # All callers use the same order, so that there is no deadlock.
             for tp in sorted(tps):
                 values = _partition_values(group, tp)
                 connection.execute(self._text(sql_statements.CLAIM), values)
-                token, point, note = connection.execute(self._text(sql_statements.READ), values).one()
+                token, point, metadata = connection.execute(self._text(sql_statements.READ), values).one()
                 inbox = connection.execute(self._text(sql_statements.INBOX), values).scalars()
-                found[tp] = Kept(token, point, note, _ranges(inbox))
+                found[tp] = SavedProgress(token, point, metadata, _ranges(inbox))
         return found
 
     def save(self, group: str, progress: Mapping[TopicPartition, Progress]) -> Collection[TopicPartition]:
         claimed = []
         with self._own_transaction("saving progress") as connection:
             for tp, each in sorted(progress.items()):
-                values = {**_partition_values(group, tp), "point": each.offset, "note": each.note, "token": each.token}
+                values = {
+                    **_partition_values(group, tp),
+                    "point": each.offset,
+                    "metadata": each.metadata,
+                    "token": each.token,
+                }
                 if connection.execute(self._text(sql_statements.SAVE), values).rowcount:
                     connection.execute(
                         self._text(sql_statements.TRIM), {**_partition_values(group, tp), "point": each.offset}

@@ -139,11 +139,11 @@ def test_an_unavailable_registry_delays_only_records_that_need_it_and_loses_none
         wait_for(lambda: seen, "the first record")
         with away(kafka):
             produce(brokers, source, [schemas.strange(n) for n in range(100, 120)], key=b"b")
-            (blocked, *_) = wait_for(lambda: of_kind(run.events, events.Blocked), "a blocked record")
+            (blocked, *_) = wait_for(lambda: of_kind(run.events, events.AwaitingDependency), "a blocked record")
             for n in range(1, 51):
                 produce(brokers, source, [schemas.known(n)], key=b"a")
             wait_for(lambda: len(seen) == 51, "records that need no registry")
-            wait_for(lambda: len(of_kind(run.events, events.Blocked)) > 3, "a while")
+            wait_for(lambda: len(of_kind(run.events, events.AwaitingDependency)) > 3, "a while")
         wait_for(lambda: len(seen) == 71, "all records")
     assert f"the schema registry at {registry} cannot be asked" in blocked.reason
     assert seen == [(n, 1) for n in (*range(51), *range(100, 120))], "each once, in order, at its first attempt"

@@ -66,7 +66,7 @@ def test_avro_is_read_and_written_and_failed_connections_are_explained(
         }
         for number, (reason, changed) in enumerate(wrong.items()):
             with running(make_app(f"{group}-{number}", **changed), brokers) as run:
-                (blocked, *_) = wait_for(lambda: of_kind(run.events, events.Blocked), "a blocked record")
+                (blocked, *_) = wait_for(lambda: of_kind(run.events, events.AwaitingDependency), "a blocked record")
             assert reason in blocked.reason
             for secret in (PASSWORD, KEY_PASSWORD, "a wrong one"):
                 assert secret not in str(run.events)

@@ -14,7 +14,7 @@ from penstock import App, Reject, Retry
 from penstock.core.reports import events
 from penstock.errors import ConfigError, StoreError
 from penstock.kafka import Cluster
-from penstock.stores import Kept, Progress, SqlOffsets
+from penstock.stores import Progress, SavedProgress, SqlOffsets
 from postgres import Postgres
 from store_rules import RULES, SQL_RULES
 
@@ -166,7 +166,7 @@ def test_an_unavailable_database_costs_time_and_no_attempts(
         wait_for(lambda: len(database.sold()) > 50, "a start")
         postgres.sql(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
         postgres.sql(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'")
-        wait_for(lambda: of_kind(member.events, events.Blocked), "it to be noticed")
+        wait_for(lambda: of_kind(member.events, events.AwaitingDependency), "it to be noticed")
         postgres.sql(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
         wait_for(lambda: len(database.sold()) == 1_000, "all of it")
         assert not of_kind(member.events, events.DeadLettered)
@@ -177,24 +177,24 @@ class Notebook:
     """The smallest possible store."""
 
     def __init__(self) -> None:
-        self.pages: dict[tuple[str, tuple[str, int]], Kept] = {}
+        self.pages: dict[tuple[str, tuple[str, int]], SavedProgress] = {}
 
-    def claim(self, group: str, tps: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], Kept]:
+    def claim(self, group: str, tps: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], SavedProgress]:
         for tp in tps:
-            old = self.pages.get((group, tp), Kept(0))
-            self.pages[group, tp] = Kept(old.token + 1, old.offset, old.note)
+            old = self.pages.get((group, tp), SavedProgress(0))
+            self.pages[group, tp] = SavedProgress(old.token + 1, old.offset, old.metadata)
         return {tp: self.pages[group, tp] for tp in tps}
 
     def save(self, group: str, progress: Mapping[tuple[str, int], Progress]) -> list[tuple[str, int]]:
         claimed = [tp for tp, each in progress.items() if self.pages[group, tp].token != each.token]
         for tp, each in progress.items():
             if tp not in claimed:
-                self.pages[group, tp] = Kept(each.token, each.offset, each.note)
+                self.pages[group, tp] = SavedProgress(each.token, each.offset, each.metadata)
         return claimed
 
     def forget(self, group: str, tps: Mapping[tuple[str, int], int]) -> None:
         for tp, token in tps.items():
-            self.pages[group, tp] = Kept(token)
+            self.pages[group, tp] = SavedProgress(token)
 
 
 @pytest.mark.parametrize("kind", ["file", "own"])

@@ -169,7 +169,7 @@ def test_from_goes_back_once_and_says_so(brokers: str, cluster: Cluster, group: 
     app, seen = make_app(group, source, from_={(source, 1): 4})
     reported = catch_up(app, brokers)
     assert sorted(seen) == [(source, 1, offset) for offset in range(4, 10)]
-    (forced,) = of_kind(reported, events.Forced)
+    (forced,) = of_kind(reported, events.StartOverridden)
     assert (forced.partition, forced.offset, forced.committed) == (1, 4, 10)
     assert of_kind(reported, events.Started)[0].lag == 6
     assert committed(cluster, group, source) == {0: 10, 1: 10}
@@ -192,5 +192,5 @@ def test_from_does_not_count_again_when_a_partition_comes_back_in_the_same_run(
         produce(brokers, source, range(1))
         produce(brokers, source, range(1), partition=1)
         wait_for(lambda: len(seen) == 22, "the new records")
-    assert len(of_kind(member.events, events.Forced)) == 2
+    assert len(of_kind(member.events, events.StartOverridden)) == 2
     assert not elsewhere

@@ -191,6 +191,9 @@ PROOFS: dict[str, Callable[[Scene], Iterator[tuple[str, ...]]]] = {
     "status": lambda scene: _servers(scene, "status"),
     "down": lambda scene: _servers(scene, "down", "--wipe"),
     "demo": _demo,
+    "learn": _calls(lambda _: ("learn", HOSTILE), lambda _: ("learn", HOSTILE, "--all")),
+    "top": _calls(lambda _: ("top", "--once"), lambda _: ("top", "--json"), lambda _: ("top", "--apps", "--once")),
+    "ui": _calls(lambda _: ("ui", "--app", HOSTILE), lambda _: ("ui", "--host", HOSTILE)),
     "groups ls": _calls(lambda it: ("groups", "ls"), lambda it: ("groups", "ls", "--json")),
     "groups describe": _calls(
         lambda it: ("groups", "describe", it.live, it.idle),

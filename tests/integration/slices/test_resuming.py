@@ -112,7 +112,7 @@ def test_start_and_from_take_offsets_and_moments_as_on_the_local_engine(
         assert read(catch_up(echo(f"{group}-{number}", source, **options))) == expected
     forced = catch_up(echo(f"{group}-0", source, from_={(source, 1): 1}))
     assert read(forced) == 4, "only the partition that it names"
-    (event,) = of_kind(forced, events.Forced)
+    (event,) = of_kind(forced, events.StartOverridden)
     assert (event.partition, event.offset, event.committed) == (1, 1, 5)
     assert committed(cluster, f"{group}-0", source) == {0: 5, 1: 5}
     (found,) = of_kind(catch_up(echo(f"{group}-4", source, start={(source, 1): 99})), events.OffsetOutOfRange)

@@ -15,7 +15,7 @@ from penstock.errors import HandlerError, ServerError
 from penstock.kafka import Cluster
 from penstock.kafka.client.transactions import Transaction, group_metadata
 from penstock.spark.driver.packing import pack
-from penstock.spark.pipelines.halted_task import HaltedTaskError
+from penstock.spark.halted_task import HaltedTaskError
 from penstock.spark.tasks import worker_state
 from penstock.spark.tasks.run_slices import DriverMembership, run_slices
 from penstock.spark.tasks.slice_result import SliceResult

@@ -43,6 +43,9 @@ REFUSABLE: dict[str, Any] = {
     "on_lost": print,
     "max_in_flight_bytes": 5,
     "scale": "cpu",
+    "fair_by": by.header("tenant"),
+    "weights": {"gold": 3},
+    "priority": by.header("priority"),
 }
 
 

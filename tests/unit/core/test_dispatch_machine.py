@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
+from typing import cast
 from unittest.mock import patch
 
 from hypothesis import settings
@@ -24,9 +25,10 @@ from penstock.core.failures.outcome import DONE, Delayed, Failed, Outcome, Skipp
 from penstock.core.failures.retry_topic import RetryInfo
 from penstock.core.progress.offset_map import decode
 from penstock.core.records.record import TopicPartition
-from penstock.core.scheduling import outcome_rules, schedule
+from penstock.core.scheduling import epoch_parts, outcome_rules, schedule
 from penstock.core.scheduling.bundle_size import QUICK
 from penstock.core.scheduling.effects import OutputSet, Returned, Send
+from penstock.core.scheduling.fair_queue import Fairness
 from penstock.core.scheduling.lanes import Epoch, LaneRun, Order
 
 RETRY_PLACE: TopicPartition = ("t.retry.1m", 0)
@@ -44,14 +46,19 @@ class DispatchMachine(RuleBasedStateMachine):
     """Partitions come and go while records are fetched, attempted, retried, sent and acknowledged in any order."""
 
     order: Order = "partition"
+    fairness: Fairness | None = None
 
     def __init__(self) -> None:
         super().__init__()
         # As offsets do not get far here, and runs are short.
-        self.patches = (patch.object(schedule, "_SPLIT_OFFSETS", 10), patch.object(outcome_rules, "_LONG", 3))
+        self.patches = [patch.object(schedule, "_SPLIT_OFFSETS", 10), patch.object(outcome_rules, "_LONG", 3)]
+        if self.fairness is not None:
+            self.patches += [patch.object(epoch_parts, "MAX_RANGES", 4), patch.object(epoch_parts, "BITMAP_SPAN", 6)]
         for each in self.patches:
             each.start()
-        self.dispatch = make_dispatch(order=self.order, retry_topics=[60.0], max_in_flight_bytes=40_000)
+        self.dispatch = make_dispatch(
+            order=self.order, retry_topics=[60.0], max_in_flight_bytes=40_000, fairness=self.fairness
+        )
         self.now = 0.0
         self.due: list[float] = []  # of the retry topic's records, by offset
         self.fetch_at: dict[TopicPartition, int] = {}  # the fetch position of each owned partition
@@ -365,6 +372,33 @@ class NoOrderMachine(DispatchMachine):
     order = "none"
 
 
+class FairMachine(DispatchMachine):
+    """Tenants take turns, with priorities, where the offset map has room for few records ahead of the commit point."""
+
+    order: Order = "key"
+    fairness = Fairness(
+        tenant_of=lambda record: record.offset % 7 % 3,
+        priority_of=lambda record: record.offset % 4 - 1,
+        weight_of=lambda tenant: {0: 0.5, 1: 1.5}.get(cast("int", tenant), 2.5),
+    )
+
+    @invariant()
+    def offset_maps_stay_small(self) -> None:
+        for epoch in self.dispatch.epochs:
+            point, ranges = epoch.tracker.commit_point, epoch.tracker.finished_ranges()
+            # The map of an earlier epoch may be this large.
+            ranges = [each for each in ranges if each[1] > epoch.restored_up_to + 1]
+            assert point is not None
+            assert len(ranges) <= 4 or ranges[-1][1] <= point + 6 + 1
+
+
+class FairNoOrderMachine(FairMachine):
+    order = "none"
+
+
+TestFairKeyOrder = FairMachine.TestCase
+TestFairNoOrder = FairNoOrderMachine.TestCase
+TestFairKeyOrder.settings = TestFairNoOrder.settings = settings(max_examples=25, stateful_step_count=60)
 TestPartitionOrder = DispatchMachine.TestCase
 TestKeyOrder = KeyOrderMachine.TestCase
 TestNoOrder = NoOrderMachine.TestCase

@@ -10,6 +10,7 @@ from penstock.cli.entry_point import main
 from penstock.errors import ConfigError, SetupError
 from penstock.learn import course
 from penstock.learn.course import LESSONS, find_lesson, next_lesson, possible
+from penstock.learn.lessons.rebalance_lesson import is_complete
 
 
 def learn(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
@@ -77,3 +78,14 @@ def test_brokers_that_do_not_answer_are_an_error_before_the_lesson(
 ) -> None:
     assert learn(monkeypatch, "2", "-b", "127.0.0.1:1") != 0
     assert "127.0.0.1:1" in capsys.readouterr().err
+
+
+def test_the_rebalance_lesson_waits_until_both_members_have_reported() -> None:
+    """A may report that it gave partitions up after B has reported that it took them."""
+    first = [(1.0, "taken", "A", ("orders", number)) for number in range(4)]
+    given_up = [(2.0, "given up", "A", ("orders", number)) for number in (2, 3)]
+    taken = [(3.0, "taken", "B", ("orders", number)) for number in (2, 3)]
+    assert is_complete([*first, *taken, *given_up])
+    assert not is_complete([*first, *taken])
+    assert not is_complete([*first, *given_up])
+    assert not is_complete([*first, *given_up, *taken[:1]])

@@ -60,6 +60,6 @@ def test_while_a_registry_is_unavailable_nothing_is_dead_lettered_and_nothing_is
     bench.advance("1m")
     assert bench.dead_letters("dlq") == []
     assert bench.lag("orders") == 1
-    reported = bench.events_of(events.Blocked)
+    reported = bench.events_of(events.AwaitingDependency)
     assert 1 < len(reported) < 120, "one event for all attempts of about a second"
     assert "the schema registry at http://127.0.0.1:1 cannot be asked" in reported[0].reason

@@ -12,7 +12,7 @@ from penstock.app.options.all_options import (
     refuse_unsupported,
     with_defaults,
 )
-from penstock.app.options.concurrency import Concurrency, Scale, WorkerKind
+from penstock.app.options.concurrency import Concurrency, RawField, Scale, WorkerKind
 from penstock.app.options.consuming import Mode
 from penstock.app.options.delivery import CommitMode, Delivery
 from penstock.app.options.group_membership import SETTINGS
@@ -26,6 +26,7 @@ __all__ = [
     "ConsumeOptions",
     "Delivery",
     "Mode",
+    "RawField",
     "Scale",
     "WorkerKind",
     "refuse_unsupported",

@@ -1,10 +1,13 @@
 """The options for order, concurrency and limits, and those of Spark's slices."""
 
-from typing import Annotated, Literal, TypedDict
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, TypedDict
 
 from penstock.app.option_support import HandlerOption, Ignored, Refused
 from penstock.core.failures.restarts import DEFAULT_RESTART
 from penstock.core.failures.retry import Retry
+from penstock.core.records.record import Record
+from penstock.core.records.record_ids import RecordId
 from penstock.core.scheduling.in_flight import DEFAULT_BYTES
 from penstock.core.scheduling.lanes import Order
 from penstock.core.text.durations import Duration
@@ -12,7 +15,10 @@ from penstock.core.text.durations import Duration
 Scale = Literal["partition", "cpu"]
 WorkerKind = Literal["auto", "process"]
 Concurrency = int | Literal["auto"]
+RawField = RecordId | Callable[[Record], Any]
+"""A header, the key, or a part of it (``by``); or a function of the record."""
 
+_BROKER_CHOOSES = Refused("the broker chooses which records of a share group are next")
 _ONLY_ON_SPARK = Ignored("only Spark divides partitions into slices")
 
 
@@ -25,8 +31,8 @@ class OrderOptions(TypedDict, total=False):
             default=None,
             text='Which records run one at a time and in order: those of a ``"partition"``, those of a ``"key"`` (many '
             'keys of one partition run at once; records without a key run in any order), or none (``"none"``).',
-            shown_default='`"partition"`; with `concurrency`, `workers="process"` or `scale="cpu"` it is `"key"`, and '
-            'with `mode="share"` `"none"`',
+            shown_default='`"partition"`; with `concurrency`, `workers="process"`, `scale="cpu"`, `fair_by` or '
+            '`priority` it is `"key"`, and with `mode="share"` `"none"`',
             see="[Order and parallelism](#order-and-parallelism)",
         ),
     ]
@@ -55,6 +61,36 @@ class OrderOptions(TypedDict, total=False):
             "of cores.",
             see="[Limits](limits.md#concurrency-that-tunes-itself)",
             share=Ignored('it needs ``concurrency="auto"``, which share groups do not have'),
+        ),
+    ]
+    fair_by: Annotated[
+        RawField | None,
+        HandlerOption(
+            default=None,
+            text='Tenants take turns: ``by.header("tenant")``, ``by.key(before=":")``, or a function of the undecoded '
+            "record. Each tenant gets the same share of what runs, so one with many records does not delay the others.",
+            see="[Limits](limits.md#fair-turns)",
+            share=_BROKER_CHOOSES,
+        ),
+    ]
+    weights: Annotated[
+        Mapping[str, float],
+        HandlerOption(
+            default={},
+            text='Larger or smaller shares for some tenants, such as ``{"gold": 3, "free": 0.5}``; others have 1.',
+            shown_default="equal shares",
+            see="[Limits](limits.md#fair-turns)",
+            share=_BROKER_CHOOSES,
+        ),
+    ]
+    priority: Annotated[
+        RawField | None,
+        HandlerOption(
+            default=None,
+            text='Higher priorities run first: ``by.header("priority")`` or a function of the record, with an integer '
+            'from -9 to 9 or "low", "normal" (0) or "high". Every tenth record is one of a lower priority.',
+            see="[Limits](limits.md#priorities)",
+            share=_BROKER_CHOOSES,
         ),
     ]
     workers: Annotated[

@@ -14,7 +14,14 @@ from penstock.core.text.plurals import at_most, counted
 from penstock.errors import ConfigError
 
 Listener = Callable[[events.Event], None]
-_OfRecord = events.Retried | events.Postponed | events.Blocked | events.Delayed | events.DeadLettered | events.Overdue
+_OfRecord = (
+    events.Retried
+    | events.Postponed
+    | events.AwaitingDependency
+    | events.Delayed
+    | events.DeadLettered
+    | events.Overdue
+)
 
 # So many dead letters and retries are shown one by one. Further ones are only counted.
 _SHOWN_ONE_BY_ONE = 5
@@ -93,7 +100,7 @@ class TerminalListener:
                 self._retries, at = self._retries + 1, self._at(event)
                 self._show_traceback(event)
                 self._sample(self._retries, f"{at}: retry in {event.seconds:g} s: {event.reason}", "retries")
-            case events.Blocked() | events.Delayed():
+            case events.AwaitingDependency() | events.Delayed():
                 self._waits, at = self._waits + 1, self._at(event)
                 self._sample(self._waits, f"{at}: waiting {event.seconds:.1f} s: {event.reason}", "waits")
             case events.DeadLettered():
@@ -144,7 +151,13 @@ class TerminalListener:
                 self._say(
                     f"{topic}[{partition}]: lost to another member, which gets its unfinished records", style="yellow"
                 )
-            case events.HotKey() | events.Overdue() | events.BreakerOpened() | events.BreakerClosed():
+            case (
+                events.HotKey()
+                | events.Overdue()
+                | events.BreakerOpened()
+                | events.BreakerClosed()
+                | events.OffsetMapFull()
+            ):
                 self._tell_slow(event)
             case events.OffsetOutOfRange():
                 self._say(f"{_tp(event)}: {_why_moved(event)}", style="yellow")
@@ -165,9 +178,17 @@ class TerminalListener:
         else:
             self._say(event.reason, style="yellow")
 
-    def _tell_slow(self, event: events.HotKey | events.Overdue | events.BreakerOpened | events.BreakerClosed) -> None:
+    def _tell_slow(
+        self,
+        event: events.HotKey | events.Overdue | events.BreakerOpened | events.BreakerClosed | events.OffsetMapFull,
+    ) -> None:
         """Print what makes records wait."""
         match event:
+            case events.OffsetMapFull(offset=offset):
+                self._say(
+                    f"{_tp(event)}: records far ahead wait until offset {offset:,} is finished: the offset map is full",
+                    style="yellow",
+                )
             case events.Overdue(seconds=seconds, stack=stack):
                 at = self._at(event)
                 self._say(
@@ -252,7 +273,7 @@ def _counts(event: events.CountsEvent, *, dry_run: bool) -> str:
     return f"{event.read:,} read, {outcomes}, {event.skipped:,} skipped"
 
 
-def _tp(event: _OfRecord | events.CommitFailed | events.OffsetOutOfRange) -> str:
+def _tp(event: _OfRecord | events.CommitFailed | events.OffsetMapFull | events.OffsetOutOfRange) -> str:
     return f"{event.topic}[{event.partition}]@{event.offset}"
 
 

@@ -15,10 +15,10 @@ from penstock.core.reports.event_bases import (
     PartitionEvent,
     RecordEvent,
 )
-from penstock.core.reports.limit_events import BreakerClosed, BreakerOpened, ConcurrencyChanged
+from penstock.core.reports.limit_events import BreakerClosed, BreakerOpened, ConcurrencyChanged, OffsetMapFull
 from penstock.core.reports.rebalance import Rebalance
 
-__all__ = ["BreakerClosed", "BreakerOpened", "ConcurrencyChanged", "CountsEvent", "Event"]
+__all__ = ["BreakerClosed", "BreakerOpened", "ConcurrencyChanged", "CountsEvent", "Event", "OffsetMapFull"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +122,7 @@ class Rebalanced(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forced(PartitionEvent):
+class StartOverridden(PartitionEvent):
     """``from_`` set a partition to ``offset`` (None: its start) and overrode the ``committed`` offset of the group."""
 
     offset: int | None
@@ -225,7 +225,7 @@ class Retried(RecordEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Blocked(RecordEvent):
+class AwaitingDependency(RecordEvent):
     """An attempt could not be made because a dependency, such as the schema registry, is unavailable.
 
     The record blocks its lane and is tried again after ``seconds``, without a limit. If many records are blocked, this

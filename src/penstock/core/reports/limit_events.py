@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from penstock.core.reports.event_bases import HandlerEvent
+from penstock.core.reports.event_bases import HandlerEvent, PartitionEvent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,3 +35,14 @@ class BreakerClosed(HandlerEvent):
 
     member: str
     seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetMapFull(PartitionEvent):
+    """Too many records ahead of the commit point are finished: the offset map of a commit has no room for more.
+
+    So many ``lanes`` wait until the record at ``offset``, the commit point, is finished. Once for each such wait.
+    """
+
+    offset: int
+    lanes: int

@@ -6,6 +6,7 @@ outcomes, ``Backpressure`` which partitions pause.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import count, takewhile
 from operator import attrgetter
 from types import MappingProxyType
@@ -20,8 +21,10 @@ from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.backpressure import Backpressure
 from penstock.core.scheduling.effects import Effects, Pause, Result, Returned, Send
 from penstock.core.scheduling.epoch_parts import MapRoom
+from penstock.core.scheduling.fair_queue import Fairness
+from penstock.core.scheduling.fair_schedule import FairSchedule
 from penstock.core.scheduling.in_flight import InFlight, InFlightCount
-from penstock.core.scheduling.lanes import AnyRecord, Epoch, LaneRun, Order
+from penstock.core.scheduling.lanes import AnyRecord, Epoch, Lane, LaneRun, Order
 from penstock.core.scheduling.outcome_rules import DeadLetterOf, OutcomeRules, RetryRecordOf
 from penstock.core.scheduling.schedule import Schedule
 
@@ -40,6 +43,7 @@ class Dispatch:
             dead-lettering nearly everything.
         ahead: At most once: records go to lanes only after the broker has accepted a commit behind them.
         random: Returns numbers from 0 up to 1, for the jitter of retries.
+        fairness: With ``fair_by=`` or ``priority=``: whose records run first.
         order, concurrency, null_keys_in_order, batch, linger, offset_of, key_of: See ``Schedule``.
     """
 
@@ -55,6 +59,7 @@ class Dispatch:
         retry_topics: Sequence[float] = (),
         circuit: Circuit | None = None,
         ahead: bool = False,
+        fairness: Fairness | None = None,
         null_keys_in_order: bool = False,
         batch: int | None = None,
         linger: float = 0.0,
@@ -65,7 +70,8 @@ class Dispatch:
         self._ahead = ahead
         self._offset_of = offset_of
         self._pausing = circuit if isinstance(circuit, PausingCircuit) else None
-        self._schedule = Schedule(
+        schedule = Schedule if fairness is None else partial(FairSchedule, fairness)
+        self._schedule: Schedule = schedule(
             order=order,
             null_keys_in_order=null_keys_in_order,
             concurrency=concurrency,
@@ -270,6 +276,10 @@ class Dispatch:
     def stop_lingering(self) -> None:
         """Hand out incomplete batches at once, because no more records will arrive."""
         self._schedule.stop_lingering()
+
+    def backoffs(self) -> list[tuple[float, Lane]]:
+        """The lanes that wait for a retry in memory, and when each is due."""
+        return self._schedule.backoffs()
 
     def next_due(self) -> float | None:
         """When the next retry is due, in memory or in a retry topic, or the ``linger`` of a batch is over."""

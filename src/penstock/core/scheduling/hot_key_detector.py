@@ -56,7 +56,8 @@ def _longest(epochs: Iterable[Epoch]) -> tuple[Lane | None, int]:
     for epoch in epochs:
         for lane in epoch.lanes.by_key.values():
             waiting += len(lane.waiting)
-            # A str names the mixed lane of a partition or the lane of records without order; keys are bytes.
-            if not isinstance(lane.key, str) and (longest is None or len(lane.waiting) > len(longest.waiting)):
+            # A str names the mixed lane of a partition; keys are bytes.
+            of_key = lane.ordered and not isinstance(lane.key, str)
+            if of_key and (longest is None or len(lane.waiting) > len(longest.waiting)):
                 longest = lane
     return longest, waiting

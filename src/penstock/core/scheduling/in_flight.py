@@ -90,7 +90,7 @@ class InFlightCount:
     """
 
     def __init__(self, limits: InFlight) -> None:
-        self._limits = limits
+        self.limits = limits
         self.settled = 0
         """How many delivered records are no longer in flight: finished, or dropped."""
         self.excess = 0
@@ -103,7 +103,7 @@ class InFlightCount:
 
     def is_half_full(self, records: int) -> bool:
         """Whether these records, with all large values in flight, take half of a limit."""
-        limits = self._limits
+        limits = self.limits
         return 2 * records >= limits.max_records or 2 * limits.bytes_of(records, self.excess) >= limits.max_bytes
 
     def room(self, delivered: HandedOver, *, much: bool = False) -> int:
@@ -114,6 +114,6 @@ class InFlightCount:
         """
         on_their_way = delivered.excess - self._excess_received
         records, excess = delivered.records - self.settled, on_their_way + self.excess
-        if much and not self._limits.is_roomy(records, excess):
+        if much and not self.limits.is_roomy(records, excess):
             return 0
-        return self._limits.room(records, excess, largest=delivered.largest)
+        return self.limits.room(records, excess, largest=delivered.largest)

@@ -17,6 +17,7 @@ from itertools import chain, count
 from operator import attrgetter
 
 from penstock.core.scheduling.bundle_size import NOT_QUICK, QUICK
+from penstock.core.scheduling.fair_queue import ReadyLanes
 from penstock.core.scheduling.lanes import AnyRecord, Epoch, Lane, LaneRun, Order
 
 # Names of lanes that belong to no key. Keys are bytes, so they cannot collide with these.
@@ -61,7 +62,7 @@ class Schedule:
         self._linger_until: float | None = None
         self._offset_of = offset_of
         self._key_of = key_of
-        self._ready: deque[Lane] = deque()
+        self._ready: ReadyLanes = deque()
         self._backoffs: list[tuple[float, int, Lane]] = []
         self._numbers = count()
         self._busy = 0
@@ -274,6 +275,10 @@ class Schedule:
         """Queue lanes that were parked and may run now."""
         self._ready.extend(lanes)
 
+    def backoffs(self) -> list[tuple[float, Lane]]:
+        """The lanes that wait for a retry, and when each is due."""
+        return [(at, lane) for at, _, lane in self._backoffs]
+
     def next_due(self) -> float | None:
         """When the next retry is due or the ``linger`` of an incomplete batch is over; None if neither is awaited."""
         due = [self._backoffs[0][0]] if self._backoffs else []
@@ -328,7 +333,7 @@ class Schedule:
         elif run.lane.ordered:
             self._release_lane(run.lane, left, retries)
         elif left and epoch.dispatching:
-            self._lane(epoch, _UNORDERED).waiting.extendleft(reversed(left))
+            self._lane(epoch, run.lane.key).waiting.extendleft(reversed(left))
 
     def _release_lane(self, lane: Lane, left: Sequence[AnyRecord], retries: Sequence[Again]) -> None:
         """Put records back at the front of this lane, those to retry first, and let it run or wait for the retry."""

@@ -111,7 +111,7 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family)
-    except (OSError, OverflowError) as error:
+    except (OSError, OverflowError, TypeError) as error:  # TypeError: no name of a host, such as one with a space
         reason = getattr(error, "strerror", None) or error
         raise SetupError(
             f"The dashboard cannot listen on {host}:{port}: {reason}.",

@@ -9,6 +9,8 @@ from queue import Empty
 from penstock.app import Handler, RecordAdapter, stop_error
 from penstock.app.breaker_watch import BreakerWatch
 from penstock.app.failed_records import FailedRecords
+from penstock.app.handler_dispatch import dispatch_of
+from penstock.app.offset_map_watch import OffsetMapWatch
 from penstock.app.replay_range import recreated_error
 from penstock.app.reporter import Reporter
 from penstock.app.running_concurrency import RunningConcurrency, auto_concurrency
@@ -18,12 +20,12 @@ from penstock.core.progress.lease import Lease
 from penstock.core.records.out_of_range import OutOfRange
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.bundle_size import BundleSize
-from penstock.core.scheduling.dispatch import Dispatch
 from penstock.core.scheduling.effects import Effects, Send
-from penstock.core.scheduling.in_flight import HandedOver, InFlight
+from penstock.core.scheduling.in_flight import HandedOver
 from penstock.engine.dispatch.commit_scheduler import CommitScheduler
 from penstock.engine.dispatch.deliveries import Deliveries
 from penstock.engine.dispatch.finished_works import FinishedWorks
+from penstock.engine.dispatch.member_view import MemberView
 from penstock.engine.dispatch.partition_lifecycle import PartitionLifecycle
 from penstock.engine.dispatch.protocols import FetcherSide, OutboxSide, TransactorSide, WorkersSide
 from penstock.engine.dispatch.shutdown import Shutdown
@@ -31,6 +33,7 @@ from penstock.engine.dispatch.thread_messages import (
     Acked,
     AckedBelow,
     Approved,
+    Ask,
     Assigned,
     Commit,
     CommitAnswer,
@@ -38,7 +41,6 @@ from penstock.engine.dispatch.thread_messages import (
     Delivered,
     EngineError,
     Fetched,
-    GetProgress,
     Inbox,
     Left,
     Lost,
@@ -57,7 +59,6 @@ from penstock.engine.dispatch.thread_messages import (
 from penstock.engine.dispatch.until_caught_up import UntilCaughtUp
 from penstock.engine.dispatch.works_in_progress import WorksInProgress
 from penstock.engine.membership.catch_up import CatchUp
-from penstock.engine.observe.health import InProgress
 from penstock.engine.observe.member_metrics import Stopwatches
 from penstock.errors import PenstockError
 
@@ -106,22 +107,11 @@ class Dispatcher:
         self._inbox = inbox
         self._reporter = reporter
         self._transactor: TransactorSide | None = None
-        self._dispatch = Dispatch(
-            order=handler.order,
-            null_keys_in_order=handler.null_keys_in_order,
-            concurrency=handler.largest_concurrency,
-            batch=handler.batch,
-            linger=handler.linger,
-            offset_of=adapter.offset_of,
-            key_of=adapter.key_of,
-            in_flight=InFlight(handler.max_in_flight, handler.max_in_flight_bytes),
-            dead_letter_of=self._failed_records.dead_letter if handler.dead_letter else None,
-            retry_record_of=self._failed_records.retry_record,
-            retry_topics=sorted({topic.seconds for topic in handler.delayed.values()}),
-            circuit=self._circuit,
+        self._dispatch = dispatch_of(
+            handler, adapter, reporter, self._failed_records,
+            concurrency=handler.largest_concurrency, circuit=self._circuit, random=jitter,
             ahead=handler.is_at_most_once,
-            random=jitter,
-        )
+        )  # fmt: skip
         self._deliveries = Deliveries(
             handler, self._dispatch, self._failed_records, reporter, offset_of=adapter.offset_of, clock=clock
         )
@@ -129,9 +119,13 @@ class Dispatcher:
         self.breaker = BreakerWatch(self._circuit, reporter, clock)
         self._next_progress = clock() + _PROGRESS_SECONDS
         self._next_collection = clock() + _COLLECT_SECONDS
+        self._offset_maps = OffsetMapWatch(reporter)
         self._finished_works = finished_works or FinishedWorks(inbox)
         self._works = WorksInProgress(handler, adapter.offset_of, clock)
         self.watches = Stopwatches(clock)
+        self.view = MemberView(
+            handler, adapter, self._dispatch, self._works, self.concurrency, self.watches, clock
+        )  # fmt: skip
         self._bundle_size = bundle_size or BundleSize()
         self._commits = CommitScheduler(
             handler, self._dispatch, reporter,
@@ -155,21 +149,10 @@ class Dispatcher:
         """How many more records the fetcher may hand over; the fetcher calls it on its own thread."""
         return self._dispatch.in_flight.room(delivered, much=much)
 
-    def health(self) -> tuple[float | None, int, tuple[InProgress, ...]]:
-        """Seconds since a record was finished, records in flight, the longest in progress; for other threads."""
-        in_flight = sum(epoch.tracker.unfinished for epoch in self._dispatch.epochs)
-        return (self._clock() - self._works.finished_at if in_flight else None), in_flight, self._works.longest
-
     @property
     def has_joined(self) -> bool:
         """Whether the group has assigned partitions once, even none; for other threads."""
         return self._lifecycle.assignments > 0
-
-    def load(self) -> tuple[int, int, dict[TopicPartition, int]]:
-        """Lanes with records, bundles with workers or queued for them, bytes of offset maps; for other threads."""
-        epochs = self._dispatch.epochs
-        maps = {epoch.tp: len(known[1]) for epoch in epochs if (known := epoch.committed) is not None}
-        return sum(len(epoch.lanes.by_key) for epoch in epochs), self._dispatch.busy, maps
 
     def survey(self) -> dict[TopicPartition, PartitionState]:
         """The progress of each owned partition; only for the dispatcher's thread."""
@@ -308,8 +291,8 @@ class Dispatcher:
                 for tp, offset in offsets.items():
                     self._carry_out(self._dispatch.ack_below(tp, offset))
                 self._commits.commit_at_once()
-            case GetProgress(answer):
-                answer.put(self.survey())
+            case Ask(question, answer):
+                answer.put(question())
             case Stop(reason):
                 self._shutdown.begin(reason)
             case Left():
@@ -349,6 +332,7 @@ class Dispatcher:
         if now >= self._next_progress:
             self._reporter.progressed()
             self.concurrency.report()
+            self._offset_maps.look(self._dispatch.epochs)
             self._next_progress = now + _PROGRESS_SECONDS
         if self._until_caught_up.is_reached(in_transactions=self._transactor is not None):
             self._shutdown.begin("caught up")

@@ -64,7 +64,7 @@ class PartitionLifecycle:
                 is_committed = tp not in assigned.behind
                 epoch = self._dispatch.assign(tp, offset, metadata, finished, is_committed=is_committed)
             if tp in assigned.forced:
-                self._reporter.forced(epoch, offset, None if commit is None else commit[0])
+                self._reporter.start_overridden(epoch, offset, None if commit is None else commit[0])
             self._reporter.assigned(epoch, offset)
 
     def lost(self, tps: Iterable[TopicPartition]) -> None:

@@ -8,7 +8,7 @@ from penstock.app.work import Work
 from penstock.core.scheduling.dispatch import Dispatch
 from penstock.core.scheduling.effects import Result
 from penstock.core.scheduling.hot_key_detector import HotKeyDetector
-from penstock.core.scheduling.lanes import AnyRecord
+from penstock.core.scheduling.lanes import AnyRecord, Epoch
 from penstock.engine.dispatch.overdue_detector import OverdueDetector
 from penstock.engine.dispatch.stall_detector import StallDetector
 from penstock.engine.observe.health import InProgress
@@ -72,6 +72,11 @@ class WorksInProgress:
         hot = self._hot_keys.look(dispatch.epochs, has_idle=has_idle, now=now)
         if hot is not None:
             reporter.hot_key(hot)
+
+    def current(self, now: float) -> list[tuple[Epoch, AnyRecord, float]]:
+        """The records that workers handle now, and for how long."""
+        found = [current for work in self._works if (current := work.current(now)) is not None]
+        return [(run.epoch, record, seconds) for run, record, seconds in found]
 
     @property
     def finished_at(self) -> float:

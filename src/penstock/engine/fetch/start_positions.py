@@ -59,7 +59,7 @@ def find_positions(
         (each.topic, each.partition): (each.offset, each.metadata or "") if each.offset >= 0 else None for each in found
     }
     kept = {} if store_session is None else store_session.claim(tps)
-    saved = {tp: (each.offset, each.note) for tp, each in kept.items() if each.offset is not None}
+    saved = {tp: (each.offset, each.metadata) for tp, each in kept.items() if each.offset is not None}
     behind = frozenset(tp for tp, commit in saved.items() if committed[tp] != commit)  # Kafka's commit is outdated
     committed |= saved
     added = known.were_added(tps)

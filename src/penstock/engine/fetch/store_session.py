@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Any
 
 from penstock.app import Handler
-from penstock.app.offset_store import ClaimLost, Kept, Progress, RememberingStore, TransactionalStore
+from penstock.app.offset_store import ClaimLost, Progress, RememberingStore, SavedProgress, TransactionalStore
 from penstock.app.record_adapter import Begin, Opened, Remember
 from penstock.core.records.record import TopicPartition
 from penstock.engine.dispatch.thread_messages import Commits
@@ -37,7 +37,7 @@ class StoreSession:
         # Fails before anything starts if the store cannot be used.
         store.claim(group, [])
 
-    def claim(self, tps: Sequence[TopicPartition]) -> Mapping[TopicPartition, Kept]:
+    def claim(self, tps: Sequence[TopicPartition]) -> Mapping[TopicPartition, SavedProgress]:
         with self._store_lock:
             kept = self._store.claim(self._group, tps)
         self._tokens.update({tp: each.token for tp, each in kept.items()})

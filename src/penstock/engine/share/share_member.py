@@ -106,6 +106,9 @@ class ShareMember:
         """Return {}: members of a share group own no partitions."""
         return {}
 
+    def activity(self) -> None:
+        """Return None: a share group has no lanes, and the dashboard shows what its metrics say."""
+
     def renew(self, tps: Sequence[TopicPartition]) -> None:
         """Do nothing: the broker keeps the positions of a share group."""
 

@@ -35,7 +35,7 @@ def _watch(sandbox: Sandbox, topic: str, group: str, assignor: str) -> list[Move
         sandbox.wait_for_members(group, [topic], members=1)
         with sandbox.running(_app("B", group, topic, assignor), on_event=_recorder("B", moves)):
             sandbox.wait_for_members(group, [topic], members=2)
-            sandbox.wait_until(lambda: _is_complete(moves), "both members have reported the rebalance")
+            sandbox.wait_until(lambda: is_complete(moves), "both members have reported the rebalance")
             return sorted(moves)
 
 
@@ -66,10 +66,15 @@ def _owners(moves: Sequence[Move], at: float) -> dict[int, str]:
     return owners
 
 
-def _is_complete(moves: Sequence[Move]) -> bool:
-    """Whether each partition has an owner in the end, and B is one of them."""
+def is_complete(moves: Sequence[Move]) -> bool:
+    """Whether each partition has an owner in the end, B is one of them, and A has reported what it gave up for B.
+
+    A may report its side of a rebalance after B.
+    """
     owners = _owners(sorted(moves), float("inf"))
-    return len(owners) == _PARTITIONS and set(owners.values()) == {"A", "B"}
+    given_up = {tp[1] for _, what, member, tp in moves if (what, member) == ("given up", "A")}
+    taken = {partition for partition, owner in owners.items() if owner == "B"}
+    return len(owners) == _PARTITIONS and "" not in owners.values() and bool(taken) and taken <= given_up
 
 
 def _facts(moves: Sequence[Move]) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from penstock.errors import ConfigError, HandlerError, PenstockError, ServerErro
 from penstock.kafka.errors import is_final, kafka_error
 from penstock.paths import spark_log_file
 from penstock.spark.driver.declared import Declared
+from penstock.spark.halted_task import HaltedTaskError
 from penstock.spark.internals import JvmError
-from penstock.spark.pipelines.halted_task import HaltedTaskError
 
 _Row = tuple[str, type[PenstockError], str, str]
 
@@ -96,8 +96,8 @@ _PASSING: tuple[_Row, ...] = (
         "Check that the brokers are up and reachable; details are in {log}.",
     ),
 )
-# The text before an error of Python code in a worker.
-_FROM_PYTHON = "An exception was thrown from the Python worker"
+# The text before an error of Python code in a worker: that of a DataFrame, and that of an RDD.
+_FROM_PYTHON = re.compile(r"An exception was thrown from the Python worker|api\.python\.PythonException: ")
 _FILE = re.compile(r'^  File "([^"]+)", line (\d+), in (.+)$', re.MULTILINE)
 _PYSPARK = re.compile(r"[/\\]pyspark[/\\]|pyspark\.zip|^worker\.py$")
 
@@ -175,7 +175,7 @@ def query_failure(error: Exception, handler: Declared) -> QueryFailure:
     if passing is not None:
         return QueryFailure(passing, may_pass=True)
     # Python code would raise its error again; an error of Spark itself may be about a machine or the network.
-    from_python = _FROM_PYTHON in text
+    from_python = _FROM_PYTHON.search(text) is not None
     if from_python and handler.kind == "pipeline":  # a handler's exceptions arrive as HaltedTaskError
         return QueryFailure(_raised(text, words["What"]), may_pass=False)
     return QueryFailure(_unknown(f"Spark failed in {words['what']}: {_innermost(text)}"), may_pass=not from_python)
@@ -196,7 +196,7 @@ def job_failure(error: Exception, handler: Declared, slices: Sequence[Slice] = (
         known = _look_up(text, table, master="this session", **words)
         if known is not None:
             return QueryFailure(known, may_pass=passes)
-    if _FROM_PYTHON in text or not text:
+    if _FROM_PYTHON.search(text) or not text:
         return QueryFailure(_raised(text, words["What"]), may_pass=False)
     return QueryFailure(_unknown(f"Spark failed in {words['what']}: {_innermost(text)}"), may_pass=True)
 
@@ -248,7 +248,7 @@ def _look_up(text: str, table: tuple[_Row, ...], **words: str) -> PenstockError 
 
 def _raised(text: str, what: str) -> HandlerError:
     """Name the exception that the user's Python code raised in a worker, and its line."""
-    trace = text.partition(_FROM_PYTHON)[2].partition("\n\n")[0]
+    trace = _FROM_PYTHON.split(text, maxsplit=1)[-1].partition("\n\n")[0]
     lines = [line for line in trace.splitlines() if re.match(r"[A-Za-z_][\w.]*(:|$)", line)]
     error = lines[-1] if lines else _innermost(text)
     frames = [found for found in _FILE.findall(trace) if not _PYSPARK.search(found[0])]

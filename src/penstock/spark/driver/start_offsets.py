@@ -114,7 +114,7 @@ class StartOffsets:
         who = {"group": self._handler.group, "member": MEMBER}
         for topic, partition in sorted(found.forced):
             self._emit(
-                events.Forced(
+                events.StartOverridden(
                     **who,
                     topic=topic,
                     partition=partition,

@@ -17,8 +17,8 @@ from penstock.core.settings import Settings
 from penstock.errors import PenstockError, StateError
 from penstock.kafka import Cluster
 from penstock.kafka.client.transactions import Transaction, group_metadata, transactional_id
+from penstock.spark.halted_task import HaltedTaskError
 from penstock.spark.pipelines.arrow_columns import to_rows
-from penstock.spark.pipelines.halted_task import HaltedTaskError
 
 _Items = frozenset[tuple[str, Any]]
 

@@ -12,7 +12,7 @@ from penstock.errors import CallbackError, ConfigError, HandlerError, PenstockEr
 from penstock.kafka import MESSAGES
 from penstock.kafka.error_codes import BAD_RECORD, FENCED
 from penstock.kafka.errors import is_final, kafka_error
-from penstock.spark.pipelines.halted_task import HaltedTaskError
+from penstock.spark.halted_task import HaltedTaskError
 from penstock.spark.tasks.outputs import DryOutputs, Outputs, PlainOutputs, TransactionalOutputs
 from penstock.spark.tasks.slice_reader import SliceReader
 from penstock.spark.tasks.slice_result import SliceResult

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from penstock.app import Handler, halt_error, stop_error
 from penstock.app.breaker_watch import BreakerWatch
 from penstock.app.failed_records import FailedRecords
+from penstock.app.handler_dispatch import dispatch_of
+from penstock.app.offset_map_watch import OffsetMapWatch
 from penstock.app.reporter import Reporter
 from penstock.app.running_concurrency import RunningConcurrency
 from penstock.app.work import Work
@@ -26,7 +28,6 @@ from penstock.core.reports.events import Event
 from penstock.core.reports.record_counts import Counts
 from penstock.core.scheduling.auto_concurrency import AutoConcurrency
 from penstock.core.scheduling.bundle_size import BundleSize
-from penstock.core.scheduling.dispatch import Dispatch
 from penstock.core.scheduling.effects import Attempt, Effects, Result, Send, sends_of
 from penstock.core.scheduling.in_flight import HandedOver, InFlight
 from penstock.core.scheduling.lanes import AnyRecord, Epoch, LaneRun
@@ -79,21 +80,11 @@ class SliceTask:
         self._failed_records = FailedRecords(handler, MESSAGES, self.wall_clock)
         self._reporter = Reporter(handler, self._emit, member=MEMBER, adapter=MESSAGES, per_record=self.per_record)
         self._in_flight = InFlight(handler.max_in_flight, handler.max_in_flight_bytes)
-        self._dispatch = Dispatch(
-            order=handler.order,
-            null_keys_in_order=handler.null_keys_in_order,
-            concurrency=self.workers.width,
-            batch=handler.batch,
-            linger=handler.linger,
-            offset_of=MESSAGES.offset_of,
-            key_of=MESSAGES.key_of,
-            in_flight=self._in_flight,
-            dead_letter_of=self._failed_records.dead_letter if handler.dead_letter else None,
-            retry_record_of=self._failed_records.retry_record,
-            retry_topics=sorted({topic.seconds for topic in handler.delayed.values()}),
-            circuit=self.circuit,
-            random=random.random,
-        )
+        self._dispatch = dispatch_of(
+            handler, MESSAGES, self._reporter, self._failed_records,
+            concurrency=self.workers.width, circuit=self.circuit, random=random.random,
+        )  # fmt: skip
+        self._offset_maps = OffsetMapWatch(self._reporter)
         self._concurrency: RunningConcurrency | None = None
         if self.workers.width > 1:
             self._concurrency = RunningConcurrency(handler, self._dispatch, self._reporter, self.auto, self.clock)
@@ -306,6 +297,7 @@ class SliceTask:
         if self._works and now >= self._collect_at:
             self._collect_at = now + _COLLECT_SECONDS
             results += self._collect(now)
+            self._offset_maps.look(self._dispatch.epochs)
         if results:
             self._reporter.attempted(results)
             self._carry_out(self._dispatch.report(self._write(results), now))

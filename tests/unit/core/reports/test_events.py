@@ -34,14 +34,14 @@ def test_names_are_words_in_lower_case() -> None:
 
 def test_the_list_is_closed_and_known() -> None:
     assert {kind.__name__ for kind in all_events()} == {
-        "Started", "SinkOpened", "RangeRead", "TopicCreated", "Assigned", "Revoked", "Lost", "Forced",
+        "Started", "SinkOpened", "RangeRead", "TopicCreated", "Assigned", "Revoked", "Lost", "StartOverridden",
         "OffsetOutOfRange", "Dispatched", "Stalled", "Finished", "Skipped", "Retried", "Postponed", "DeadLettered",
         "Committed", "CommitFailed", "Paused", "Resumed", "Progressed", "BatchFinished", "Lagging", "Restarting",
-        "Error", "Stopping", "Stopped", "Blocked", "Rebalanced", "HotKey", "Joining", "EventsDropped",
+        "Error", "Stopping", "Stopped", "AwaitingDependency", "Rebalanced", "HotKey", "Joining", "EventsDropped",
         "Delayed", "Duplicate", "Expired", "Overdue",
         "ExpectationFailed", "LateRows", "TableMaintained",
         "Routed", "RouteProgressed", "ConcurrencyChanged",
-        "BreakerOpened", "BreakerClosed",
+        "BreakerOpened", "BreakerClosed", "OffsetMapFull",
     }  # fmt: skip
 
 

@@ -6,8 +6,8 @@ from queue import SimpleQueue
 from typing import Any
 
 import pytest
-from tests.dispatch_helpers import keyed, make_dispatch
 
+from dispatch_helpers import keyed, make_dispatch
 from penstock.app.work import Work
 from penstock.core.failures.outcome import DONE, Outcome, Skipped
 from penstock.core.scheduling.dispatch import Dispatch
@@ -84,32 +84,32 @@ def test_a_work_that_ends_while_the_dispatcher_begins_to_wait_is_reported_once(
     assert not finished.has_any
 
 
-def test_outcomes_are_awaited_by_records_of_the_same_key_a_revoke_and_a_full_member() -> None:
-    dispatch = make_dispatch(order="key", max_in_flight=8)
-    assert not dispatch.awaits_outcomes
+def test_outcomes_are_awaited_only_by_records_of_the_same_key() -> None:
+    dispatch = make_dispatch(order="key")
     dispatch.assign(TP, 0)
-    dispatch.deliver(TP, keyed(TP, b"a"))
-    assert dispatch.awaits_outcomes, "a record was not handed out yet"
+    seen = []
+    for offset, key in enumerate([b"a", b"b", b"a"]):
+        dispatch.deliver(TP, keyed(TP, key, first=offset))
+        dispatch.take(0.0, 10)
+        seen.append(dispatch.awaits_outcomes)
+    assert seen == [False, False, True], "the second record of key a waits for the first"
+
+
+def awaits_outcomes_of(count: int, *, is_revoked: bool) -> bool:
+    """Whether a member with so many records at work, and room for eight, awaits their outcomes."""
+    dispatch = make_dispatch(order="none", max_in_flight=8)
+    dispatch.assign(TP, 0)
+    dispatch.deliver(TP, keyed(TP, *[b"a"] * count))
     dispatch.take(0.0, 10)
-    assert not dispatch.awaits_outcomes
-    dispatch.deliver(TP, keyed(TP, b"b", first=1))
-    dispatch.take(0.0, 10)
-    assert not dispatch.awaits_outcomes, "records of different keys wait for nothing"
-    dispatch.deliver(TP, keyed(TP, b"a", first=2))
-    dispatch.take(0.0, 10)
-    assert dispatch.awaits_outcomes, "the second record of key a waits for the first"
+    if is_revoked:
+        dispatch.stop_dispatching([TP])
+    return dispatch.awaits_outcomes
 
 
 def test_a_revoke_and_a_half_full_member_await_outcomes() -> None:
-    revoked, full = (make_dispatch(order="none", max_in_flight=8) for _ in range(2))
-    for dispatch, count in ((revoked, 1), (full, 4)):
-        dispatch.assign(TP, 0)
-        dispatch.deliver(TP, keyed(TP, *[b"a"] * count))
-        dispatch.take(0.0, 10)
-    assert full.awaits_outcomes
-    assert not revoked.awaits_outcomes
-    revoked.stop_dispatching([TP])
-    assert revoked.awaits_outcomes
+    assert not awaits_outcomes_of(3, is_revoked=False)
+    assert awaits_outcomes_of(3, is_revoked=True)
+    assert awaits_outcomes_of(4, is_revoked=False)
 
 
 def test_a_work_goes_to_the_thread_that_began_to_wait_last() -> None:

@@ -13,7 +13,7 @@ from penstock.core.records.record import TopicPartition
 from penstock.engine.dispatch.thread_messages import Commit, CommitAnswer, Inbox
 from penstock.engine.fetch.commit_sender import CommitSender
 from penstock.engine.fetch.store_session import StoreSession
-from penstock.stores import FileOffsets, Kept, Progress
+from penstock.stores import FileOffsets, Progress, SavedProgress
 
 A, B = ("orders", 0), ("orders", 1)
 
@@ -42,8 +42,8 @@ class BusyStore:
         self.free = threading.Event()
         self.saved: list[int] = []
 
-    def claim(self, _group: str, tps: Sequence[TopicPartition]) -> dict[TopicPartition, Kept]:
-        return {tp: Kept(1) for tp in tps}
+    def claim(self, _group: str, tps: Sequence[TopicPartition]) -> dict[TopicPartition, SavedProgress]:
+        return {tp: SavedProgress(1) for tp in tps}
 
     def save(self, _group: str, progress: Mapping[TopicPartition, Progress]) -> list[TopicPartition]:
         assert self.free.wait(120)
@@ -149,7 +149,7 @@ def test_a_partition_that_another_member_claimed_in_the_store_is_not_committed_t
     assert isinstance(answer, CommitAnswer)
     assert (answer.commits, list(answer.refused)) == ({A: (3, "a"), B: (5, "b")}, [A])
     kept = store.claim("shop", [A, B])
-    assert (kept[A].offset, kept[B].offset, kept[B].note) == (None, 5, "b")
+    assert (kept[A].offset, kept[B].offset, kept[B].metadata) == (None, 5, "b")
 
 
 def test_a_store_that_fails_refuses_the_commit_and_kafka_waits_for_it(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, OFFSET_INVALID, KafkaE
 
 from penstock import App, Retry
 from penstock.app import Handler
-from penstock.app.offset_store import Kept
+from penstock.app.offset_store import SavedProgress
 from penstock.engine.dispatch.thread_messages import Assigned
 from penstock.engine.fetch.start_positions import KnownPartitions, find_new_position, find_positions
 from penstock.engine.fetch.store_session import StoreSession
@@ -54,12 +54,12 @@ class Log:
 class Store:
     """A store session that has this progress."""
 
-    def __init__(self, kept: Mapping[tuple[str, int], Kept]) -> None:
+    def __init__(self, kept: Mapping[tuple[str, int], SavedProgress]) -> None:
         self._kept = kept
         self.forgotten: list[tuple[str, int]] = []
 
-    def claim(self, tps: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], Kept]:
-        return {tp: self._kept.get(tp, Kept(token=1)) for tp in tps}
+    def claim(self, tps: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], SavedProgress]:
+        return {tp: self._kept.get(tp, SavedProgress(token=1)) for tp in tps}
 
     def forget(self, tps: Iterable[tuple[str, int]]) -> None:
         self.forgotten += tps
@@ -195,7 +195,7 @@ def test_after_an_error_the_next_assignment_is_still_the_first() -> None:
 
 
 def test_the_store_comes_before_the_group_s_commit() -> None:
-    assigned = assign(Log({P0: (20, "old")}), store=Store({P0: Kept(1, 40, "new", [(42, 43)])}))
+    assigned = assign(Log({P0: (20, "old")}), store=Store({P0: SavedProgress(1, 40, "new", [(42, 43)])}))
     assert assigned.committed == {P0: (40, "new")}
     assert assigned.starts == {}
     assert assigned.finished == {P0: [(42, 43)]}
@@ -203,7 +203,7 @@ def test_the_store_comes_before_the_group_s_commit() -> None:
 
 
 def test_a_commit_that_equals_the_store_is_not_behind() -> None:
-    assigned = assign(Log({P0: (40, "same")}), store=Store({P0: Kept(1, 40, "same")}))
+    assigned = assign(Log({P0: (40, "same")}), store=Store({P0: SavedProgress(1, 40, "same")}))
     assert assigned.behind == frozenset()
 
 
@@ -216,7 +216,7 @@ def test_without_progress_in_the_store_the_commit_or_start_decides(commits: Any,
 
 
 def test_from_overrides_the_store_which_forgets_what_was_finished() -> None:
-    store = Store({P0: Kept(1, 40, "", [(42, 43)]), P1: Kept(1, 41, "", [(44, 45)])})
+    store = Store({P0: SavedProgress(1, 40, "", [(42, 43)]), P1: SavedProgress(1, 41, "", [(44, 45)])})
     assigned = assign(Log(), tps=[P0, P1], store=store, from_={P0: 10})
     assert assigned.starts == {P0: 10}
     assert assigned.finished == {P1: [(44, 45)]}, "or records that are read again would count as finished"

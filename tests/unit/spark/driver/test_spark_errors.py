@@ -16,7 +16,7 @@ from penstock.spark.driver.spark_errors import (
     query_failure,
     session_error,
 )
-from penstock.spark.pipelines.halted_task import HaltedTaskError
+from penstock.spark.halted_task import HaltedTaskError
 from penstock.spark.pipelines.output_batches import Output
 from penstock.spark.session.spark_session import start_session
 
@@ -153,9 +153,7 @@ def test_another_try_is_made_only_where_it_may_help(handler: Handler, text: str,
 
 def test_a_halted_handler_and_what_is_denied_are_not_tried_again(handler: Handler) -> None:
     halted = HaltedTaskError(HandlerError("Handler ship failed.", hint="Mend it."))
-    text = JOB.format(cause="x") + WORKER.format(
-        cause=f"penstock.spark.pipelines.halted_task.HaltedTaskError: {halted}"
-    )
+    text = JOB.format(cause="x") + WORKER.format(cause=f"penstock.spark.halted_task.HaltedTaskError: {halted}")
     assert not query_failure(RuntimeError(text), handler).may_pass
 
 
@@ -185,7 +183,7 @@ def test_a_plan_is_tried_again_where_the_cluster_may_come_back(error: PenstockEr
 
 def test_a_halt_arrives_as_the_error_that_it_was(handler: Handler) -> None:
     halted = HandlerError("Handler ship failed on orders[0]@3: ValueError: RecordTooLargeException", hint="Mend it.")
-    text = WORKER.format(cause=f"penstock.spark.pipelines.halted_task.HaltedTaskError: {HaltedTaskError(halted)}")
+    text = WORKER.format(cause=f"penstock.spark.halted_task.HaltedTaskError: {HaltedTaskError(halted)}")
     error = query_failure(RuntimeError(text), handler).error
     assert (type(error), error.problem, error.hint) == (HandlerError, halted.problem, halted.hint)
 
@@ -290,6 +288,18 @@ def test_a_job_that_dies_names_the_records_that_it_handled(handler: Handler) -> 
 
 def test_a_task_that_a_newer_attempt_has_fenced_may_run_again(handler: Handler) -> None:
     fenced = ServerError("Another producer with the same transactional id took over.", hint="Wait.")
-    text = WORKER.format(cause=f"penstock.spark.pipelines.halted_task.HaltedTaskError: {HaltedTaskError(fenced)}")
+    text = WORKER.format(cause=f"penstock.spark.halted_task.HaltedTaskError: {HaltedTaskError(fenced)}")
     failure = job_failure(RuntimeError(text), handler)
     assert (failure.may_pass, failure.error.problem) == (True, fenced.problem)
+
+
+def test_an_error_of_python_code_is_recognised_in_a_job_without_a_data_frame(handler: Handler) -> None:
+    cause = (
+        "org.apache.spark.api.python.PythonException: Traceback (most recent call last):\n"
+        '  File "/srv/shop.py", line 7, in ship\n    int("x")\nValueError: invalid literal'
+    )
+    failure = job_failure(RuntimeError(JOB.format(cause=cause)), handler)
+    assert not failure.may_pass
+    assert failure.error.problem.startswith(
+        "Handler ship stopped because its Python code raised ValueError: invalid literal in ship (/srv/shop.py, line 7)"
+    )
