@@ -12,7 +12,8 @@ With ``PENSTOCK_HOME``::
         dedupe/GROUP.sqlite           seen_ids_file
         logs/spark.log                spark_log_file
         offsets/CLUSTER/              offset_backups_root
-        runs/PID.json                 run_file
+        runs/PID.json                   run_file
+        runs/PID.sock                   run_socket
         runs/PID-BORN.rebalances.jsonl  rebalance_history_file
         runs/PID-BORN.spark             spark_activity_path
         runs/PID-BORN.live              live_activity_path
@@ -52,6 +53,11 @@ def runs_folder() -> Path:
 def run_file(pid: int) -> Path:
     """Return the file in which the run of this process describes itself."""
     return runs_folder() / f"{pid}.json"
+
+
+def run_socket(pid: int) -> Path:
+    """Return the socket on which the run of this process takes commands. A long path is replaced by a short one."""
+    return runs_folder() / f"{pid}.sock"
 
 
 def rebalance_history_file(pid: int, born: float) -> Path:

@@ -48,7 +48,7 @@ def run(
     members: list[HandlerMember | ShareMember] = []
     prepare_formats(app)
     cluster = Cluster(brokers, app.settings)
-    with app.controlled_by(RunningApp(members, cluster.end_offsets)), tuned_gc():
+    with app.controlled_by(RunningApp(members, cluster.end_offsets, emit=emit)), tuned_gc():
         prepare_topics(app, cluster, emit)
         with process_resources(app.name, declared, emit=emit, stop=stop) as handlers:
             all_members = [

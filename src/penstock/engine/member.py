@@ -15,6 +15,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from penstock.app import Handler
+from penstock.app.live_command import HandlerState, LiveCommand
 from penstock.app.reporter import Reporter
 from penstock.core.progress.lease import Lease
 from penstock.core.records.record import TopicPartition
@@ -133,6 +134,7 @@ class HandlerMember:
             until=until,
             catch_up=shared.catch_up,
             finished_works=self._finished_works,
+            partitions=lambda: shared.known_partitions.count,
         )
         self._transactor = None
         if handler.is_exactly_once:
@@ -196,6 +198,16 @@ class HandlerMember:
     def survey(self) -> dict[TopicPartition, PartitionState]:
         """Return the progress of each owned partition; {} if the member has stopped. Call it from any thread."""
         return self._ask(self._dispatcher.survey, {})
+
+    @property
+    def control_state(self) -> HandlerState:
+        """What commands have changed. Read it from any thread."""
+        control = self._dispatcher.control
+        return self._ask(lambda: control.state, HandlerState(handler=self._handler.name, group=self._handler.group))
+
+    def carry_out(self, command: LiveCommand) -> None:
+        """Carry out a checked command, from any thread. When it returns, the command is in force."""
+        self._ask(partial(self._dispatcher.control.carry_out, command), None)
 
     def activity(self) -> MemberActivity | None:
         """Return what it does now; None if the member has stopped. Call it from any thread."""
@@ -273,6 +285,7 @@ class HandlerMember:
             works=works,
             concurrency=self._dispatcher.concurrency.limit,
             open_breakers=int(self._dispatcher.breaker.is_open),
+            waiting_for_rate=self._dispatcher.rate.waiting,
             polled_seconds_ago=time.monotonic() - self._fetcher.polled,
             longest_seconds=max((each.seconds for each in longest), default=0.0),
             map_bytes=map_bytes,

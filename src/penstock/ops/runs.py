@@ -62,6 +62,8 @@ class RegisteredRun:
     groups: tuple[str, ...]
     stopping: bool = False
     ending: Ending | None = None
+    socket: str | None = None
+    """The path of the socket on which it takes commands."""
 
     def answers_to(self, name: str) -> bool:
         """Return whether ``name`` is the app, a group or the process id of this run."""
@@ -109,14 +111,22 @@ class _Entry:
 
 @contextmanager
 def registered(
-    app: str, *, engine: str, groups: Sequence[str], warn: Callable[[str], None]
+    app: str, *, engine: str, groups: Sequence[str], warn: Callable[[str], None], socket: str | None = None
 ) -> Iterator[Callable[[Event], None]]:
     """Make this run visible to other processes for the block. Yields a listener for the run's events.
 
     A file that cannot be written does not stop the run: ``warn`` is called instead.
     """
     folder, process = runs_folder(), psutil.Process()
-    run = RegisteredRun(process.pid, process.create_time(), platform.node(), app, engine, tuple(dict.fromkeys(groups)))
+    run = RegisteredRun(
+        process.pid,
+        process.create_time(),
+        platform.node(),
+        app,
+        engine,
+        tuple(dict.fromkeys(groups)),
+        socket=socket,
+    )
     entry = _Entry(run)
     try:
         make_private(folder, home=state_home())

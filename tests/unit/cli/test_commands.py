@@ -1,10 +1,12 @@
 """Every command has help with an example and ``--json``; shells complete them."""
 
+import gc
 import json
 import os
 import signal
 import subprocess
 import sys
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -121,6 +123,45 @@ def test_without_a_command_the_help_says_it_all(words: list[str]) -> None:
     assert done.returncode == 2
     assert "Usage: penstock" in done.stdout
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (
+            ["run", "shop:app", "--concurency", "5"],
+            "'concurrency' is an option of handlers: --set concurrency=VALUE,",
+        ),
+        (["run", "shop:app", "--retry-attempts"], "See `penstock run --help`."),
+        (["lag", "shop", "--concurrency", "5"], "See `penstock lag --help`."),
+        (["demo", "--engine", "lokal"], "error: Invalid value for '--engine': 'lokal' is not one of"),
+    ],
+)
+def test_a_wrong_option_is_explained_also_if_it_is_one_of_handlers(
+    arguments: list[str], hint: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["penstock", *arguments])
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert hint in capsys.readouterr().err
+
+
+def test_a_second_command_of_a_process_does_not_keep_the_garbage_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Client:
+        """In a cycle, so that only the collector frees it."""
+
+        def __init__(self) -> None:
+            self.itself = self
+
+    monkeypatch.setattr(sys, "argv", ["penstock", "--version"])
+    for _ in range(2):
+        client = weakref.ref(Client())
+        with pytest.raises(SystemExit):
+            main()
+    gc.collect()
+    assert client() is None
 
 
 @pytest.fixture

@@ -31,6 +31,7 @@ from penstock.errors import ConfigError
 from penstock.kafka import Cluster
 from penstock.lifecycle import AppRun, RunExtras, choose_brokers, stop_on_signals
 from penstock.ops.metrics import EventCounters
+from penstock.ops.run_socket import run_socket_of
 from penstock.ops.runs import registered
 
 _EXAMPLES = """
@@ -190,7 +191,10 @@ def run(
         stack.enter_context(stop_on_signals(stop, say, or_after=stop_after))
         # From here on `penstock stop` finds this run, and its signal leads to a clean stop.
         groups = [handler.group for handler in app.handlers]
-        listeners.append(stack.enter_context(registered(app.name, engine=engine.value, groups=groups, warn=warn)))
+        socket = stack.enter_context(run_socket_of(app, warn=warn))
+        listeners.append(
+            stack.enter_context(registered(app.name, engine=engine.value, groups=groups, warn=warn, socket=socket))
+        )
         board = HealthBoard()
         seen_by = SeenBy(reference, app, chosen, ui=ui, report=report)
         listeners += seen_by.enter(stack, None if engine is Engine.spark else board, say, warn)

@@ -1,11 +1,9 @@
-"""The events: everything that Penstock reports, as a closed list.
-
-Logs, the ``--events`` file, progress bars and tests listen to these events and read nothing else.
-"""
+"""The events: all that Penstock reports, as a closed list. Logs, ``--events`` and tests read nothing else."""
 
 from dataclasses import dataclass
 from typing import ClassVar
 
+from penstock.core.reports.command_events import Commanded
 from penstock.core.reports.event_bases import (
     AttemptEvent,
     CountsEvent,
@@ -15,10 +13,19 @@ from penstock.core.reports.event_bases import (
     PartitionEvent,
     RecordEvent,
 )
-from penstock.core.reports.limit_events import BreakerClosed, BreakerOpened, ConcurrencyChanged, OffsetMapFull
+from penstock.core.reports.limit_events import (
+    BreakerClosed,
+    BreakerOpened,
+    ConcurrencyChanged,
+    HotKey,
+    OffsetMapFull,
+    RateEased,
+    RateLimited,
+)
 from penstock.core.reports.rebalance import Rebalance
 
-__all__ = ["BreakerClosed", "BreakerOpened", "ConcurrencyChanged", "CountsEvent", "Event", "OffsetMapFull"]
+__all__ = ["BreakerClosed", "BreakerOpened", "Commanded", "ConcurrencyChanged", "CountsEvent", "Event", "HotKey"]
+__all__ += ["OffsetMapFull", "RateEased", "RateLimited"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,21 +177,6 @@ class Overdue(AttemptEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HotKey(PartitionEvent):
-    """For ``seconds``, this key has had most of the waiting records (``waiting`` of ``of``) while workers were idle.
-
-    Records of one key run one at a time. Either the key has very many records, or they are slow, or one is being
-    retried.
-    """
-
-    key: str | None
-    epoch: int
-    waiting: int
-    of: int
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Finished(AttemptEvent):
     """The handler has finished a record, and its output, if any, is in Kafka."""
 
@@ -286,7 +278,7 @@ class CommitFailed(PartitionEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paused(FetchEvent):
-    """Fetching of this partition pauses: too many of its records are in flight, or its next record is not due yet."""
+    """This partition is fetched no further: it has too many records in flight, waits, or was paused by a command."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Which partitions to pause: those that hold too much, and retry topics whose next record is not due yet."""
+"""Which partitions to pause: those with too much, those that a command paused, retry topics before a record is due."""
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
@@ -45,11 +45,6 @@ class Backpressure:
         epoch.fetch_state.rewind_to = offset
         epoch.fetch_state.wake_at = now + max(wait, NAP_SECONDS)
 
-    @property
-    def is_full_since(self) -> float | None:
-        """Since when the member's limit is used up; None if it is not."""
-        return self._full_since
-
     @staticmethod
     def rewound(epoch: Epoch) -> None:
         """The fetcher has seeked back, so the records that arrive from now on count."""
@@ -62,6 +57,8 @@ class Backpressure:
         records that no worker has begun are dropped, and it is rewound to the first of them.
         """
         balanced = Balanced()
+        if self._full_since is None and not self._has_to_act(epochs):
+            return balanced
         share = max(1, self._bounds.max_records // max(1, len(epochs)))
         share_bytes = self._bounds.max_bytes // max(1, len(epochs))
         if self._is_full(epochs, now):
@@ -80,21 +77,35 @@ class Backpressure:
             if state.rewind_to is not None:
                 balanced.pause.append(Pause(epoch, state.rewind_to))
                 state.rewind_to = None
+            elif epoch.is_paused and not state.held:
+                state.held = True
+                balanced.pause.append(Pause(epoch, None))
             elif self._resumes(epoch, share, share_bytes, now):
                 balanced.resume.append(epoch)
         return balanced
+
+    def _has_to_act(self, epochs: Iterable[Epoch]) -> bool:
+        """Whether a partition is paused, or may have to be. Rarely so, and quickly seen: this runs in each turn."""
+        unfinished = excess = 0
+        for epoch in epochs:
+            if epoch.fetch_state.is_active or epoch.is_paused:
+                return True
+            unfinished += epoch.tracker.unfinished
+            excess += epoch.large_values.excess
+        return self._bounds.are_half_used(unfinished, excess)
 
     def _bytes(self, epoch: Epoch) -> int:
         return self._bounds.bytes_of(epoch.tracker.unfinished, epoch.large_values.excess)
 
     def _resumes(self, epoch: Epoch, share: int, share_bytes: int, now: float) -> bool:
         state = epoch.fetch_state
-        was_paused = state.paused or state.wake_at is not None
+        was_paused = state.paused or state.held or state.wake_at is not None
+        state.held = epoch.is_paused
         if state.paused and epoch.tracker.unfinished <= share // 2 and self._bytes(epoch) <= share_bytes // 2:
             state.paused = False
         if state.wake_at is not None and now >= state.wake_at:
             state.wake_at = None
-        return was_paused and not state.paused and state.wake_at is None
+        return was_paused and not (state.paused or state.held or state.wake_at is not None)
 
     def _is_full(self, epochs: Iterable[Epoch], now: float) -> bool:
         """Whether 3/4 of the records or of the bytes have been in flight for FULL_SECONDS."""

@@ -19,6 +19,7 @@ from penstock.core.progress.offset_map import Range, encode
 from penstock.core.progress.tracker import Tracker
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.backpressure import Backpressure
+from penstock.core.scheduling.commanded_pause import CommandedPause
 from penstock.core.scheduling.effects import Effects, Pause, Result, Returned, Send
 from penstock.core.scheduling.epoch_parts import MapRoom
 from penstock.core.scheduling.fair_queue import Fairness
@@ -26,6 +27,7 @@ from penstock.core.scheduling.fair_schedule import FairSchedule
 from penstock.core.scheduling.in_flight import InFlight, InFlightCount
 from penstock.core.scheduling.lanes import AnyRecord, Epoch, Lane, LaneRun, Order
 from penstock.core.scheduling.outcome_rules import DeadLetterOf, OutcomeRules, RetryRecordOf
+from penstock.core.scheduling.rate_limit import RateLimit
 from penstock.core.scheduling.schedule import Schedule
 
 NOTHING: Mapping[int, int] = MappingProxyType({})
@@ -70,6 +72,7 @@ class Dispatch:
         self._ahead = ahead
         self._offset_of = offset_of
         self._pausing = circuit if isinstance(circuit, PausingCircuit) else None
+        self.fairness = fairness
         schedule = Schedule if fairness is None else partial(FairSchedule, fairness)
         self._schedule: Schedule = schedule(
             order=order,
@@ -84,6 +87,8 @@ class Dispatch:
         self._numbers = count(1)
         self._backpressure = Backpressure(in_flight, offset_of)
         self.in_flight = InFlightCount(in_flight)
+        self.commanded = CommandedPause(self._epochs, self._schedule)
+        """What commands have paused."""
         self._outcomes = OutcomeRules(
             self._epochs,
             self._schedule,
@@ -130,6 +135,7 @@ class Dispatch:
             restored_up_to=restored_up_to,
             map_room=MapRoom(highest_taken=restored_up_to, ranges=len(finished)),
         )
+        self.commanded.began(epoch)
         return epoch
 
     def stop_dispatching(self, tps: Iterable[TopicPartition]) -> list[Epoch]:
@@ -137,6 +143,7 @@ class Dispatch:
         stopped = [self._epochs[tp] for tp in tps if tp in self._epochs]
         for epoch in stopped:
             epoch.stop()
+        self.commanded.stopped(stopped)
         return stopped
 
     def close(self, tps: Iterable[TopicPartition]) -> list[Epoch]:
@@ -147,6 +154,7 @@ class Dispatch:
             del self._epochs[epoch.tp]
             self.in_flight.settled += epoch.tracker.unfinished
             self.in_flight.excess -= epoch.large_values.remove([*epoch.large_values.excesses])
+        self._schedule.rates.forget_ended()
         return closed
 
     # Records arrive and go to workers.
@@ -247,27 +255,22 @@ class Dispatch:
         """How many bundles were taken and not released yet."""
         return self._schedule.busy
 
-    @property
-    def awaits_outcomes(self) -> bool:
-        """Whether something may wait for the records that workers have: other records, a revoke, or the fetcher."""
-        unfinished = 0
-        for epoch in self._epochs.values():
-            here, pending = epoch.tracker.unfinished, epoch.pending
-            # Inlined, as ``Epoch.started`` and ``Pending.count``: this runs in each turn of the dispatcher.
-            started = epoch.lanes.in_progress + pending.sending + len(pending.unacked)
-            if here > started or epoch.fetch_state.paused or not epoch.dispatching:
-                return True
-            unfinished += here
-        return self.in_flight.is_half_full(unfinished)
+    def set_concurrency(self, concurrency: int, ahead: int = 0) -> None:
+        """So many bundles may be taken and not released from now on; ``ahead`` more if there is no rate."""
+        self._schedule.set_concurrency(concurrency, ahead)
+
+    def set_rate(self, limit: RateLimit | None) -> None:
+        """Keep this rate from now on; None ends it. The caller calls ``set_concurrency`` after it."""
+        self._schedule.rates.set(limit)
 
     @property
-    def is_idle(self) -> bool:
-        """Whether no delivered record is unfinished."""
-        return not any(epoch.tracker.unfinished for epoch in self._epochs.values())
+    def waiting_for_rate(self) -> int:
+        """How many lanes could begin a record if their rate let them."""
+        return self._schedule.rates.waiting
 
-    def set_concurrency(self, concurrency: int) -> None:
-        """So many bundles may be taken and not released from now on."""
-        self._schedule.set_concurrency(concurrency)
+    def take_most_waiting_for_rate(self) -> int:
+        """The most that have waited at once since the last call."""
+        return self._schedule.rates.take_most_waiting()
 
     def release(self) -> None:
         """A worker finished a bundle, so another bundle may be taken."""
@@ -282,7 +285,7 @@ class Dispatch:
         return self._schedule.backoffs()
 
     def next_due(self) -> float | None:
-        """When the next retry is due, in memory or in a retry topic, or the ``linger`` of a batch is over."""
+        """When the next retry or rate is due, in memory or in a retry topic, or the ``linger`` of a batch is over."""
         due = [self._schedule.next_due()]
         if self._pausing is not None and self._pausing.is_open:
             # Nothing starts before the breaker's next try.
@@ -334,7 +337,7 @@ class Dispatch:
 
     def _snapshot(self, epoch: Epoch) -> tuple[int, str] | None:
         if epoch.gate is not None:
-            ahead = None if epoch.gate.is_shut else epoch.tracker.ahead()
+            ahead = None if epoch.gate.is_shut or epoch.is_paused else epoch.tracker.ahead()
             return epoch.committed if ahead is None else (ahead[0], encode(*ahead) or "")
         point = epoch.tracker.commit_point
         if point is None:
@@ -366,7 +369,9 @@ class Dispatch:
     @property
     def waits_for_commit(self) -> bool:
         """At most once: whether records wait at a gate for the next commit."""
-        return self._ahead and any(epoch.gate and not epoch.gate.is_shut for epoch in self._epochs.values())
+        return self._ahead and any(
+            epoch.gate and not epoch.gate.is_shut and not epoch.is_paused for epoch in self._epochs.values()
+        )
 
     def caught_up(self, ends: Mapping[TopicPartition, int]) -> bool:
         """Whether every owned partition is finished up to its end in ``ends``.
@@ -377,22 +382,10 @@ class Dispatch:
 
     def balance(self, now: float) -> tuple[list[Pause], list[Epoch]]:
         """Which partitions to pause and which to resume."""
-        if self._is_calm:
-            return [], []
         balanced = self._backpressure.turn(self._epochs.values(), now)
         self.in_flight.settled += balanced.dropped
         self.in_flight.excess -= balanced.dropped_excess
         return balanced.pause, balanced.resume
-
-    @property
-    def _is_calm(self) -> bool:
-        """Whether no partition is paused or has to be, which is nearly always so and quickly seen."""
-        unfinished = 0
-        for epoch in self._epochs.values():
-            if epoch.fetch_state.is_active:
-                return False
-            unfinished += epoch.tracker.unfinished
-        return not self._backpressure.is_full_since and not self.in_flight.is_half_full(unfinished)
 
     def rewound(self, tp: TopicPartition) -> None:
         """The fetcher has seeked back, so the records that arrive from now on count."""

@@ -20,6 +20,7 @@ class FetchState:
     """What the fetcher was asked to do with the partition. Owner: ``Backpressure``."""
 
     paused: bool = False  # because the partition holds more than its share
+    held: bool = False  # because a command has paused the partition
     wake_at: float | None = None  # in a retry topic: when the first record that was not due falls due
     rewind_to: int | None = None  # the offset to seek back to, until the fetcher is asked to
     rewinding: bool = False  # until the fetcher has seeked back, the dispatcher drops the records that arrive
@@ -27,7 +28,7 @@ class FetchState:
     @property
     def is_active(self) -> bool:
         """Whether the partition is paused, or is about to be."""
-        return self.paused or self.wake_at is not None or self.rewind_to is not None
+        return self.paused or self.held or self.wake_at is not None or self.rewind_to is not None
 
 
 @dataclass(eq=False, slots=True)

@@ -77,6 +77,10 @@ class InFlight:
             return 0
         return min(self.max_records - records, max(2, left // max(1, self.small + largest)))
 
+    def are_half_used(self, records: int, excess: int) -> bool:
+        """Whether these records take at least half of the records or of the bytes."""
+        return 2 * records >= self.max_records or 2 * self.bytes_of(records, excess) >= self.max_bytes
+
     def is_roomy(self, records: int, excess: int) -> bool:
         """Whether at least a quarter of the records and of the bytes is free."""
         free = self.max_bytes - self.bytes_of(records, excess)
@@ -100,11 +104,6 @@ class InFlightCount:
     def received(self, excess: int) -> None:
         """Large values with this total excess have arrived; they are delivered or dropped by now."""
         self._excess_received += excess
-
-    def is_half_full(self, records: int) -> bool:
-        """Whether these records, with all large values in flight, take half of a limit."""
-        limits = self.limits
-        return 2 * records >= limits.max_records or 2 * limits.bytes_of(records, self.excess) >= limits.max_bytes
 
     def room(self, delivered: HandedOver, *, much: bool = False) -> int:
         """How many more records the fetcher may hand over; with ``much``, 0 unless at least a quarter is free.

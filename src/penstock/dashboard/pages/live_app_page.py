@@ -65,6 +65,7 @@ class LiveAppSource:
         row["at_work"].sort(key=lambda each: -each["seconds"])
         row["longest_lanes"].sort(key=lambda each: -each["waiting"])
         row["retries"].sort(key=lambda each: each["seconds"])
+        row["tenants"] = _added_up(members)
         oldest = [each["oldest_ms"] for each in members if each["oldest_ms"] is not None]
         row["oldest"] = min(oldest) / 1000 if oldest else None
         row["small_bytes"] = members[0]["small_bytes"]
@@ -83,6 +84,16 @@ class LiveAppSource:
         if len(kept) == 1 or sum(kept[0]) == sum(counts):
             return counts
         return [max(0, now - then) for now, then in zip(counts, kept[0], strict=True)]
+
+
+def _added_up(members: Sequence[Mapping[str, Any]]) -> list[Row]:
+    """Return each tenant of ``fair_by=`` with the sums of all members, the busiest first."""
+    found: dict[str, Row] = {}
+    for each in (tenant for member in members for tenant in member.get("tenants", ())):
+        known = found.setdefault(each["name"], {**each, "busy": 0, "waiting": 0})
+        known["busy"] += each["busy"]
+        known["waiting"] += each["waiting"]
+    return sorted(found.values(), key=lambda each: (-each["busy"], -each["waiting"], each["name"]))
 
 
 _SUMS = (

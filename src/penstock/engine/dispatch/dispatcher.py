@@ -14,17 +14,20 @@ from penstock.app.offset_map_watch import OffsetMapWatch
 from penstock.app.replay_range import recreated_error
 from penstock.app.reporter import Reporter
 from penstock.app.running_concurrency import RunningConcurrency, auto_concurrency
+from penstock.app.running_rate import RunningRate
 from penstock.app.work import Work
 from penstock.core.failures.pausing_circuit import circuit_of
 from penstock.core.progress.lease import Lease
 from penstock.core.records.out_of_range import OutOfRange
 from penstock.core.records.record import TopicPartition
+from penstock.core.scheduling.at_rest import is_idle
 from penstock.core.scheduling.bundle_size import BundleSize
 from penstock.core.scheduling.effects import Effects, Send
 from penstock.core.scheduling.in_flight import HandedOver
 from penstock.engine.dispatch.commit_scheduler import CommitScheduler
 from penstock.engine.dispatch.deliveries import Deliveries
 from penstock.engine.dispatch.finished_works import FinishedWorks
+from penstock.engine.dispatch.live_control import LiveControl
 from penstock.engine.dispatch.member_view import MemberView
 from penstock.engine.dispatch.partition_lifecycle import PartitionLifecycle
 from penstock.engine.dispatch.protocols import FetcherSide, OutboxSide, TransactorSide, WorkersSide
@@ -79,7 +82,7 @@ class Dispatcher:
     """Takes all messages of a member, calls the rules in ``core``, and carries out the effects that they return.
 
     Timers use ``clock``; ``wall_clock`` is for times that people or other processes read; ``jitter`` returns numbers
-    from 0 up to 1. The testing kit passes its own.
+    from 0 up to 1. The testing kit passes its own. ``partitions`` returns how many the source topics have.
     """
 
     def __init__(
@@ -97,6 +100,7 @@ class Dispatcher:
         jitter: Callable[[], float] = random.random,
         bundle_size: BundleSize | None = None,
         finished_works: FinishedWorks | None = None,
+        partitions: Callable[[], int] = int,
     ) -> None:
         self._handler = handler
         self._clock = clock
@@ -115,6 +119,7 @@ class Dispatcher:
         self._deliveries = Deliveries(
             handler, self._dispatch, self._failed_records, reporter, offset_of=adapter.offset_of, clock=clock
         )
+        self.rate = RunningRate(handler, self._dispatch, reporter, adapter, partitions=partitions, clock=clock)
         self.concurrency = RunningConcurrency(handler, self._dispatch, reporter, auto_concurrency(handler), clock)
         self.breaker = BreakerWatch(self._circuit, reporter, clock)
         self._next_progress = clock() + _PROGRESS_SECONDS
@@ -122,6 +127,7 @@ class Dispatcher:
         self._offset_maps = OffsetMapWatch(reporter)
         self._finished_works = finished_works or FinishedWorks(inbox)
         self._works = WorksInProgress(handler, adapter.offset_of, clock)
+        self.control = LiveControl(handler, self._dispatch, self.concurrency, self._works)
         self.watches = Stopwatches(clock)
         self.view = MemberView(
             handler, adapter, self._dispatch, self._works, self.concurrency, self.watches, clock
@@ -214,8 +220,8 @@ class Dispatcher:
         self._finished_works.are_awaited = is_awaited = self._awaits_works()
         if is_awaited and self._finished_works.has_any:
             return 0.0
-        is_idle = not is_awaited and self._works.are_none and self._dispatch.is_idle
-        longest = _IDLE_SECONDS if is_idle else _BUSY_SECONDS
+        rests = not is_awaited and self._works.are_none and is_idle(self._dispatch.epochs)
+        longest = _IDLE_SECONDS if rests else _BUSY_SECONDS
         return max(0.0, min(longest, min(self._commits.next, self.next_due()) - self._clock()))
 
     def _awaits_works(self) -> bool:
@@ -332,6 +338,7 @@ class Dispatcher:
         if now >= self._next_progress:
             self._reporter.progressed()
             self.concurrency.report()
+            self.rate.report()
             self._offset_maps.look(self._dispatch.epochs)
             self._next_progress = now + _PROGRESS_SECONDS
         if self._until_caught_up.is_reached(in_transactions=self._transactor is not None):
@@ -346,6 +353,7 @@ class Dispatcher:
         # With a circuit breaker, a final failure may stop the app instead of becoming a dead letter. So its lane must
         # wait for the decision.
         has_dead_letter, clock = self._handler.dead_letter is not None and self._circuit is None, self._clock
+        self.rate.look()
         bundles = self._dispatch.take(now, self._bundle_size.size)
         self.concurrency.busy = self._dispatch.busy
         works = [Work(runs, has_dead_letter=has_dead_letter, clock=clock) for runs in bundles]

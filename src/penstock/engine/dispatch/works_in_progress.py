@@ -54,6 +54,12 @@ class WorksInProgress:
             if work.began is not None and self._clock() - work.began > _STUCK_SECONDS:
                 self._results.extend((run, (), True) for run in work.take_back())
 
+    def take_back(self) -> None:
+        """Take from all workers the runs that they have not begun."""
+        for work in self._works:
+            self._results.extend(work.collect())
+            self._results.extend((run, (), True) for run in work.take_back())
+
     def take_results(self) -> list[Result]:
         """Return what was collected since the last call."""
         results, self._results = self._results, []

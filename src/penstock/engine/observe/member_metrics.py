@@ -62,3 +62,4 @@ class MemberMetrics:
     """The length of the offset map in each partition's last commit."""
     watches: Stopwatches
     open_breakers: int = 0
+    waiting_for_rate: int = 0

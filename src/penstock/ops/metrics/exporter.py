@@ -108,6 +108,7 @@ def _of_members(member_metrics: list[MemberMetrics]) -> dict[str, _Values]:
         values["penstock_works"][labels] += each.works
         values["penstock_concurrency"][labels] += each.concurrency
         values["penstock_open_breakers"][labels] += each.open_breakers
+        values["penstock_waiting_for_rate"][labels] += each.waiting_for_rate
         for name, seconds in (
             ("penstock_longest_record_seconds", each.longest_seconds),
             ("penstock_poll_age_seconds", each.polled_seconds_ago),

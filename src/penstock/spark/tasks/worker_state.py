@@ -20,6 +20,7 @@ from penstock.app import Handler
 from penstock.app.running_concurrency import auto_concurrency
 from penstock.core.failures.pausing_circuit import circuit_of
 from penstock.core.records.record import TopicPartition
+from penstock.core.scheduling.auto_concurrency import AutoConcurrency
 from penstock.core.settings import Settings
 from penstock.kafka import Cluster, buffer_settings, make_alone_producer, make_consumer, make_producer, reader_settings
 from penstock.kafka.client.output_topics import OutputTopicFacts
@@ -32,6 +33,9 @@ _MOST_STATES = 8
 _MOST_TRANSACTIONS = 4
 _BATCH_SIZE = 1_000_000  # the client's default of batch.size
 _CLOSE_SECONDS = 5.0
+# While one request is under way, the next batch fills. A few large batches cost client and broker less than many small
+# ones.
+_LARGE_BATCHES = {"max.in.flight.requests.per.connection": 1}
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,13 @@ class WorkerState:
         self._producer: Producer | None = None
         self._alone: Producer | None = None
         self._transactions: OrderedDict[TopicPartition, Transaction] = OrderedDict()
+
+    def auto_for(self, handler: Handler) -> AutoConcurrency | None:
+        """The rule that finds the concurrency, if this handler has not named one; the next task continues with it."""
+        if handler.concurrency == "auto":
+            self.auto = self.auto or auto_concurrency(handler)
+            return self.auto
+        return None
 
     # Reading and writing.
 
@@ -116,7 +127,8 @@ class WorkerState:
         found = self._transactions.pop(tp, None)
         if found is None or not is_newest:
             # The broker refuses a batch as a whole, so no batch may be larger than the smallest limit of a topic.
-            found = self._open(tp, {"batch.size": min([_BATCH_SIZE, *self.facts.limits().values()])})
+            smallest = min([_BATCH_SIZE, *self.facts.limits().values()])
+            found = self._open(tp, {"batch.size": smallest, **_LARGE_BATCHES})
             found.fence()
         return found
 

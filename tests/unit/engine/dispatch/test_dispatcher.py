@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from penstock import App, Record
+from penstock import App, Record, by
 from penstock.app import RECORDS, Handler
 from penstock.app.options import CommitMode
 from penstock.app.replay_range import ReplayRange
@@ -73,6 +73,7 @@ class Bench:
         catch_up: CatchUp | None = None,
         commit: CommitMode = "auto",
         replay_range: ReplayRange | None = None,
+        fair_by: Any = None,
     ) -> None:
         self.inbox: Inbox = SimpleQueue()
         self.finished_works = FinishedWorks(self.inbox, are_all_awaited=False)
@@ -80,6 +81,8 @@ class Bench:
         self.edges = Edges()
         self.now = 0.0
         handler = replace(_handler(commit), replay_range=replay_range)
+        if fair_by is not None:
+            handler = replace(handler, fair_by=fair_by, order="key")
         reporter = Reporter(handler, self.events.append, member="m", adapter=RECORDS, per_record=False)
         self.dispatcher = Dispatcher(
             handler,
@@ -355,3 +358,15 @@ def test_the_picture_of_a_member_has_what_is_at_work_what_waits_and_what_is_retr
     (retry,) = seen.retries
     assert (retry.offset, retry.attempt, retry.seconds) == (5, 2, 30.0)
     assert retry.behind == seen.longest_lanes[0].waiting - 1
+
+
+def test_the_picture_has_the_tenants_that_take_turns() -> None:
+    bench = Bench(fair_by=by.header("tenant"))
+    records = [Record(*TP, n, b"k%d" % n, b"", (("tenant", b"acme" if n % 3 else b"ben"),)) for n in range(300)]
+    bench.tell(Assigned({TP: (0, "")}), Fetched({TP: records}, {}))
+    acme, ben = bench.dispatcher.view.activity(None).tenants
+    assert [(acme.name, acme.weight, acme.busy), (ben.name, ben.weight, ben.busy)] == [
+        ("acme", 1.0, 0),
+        ("ben", 1.0, 0),
+    ]
+    assert acme.waiting > ben.waiting > 0

@@ -10,6 +10,7 @@ import pytest
 from dispatch_helpers import keyed, make_dispatch
 from penstock.app.work import Work
 from penstock.core.failures.outcome import DONE, Outcome, Skipped
+from penstock.core.scheduling.at_rest import awaits_outcomes
 from penstock.core.scheduling.dispatch import Dispatch
 from penstock.engine.dispatch.finished_works import FinishedWorks
 from penstock.engine.dispatch.thread_messages import Inbox, Worked
@@ -91,7 +92,7 @@ def test_outcomes_are_awaited_only_by_records_of_the_same_key() -> None:
     for offset, key in enumerate([b"a", b"b", b"a"]):
         dispatch.deliver(TP, keyed(TP, key, first=offset))
         dispatch.take(0.0, 10)
-        seen.append(dispatch.awaits_outcomes)
+        seen.append(awaits_outcomes(dispatch.epochs, dispatch.in_flight))
     assert seen == [False, False, True], "the second record of key a waits for the first"
 
 
@@ -103,7 +104,7 @@ def awaits_outcomes_of(count: int, *, is_revoked: bool) -> bool:
     dispatch.take(0.0, 10)
     if is_revoked:
         dispatch.stop_dispatching([TP])
-    return dispatch.awaits_outcomes
+    return awaits_outcomes(dispatch.epochs, dispatch.in_flight)
 
 
 def test_a_revoke_and_a_half_full_member_await_outcomes() -> None:
