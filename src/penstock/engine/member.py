@@ -286,6 +286,7 @@ class HandlerMember:
             concurrency=self._dispatcher.concurrency.limit,
             open_breakers=int(self._dispatcher.breaker.is_open),
             waiting_for_rate=self._dispatcher.rate.waiting,
+            one_per_partition=self._handler.order == "partition",
             polled_seconds_ago=time.monotonic() - self._fetcher.polled,
             longest_seconds=max((each.seconds for each in longest), default=0.0),
             map_bytes=map_bytes,
