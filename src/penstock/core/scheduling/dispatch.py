@@ -72,6 +72,7 @@ class Dispatch:
         self._ahead = ahead
         self._offset_of = offset_of
         self._pausing = circuit if isinstance(circuit, PausingCircuit) else None
+        self.fairness = fairness
         schedule = Schedule if fairness is None else partial(FairSchedule, fairness)
         self._schedule: Schedule = schedule(
             order=order,
