@@ -193,3 +193,8 @@ class Epoch:
             return []
         parked, lanes.parked = lanes.parked, []
         return parked
+
+
+def name_alone(offset: int) -> Hashable:
+    """The name of a lane that holds one record without order."""
+    return ("alone", offset)
