@@ -63,3 +63,5 @@ class MemberMetrics:
     watches: Stopwatches
     open_breakers: int = 0
     waiting_for_rate: int = 0
+    one_per_partition: bool = False
+    """With ``order="partition"``: one record of a partition runs at once."""

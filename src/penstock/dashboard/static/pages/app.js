@@ -8,6 +8,7 @@ import { bytes, clock, count, duration, percent, plural, rate, short } from "../
 import { icon } from "../icons.js";
 import { card, chip, choice, figures, loading, nothing, notice, to } from "../parts.js";
 import { cellOf } from "../record_parts.js";
+import { controls } from "./app_control.js";
 
 const TONES = { running: "good", stopping: "warn", stopped: "plain", failed: "bad" };
 const STEPS = [0.01, 0.1, 1, 10, 60, 600]; // seconds at a record: the colours of workers
@@ -34,6 +35,7 @@ export default {
       chosen ? [
         chosen.breaker ? notice({ problem: "The breaker is open: the handler is paused, and one record is tried now and then.", hint: chosen.breaker }, "warn") : null,
         summary(chosen),
+        controls(view, run, chosen),
         h("div", { class: "columns", key: "work" }, workers(view, chosen), flight(chosen)),
         h("div", { class: "columns", key: "pictures" }, throughput(chosen), latency(chosen), chosen.is_auto ? concurrency(chosen) : null),
         h("div", { class: "columns", key: "queues" }, lanes(chosen), retries(view, chosen)),
