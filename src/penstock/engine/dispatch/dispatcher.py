@@ -123,7 +123,7 @@ class Dispatcher:
         self._next_collection = clock() + _COLLECT_SECONDS
         self._offset_maps = OffsetMapWatch(reporter)
         self._works = WorksInProgress(handler, adapter.offset_of, clock)
-        self.control = LiveControl(handler, self._dispatch, self.concurrency, self._works)
+        self.control = LiveControl(handler, self._dispatch, self.concurrency, self.rate, self._works)
         self._hot_keys = HotKeyDetector()
         self.watches = Stopwatches(clock)
         self.view = MemberView(
