@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dispatch_helpers import keyed, make_dispatch
+from dispatch_helpers import keyed, make_dispatch, take
 from penstock import App, Rate
 from penstock.app.record_adapter import RecordAdapter
 from penstock.app.reporter import Reporter
@@ -13,6 +13,7 @@ from penstock.core.records.record import TopicPartition
 from penstock.core.reports.events import Event
 from penstock.core.scheduling.dispatch import Dispatch
 from penstock.core.scheduling.lanes import Order
+from penstock.core.scheduling.rate_limit import RateLimit
 
 TPS: list[TopicPartition] = [("orders", number) for number in range(8)]
 
@@ -89,6 +90,28 @@ def test_when_a_rate_ends_all_that_waits_goes_on() -> None:
     member.rate.set(None)
     assert member.begun(1.0) == 500
     assert member.rate.waiting == 0
+
+
+def test_a_lane_that_has_waited_is_not_overtaken_by_new_ones() -> None:
+    dispatch = make_dispatch(order="key", concurrency=1)
+    dispatch.set_rate(RateLimit(1.0, 1, lambda _record: "tenant"))
+    dispatch.assign(TPS[0], 0)
+    dispatch.deliver(TPS[0], keyed(TPS[0], b"first", b"waits"))
+    assert take(dispatch, 0.0)[0].lane.key == b"first"
+    assert take(dispatch, 0.5) == []
+    dispatch.deliver(TPS[0], keyed(TPS[0], b"new", first=2))
+    # It is ready already when the other one wakes up.
+    assert [run.lane.key for run in take(dispatch, 1.0)] == [b"waits"]
+    assert [run.lane.key for run in take(dispatch, 2.0)] == [b"new"]
+
+
+def test_with_a_rate_no_record_is_queued_for_a_busy_worker() -> None:
+    member = Member(Rate(1_000, burst=1_000), 1)
+    member.dispatch.set_concurrency(4, 2)
+    assert len(member.dispatch.take(0.0, 1)) == 4
+    member.rate.set(None)
+    member.dispatch.set_concurrency(4, 2)
+    assert len(member.dispatch.take(0.0, 1)) == 2
 
 
 def test_lanes_of_a_lost_partition_wait_no_more() -> None:

@@ -58,9 +58,16 @@ def test_at_the_bound_tenants_share_buckets_and_none_exceeds_its_rate() -> None:
     assert all(begin(buckets, number, 0.0) for number in range(100))
     assert sum(begin(buckets, number, 1.0) for number in range(100, 300_000)) <= 65_536
     assert len(buckets) <= 100 + 65_536
-    late = next(number for number in range(300_000, 400_000) if begin(buckets, number, 1.0) or number == 399_999)
-    assert not begin(buckets, late, 10.5), "it keeps to the bucket that it shares, though there is room again"
-    assert begin(buckets, late, 21.0)
+
+
+def test_a_tenant_keeps_to_the_bucket_that_it_shares_until_it_is_full() -> None:
+    buckets = TokenBuckets(10.0, 1, most=100)
+    assert all(begin(buckets, number, 0.0) for number in range(101))
+    assert begin(buckets, 101, 1.0)
+    assert begin(buckets, 500, 10.5), "full buckets are removed at this call"
+    assert len(buckets) == 2
+    assert not begin(buckets, 101, 10.6), "there is room for a bucket of its own, but it must not begin again"
+    assert begin(buckets, 101, 11.0)
 
 
 def test_another_rate_keeps_what_was_taken() -> None:

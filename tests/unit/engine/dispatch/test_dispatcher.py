@@ -18,6 +18,7 @@ from penstock.core.progress.lease import FOREVER
 from penstock.core.records.out_of_range import OutOfRange
 from penstock.core.reports import events
 from penstock.engine.dispatch.dispatcher import Dispatcher
+from penstock.engine.dispatch.finished_works import FinishedWorks
 from penstock.engine.dispatch.thread_messages import (
     AckedBelow,
     Ask,
@@ -75,6 +76,7 @@ class Bench:
         fair_by: Any = None,
     ) -> None:
         self.inbox: Inbox = SimpleQueue()
+        self.finished_works = FinishedWorks(self.inbox, are_all_awaited=False)
         self.events: list[events.Event] = []
         self.edges = Edges()
         self.now = 0.0
@@ -91,6 +93,7 @@ class Bench:
             until=until,
             catch_up=catch_up,
             clock=lambda: self.now,
+            finished_works=self.finished_works,
         )
         edges: Any = self.edges
         self.dispatcher.attach(edges, edges, edges)
@@ -107,6 +110,15 @@ class Bench:
             for run in work.runs():
                 run.outcomes.extend([DONE] * len(run.records))
             self.tell(Worked(work))
+
+    def finish_quietly(self) -> None:
+        """The workers finish their works, and wake the dispatcher only where something waits for them."""
+        self.dispatcher._wait()
+        works, self.edges.works = self.edges.works, []
+        for work in works:
+            for run in work.runs():
+                run.outcomes.extend([DONE] * len(run.records))
+            self.finished_works.add(work)
 
     def has_left(self) -> bool:
         """The member leaves when its last commit is answered."""
@@ -280,6 +292,41 @@ def test_members_of_one_process_catch_up_together() -> None:
     assert idle.has_left()
     late.tell()
     assert late.has_left(), "although it never had a partition"
+
+
+def test_records_that_finished_without_waking_the_dispatcher_are_in_the_next_commit_and_in_the_progress() -> None:
+    bench = Bench()
+    bench.tell(Assigned({TP: (0, "")}), fetched(0))
+    bench.finish_quietly()
+    assert bench.inbox.empty()
+    answer: SimpleQueue[dict[tuple[str, int], PartitionState]] = SimpleQueue()
+    bench.tell(Ask(bench.dispatcher.survey, answer))
+    assert answer.get_nowait()[TP].in_flight == 0
+    bench.now = bench.dispatcher.next_commit - 0.01  # the dispatcher looks at all works now, and not at the commit
+    bench.tell(fetched(1))
+    bench.finish_quietly()
+    bench.now = bench.dispatcher.next_commit
+    bench.tell()
+    (commit,) = [each for each in bench.edges.asked if isinstance(each, Commit)]
+    assert commit.commits[TP][0] == 2
+
+
+def test_a_record_behind_one_that_finished_without_waking_the_dispatcher_starts_at_once() -> None:
+    bench = Bench()
+    bench.tell(Assigned({TP: (0, "")}), fetched(0))
+    bench.finish_quietly()
+    bench.tell(fetched(1))
+    assert [run.records[0].offset for work in bench.edges.works for run in work.unstarted] == [1]
+
+
+def test_a_revoke_that_waits_for_a_record_is_answered_as_soon_as_it_is_finished() -> None:
+    bench = Bench()
+    bench.tell(Assigned({TP: (0, "")}), fetched(0))
+    answer: SimpleQueue[Any] = SimpleQueue()
+    bench.tell(Revoking([TP], answer))
+    bench.finish_quietly()
+    bench.dispatcher.turn(0)
+    assert answer.get_nowait()[TP][0] == 1
 
 
 def test_the_picture_of_a_member_has_what_is_at_work_what_waits_and_what_is_retried() -> None:
