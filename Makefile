@@ -57,6 +57,10 @@ docs-check: $(STAMP) ## Run the commands of README.md and docs/*.md with the ins
 docs: $(STAMP) ## Build the documentation site into build/site, without a network
 	@PYTHONPATH=scripts $(BIN)/python -m docs_site build/site
 
+.PHONY: screenshots
+screenshots: $(STAMP) ## Take the pictures of the dashboard again: docs/images/dashboard; pages="app group" for some
+	@PYTHONPATH=tests:scripts $(BIN)/python -m screenshots $(pages)
+
 .PHONY: option-tables
 option-tables: $(STAMP) ## Write the tables of handler options into docs/*.md
 	@$(BIN)/python scripts/option-tables

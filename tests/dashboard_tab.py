@@ -1,6 +1,7 @@
 """What tests of the dashboard get: a scene, the dashboard, and a tab of a browser that sees it."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.parse import urlencode
 
 from playwright.sync_api import ConsoleMessage, Page, Request
@@ -16,6 +17,7 @@ class Scene:
     topic: str
     group: str
     pid: int
+    log: Path
 
     @property
     def dlq(self) -> str:

@@ -12,9 +12,12 @@ With ``PENSTOCK_HOME``::
         dedupe/GROUP.sqlite           seen_ids_file
         logs/spark.log                spark_log_file
         offsets/CLUSTER/              offset_backups_root
-        runs/PID.json                 run_file
+        runs/PID.json                   run_file
+        runs/PID.sock                   run_socket
         runs/PID-BORN.rebalances.jsonl  rebalance_history_file
         runs/PID-BORN.spark             spark_activity_path
+        runs/PID-BORN.live              live_activity_path
+        runs/PID-BORN.watched           live_watch_path
     PENSTOCK_CACHE/                   cache_home
         classes/                      class_archives
         jars/                         jar_cache
@@ -31,6 +34,8 @@ HOME_VARIABLE = "PENSTOCK_HOME"
 CACHE_VARIABLE = "PENSTOCK_CACHE"
 REBALANCES_SUFFIX = ".rebalances.jsonl"
 SPARK_SUFFIX = ".spark"
+LIVE_SUFFIX = ".live"
+WATCHED_SUFFIX = ".watched"
 _APP = "penstock"
 
 
@@ -50,6 +55,11 @@ def run_file(pid: int) -> Path:
     return runs_folder() / f"{pid}.json"
 
 
+def run_socket(pid: int) -> Path:
+    """Return the socket on which the run of this process takes commands. A long path is replaced by a short one."""
+    return runs_folder() / f"{pid}.sock"
+
+
 def rebalance_history_file(pid: int, born: float) -> Path:
     """Return the file with the rebalances of one run. It outlives the run, so its name has the process's birth too."""
     return runs_folder() / f"{pid}-{born:.0f}{REBALANCES_SUFFIX}"
@@ -58,6 +68,16 @@ def rebalance_history_file(pid: int, born: float) -> Path:
 def spark_activity_path(pid: int, born: float) -> Path:
     """Return the file in which a run on Spark says what its handlers and pipelines do."""
     return runs_folder() / f"{pid}-{born:.0f}{SPARK_SUFFIX}"
+
+
+def live_activity_path(pid: int, born: float) -> Path:
+    """Return the file in which a running app says what it does now."""
+    return runs_folder() / f"{pid}-{born:.0f}{LIVE_SUFFIX}"
+
+
+def live_watch_path(pid: int, born: float) -> Path:
+    """Return the file that a dashboard touches while somebody looks at the run."""
+    return runs_folder() / f"{pid}-{born:.0f}{WATCHED_SUFFIX}"
 
 
 def audit_file(cluster_id: str) -> Path:

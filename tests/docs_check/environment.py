@@ -8,6 +8,9 @@ from typing import Protocol
 ROOT = Path(__file__).parents[2]
 # The pages for users; those in docs/internals are for people who change Penstock.
 DOCS = [page for page in sorted((ROOT / "docs").rglob("*.md")) if page.parent.name != "internals"]
+EXAMPLES = sorted((ROOT / "examples").glob("*/README.md"))
+# tests/integration/pipelines/test_examples.py follows these, in a Spark that already runs.
+SPARK_EXAMPLES = [page for page in EXAMPLES if "--engine spark --" in page.read_text("utf-8")]
 
 
 def page_id(page: Path) -> str:
@@ -18,6 +21,8 @@ def page_id(page: Path) -> str:
 class Environment(Protocol):
     """A virtual environment with only the wheel and its requirements, or with only pip."""
 
+    description: str
+
     @property
     def scripts(self) -> Path:
         """The folder of ``python``, ``pip`` and ``penstock``."""
@@ -25,6 +30,9 @@ class Environment(Protocol):
     @property
     def variables(self) -> dict[str, str]:
         """Environment variables that commands of a page need."""
+
+    def renew(self) -> None:
+        """Remove what pages have installed."""
 
 
 def build_wheel(folder: Path) -> Path:

@@ -2,9 +2,11 @@
 
 It links the libraries of the environment that runs the tests. Its ``pip`` is a script that does the same, so ``pip
 install 'penstock[metrics]'`` on a page adds the libraries of that extra. A library that no requirement names is
-missing, so a page that forgets to install something fails.
+missing, so a page that forgets to install something fails. Its ``penstock`` is one process for all commands
+(``command_server.py``).
 """
 
+import os
 import shutil
 import subprocess
 import sys
@@ -17,6 +19,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from docs_check import command_server
 from docs_check.environment import ROOT
 
 _PACKAGES = Path(sysconfig.get_path("purelib"))
@@ -38,6 +41,7 @@ class LinkedEnvironment:
         self._folder = Path(folder)
         self.scripts = self._folder / "bin"
         self.variables: dict[str, str] = {}
+        self.description = ""
         python = f"python{sys.version_info.major}.{sys.version_info.minor}"
         self._packages = self._folder / "lib" / python / "site-packages"
 
@@ -46,10 +50,34 @@ class LinkedEnvironment:
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(self._folder)], check=True)
         for top in unpacked.iterdir():
             (self._packages / top.name).symlink_to(top)
-        self._write_script("penstock", "from penstock.cli import main\nmain()\n")
         pip = _PIP.format(python=sys.executable, tests=str(ROOT / "tests"), folder=str(self._folder))
         self._write("pip", pip)
         self.install(["penstock"])
+        self._write("penstock", command_server.client(str(self.scripts / "python"), str(self._folder)))
+        self._first = self._content()
+        self._server = self._start_server()
+
+    def _start_server(self) -> "subprocess.Popen[bytes]":
+        program = Path(command_server.__file__)
+        server = subprocess.Popen(
+            [str(self.scripts / "python"), "-P", str(program), str(self._folder)],
+            env={name: value for name, value in os.environ.items() if not name.startswith(("PYTHONPATH", "PYTEST_"))},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        assert server.stdout
+        assert server.stdout.readline(), "the server of commands ended"
+        return server
+
+    def renew(self) -> None:
+        for added in self._content() - self._first:
+            added.unlink()
+
+    def _content(self) -> set[Path]:
+        return {
+            path for folder in (self._packages, self.scripts) for path in folder.iterdir() if path.name != "__pycache__"
+        }
 
     def pip(self, arguments: list[str]) -> None:
         """The only command of pip that pages use: ``pip install NAME...``."""
@@ -89,6 +117,8 @@ class LinkedEnvironment:
         path.chmod(0o755)
 
     def remove(self) -> None:
+        self._server.terminate()
+        self._server.communicate()
         shutil.rmtree(self._folder)
 
 

@@ -1,5 +1,6 @@
 """Follows a page in an empty folder, one command after the other."""
 
+import json
 import os
 import re
 import signal
@@ -9,6 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from docs_check.command_server import OWN_PROCESS
+from docs_check.empty_kafka import empty
 from docs_check.environment import Environment, page_id
 from docs_check.pages import Command, File, steps_of
 
@@ -34,6 +37,7 @@ class Done:
 class Reader:
     def __init__(self, page: str, folder: Path, environment: Environment) -> None:
         self._page = page
+        self.environment = environment
         self.folder = folder / "empty"
         self.folder.mkdir(parents=True)
         self._said = folder / "said"
@@ -47,11 +51,18 @@ class Reader:
             "PENSTOCK_HOME": str(folder / "home"),
             "COLUMNS": "200",
         }
+        self._first_variables = dict(self._variables)
 
     def begin(self, folder: str) -> None:
-        """Go on in another empty folder. What runs on the machine goes on."""
+        """Go on in another empty folder, with only the wheel, and on an empty Kafka, if one is running."""
+        self._end_background()
+        self.environment.renew()
         self.folder = self.folder.with_name(folder)
         self.folder.mkdir()
+        self._variables = dict(self._first_variables)
+        status = self._run("penstock status --json")
+        if status.code == 0:
+            empty(json.loads(status.output)["bootstrap"])
 
     def follow(self, page: Path) -> None:
         self._page = page_id(page)
@@ -79,10 +90,13 @@ class Reader:
 
     def leave(self) -> None:
         """End everything that the page has left running."""
-        for group in self._in_background:
-            with suppress(ProcessLookupError):
-                os.killpg(group, signal.SIGKILL)
+        self._end_background()
         self._run("penstock down --wipe")
+
+    def _end_background(self) -> None:
+        while self._in_background:
+            with suppress(ProcessLookupError):
+                os.killpg(self._in_background.pop(), signal.SIGKILL)
 
     def _run(self, text: str) -> Done:
         # The next command gets the variables that this one exports.
@@ -91,7 +105,7 @@ class Reader:
             process = subprocess.Popen(
                 ["bash", "-c", script],
                 cwd=self.folder,
-                env=self._variables,
+                env={**self._variables, **({OWN_PROCESS: "1"} if "$!" in text else {})},
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=subprocess.STDOUT,
@@ -108,6 +122,7 @@ class Reader:
         if self._after.exists():
             pairs = self._after.read_bytes().decode().split("\0")
             self._variables = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
+            self._variables.pop(OWN_PROCESS, None)
             self._after.unlink()
         return Done(code, self._output())
 

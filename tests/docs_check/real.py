@@ -55,6 +55,10 @@ class RealEnvironment:
     def copy(self) -> None:
         shutil.copytree(self._original, self._folder, symlinks=True)
 
+    def renew(self) -> None:
+        self.remove()
+        self.copy()
+
     def remove(self) -> None:
         shutil.rmtree(self._folder)
 

@@ -15,6 +15,7 @@ _CASES: list[tuple[Callable[[], Path], Path, str]] = [
     (paths.embedded_home, user_data_path("penstock") / "kafka", "home"),
     (paths.runs_folder, _STATE / "runs", "home/runs"),
     (lambda: paths.run_file(7), _STATE / "runs/7.json", "home/runs/7.json"),
+    (lambda: paths.run_socket(7), _STATE / "runs/7.sock", "home/runs/7.sock"),
     (
         lambda: paths.rebalance_history_file(7, 12.3),
         _STATE / "runs/7-12.rebalances.jsonl",

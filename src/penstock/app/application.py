@@ -11,6 +11,7 @@ from penstock.app.consume_options import is_offset, is_topic_partition
 from penstock.app.declared_resources import ResourceMethods
 from penstock.app.handler import Handler
 from penstock.app.hooks import HookMethods
+from penstock.app.live_methods import LiveMethods
 from penstock.app.option_reference import documented
 from penstock.app.option_values import handler_values
 from penstock.app.options import HANDLER_OPTIONS, SETTINGS, ConsumeOptions, with_defaults
@@ -36,7 +37,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _APP_OPTIONS = ("brokers", "settings", "registry", "create_topics")
 
 
-class App(RunMethods, HookMethods, ResourceMethods):
+class App(RunMethods, LiveMethods, HookMethods, ResourceMethods):
     """A named set of handlers.
 
     Args:

@@ -1,4 +1,4 @@
-"""How ``App.progress`` and ``App.commit`` reach the engine that runs the app in this process."""
+"""How ``App.progress``, ``App.commit``, ``App.pause`` and others reach the engine that runs the app in this process."""
 
 import threading
 from collections.abc import Iterator, Mapping
@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NoReturn, Protocol
 
+from penstock.app.live_command import HandlerState, LiveCommand
 from penstock.core.records.record import TopicPartition
 from penstock.errors import StateError
 
@@ -31,10 +32,13 @@ class PartitionProgress:
 
 
 class Control(Protocol):
-    """What an engine implements for ``App.progress`` and ``App.commit``. Any thread may call it."""
+    """What an engine implements for the methods of ``App`` that ask or change a running app. Any thread may call it."""
 
     def progress(self) -> list[PartitionProgress]: ...
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None: ...
+    def states(self) -> list[HandlerState]: ...
+    def command(self, command: LiveCommand) -> list[HandlerState]:
+        """Carry out the command and report it as an event. Returns how the handlers stand that it was for."""
 
 
 class NoControl:
@@ -48,6 +52,12 @@ class NoControl:
         self._refuse()
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None:  # noqa: ARG002 - the protocol's
+        self._refuse()
+
+    def states(self) -> list[HandlerState]:
+        self._refuse()
+
+    def command(self, command: LiveCommand) -> list[HandlerState]:  # noqa: ARG002 - the protocol's
         self._refuse()
 
     def _refuse(self) -> NoReturn:

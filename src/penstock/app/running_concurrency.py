@@ -66,6 +66,14 @@ class RunningConcurrency:
         self.auto = None
         self._apply(limit)
 
+    def follow(self, handler: Handler) -> None:
+        """Take over the concurrency of this handler, whose other options are unchanged."""
+        if handler.concurrency != "auto":
+            self.set(handler.concurrency)
+        elif self.auto is None:
+            self.auto = auto_concurrency(handler)
+            self._apply(handler.largest_concurrency if self.auto is None else self.auto.limit)
+
     def worked(self, work: Work) -> None:
         """A worker has finished this work."""
         auto = self.auto

@@ -4,6 +4,7 @@ import gc
 import signal
 import sys
 import traceback
+from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from types import TracebackType
@@ -37,6 +38,7 @@ _COMMANDS = {
     "topics": ("topics",),
     "tail_produce": ("tail", "produce"),
     "stop": ("stop",),
+    "live": ("pause", "resume", "set"),
 }
 
 
@@ -104,12 +106,26 @@ def main() -> NoReturn:
         if format_message is None:
             raise
         context = getattr(error, "ctx", None)
-        if problem := format_message():  # empty without a command: then Typer has printed the help
-            _show(problem, f"See `{context.command_path if context else 'penstock'} --help`.", kind="UsageError")
+        # Pydantic begins a message that Typer shows with "Value error, ".
+        # Empty without a command: then Typer has printed the help.
+        if problem := format_message().replace(": Value error, ", ": "):
+            path = context.command_path if context else "penstock"
+            hint = _handler_option(path, getattr(error, "option_name", "")) or f"See `{path} --help`."
+            _show(problem, hint, kind="UsageError")
         sys.exit(getattr(error, "exit_code", 2))
     if result == _INTERRUPTED:  # Typer 0.29 returns 130 for Ctrl+C; other versions raise
         _show("Interrupted.", "", kind="Interrupted")
     sys.exit(result if isinstance(result, int) else 0)
+
+
+def _handler_option(path: str, unknown: str) -> str:
+    """The hint for an option of handlers, such as ``--concurrency``, that was given to ``penstock run`` itself."""
+    options = import_module("penstock.app.options").HANDLER_OPTIONS if path == "penstock run" else ()
+    nearest = get_close_matches(unknown.lstrip("-").replace("-", "_"), options, n=1, cutoff=0.8)
+    if not nearest:
+        return ""
+    name = nearest[0]
+    return f"{name!r} is an option of handlers: --set {name}=VALUE, or for one handler --set HANDLER.{name}=VALUE."
 
 
 def _show_bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

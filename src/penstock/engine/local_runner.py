@@ -44,7 +44,7 @@ def run(
     members: list[HandlerMember | ShareMember] = []
     prepare_formats(app)
     cluster = Cluster(brokers, app.settings)
-    with app.controlled_by(RunningApp(members, cluster.end_offsets)), tuned_gc():
+    with app.controlled_by(RunningApp(members, cluster.end_offsets, emit=emit)), tuned_gc():
         prepare_topics(app, cluster, emit)
         with process_resources(app.name, declared, emit=emit, stop=stop) as handlers:
             all_members = [
@@ -54,7 +54,7 @@ def run(
             members.extend(member for handler_members in all_members for member in handler_members.members)
             if health is not None:
                 for member in members:
-                    health.add(member.health, member.member_metrics)
+                    health.add(member.health, member.member_metrics, member.activity)
                 health.set_readiness(readiness_checks(app, members, stop))
             _prepare(members, stop)
             for handler_members in all_members:

@@ -12,9 +12,10 @@ from functools import partial
 from hashlib import sha256
 from itertools import count
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, TypeVar
 
 from penstock.app import Handler
+from penstock.app.live_command import HandlerState, LiveCommand
 from penstock.app.reporter import Reporter
 from penstock.core.progress.lease import Lease
 from penstock.core.records.record import TopicPartition
@@ -23,7 +24,7 @@ from penstock.engine.dispatch.dispatcher import Dispatcher
 from penstock.engine.dispatch.manual_ack import with_ack
 from penstock.engine.dispatch.thread_messages import (
     AckedBelow,
-    GetProgress,
+    Ask,
     Inbox,
     PartitionState,
     Stop,
@@ -34,6 +35,7 @@ from penstock.engine.fetch.start_positions import KnownPartitions
 from penstock.engine.fetch.store_session import open_store_session
 from penstock.engine.membership.catch_up import CatchUp
 from penstock.engine.observe.health import Health
+from penstock.engine.observe.member_activity import MemberActivity
 from penstock.engine.observe.member_metrics import MemberMetrics
 from penstock.engine.produce.dry_run import DryOutbox
 from penstock.engine.produce.outbox import Outbox
@@ -46,6 +48,8 @@ from penstock.kafka.client.output_topics import OutputTopicFacts
 from penstock.kafka.client.transactions import Transaction, transactional_id
 from penstock.paths import seen_ids_file
 from penstock.stores.seen_ids import LocalSeenIds, open_seen_ids
+
+T = TypeVar("T")
 
 _JOIN_SECONDS = 10.0
 # How long to wait for an answer before checking that the dispatcher thread is alive.
@@ -181,12 +185,31 @@ class HandlerMember:
 
     def survey(self) -> dict[TopicPartition, PartitionState]:
         """Return the progress of each owned partition; {} if the member has stopped. Call it from any thread."""
-        answer: SimpleQueue[dict[TopicPartition, PartitionState]] = SimpleQueue()
-        self._inbox.put(GetProgress(answer))
+        return self._ask(self._dispatcher.survey, {})
+
+    @property
+    def control_state(self) -> HandlerState:
+        """What commands have changed. Read it from any thread."""
+        control = self._dispatcher.control
+        return self._ask(lambda: control.state, HandlerState(handler=self._handler.name, group=self._handler.group))
+
+    def carry_out(self, command: LiveCommand) -> None:
+        """Carry out a checked command, from any thread. When it returns, the command is in force."""
+        self._ask(partial(self._dispatcher.control.carry_out, command), None)
+
+    def activity(self) -> MemberActivity | None:
+        """Return what it does now; None if the member has stopped. Call it from any thread."""
+        breaker = self.breaker_problem
+        return self._ask(lambda: self._dispatcher.view.activity(breaker), None)
+
+    def _ask(self, question: Callable[[], T], if_stopped: T) -> T:
+        """Let the dispatcher's thread answer."""
+        answer: SimpleQueue[T] = SimpleQueue()
+        self._inbox.put(Ask(question, answer))
         while self._thread.is_alive():
             with suppress(Empty):
                 return answer.get(timeout=_PROGRESS_SECONDS)
-        return {}
+        return if_stopped
 
     def ack_below(self, offsets: Mapping[TopicPartition, int]) -> None:
         self._inbox.put(AckedBelow(offsets))
@@ -221,7 +244,7 @@ class HandlerMember:
 
     def health(self) -> Health:
         """Call it from any thread."""
-        finished, in_flight, longest = self._dispatcher.health()
+        finished, in_flight, longest = self._dispatcher.view.health()
         return Health(
             handler=self._handler.name,
             group=self._handler.group,
@@ -240,8 +263,8 @@ class HandlerMember:
 
     def member_metrics(self) -> MemberMetrics:
         """Call it from any thread."""
-        _, in_flight, longest = self._dispatcher.health()
-        lanes, works, map_bytes = self._dispatcher.load()
+        _, in_flight, longest = self._dispatcher.view.health()
+        lanes, works, map_bytes = self._dispatcher.view.load()
         return MemberMetrics(
             handler=self._handler.name,
             group=self._handler.group,

@@ -20,7 +20,16 @@ from penstock.core.settings import redacted
 from penstock.errors import PenstockError
 from penstock.jvm.private_files import make_private, write_durably
 from penstock.ops.rebalance_history import HistoryFile
-from penstock.paths import REBALANCES_SUFFIX, SPARK_SUFFIX, rebalance_history_file, run_file, runs_folder, state_home
+from penstock.paths import (
+    LIVE_SUFFIX,
+    REBALANCES_SUFFIX,
+    SPARK_SUFFIX,
+    WATCHED_SUFFIX,
+    rebalance_history_file,
+    run_file,
+    runs_folder,
+    state_home,
+)
 
 # How much the creation time of a process may change when the system's clock is set.
 _SAME_BIRTH_SECONDS = 2.0
@@ -29,6 +38,7 @@ _SAME_BIRTH_SECONDS = 2.0
 _KEPT_SECONDS = 3600.0
 # A history of rebalances is deleted this long after its last rebalance.
 _HISTORY_KEPT_SECONDS = 7 * 24 * 3600.0
+_KEPT_SUFFIXES = (REBALANCES_SUFFIX, SPARK_SUFFIX, LIVE_SUFFIX, WATCHED_SUFFIX)
 
 
 @dataclass(frozen=True)
@@ -52,6 +62,8 @@ class RegisteredRun:
     groups: tuple[str, ...]
     stopping: bool = False
     ending: Ending | None = None
+    socket: str | None = None
+    """The path of the socket on which it takes commands."""
 
     def answers_to(self, name: str) -> bool:
         """Return whether ``name`` is the app, a group or the process id of this run."""
@@ -99,14 +111,22 @@ class _Entry:
 
 @contextmanager
 def registered(
-    app: str, *, engine: str, groups: Sequence[str], warn: Callable[[str], None]
+    app: str, *, engine: str, groups: Sequence[str], warn: Callable[[str], None], socket: str | None = None
 ) -> Iterator[Callable[[Event], None]]:
     """Make this run visible to other processes for the block. Yields a listener for the run's events.
 
     A file that cannot be written does not stop the run: ``warn`` is called instead.
     """
     folder, process = runs_folder(), psutil.Process()
-    run = RegisteredRun(process.pid, process.create_time(), platform.node(), app, engine, tuple(dict.fromkeys(groups)))
+    run = RegisteredRun(
+        process.pid,
+        process.create_time(),
+        platform.node(),
+        app,
+        engine,
+        tuple(dict.fromkeys(groups)),
+        socket=socket,
+    )
     entry = _Entry(run)
     try:
         make_private(folder, home=state_home())
@@ -164,7 +184,7 @@ def _clean(folder: Path) -> None:
         ended_at = run.ending.at if run.ending else 0.0
         if run.process is None and time.time() - ended_at > _KEPT_SECONDS:
             path.unlink(missing_ok=True)
-    for path in (*folder.glob(f"*{REBALANCES_SUFFIX}"), *folder.glob(f"*{SPARK_SUFFIX}")):
+    for path in (each for suffix in _KEPT_SUFFIXES for each in folder.glob(f"*{suffix}")):
         # The files of a killed run are kept too, so their age decides.
         with suppress(OSError):
             if time.time() - path.stat().st_mtime > _HISTORY_KEPT_SECONDS:

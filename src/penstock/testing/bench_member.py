@@ -6,6 +6,7 @@ from math import inf
 from queue import SimpleQueue
 
 from penstock.app import Handler
+from penstock.app.live_command import HandlerState, LiveCommand
 from penstock.app.reporter import Reporter
 from penstock.core.progress.lease import FOREVER
 from penstock.core.records.record import TopicPartition
@@ -72,6 +73,14 @@ class BenchMember:
     def survey(self) -> dict[TopicPartition, PartitionState]:
         """The progress of each owned partition. Handlers may call it: they run between the dispatcher's turns."""
         return {} if self.has_left else self._dispatcher.survey()
+
+    @property
+    def control_state(self) -> HandlerState:
+        return self._dispatcher.control.state
+
+    def carry_out(self, command: LiveCommand) -> None:
+        """Carry out a checked command. Handlers may do it: they run between the dispatcher's turns."""
+        self._dispatcher.control.carry_out(command)
 
     def ack_below(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Acknowledge all handled records below these offsets, at the next turn."""

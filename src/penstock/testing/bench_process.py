@@ -27,8 +27,13 @@ class Process:
         for event in routed_events(handlers):
             world.emit(event)
         self._members = [BenchMember(handler, world) for handler in handlers]
-        self.control = RunningApp(self._members, lambda tps: {each: world.broker.log(each).end for each in tps})
-        """Answers ``app.progress()`` and ``app.commit()``."""
+        self.control = RunningApp(
+            self._members,
+            lambda tps: {each: world.broker.log(each).end for each in tps},
+            emit=world.emit,
+            now=world.clock.time,
+        )
+        """Answers ``app.progress()`` and ``app.commit()``, and takes commands."""
 
     @property
     def error(self) -> PenstockError | None:

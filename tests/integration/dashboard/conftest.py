@@ -52,11 +52,11 @@ def scene(brokers: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sc
             topic, json.dumps(value).encode(), key=f"{number % 7} {HOSTILE_HTML}".encode(), headers=headers
         )
     assert producer.flush(WAIT_SECONDS) == 0
-    command = [sys.executable, "-m", "penstock", "run", "dashboard_app:app"]
+    command = [sys.executable, "-m", "penstock", "run", "dashboard_app:app", "--ui"]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, cwd=folder, env=os.environ, stdout=log, stderr=log)
     try:
-        made = Scene(brokers, topic, group, process.pid)
+        made = Scene(brokers, topic, group, process.pid, folder / "log")
         wait_for(lambda: _is_up(made, process, folder), "the app of the scene and its dead letters")
         yield made
     finally:

@@ -1,6 +1,7 @@
 """The environments in which tests follow the pages."""
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -35,13 +36,22 @@ def readme_reader(
     environment.remove()
 
 
-@pytest.fixture
-def docs_reader(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Reader]:
-    """A reader in an empty folder, with the wheel installed: by pip for `make docs-check`, otherwise by links."""
+@pytest.fixture(scope="package")
+def reader_of_all(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
+    """One reader for all pages, with the wheel installed: by pip for `make docs-check`, otherwise by links."""
     environment = request.getfixturevalue("installed" if os.environ.get("DOCS_INSTALL") else "linked")
-    reader = Reader(request.node.name, tmp_path, environment)
+    reader = Reader("docs", tmp_path_factory.mktemp("docs"), environment)
     yield reader
     reader.leave()
+
+
+@pytest.fixture
+def docs_reader(request: pytest.FixtureRequest, reader_of_all: Reader, record_property: RecordProperty) -> Reader:
+    """The reader, in an empty folder, with nothing but the wheel and, if it runs already, an empty Kafka."""
+    reader_of_all.begin(re.sub(r"[^\w.-]+", "-", request.node.name))
+    if reader_of_all.environment.description:
+        record_property("environment", reader_of_all.environment.description)
+    return reader_of_all
 
 
 @pytest.fixture(scope="package")
@@ -53,11 +63,10 @@ def original(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> RealEnvir
     return environment
 
 
-@pytest.fixture
-def installed(original: RealEnvironment, record_property: RecordProperty) -> Iterator[RealEnvironment]:
+@pytest.fixture(scope="package")
+def installed(original: RealEnvironment) -> Iterator[RealEnvironment]:
     """The wheel and what it requires, installed by pip."""
     original.copy()
-    record_property("environment", original.description)
     yield original
     original.remove()
 
@@ -69,10 +78,10 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Path:
     return folder
 
 
-@pytest.fixture
-def linked(tmp_path: Path, unpacked: Path) -> Iterator[LinkedEnvironment]:
+@pytest.fixture(scope="package")
+def linked(tmp_path_factory: pytest.TempPathFactory, unpacked: Path) -> Iterator[LinkedEnvironment]:
     """The same by links, which is quick."""
-    environment = LinkedEnvironment(tmp_path / "environment")
+    environment = LinkedEnvironment(tmp_path_factory.mktemp("linked") / "environment")
     environment.make(unpacked)
     yield environment
     environment.remove()

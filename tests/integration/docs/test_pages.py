@@ -1,35 +1,34 @@
-"""docs/**/*.md work as printed: each page is followed from top to bottom with only the wheel and its requirements."""
+"""docs/**/*.md and examples/*/README.md work as printed, from top to bottom, with only the wheel and its requirements.
+
+All pages share one Kafka, which is emptied between them.
+"""
 
 import ast
+import shutil
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from docs_check.environment import DOCS, ROOT, page_id
+from docs_check.environment import DOCS, EXAMPLES, ROOT, SPARK_EXAMPLES, page_id
 from docs_check.pages import Command, File, Fragment, NotRun, steps_of
 from docs_check.reader import Reader
 
 pytestmark = pytest.mark.long
 
-PAGES = [ROOT / "README.md", *DOCS]
+PAGES = [ROOT / "README.md", *DOCS, *EXAMPLES]
 # What a newcomer follows in this order, in one folder: the app and the Kafka of a page are those of the page before.
 COURSE = [ROOT / "docs" / "start.md", *(page for page in DOCS if page.parent.name == "tutorial")]
-# Guides of a page each: one reader follows all of them on one Kafka, each in an empty folder.
+# In their code no piece is without a file.
 GUIDES = [page for page in DOCS if page.parent.name != "docs" and page not in COURSE]
-SINGLE = [page for page in DOCS if page not in (*COURSE, *GUIDES)]
 # The number of blocks that are not run; each has its reason above it. Raise it only for things that no CI has.
 MOST_NOT_RUN = 16
 # How the reason begins for code of other libraries, which stands beside ours for comparison.
 OTHERS = "code of "
 
 
-@pytest.mark.timeout(3_600)
-@pytest.mark.parametrize(
-    "page", [page for page in SINGLE if any(isinstance(step, Command) for step in steps_of(page))], ids=page_id
-)
-def test_a_page_works_from_top_to_bottom(docs_reader: Reader, page: Path) -> None:
-    docs_reader.follow(page)
+def has_commands(page: Path) -> bool:
+    return any(isinstance(step, Command) for step in steps_of(page))
 
 
 @pytest.mark.timeout(3_600)
@@ -39,10 +38,16 @@ def test_the_tutorial_works_from_the_start_page_to_its_end(docs_reader: Reader) 
 
 
 @pytest.mark.timeout(3_600)
-def test_the_guides_work_one_after_the_other(docs_reader: Reader) -> None:
-    for page in GUIDES:
-        docs_reader.begin(page_id(page).replace("/", "-"))
-        docs_reader.follow(page)
+@pytest.mark.parametrize("page", [page for page in DOCS if page not in COURSE and has_commands(page)], ids=page_id)
+def test_a_page_works_from_top_to_bottom(docs_reader: Reader, page: Path) -> None:
+    docs_reader.follow(page)
+
+
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("page", [page for page in EXAMPLES if page not in SPARK_EXAMPLES], ids=page_id)
+def test_an_example_works_as_its_page_says(docs_reader: Reader, page: Path) -> None:
+    shutil.copytree(page.parent, docs_reader.folder, dirs_exist_ok=True)
+    docs_reader.follow(page)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_id)

@@ -128,3 +128,32 @@ def test_the_same_app_does_not_run_twice_at_once(brokers: str, group: str, make_
         with pytest.raises(StateError, match="is running already"):
             local.run(app, brokers=brokers, emit=lambda _: None, stop=threading.Event())
     catch_up(app, brokers)  # one after the other is fine
+
+
+def test_a_pause_survives_a_real_rebalance_and_keeps_the_membership(
+    brokers: str, cluster: Cluster, group: str, make_topic: MakeTopic
+) -> None:
+    source, seen = make_topic(4), list[int]()
+    app, other = App(group), App(group)
+
+    @app.consume(source)
+    def ship(order: int) -> None:
+        seen.append(order)
+
+    @other.consume(source)
+    def ship_elsewhere(order: int) -> None: ...
+
+    with running(app, brokers) as background:
+        wait_for(lambda: len(of_kind(background.events, events.Assigned)) == 4, "all partitions")
+        app.pause()
+        for partition in range(4):
+            produce(brokers, source, range(10), partition=partition)
+        with running(other, brokers):
+            wait_for(lambda: len(app.progress()) == 2, "the other member to get its share")
+            wait_for(lambda: sum(committed(cluster, group, source).values()) == 20, "the other member to handle it")
+        wait_for(lambda: len(app.progress()) == 4, "all partitions again")
+        assert seen == []
+        assert not of_kind(background.events, events.Lost)
+        app.resume()
+        wait_for(lambda: sum(committed(cluster, group, source).values()) == 40, "the other half")
+        assert sorted(seen) == sorted([*range(10)] * 2)

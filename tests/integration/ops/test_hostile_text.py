@@ -120,6 +120,14 @@ def _stop(scene: Scene) -> Iterator[tuple[str, ...]]:
         yield "stop", HOSTILE + "?"
 
 
+def _live(scene: Scene, command: str, *more: str) -> Iterator[tuple[str, ...]]:
+    with registered(HOSTILE, engine="local", groups=[HOSTILE], warn=lambda _line: None):
+        yield command, HOSTILE, *more
+        yield command, HOSTILE, *more, "--json"
+        yield command, HOSTILE + "?", *more
+        yield command, HOSTILE, HOSTILE, *more
+
+
 def _servers(scene: Scene, *arguments: str) -> Iterator[tuple[str, ...]]:
     """The names of servers and folders for the commands."""
     status = ClusterStatus(
@@ -187,6 +195,9 @@ PROOFS: dict[str, Callable[[Scene], Iterator[tuple[str, ...]]]] = {
     ),
     "ship": _calls(lambda it: ("ship", HOSTILE), lambda it: ("ship", "hostile_app:app", "-o", HOSTILE)),
     "stop": _stop,
+    "pause": lambda scene: _live(scene, "pause", "--handler", HOSTILE, "--partition", f"{HOSTILE}:1"),
+    "resume": lambda scene: _live(scene, "resume", "--partition", HOSTILE),
+    "set": lambda scene: _live(scene, "set", f"{HOSTILE}={HOSTILE}"),
     "up": lambda scene: _servers(scene, "up"),
     "status": lambda scene: _servers(scene, "status"),
     "down": lambda scene: _servers(scene, "down", "--wipe"),

@@ -123,6 +123,29 @@ def test_without_a_command_the_help_says_it_all(words: list[str]) -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (
+            ["run", "shop:app", "--concurency", "5"],
+            "'concurrency' is an option of handlers: --set concurrency=VALUE,",
+        ),
+        (["run", "shop:app", "--retry-attempts"], "See `penstock run --help`."),
+        (["lag", "shop", "--concurrency", "5"], "See `penstock lag --help`."),
+        (["demo", "--engine", "lokal"], "error: Invalid value for '--engine': 'lokal' is not one of"),
+    ],
+)
+def test_a_wrong_option_is_explained_also_if_it_is_one_of_handlers(
+    arguments: list[str], hint: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["penstock", *arguments])
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert hint in capsys.readouterr().err
+
+
 @pytest.fixture
 def interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl+C while `penstock status` runs."""

@@ -70,6 +70,8 @@ class DispatchMachine(RuleBasedStateMachine):
         self.restored: dict[TopicPartition, set[int]] = defaultdict(set)  # what an earlier epoch had finished
         self.works: list[list[LaneRun]] = []
         self.draining: set[TopicPartition] = set()
+        self.paused: set[TopicPartition] = set()  # one by one, by commands
+        self.all_paused = False
         self.sends: list[Send] = []
         self.refused: list[OutputSet] = []  # of records of which the broker has refused an output
         self.delayed: dict[tuple[Epoch, int], float] = {}  # until when a record waits in memory
@@ -109,6 +111,20 @@ class DispatchMachine(RuleBasedStateMachine):
         self.dispatch.close([tp])
         del self.fetch_at[tp]
         self.draining.discard(tp)
+
+    # Commands.
+
+    @rule(tps=st.sets(st.sampled_from(TPS), max_size=2))
+    def pause(self, tps: set[TopicPartition]) -> None:
+        self.dispatch.commanded.pause(tps)
+        self.paused |= tps
+        self.all_paused |= not tps
+
+    @rule(tps=st.sets(st.sampled_from(TPS), max_size=2))
+    def resume(self, tps: set[TopicPartition]) -> None:
+        self.dispatch.commanded.resume(tps)
+        self.paused = self.paused - tps if tps else set()
+        self.all_paused &= bool(tps)
 
     # Records.
 
@@ -174,6 +190,8 @@ class DispatchMachine(RuleBasedStateMachine):
 
     def check_run(self, run: LaneRun) -> None:
         assert run.epoch.tp not in self.draining
+        assert not self.all_paused
+        assert run.epoch.tp not in self.paused
         assert run.epoch in self.dispatch.epochs
         offsets = [record.offset for record in run.records]
         assert offsets == sorted(offsets) or not run.lane.ordered
@@ -331,6 +349,11 @@ class DispatchMachine(RuleBasedStateMachine):
         assert in_flight <= 40
 
     @invariant()
+    def a_pause_is_for_what_was_named(self) -> None:
+        for epoch in self.dispatch.epochs:
+            assert epoch.tp in self.draining or epoch.is_paused is (self.all_paused or epoch.tp in self.paused)
+
+    @invariant()
     def bytes_in_flight_are_those_of_unfinished_records(self) -> None:
         for epoch in self.dispatch.epochs:
             assert epoch.large_values.excesses == excesses(self.unfinished[epoch.tp])
@@ -341,6 +364,7 @@ class DispatchMachine(RuleBasedStateMachine):
         """After any history, all records of owned partitions can be finished: none is stuck or forgotten."""
         for each in self.patches:
             each.stop()
+        self.dispatch.commanded.resume()
         for _ in range(1_000):
             self.now += 60
             self.dispatch.balance(self.now)

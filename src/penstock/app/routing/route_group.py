@@ -114,8 +114,8 @@ def check_routes(first: Handler, handler: Handler) -> None:
             hint='Rename one; or give one handler several values: when={"type": ["created", "updated"]}.',
         )
     both = f"Handlers {first.name} and {handler.name}"
-    decide = [HANDLER_OPTIONS[name] for name in _DECIDE_DEFAULTS]
-    for option in dict.fromkeys((*decide, *HANDLER_OPTIONS.values())):
+    for name in dict.fromkeys((*_DECIDE_DEFAULTS, *HANDLER_OPTIONS)):
+        option = HANDLER_OPTIONS[name]
         if not option.of_route and getattr(first, option.name) != getattr(handler, option.name):
             what = "topics" if option.name == "topics" else f"{option.name}="
             raise ConfigError(

@@ -24,14 +24,15 @@ from penstock.cli.runtime.json_logs import JsonLog, LogKind, logging_as_json
 from penstock.cli.runtime.metrics_server import serve_metrics
 from penstock.cli.runtime.reload import run_again_and_again
 from penstock.cli.runtime.replay_run import HandlerNames, ReplayDryRun, ReplayTo, begin_replay, check_replay_flags
+from penstock.cli.runtime.seen_by_dashboards import ReportFlag, SeenBy, UiFlag
 from penstock.core.text.durations import seconds
 from penstock.engine import HealthBoard
 from penstock.errors import ConfigError
 from penstock.kafka import Cluster
 from penstock.lifecycle import AppRun, RunExtras, choose_brokers, stop_on_signals
 from penstock.ops.metrics import EventCounters
+from penstock.ops.run_socket import run_socket_of
 from penstock.ops.runs import registered
-from penstock.ops.spark_activity_file import spark_activity_file
 
 _EXAMPLES = """
 [bold]Examples[/]
@@ -47,6 +48,7 @@ _EXAMPLES = """
   penstock run lake:app --engine spark --from 2026-01-01 --to 2026-02-01
   penstock run shop:app -b kafka1:9092,kafka2:9092 --events events.jsonl
   penstock run shop:app --set ship.concurrency=200 --set settings.session.timeout.ms=45000
+  penstock run shop:app --ui                      the dashboard beside the app: it prints the link
   penstock run shop:app --metrics 9400            for Prometheus: http://localhost:9400/metrics
   penstock run shop:app --log json                one JSON object a line, for a log collector
   penstock run shop:app --print-config            every option, its value and where it was set
@@ -148,6 +150,8 @@ def run(
     health: HealthPort = None,
     stuck_after: StuckAfter = "10m",
     metrics: MetricsPort = None,
+    report: ReportFlag = False,
+    ui: UiFlag = False,
     log: Annotated[
         LogKind, typer.Option(help="Format of standard error: text, or one JSON object a line.")
     ] = LogKind.text,
@@ -157,7 +161,7 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Run an app's handlers until Ctrl+C or SIGTERM, which finishes the records in progress, commits and leaves."""
-    _check_flags(engine, spark_only=bool(master or checkpoint or spark_conf), health=health)
+    _check_flags(engine, spark_only=bool(master or checkpoint or spark_conf), health=health, report=report)
     span = _span(from_, to, until_caught_up=until_caught_up)
     check_replay_flags(span, handlers or [], to_topic, dry_run=dry_run)
     stop_after = _stop_after(lasting, ends_by_itself=until_caught_up or span is not None)
@@ -187,12 +191,13 @@ def run(
         stack.enter_context(stop_on_signals(stop, say, or_after=stop_after))
         # From here on `penstock stop` finds this run, and its signal leads to a clean stop.
         groups = [handler.group for handler in app.handlers]
-        listeners.append(stack.enter_context(registered(app.name, engine=engine.value, groups=groups, warn=warn)))
-        if engine is Engine.spark:
-            from penstock import spark  # noqa: PLC0415 - as in _spark_conf
-
-            listeners.append(stack.enter_context(spark_activity_file(spark.session_facts)))
+        socket = stack.enter_context(run_socket_of(app, warn=warn))
+        listeners.append(
+            stack.enter_context(registered(app.name, engine=engine.value, groups=groups, warn=warn, socket=socket))
+        )
         board = HealthBoard()
+        seen_by = SeenBy(reference, app, chosen, ui=ui, report=report)
+        listeners += seen_by.enter(stack, None if engine is Engine.spark else board, say, warn)
         if metrics is not None:
             event_counters = _event_counters(app)
             listeners.append(event_counters)
@@ -257,7 +262,7 @@ def _warn(line: str) -> None:
     err.print(line, style="yellow", markup=False, soft_wrap=True)
 
 
-def _check_flags(engine: Engine, *, spark_only: bool, health: str | None) -> None:
+def _check_flags(engine: Engine, *, spark_only: bool, health: str | None, report: bool) -> None:
     if engine is Engine.local and spark_only:
         raise ConfigError(
             "--master, --spark-conf and --checkpoint need --engine spark.",
@@ -267,6 +272,8 @@ def _check_flags(engine: Engine, *, spark_only: bool, health: str | None) -> Non
         raise ConfigError(
             "--health works only with the local engine.", hint="Leave it out, and probe Spark's own UI, on port 4040."
         )
+    if engine is Engine.spark and report:
+        raise ConfigError("--report works only with the local engine.", hint="Leave it out.")
 
 
 def _span(start: str | None, end: str | None, *, until_caught_up: bool) -> Span | None:

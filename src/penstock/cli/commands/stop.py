@@ -15,6 +15,7 @@ from penstock.cli.console.screen import err, out, print_json, print_line
 from penstock.cli.console.shared_options import Json
 from penstock.core.text.durations import seconds
 from penstock.errors import StateError
+from penstock.ops.live_runs import runs_called
 from penstock.ops.runs import RegisteredRun, alive, look_again
 
 _EXAMPLES = """
@@ -44,9 +45,7 @@ def stop(
     if name is None:
         _list(alive(), as_json=as_json)
         return
-    runs = alive(name)
-    if not runs:
-        raise _nothing_found(name)
+    runs = runs_called(name)
     for run in runs:
         _ask(run)
     deadline = time.monotonic() + patience
@@ -110,12 +109,6 @@ def _list(runs: list[RegisteredRun], *, as_json: bool) -> None:
     out.print()
     advice = "Stop one with [bold]penstock stop NAME[/]: its app, one of its groups or its process."
     out.print(Text.from_markup(advice))
-
-
-def _nothing_found(name: str) -> StateError:
-    names = sorted({run.app for run in alive()})
-    hint = f"These apps are running: {', '.join(names)}." if names else "`penstock run` runs no app on this machine."
-    return StateError(f"No running app, group or process is called {name!r}.", hint=hint)
 
 
 def _as_json(run: RegisteredRun) -> dict[str, Any]:

@@ -117,9 +117,9 @@ def _print_welcome(result: ClusterStatus) -> None:
         ]
     )
     out.print()
-    out.print("To use it from this shell, to see its state and to stop it:")
-    for command in (f"export PENSTOCK_BROKERS={result.bootstrap}", "penstock status", "penstock down"):
-        out.print(f"  {command}", markup=False, soft_wrap=True)
+    out.print("Your apps and all penstock commands find it. To see its state, and to stop it:")
+    for command in ("penstock status", "penstock down"):
+        out.print(f"  {command}")
 
 
 def _print_status(found: ClusterStatus) -> None:

@@ -30,6 +30,8 @@ States = Callable[[str], ChannelState]
 """Returns the state of a topic of the feed."""
 
 _GROUPS, _APPS = "groups", "apps"
+# The processor time and memory of a process on another machine.
+_ELSEWHERE = {"cpu": None, "memory": None}
 _AROUND = 4  # lines: title, header of the table, an empty line or trouble, keys
 _STEPS = {"down": 1, "j": 1, "up": -1, "k": -1, "page down": 10, "page up": -10, "home": -(10**9), "end": 10**9}
 _LONGEST_FILTER = 60
@@ -169,13 +171,13 @@ class TopScreen:
                 "lag": _sum(each.get("lag") for each in mine),
                 "rate_out": _sum(each.get("rate_out") for each in mine),
                 "state": "stopping" if row.get("stopping") else row.get("state") or "running",
-                **self._figures.of(row["pid"]),
+                **(self._figures.of(row["pid"]) if row.get("here", True) else _ELSEWHERE),
             }
 
     def _key(self, row: TableRow) -> str:
         if self._place == "group":
             return f"partition {row['topic']}/{row['partition']}"
-        return str(row["name"] if self._place == _GROUPS else row["pid"])
+        return str(row["name"] if self._place == _GROUPS else row.get("id", row["pid"]))
 
     def _title(self, rows: Sequence[TableRow], width: int, brokers: str | None) -> Text:
         lag = _sum(row.get("lag") for row in rows)

@@ -143,10 +143,8 @@ class TerminalListener:
     def _tell_trouble(self, event: events.Event) -> None:
         """Print what may need attention."""
         match event:
-            case events.CommitFailed():
-                self._say(f"{_tp(event)}: the broker refused a commit: {event.reason}", style="yellow")
-            case events.Joining(reason=reason):
-                self._say(reason, style="yellow")
+            case events.CommitFailed() | events.Joining() | events.Commanded():
+                self._say(_in_a_line(event), style="yellow")
             case events.Lost(topic=topic, partition=partition):
                 self._say(
                     f"{topic}[{partition}]: lost to another member, which gets its unfinished records", style="yellow"
@@ -271,6 +269,25 @@ def _counts(event: events.CountsEvent, *, dry_run: bool) -> str:
         else f"{event.written:,} written, {event.dead_lettered:,} dead-lettered"
     )
     return f"{event.read:,} read, {outcomes}, {event.skipped:,} skipped"
+
+
+def _in_a_line(event: events.CommitFailed | events.Joining | events.Commanded) -> str:
+    match event:
+        case events.CommitFailed():
+            return f"{_tp(event)}: the broker refused a commit: {event.reason}"
+        case events.Joining():
+            return event.reason
+        case _:
+            return _commanded(event)
+
+
+def _commanded(event: events.Commanded) -> str:
+    who = f"by {event.by} with {event.via}"
+    if event.action == "set":
+        changes = ", ".join(f"{name}={value}" for name, value in event.changes.items())
+        return f"{event.handler}: {changes} set {who}"
+    what = f" {', '.join(event.partitions)}" if event.partitions else ""
+    return f"{event.handler}:{what} {event.action}d {who}"
 
 
 def _tp(event: _OfRecord | events.CommitFailed | events.OffsetMapFull | events.OffsetOutOfRange) -> str:

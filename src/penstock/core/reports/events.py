@@ -1,11 +1,9 @@
-"""The events: everything that Penstock reports, as a closed list.
-
-Logs, the ``--events`` file, progress bars and tests listen to these events and read nothing else.
-"""
+"""The events: all that Penstock reports, as a closed list. Logs, ``--events`` and tests read nothing else."""
 
 from dataclasses import dataclass
 from typing import ClassVar
 
+from penstock.core.reports.command_events import Commanded
 from penstock.core.reports.event_bases import (
     AttemptEvent,
     CountsEvent,
@@ -18,7 +16,7 @@ from penstock.core.reports.event_bases import (
 from penstock.core.reports.limit_events import BreakerClosed, BreakerOpened, ConcurrencyChanged, OffsetMapFull
 from penstock.core.reports.rebalance import Rebalance
 
-__all__ = ["BreakerClosed", "BreakerOpened", "ConcurrencyChanged", "CountsEvent", "Event", "OffsetMapFull"]
+__all__ = ["BreakerClosed", "BreakerOpened", "Commanded", "ConcurrencyChanged", "CountsEvent", "Event", "OffsetMapFull"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,7 +284,7 @@ class CommitFailed(PartitionEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paused(FetchEvent):
-    """Fetching of this partition pauses: too many of its records are in flight, or its next record is not due yet."""
+    """This partition is fetched no further: it has too many records in flight, waits, or was paused by a command."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,9 +7,10 @@ from penstock.core.reports.event_bases import HandlerEvent, PartitionEvent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConcurrencyChanged(HandlerEvent):
-    """With ``concurrency="auto"``: so many records (or batches) of this member run at once from now on.
+    """So many records (or batches) of this member run at once from now on.
 
-    At most two a second, and none for small changes. On Spark the member is a task.
+    With ``concurrency="auto"``, and after a command. At most two a second, and none for small changes. On Spark the
+    member is a task.
     """
 
     member: str

@@ -1,4 +1,4 @@
-"""Which partitions to pause: those that hold too much, and retry topics whose next record is not due yet."""
+"""Which partitions to pause: those with too much, those that a command paused, retry topics before a record is due."""
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
@@ -75,6 +75,9 @@ class Backpressure:
             if state.rewind_to is not None:
                 balanced.pause.append(Pause(epoch, state.rewind_to))
                 state.rewind_to = None
+            elif epoch.is_paused and not state.held:
+                state.held = True
+                balanced.pause.append(Pause(epoch, None))
             elif self._resumes(epoch, share, share_bytes, now):
                 balanced.resume.append(epoch)
         return balanced
@@ -84,12 +87,13 @@ class Backpressure:
 
     def _resumes(self, epoch: Epoch, share: int, share_bytes: int, now: float) -> bool:
         state = epoch.fetch_state
-        was_paused = state.paused or state.wake_at is not None
+        was_paused = state.paused or state.held or state.wake_at is not None
+        state.held = epoch.is_paused
         if state.paused and epoch.tracker.unfinished <= share // 2 and self._bytes(epoch) <= share_bytes // 2:
             state.paused = False
         if state.wake_at is not None and now >= state.wake_at:
             state.wake_at = None
-        return was_paused and not state.paused and state.wake_at is None
+        return was_paused and not (state.paused or state.held or state.wake_at is not None)
 
     def _is_full(self, epochs: Iterable[Epoch], now: float) -> bool:
         """Whether 3/4 of the records or of the bytes have been in flight for FULL_SECONDS."""

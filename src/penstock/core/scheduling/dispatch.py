@@ -19,12 +19,13 @@ from penstock.core.progress.offset_map import Range, encode
 from penstock.core.progress.tracker import Tracker
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.backpressure import Backpressure
+from penstock.core.scheduling.commanded_pause import CommandedPause
 from penstock.core.scheduling.effects import Effects, Pause, Result, Returned, Send
 from penstock.core.scheduling.epoch_parts import MapRoom
 from penstock.core.scheduling.fair_queue import Fairness
 from penstock.core.scheduling.fair_schedule import FairSchedule
 from penstock.core.scheduling.in_flight import InFlight, InFlightCount
-from penstock.core.scheduling.lanes import AnyRecord, Epoch, LaneRun, Order
+from penstock.core.scheduling.lanes import AnyRecord, Epoch, Lane, LaneRun, Order
 from penstock.core.scheduling.outcome_rules import DeadLetterOf, OutcomeRules, RetryRecordOf
 from penstock.core.scheduling.schedule import Schedule
 
@@ -84,6 +85,8 @@ class Dispatch:
         self._numbers = count(1)
         self._backpressure = Backpressure(in_flight, offset_of)
         self.in_flight = InFlightCount(in_flight)
+        self.commanded = CommandedPause(self._epochs, self._schedule)
+        """What commands have paused."""
         self._outcomes = OutcomeRules(
             self._epochs,
             self._schedule,
@@ -130,6 +133,7 @@ class Dispatch:
             restored_up_to=restored_up_to,
             map_room=MapRoom(highest_taken=restored_up_to, ranges=len(finished)),
         )
+        self.commanded.began(epoch)
         return epoch
 
     def stop_dispatching(self, tps: Iterable[TopicPartition]) -> list[Epoch]:
@@ -137,6 +141,7 @@ class Dispatch:
         stopped = [self._epochs[tp] for tp in tps if tp in self._epochs]
         for epoch in stopped:
             epoch.stop()
+        self.commanded.stopped(stopped)
         return stopped
 
     def close(self, tps: Iterable[TopicPartition]) -> list[Epoch]:
@@ -259,6 +264,10 @@ class Dispatch:
         """Hand out incomplete batches at once, because no more records will arrive."""
         self._schedule.stop_lingering()
 
+    def backoffs(self) -> list[tuple[float, Lane]]:
+        """The lanes that wait for a retry in memory, and when each is due."""
+        return self._schedule.backoffs()
+
     def next_due(self) -> float | None:
         """When the next retry is due, in memory or in a retry topic, or the ``linger`` of a batch is over."""
         due = [self._schedule.next_due()]
@@ -312,7 +321,7 @@ class Dispatch:
 
     def _snapshot(self, epoch: Epoch) -> tuple[int, str] | None:
         if epoch.gate is not None:
-            ahead = None if epoch.gate.is_shut else epoch.tracker.ahead()
+            ahead = None if epoch.gate.is_shut or epoch.is_paused else epoch.tracker.ahead()
             return epoch.committed if ahead is None else (ahead[0], encode(*ahead) or "")
         point = epoch.tracker.commit_point
         if point is None:
@@ -344,7 +353,9 @@ class Dispatch:
     @property
     def waits_for_commit(self) -> bool:
         """At most once: whether records wait at a gate for the next commit."""
-        return self._ahead and any(epoch.gate and not epoch.gate.is_shut for epoch in self._epochs.values())
+        return self._ahead and any(
+            epoch.gate and not epoch.gate.is_shut and not epoch.is_paused for epoch in self._epochs.values()
+        )
 
     def caught_up(self, ends: Mapping[TopicPartition, int]) -> bool:
         """Whether every owned partition is finished up to its end in ``ends``.

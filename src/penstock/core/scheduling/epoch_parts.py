@@ -20,6 +20,7 @@ class FetchState:
     """What the fetcher was asked to do with the partition. Owner: ``Backpressure``."""
 
     paused: bool = False  # because the partition holds more than its share
+    held: bool = False  # because a command has paused the partition
     wake_at: float | None = None  # in a retry topic: when the first record that was not due falls due
     rewind_to: int | None = None  # the offset to seek back to, until the fetcher is asked to
     rewinding: bool = False  # until the fetcher has seeked back, the dispatcher drops the records that arrive

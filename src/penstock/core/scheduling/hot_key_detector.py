@@ -54,6 +54,8 @@ def _longest(epochs: Iterable[Epoch]) -> tuple[Lane | None, int]:
     """The longest lane of a key, and how many records wait in all lanes."""
     longest, waiting = None, 0
     for epoch in epochs:
+        if epoch.is_paused:
+            continue
         for lane in epoch.lanes.by_key.values():
             waiting += len(lane.waiting)
             # A str names the mixed lane of a partition; keys are bytes.

@@ -90,7 +90,7 @@ class InFlightCount:
     """
 
     def __init__(self, limits: InFlight) -> None:
-        self._limits = limits
+        self.limits = limits
         self.settled = 0
         """How many delivered records are no longer in flight: finished, or dropped."""
         self.excess = 0
@@ -109,6 +109,6 @@ class InFlightCount:
         """
         on_their_way = delivered.excess - self._excess_received
         records, excess = delivered.records - self.settled, on_their_way + self.excess
-        if much and not self._limits.is_roomy(records, excess):
+        if much and not self.limits.is_roomy(records, excess):
             return 0
-        return self._limits.room(records, excess, largest=delivered.largest)
+        return self.limits.room(records, excess, largest=delivered.largest)

@@ -80,6 +80,7 @@ class PartitionLanes:
     in_progress: int = 0  # records in those runs
     parked: list[Lane] = field(default_factory=list)  # lanes that wait for room in the offset map
     parked_at: int | None = None  # the commit point when the first lane was parked
+    paused: list[Lane] = field(default_factory=list)  # lanes with records, of a partition that a command has paused
 
     def drop_from(self, first: int, offset_of: Callable[[AnyRecord], int]) -> int:
         """Remove the waiting records from this offset on; returns how many. They will be fetched again."""
@@ -98,6 +99,7 @@ class PartitionLanes:
             lane.waiting.clear()
         self.by_key.clear()
         self.parked.clear()
+        self.paused.clear()
 
 
 @dataclass(eq=False, slots=True)
@@ -113,6 +115,7 @@ class Epoch:
     - ``failures``: written by ``OutcomeRules``, and by ``Dispatch`` for records of a retry topic (on Spark, by the
       task's settlement); read by workers for each record.
     - ``suspected_at``: written by ``OutcomeRules``; when a pausing breaker withheld the dead letter of a record.
+    - ``is_paused``: written by ``CommandedPause``; whether a command has paused the partition.
     - ``dispatching``: written by ``end`` and read by workers before each record. Once it is False, they start no
       further one.
     """
@@ -125,6 +128,7 @@ class Epoch:
     restored_up_to: int = -1  # the highest offset that an earlier epoch finished
     failures: dict[int, int] = field(default_factory=dict)  # failed attempts of each unfinished record, by offset
     suspected_at: dict[int, float] = field(default_factory=dict)
+    is_paused: bool = False
     dispatching: bool = True
     lanes: PartitionLanes = field(default_factory=PartitionLanes)
     map_room: MapRoom = field(default_factory=MapRoom)

@@ -235,13 +235,9 @@ class Schedule:
                 else:
                     records = lane.take(wanted)
             else:
-                fitting = epoch.fitting(lane, wanted, offset_of)
-                if fitting == 0:
-                    if offset_of(waiting[0]) != epoch.tracker.commit_point:
-                        epoch.park(lane)
-                        continue
-                    fitting = 1  # finishing the record at the commit point can only make the map smaller
-                records = lane.take(fitting)
+                records = lane.take(self._fitting(lane, wanted))
+                if not records:
+                    continue
             count = len(records)
             room -= count
             if lane.ordered:
@@ -258,6 +254,19 @@ class Schedule:
             bundle.append(LaneRun(lane, records))
         return bundle
 
+    def _fitting(self, lane: Lane, wanted: int) -> int:
+        """How many of the first ``wanted`` records may start now; with 0, the lane waits until something changes."""
+        epoch = lane.epoch
+        if epoch.is_paused:
+            epoch.lanes.paused.append(lane)
+            return 0
+        fitting = epoch.fitting(lane, wanted, self._offset_of)
+        if fitting == 0:
+            if self._offset_of(lane.waiting[0]) == epoch.tracker.commit_point:
+                return 1  # finishing the record at the commit point can only make the map smaller
+            epoch.park(lane)
+        return fitting
+
     @property
     def busy(self) -> int:
         """How many bundles were taken and not released yet."""
@@ -272,8 +281,23 @@ class Schedule:
         self._concurrency = concurrency
 
     def add_ready(self, lanes: Iterable[Lane]) -> None:
-        """Queue lanes that were parked and may run now."""
+        """Queue lanes that were parked or paused, and may run now."""
         self._ready.extend(lanes)
+
+    @staticmethod
+    def pause(epoch: Epoch) -> None:
+        """Hand out no record of this epoch until ``resume``; its lanes keep their records."""
+        epoch.is_paused = True
+        epoch.map_room.bitmap_end = 0  # so that ``_bundle`` looks at ``is_paused``, which costs nothing otherwise
+
+    def resume(self, epoch: Epoch) -> None:
+        epoch.is_paused = False
+        paused, epoch.lanes.paused = epoch.lanes.paused, []
+        self.add_ready(paused)
+
+    def backoffs(self) -> list[tuple[float, Lane]]:
+        """The lanes that wait for a retry, and when each is due."""
+        return [(at, lane) for at, _, lane in self._backoffs]
 
     def next_due(self) -> float | None:
         """When the next retry is due or the ``linger`` of an incomplete batch is over; None if neither is awaited."""

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from penstock.dashboard.feed.cluster_connection import ClusterConnection
 from penstock.ops.record_view import Decoding
 from penstock.ops.replay_jobs import ReplayJobs
+from penstock.ops.reported_runs import RunReports, SeenRun, seen_runs
 
 Row = dict[str, Any]
 Rows = dict[str, Row]
@@ -42,6 +43,12 @@ class DashboardContext:
     """Logs a write, where the person who started the dashboard sees it."""
     decoding: Decoding = field(default_factory=Decoding)
     replays: ReplayJobs = field(default_factory=ReplayJobs)
+    reports: RunReports = field(default_factory=RunReports)
+
+    def runs(self, only: str | None = None) -> list[SeenRun]:
+        """Return the runs of this machine, and those that report to the cluster if it is connected."""
+        cluster = None if self.connection.brokers is None else self.connection.cluster()
+        return seen_runs(self.reports, cluster, only=only)
 
 
 MakeSource = Callable[[DashboardContext, Mapping[str, str]], FeedSource]

@@ -15,7 +15,6 @@ from penstock.ops.dead_letters import dead_letter_topics
 from penstock.ops.group_lag import GroupLag, positions, survey
 from penstock.ops.groups_of_any_kind import all_groups
 from penstock.ops.lag_history import lag_history
-from penstock.ops.runs import alive
 
 # Up to so many groups, everything is read about all of them; of more, rates and status only of those on the screen.
 _FEW = 60
@@ -72,8 +71,8 @@ class OverviewSource:
 
     def _rows(self, listed: Iterable[GroupListing]) -> Rows:
         apps: defaultdict[str, int] = defaultdict(int)
-        for run in alive():
-            for group in run.groups:
+        for each in self._context.runs():
+            for group in set(each.run.groups):
                 apps[group] += 1
         return {
             each.name: {

@@ -48,7 +48,9 @@ export function bytes(value) {
 }
 
 export function percent(part, whole) {
-  return whole ? `${Math.round((100 * part) / whole)} %` : UNKNOWN;
+  if (!whole) return UNKNOWN;
+  const value = (100 * part) / whole;
+  return value > 0 && value < 9.5 ? `${ONE.format(value)} %` : `${Math.round(value)} %`;
 }
 
 /** A time of day; with the date if it is not today. Takes seconds since 1970. */

@@ -221,6 +221,7 @@ function start() {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", themeChanged);
   addEventListener("hashchange", () => shell.about && open());
   addEventListener("keydown", keyed);
+  addEventListener("resize", update);
   setInterval(() => !document.hidden && feed.connection === "live" && learn(), ABOUT_MS);
   draw();
   learn();

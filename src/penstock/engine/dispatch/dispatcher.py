@@ -26,6 +26,8 @@ from penstock.core.scheduling.hot_key_detector import HotKeyDetector
 from penstock.core.scheduling.in_flight import HandedOver
 from penstock.core.scheduling.lanes import AnyRecord
 from penstock.engine.dispatch.commit_scheduler import CommitScheduler
+from penstock.engine.dispatch.live_control import LiveControl
+from penstock.engine.dispatch.member_view import MemberView
 from penstock.engine.dispatch.partition_lifecycle import PartitionLifecycle
 from penstock.engine.dispatch.protocols import FetcherSide, OutboxSide, TransactorSide, WorkersSide
 from penstock.engine.dispatch.shutdown import Shutdown
@@ -33,6 +35,7 @@ from penstock.engine.dispatch.thread_messages import (
     Acked,
     AckedBelow,
     Approved,
+    Ask,
     Assigned,
     Commit,
     CommitAnswer,
@@ -40,7 +43,6 @@ from penstock.engine.dispatch.thread_messages import (
     Delivered,
     EngineError,
     Fetched,
-    GetProgress,
     Inbox,
     Left,
     Lost,
@@ -61,7 +63,6 @@ from penstock.engine.dispatch.thread_messages import (
 from penstock.engine.dispatch.until_caught_up import UntilCaughtUp
 from penstock.engine.dispatch.works_in_progress import WorksInProgress
 from penstock.engine.membership.catch_up import CatchUp
-from penstock.engine.observe.health import InProgress
 from penstock.engine.observe.member_metrics import Stopwatches
 from penstock.errors import PenstockError
 
@@ -119,8 +120,12 @@ class Dispatcher:
         self._next_collection = clock() + _COLLECT_SECONDS
         self._offset_maps = OffsetMapWatch(reporter)
         self._works = WorksInProgress(handler, adapter.offset_of, clock)
+        self.control = LiveControl(handler, self._dispatch, self.concurrency, self._works)
         self._hot_keys = HotKeyDetector()
         self.watches = Stopwatches(clock)
+        self.view = MemberView(
+            handler, adapter, self._dispatch, self._works, self.concurrency, self.watches, clock
+        )  # fmt: skip
         self._bundle_size = bundle_size or BundleSize()
         self._commits = CommitScheduler(
             handler, self._dispatch, reporter,
@@ -144,21 +149,10 @@ class Dispatcher:
         """How many more records the fetcher may hand over; the fetcher calls it on its own thread."""
         return self._dispatch.in_flight.room(delivered, much=much)
 
-    def health(self) -> tuple[float | None, int, tuple[InProgress, ...]]:
-        """Seconds since a record was finished, records in flight, the longest in progress; for other threads."""
-        in_flight = sum(epoch.tracker.unfinished for epoch in self._dispatch.epochs)
-        return (self._clock() - self._works.finished_at if in_flight else None), in_flight, self._works.longest
-
     @property
     def has_joined(self) -> bool:
         """Whether the group has assigned partitions once, even none; for other threads."""
         return self._lifecycle.assignments > 0
-
-    def load(self) -> tuple[int, int, dict[TopicPartition, int]]:
-        """Lanes with records, bundles with workers or queued for them, bytes of offset maps; for other threads."""
-        epochs = self._dispatch.epochs
-        maps = {epoch.tp: len(known[1]) for epoch in epochs if (known := epoch.committed) is not None}
-        return sum(len(epoch.lanes.by_key) for epoch in epochs), self._dispatch.busy, maps
 
     def survey(self) -> dict[TopicPartition, PartitionState]:
         """The progress of each owned partition; only for the dispatcher's thread."""
@@ -290,8 +284,8 @@ class Dispatcher:
                 for tp, offset in offsets.items():
                     self._carry_out(self._dispatch.ack_below(tp, offset))
                 self._commits.commit_at_once()
-            case GetProgress(answer):
-                answer.put(self.survey())
+            case Ask(question, answer):
+                answer.put(question())
             case Stop(reason):
                 self._shutdown.begin(reason)
             case Left():

@@ -1,8 +1,9 @@
 """The messages between the threads of a member. The dispatcher has one inbox for all of its messages."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from queue import SimpleQueue
+from typing import Any
 
 from penstock.app.work import Work
 from penstock.core.failures.outcome import Failed
@@ -162,10 +163,11 @@ class PartitionState:
 
 
 @dataclass(frozen=True, slots=True)
-class GetProgress:
-    """Asks for the progress of each owned partition (``app.progress()``)."""
+class Ask:
+    """Calls ``question`` on the dispatcher's thread, which owns what it reads or changes. It must not raise."""
 
-    answer: "SimpleQueue[dict[TopicPartition, PartitionState]]"
+    question: Callable[[], Any]
+    answer: "SimpleQueue[Any]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +200,7 @@ ToDispatcher = (
     | Suspended
     | Acked
     | AckedBelow
-    | GetProgress
+    | Ask
     | Left
     | Stop
 )

@@ -45,6 +45,12 @@ class WorksInProgress:
             if work.began is not None and self._clock() - work.began > _STUCK_SECONDS:
                 self._results.extend((run, (), True) for run in work.take_back())
 
+    def take_back(self) -> None:
+        """Take from all workers the runs that they have not begun."""
+        for work in self._works:
+            self._results.extend(work.collect())
+            self._results.extend((run, (), True) for run in work.take_back())
+
     def take_results(self) -> list[Result]:
         """Return what was collected since the last call."""
         results, self._results = self._results, []
@@ -57,6 +63,11 @@ class WorksInProgress:
     def overdue(self) -> list[OverdueRecord]:
         """Return the attempts on threads that have passed the handler's ``timeout`` since the last call."""
         return self._overdue_detector.look(self._works, self._clock())
+
+    def current(self, now: float) -> list[tuple[Epoch, AnyRecord, float]]:
+        """The records that workers handle now, and for how long."""
+        found = [current for work in self._works if (current := work.current(now)) is not None]
+        return [(run.epoch, record, seconds) for run, record, seconds in found]
 
     @property
     def finished_at(self) -> float:

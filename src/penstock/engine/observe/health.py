@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from penstock.engine.observe.member_activity import MemberActivity
 from penstock.engine.observe.member_metrics import MemberMetrics
 
 # A member polls many times per second. After this time without a poll, the member or the process hangs.
@@ -53,12 +54,20 @@ class HealthBoard:
 
     _health: list[Callable[[], Health]] = field(default_factory=list)
     _metrics: list[Callable[[], MemberMetrics]] = field(default_factory=list)
+    _activities: list[Callable[[], MemberActivity | None]] = field(default_factory=list)
     _checks: Sequence[Callable[[], str | None]] = ()
 
-    def add(self, health: Callable[[], Health], metrics: Callable[[], MemberMetrics] | None = None) -> None:
+    def add(
+        self,
+        health: Callable[[], Health],
+        metrics: Callable[[], MemberMetrics] | None = None,
+        activity: Callable[[], MemberActivity | None] | None = None,
+    ) -> None:
         self._health.append(health)
         if metrics is not None:
             self._metrics.append(metrics)
+        if activity is not None:
+            self._activities.append(activity)
 
     def set_readiness(self, checks: Sequence[Callable[[], str | None]]) -> None:
         """Each check returns a sentence about what is not ready, or None."""
@@ -73,6 +82,10 @@ class HealthBoard:
 
     def member_metrics(self) -> list[MemberMetrics]:
         return [metrics() for metrics in self._metrics]
+
+    def activities(self) -> list[MemberActivity]:
+        """What each member does now. It waits for their dispatchers."""
+        return [found for activity in self._activities if (found := activity()) is not None]
 
     def report(self, *, stuck_after: float) -> dict[str, Any]:
         members = [health() for health in self._health]

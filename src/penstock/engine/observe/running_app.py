@@ -1,10 +1,15 @@
-"""Answers ``app.progress()`` and ``app.commit()`` for a running app, on the caller's thread."""
+"""Answers ``app.progress()`` and ``app.commit()`` and takes commands for a running app, on the caller's thread."""
 
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from typing import Protocol
 
 from penstock.app import Handler, PartitionProgress
+from penstock.app.live_command import HandlerState, LiveCommand, addressed, commanded
 from penstock.core.records.record import TopicPartition
+from penstock.core.reports.events import Event
 from penstock.engine.dispatch.thread_messages import PartitionState
 from penstock.errors import ConfigError, StateError
 
@@ -18,14 +23,26 @@ class AskedMember(Protocol):
     def handler(self) -> Handler: ...
     def survey(self) -> dict[TopicPartition, PartitionState]: ...
     def ack_below(self, offsets: Mapping[TopicPartition, int]) -> None: ...
+    @property
+    def control_state(self) -> HandlerState: ...
+    def carry_out(self, command: LiveCommand) -> None: ...
 
 
 class RunningApp:
-    """``ends`` looks up the end offsets of partitions."""
+    """``ends`` looks up the end offsets of partitions; ``now`` is the time in seconds since 1970."""
 
-    def __init__(self, members: Sequence[AskedMember], ends: Ends) -> None:
+    def __init__(
+        self,
+        members: Sequence[AskedMember],
+        ends: Ends,
+        *,
+        emit: Callable[[Event], None],
+        now: Callable[[], float] = time.time,
+    ) -> None:
         self._members = members
         self._ends = ends
+        self._emit = emit
+        self._now = now
 
     def progress(self) -> list[PartitionProgress]:
         owned = [(member, member.survey()) for member in self._members]
@@ -54,6 +71,55 @@ class RunningApp:
         for member, mine in asked:
             if mine:
                 member.ack_below(mine)
+
+    def states(self) -> list[HandlerState]:
+        return [each.state for each in self._handlers()]
+
+    def command(self, command: LiveCommand) -> list[HandlerState]:
+        handlers = self._handlers()
+        if not handlers:
+            raise StateError("The app has not started its handlers yet.", hint="Try again in a moment.")
+        found = addressed(command, handlers)
+        for each in found:
+            each.carry_out(command)
+        for each in found:
+            self._emit(commanded(command, each.handler, at=self._now()))
+        return [each.state for each in found]
+
+    def _handlers(self) -> list["_MembersOfHandler"]:
+        by_name: dict[tuple[str, str], list[AskedMember]] = {}
+        for member in [*self._members]:
+            by_name.setdefault((member.handler.group, member.handler.name), []).append(member)
+        return [_MembersOfHandler(members) for members in by_name.values()]
+
+
+class _MembersOfHandler:
+    """The members of one handler in this process, which a command is for together."""
+
+    def __init__(self, members: Sequence[AskedMember]) -> None:
+        self._members = members
+        self.handler = members[0].handler
+        self.refusal = (
+            f"Handler {self.handler.name} consumes as a share group, which takes no commands: while it pauses, the "
+            "locks of its records would end."
+            if self.handler.is_shared
+            else None
+        )
+
+    @cached_property
+    def state(self) -> HandlerState:
+        states = [member.control_state for member in self._members]
+        return replace(
+            states[0],
+            paused=any(each.paused for each in states),
+            paused_partitions=tuple(sorted({tp for each in states for tp in each.paused_partitions})),
+            partitions=tuple(sorted(tp for each in states for tp in each.partitions)),
+        )
+
+    def carry_out(self, command: LiveCommand) -> None:
+        for member in self._members:
+            member.carry_out(command)
+        self.__dict__.pop("state", None)  # it was cached before the command
 
 
 def _progress(member: AskedMember, tp: TopicPartition, state: PartitionState, end: int) -> PartitionProgress:

@@ -14,6 +14,7 @@ from confluent_kafka import KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from penstock.app import Handler
+from penstock.app.live_command import HandlerState, LiveCommand
 from penstock.app.reporter import Reporter
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports.events import Event
@@ -105,6 +106,18 @@ class ShareMember:
     def survey(self) -> dict[TopicPartition, PartitionState]:
         """Return {}: members of a share group own no partitions."""
         return {}
+
+    @property
+    def control_state(self) -> HandlerState:
+        """What commands may change: nothing."""
+        concurrency = self.handler.largest_concurrency
+        return HandlerState(handler=self.handler.name, group=self.handler.group, concurrency=concurrency)
+
+    def carry_out(self, command: LiveCommand) -> None:
+        """Do nothing: ``RunningApp`` refuses commands for a share group."""
+
+    def activity(self) -> None:
+        """Return None: a share group has no lanes, and the dashboard shows what its metrics say."""
 
     def renew(self, tps: Sequence[TopicPartition]) -> None:
         """Do nothing: the broker keeps the positions of a share group."""

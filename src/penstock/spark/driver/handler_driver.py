@@ -19,6 +19,7 @@ from penstock.errors import PenstockError
 from penstock.kafka import Cluster, source_partitions
 from penstock.spark.driver.callbacks import call_back
 from penstock.spark.driver.cluster_retry import ClusterRetry
+from penstock.spark.driver.driver_control import DriverControl
 from penstock.spark.driver.driver_reports import DriverReports
 from penstock.spark.driver.group_member import Commits, make_member
 from penstock.spark.driver.merged_results import merged
@@ -64,6 +65,7 @@ class HandlerDriver:
         self._targets = Targets(cluster, handler, self._sources) if until_caught_up or handler.replay_range else None
         self._topic_ids = TopicIds(cluster, {topic for topic, _ in self._sources})
         self._partitions: dict[TopicPartition, PartitionSlices] = {}
+        self.control = DriverControl(handler, self._partitions)
         self._unresolved: dict[TopicPartition, bool] = {}  # owned, position unknown; True: its topic was recreated
         self._uncommitted = Uncommitted(self._partitions)
         self._left: dict[TopicPartition, int] = {}  # the positions of partitions that it owned before
@@ -211,12 +213,13 @@ class HandlerDriver:
     # Slices.
 
     def _start_slices(self, jobs: SliceJobs) -> None:
-        partitions = [each for tp, each in self._partitions.items() if tp not in self._unresolved]
+        waits, is_paused = self._unresolved, self.control.paused.covers
+        partitions = [each for tp, each in self._partitions.items() if tp not in waits and not is_paused(tp)]
         for bundle in self._next_slices(partitions, self._clock(), running=len(self._running)):
             self._running.append(bundle.slices)
             owners = {each.tp: self._owners[each.tp] for each in bundle.slices if each.tp in self._owners}
             metadata = self._member.metadata() if self._tasks_commit else None
-            jobs.start(bundle.tasks, DriverMembership(metadata, owners))
+            jobs.start(bundle.tasks, DriverMembership(metadata, owners, self.control.changes))
 
     @property
     def _tasks_commit(self) -> bool:
@@ -378,7 +381,6 @@ class HandlerDriver:
         if error is not None:
             self._fail(error)
             if self._stopping_at is None:
-                self._stopping_at = time.monotonic()
                 self._reports.stopping("error")
             self._cancel()
         for each in self._partitions.values():

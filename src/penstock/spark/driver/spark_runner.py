@@ -17,9 +17,9 @@ from penstock.core.reports.events import Event
 from penstock.errors import ConfigError
 from penstock.kafka import Cluster, prepare_topics
 from penstock.kafka.admin.source_partitions import check_sources
+from penstock.spark.driver.driver_control import SparkControl
 from penstock.spark.driver.handler_driver import HandlerDriver
 from penstock.spark.driver.next_slices import tasks_commit
-from penstock.spark.driver.no_control import UNANSWERED
 from penstock.spark.driver.packing import pack
 from penstock.spark.driver.slice_jobs import SliceJobs
 from penstock.spark.driver.spark_errors import session_error
@@ -67,7 +67,8 @@ def run(
     handlers = app.wired_handlers()
     prepare_formats(app)
     cluster = Cluster(brokers, app.settings)
-    with app.controlled_by(UNANSWERED):
+    control = SparkControl(app, emit)
+    with app.controlled_by(control):
         prepare_topics(app, cluster, emit)
         if span is not None:
             backfills = _plan_backfills(app, cluster, span)
@@ -83,6 +84,7 @@ def run(
             HandlerDriver(handler, cluster, root=root, emit=emit, until_caught_up=until_caught_up)
             for handler in handlers
         ]
+        control.handlers = [driver.control for driver in drivers]
         pipelines = [
             plan_pipeline(pipeline, cluster, root=root, emit=emit, until_caught_up=until_caught_up)
             for pipeline in app.pipelines

@@ -1,10 +1,12 @@
 """What a task does: reads its slices, handles them and returns a result for each. ``run_slices`` is the entry."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
+from typing import Any
 
+from penstock.app import Handler
 from penstock.app.tuned_gc import tuned_gc
 from penstock.core.progress.slices import Reached, Slice
 from penstock.core.records.record import TopicPartition
@@ -26,11 +28,13 @@ class DriverMembership:
     """The driver's membership of the group, when it started the job.
 
     ``metadata`` lets the broker refuse the transactions of a driver that no longer owns a partition; None if the driver
-    is not a member. ``owners`` names the Python worker that ran the last slice of each partition.
+    is not a member. ``owners`` names the Python worker that ran the last slice of each partition. ``changes`` are the
+    options of the handler that commands have changed since the start.
     """
 
     metadata: bytes | None = None
     owners: dict[TopicPartition, str] = field(default_factory=dict)
+    changes: Mapping[str, Any] = field(default_factory=dict)
 
 
 def run_slices(packed: bytes, slices: Sequence[Slice], membership: DriverMembership) -> list[SliceResult]:
@@ -140,17 +144,18 @@ def _handled(
 ) -> tuple[SliceTask | None, PenstockError | None]:
     """Run the slices. Returns the task, unless nothing of it counts, and the error that ended it."""
     plan, consumer = state.plan, state.take_consumer()
+    handler: Handler = replace(plan.handler, **membership.changes)
     try:
         state.resources.begin(slices, membership.owners)
         reader = SliceReader(consumer, slices, brokers=plan.brokers)
         task = SliceTask(
-            plan.handler,
+            handler,
             slices,
             reader,
             outputs,
-            make_workers(plan.handler, time.sleep, state.resources),
+            make_workers(handler, time.sleep, state.resources),
             circuit=state.circuit,
-            auto=state.auto,
+            auto=state.auto_for(handler),
             per_record=plan.per_record,
             brokers=plan.brokers,
         )

@@ -20,6 +20,7 @@ from penstock.app import Handler
 from penstock.app.running_concurrency import auto_concurrency
 from penstock.core.failures.pausing_circuit import circuit_of
 from penstock.core.records.record import TopicPartition
+from penstock.core.scheduling.auto_concurrency import AutoConcurrency
 from penstock.core.settings import Settings
 from penstock.kafka import Cluster, buffer_settings, make_alone_producer, make_consumer, make_producer, reader_settings
 from penstock.kafka.client.output_topics import OutputTopicFacts
@@ -57,6 +58,13 @@ class WorkerState:
         self._producer: Producer | None = None
         self._alone: Producer | None = None
         self._transactions: OrderedDict[TopicPartition, Transaction] = OrderedDict()
+
+    def auto_for(self, handler: Handler) -> AutoConcurrency | None:
+        """The rule that finds the concurrency, if this handler has not named one; the next task continues with it."""
+        if handler.concurrency == "auto":
+            self.auto = self.auto or auto_concurrency(handler)
+            return self.auto
+        return None
 
     # Reading and writing.
 

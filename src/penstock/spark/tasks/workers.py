@@ -50,7 +50,7 @@ def make_workers(
     """Make the workers of a task, and the resources that they need. Raises what those raise."""
     resources = resources or TaskResources(handler)
     if handler.signature.is_async:
-        return LoopWorkers(resources.on_loop(_event_loop()))
+        return LoopWorkers(resources.on_loop(_event_loop()), handler.largest_concurrency)
     # One record at a time: another thread would have nothing to do.
     if handler.concurrency == 1 or handler.order == "partition":
         with resources.on_this_thread() as complete:
@@ -171,8 +171,8 @@ class ThreadTaskWorkers:
 class LoopWorkers:
     """For ``async def``: tasks on the one event loop of the process."""
 
-    def __init__(self, handler: Handler) -> None:
-        self.width = self._concurrency = handler.largest_concurrency
+    def __init__(self, handler: Handler, width: int) -> None:
+        self.width = self._concurrency = width
         self._run_work = async_work_runner(handler, MESSAGES, FOREVER)
         self._ended = _Ended(handler)
         self._waiting: deque[Work] = deque()

@@ -14,8 +14,8 @@ def test_the_example_loads_without_spark(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.syspath_prepend(str(EXAMPLES))
     monkeypatch.delitem(sys.modules, "revenue", raising=False)
     (pipeline,) = load_app("revenue:app").pipelines
-    assert (pipeline.name, pipeline.topics, pipeline.dead_letter) == ("revenue", ("orders",), "orders.dead")
+    assert (pipeline.name, pipeline.topics, pipeline.dead_letter) == ("revenue", ("sales",), "sales.dlq")
     assert {name: [str(sink) for sink in sinks] for name, sinks in pipeline.outputs.items()} == {
         "minutes": ["topic revenue"],
-        "orders": ["delta table orders"],
+        "sales": ["delta table sales"],
     }

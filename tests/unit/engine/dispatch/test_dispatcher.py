@@ -12,18 +12,19 @@ from penstock.app.options import CommitMode
 from penstock.app.replay_range import ReplayRange
 from penstock.app.reporter import Reporter
 from penstock.app.work import Work
-from penstock.core.failures.outcome import DONE
+from penstock.core.failures.outcome import DONE, Failed
+from penstock.core.failures.retry import Retry
 from penstock.core.progress.lease import FOREVER
 from penstock.core.records.out_of_range import OutOfRange
 from penstock.core.reports import events
 from penstock.engine.dispatch.dispatcher import Dispatcher
 from penstock.engine.dispatch.thread_messages import (
     AckedBelow,
+    Ask,
     Assigned,
     Commit,
     CommitAnswer,
     Fetched,
-    GetProgress,
     Inbox,
     Lost,
     PartitionState,
@@ -249,7 +250,7 @@ def test_a_commit_after_each_record_that_was_refused_is_tried_again_soon() -> No
 
 def test_progress_has_the_owned_partitions() -> None:
     bench, answer = Bench(), SimpleQueue[Any]()
-    bench.tell(Assigned({TP: (5, ""), ("orders", 1): None}), fetched(5, 6), GetProgress(answer))
+    bench.tell(Assigned({TP: (5, ""), ("orders", 1): None}), fetched(5, 6), Ask(bench.dispatcher.survey, answer))
     assert answer.get_nowait() == {TP: PartitionState(1, 7, 5, 2), ("orders", 1): PartitionState(2, None, None, 0)}
 
 
@@ -276,3 +277,34 @@ def test_members_of_one_process_catch_up_together() -> None:
     assert idle.has_left()
     late.tell()
     assert late.has_left(), "although it never had a partition"
+
+
+def test_the_picture_of_a_member_has_what_is_at_work_what_waits_and_what_is_retried() -> None:
+    bench = Bench()
+    records = [
+        Record(*TP, offset, b"anna" if offset < 8 else b"ben", b"", timestamp_ms=1_000 + offset)
+        for offset in range(5, 9)
+    ]
+    bench.tell(Assigned({TP: (5, "")}), Fetched({TP: records}, {}))
+    work = bench.edges.works.pop(0)
+    runs = work.runs()
+    run = next(runs)
+    bench.now = 2.0
+    seen = bench.dispatcher.view.activity(None)
+    assert (seen.in_flight, seen.max_in_flight, seen.oldest_ms) == (
+        4,
+        bench.dispatcher.view.activity(None).max_in_flight,
+        1_005,
+    )
+    (at_work,) = seen.at_work
+    assert (at_work.topic, at_work.partition, at_work.offset, at_work.key, at_work.attempt) == (*TP, 5, "anna", 1)
+    assert [(each.in_flight, each.committed, each.position) for each in seen.partitions] == [(4, 5, 9)]
+
+    run.outcomes.append(Failed("ValueError", "no", retry=Retry(first="30s", jitter=0)))
+    list(runs)
+    bench.tell(Worked(work))
+    seen = bench.dispatcher.view.activity("503")
+    assert (seen.retrying, seen.busy, seen.breaker) == (1, 0, "503")
+    (retry,) = seen.retries
+    assert (retry.offset, retry.attempt, retry.seconds) == (5, 2, 30.0)
+    assert retry.behind == seen.longest_lanes[0].waiting - 1

@@ -7,7 +7,8 @@ const LEFT = 44, RIGHT = 4, TOP = 10, BOTTOM = 20;
 
 /** `bars` are [start in seconds, count]; each lasts `step` seconds. `hrefOf(from, to)`; `chosen` is the start of the marked one. */
 export function barChart({ key, bars, step, hrefOf, chosen, label, height = 170 }) {
-  const top = Math.max(1, ...bars.map((each) => each[1]));
+  const most = Math.max(1, ...bars.map((each) => each[1]));
+  const top = most > 1 ? most + (most % 2) : 1; // half of it is a count too
   const place = (width, index) => {
     const size = (width - LEFT - RIGHT) / Math.max(bars.length, 12);
     return [LEFT + index * size, size];

@@ -61,6 +61,9 @@ export default {
   },
 };
 
+// Brokers write addresses with a slash before them.
+const hostOf = (member) => member.host.replace(/^\//, "");
+
 function partitions(view) {
   return [...view.topic(topicOf(view)).rows.entries()].filter(([key]) => key.startsWith("partition ")).map(([, row]) => row).sort((a, b) => a.topic.localeCompare(b.topic) || a.partition - b.partition);
 }
@@ -136,7 +139,7 @@ function onePartition(view, row, rows) {
     partitionBar(part),
     h("dl", { class: "pairs" }, [
       ["Status", h("span", {}, chip(row.status, toneOf(row.status)), " ", row.reason), D.status],
-      ["Owner", member ? `${member.label} · ${member.host}` : "no member", "The member that owns the partition."],
+      ["Owner", member ? `${member.label} · ${hostOf(member)}` : "no member", "The member that owns the partition."],
       ["Committed", count(part.committed), D.committed],
       ["Lag", `${count(row.lag)} · ${duration(row.lag_seconds)} behind`, D.lag],
       ["Finished above", `${count(part.above)} in ${plural(part.ranges.length, "range")}, ${count(part.metadata_bytes)} of 4,096 bytes`, D.above],
@@ -153,7 +156,7 @@ function assignment(view, group, members, parts) {
   const note = (topic, number) => counts.set(topic, Math.max(counts.get(topic) ?? 0, number + 1));
   parts.forEach((each) => note(each.topic, each.partition));
   members.forEach((each) => [...each.partitions, ...each.target].forEach(([topic, number]) => note(topic, number)));
-  const lines = members.map((each) => ({ ...each, name: each.label, note: `${each.host}${each.rack ? ` · rack ${each.rack}` : ""}` }));
+  const lines = members.map((each) => ({ ...each, name: each.label, note: `${hostOf(each)}${each.rack ? ` · rack ${each.rack}` : ""}` }));
   return card({ title: "Assignment", key: "assignment", note: `${plural(members.length, "member")}, ${plural(parts.length, "partition")}`, tip: "Filled: the member owns the partition. Outlined: it will get it. Pale: it gives it up." },
     h("div", { class: "tall" }, matrix({ key: "matrix", members: lines, topics: [...counts].sort(([a], [b]) => a.localeCompare(b)), label: "Which member owns which partition", assumed: innerWidth < 720 ? 320 : 900, hrefOf: (topic, number) => to("group", { ...view.parameters, at: `${topic}/${number}` }) })));
 }

@@ -1,0 +1,150 @@
+"""What one member does now, read from the state of its dispatcher: for probes, metrics and the dashboard."""
+
+from collections.abc import Callable, Iterable
+from heapq import nlargest, nsmallest
+
+from penstock.app import Handler, RecordAdapter
+from penstock.app.running_concurrency import RunningConcurrency
+from penstock.core.records.record import TopicPartition
+from penstock.core.scheduling.dispatch import Dispatch
+from penstock.core.scheduling.lanes import AnyRecord, Epoch, Lane
+from penstock.core.text.readable_bytes import as_text
+from penstock.engine.dispatch.works_in_progress import WorksInProgress
+from penstock.engine.observe.health import InProgress
+from penstock.engine.observe.member_activity import (
+    MemberActivity,
+    OwnedPartition,
+    RecordAtWork,
+    WaitingLane,
+    WaitingRetry,
+)
+from penstock.engine.observe.member_metrics import Stopwatches
+
+# A picture for people: more than they can read is left out.
+_MOST_AT_WORK = 100
+_MOST_LANES = 40
+_MOST_RETRIES = 50
+_MOST_PARTITIONS = 500
+_KEY_CHARACTERS = 80
+
+
+class MemberView:
+    """``health`` and ``load`` may be called on any thread, ``activity`` only on the dispatcher's."""
+
+    def __init__(  # noqa: PLR0917 - the parts of one dispatcher
+        self,
+        handler: Handler,
+        adapter: RecordAdapter,
+        dispatch: Dispatch,
+        works: WorksInProgress,
+        concurrency: RunningConcurrency,
+        watches: Stopwatches,
+        clock: Callable[[], float],
+    ) -> None:
+        self._handler = handler
+        self._adapter = adapter
+        self._dispatch = dispatch
+        self._works = works
+        self._concurrency = concurrency
+        self._watches = watches
+        self._clock = clock
+
+    def health(self) -> tuple[float | None, int, tuple[InProgress, ...]]:
+        """Seconds since a record was finished, records in flight, the longest in progress."""
+        in_flight = sum(epoch.tracker.unfinished for epoch in self._dispatch.epochs)
+        return (self._clock() - self._works.finished_at if in_flight else None), in_flight, self._works.longest
+
+    def load(self) -> tuple[int, int, dict[TopicPartition, int]]:
+        """Lanes with records, bundles with workers or queued for them, bytes of offset maps."""
+        epochs = self._dispatch.epochs
+        maps = {epoch.tp: len(known[1]) for epoch in epochs if (known := epoch.committed) is not None}
+        return sum(len(epoch.lanes.by_key) for epoch in epochs), self._dispatch.busy, maps
+
+    def activity(self, breaker: str | None) -> MemberActivity:
+        now, epochs, counted = self._clock(), self._dispatch.epochs, self._dispatch.in_flight
+        in_flight = sum(epoch.tracker.unfinished for epoch in epochs)
+        lanes = [lane for epoch in epochs for lane in epoch.lanes.by_key.values()]
+        backoffs = self._dispatch.backoffs()
+        at_work = self._works.current(now)
+        longest = nlargest(_MOST_AT_WORK, at_work, key=lambda each: each[2])
+        return MemberActivity(
+            handler=self._handler.name,
+            group=self._handler.group,
+            concurrency=self._concurrency.limit,
+            is_auto=self._concurrency.auto is not None,
+            busy=len(at_work),
+            in_flight=in_flight,
+            max_in_flight=counted.limits.max_records,
+            bytes=counted.limits.bytes_of(in_flight, counted.excess),
+            max_bytes=counted.limits.max_bytes,
+            small_bytes=counted.limits.small,
+            lanes=len(lanes),
+            waiting=sum(len(lane.waiting) for lane in lanes),
+            sending=sum(epoch.pending.count for epoch in epochs),
+            retrying=len(backoffs),
+            oldest_ms=self._oldest_ms(epochs, at_work),
+            breaker=breaker,
+            at_work=tuple(self._at_work(*each) for each in longest),
+            longest_lanes=tuple(
+                _waiting_lane(lane) for lane in nlargest(_MOST_LANES, lanes, key=lambda lane: len(lane.waiting))
+            ),
+            retries=tuple(
+                self._retry(at - now, lane)
+                for at, lane in nsmallest(_MOST_RETRIES, backoffs, key=lambda each: each[0])
+                if lane.waiting
+            ),
+            partitions=tuple(_owned(epoch) for epoch in epochs[:_MOST_PARTITIONS]),
+            latency_bounds=self._watches.handler.bounds,
+            latency=tuple(self._watches.handler.counts),
+        )
+
+    def _at_work(self, epoch: Epoch, record: AnyRecord, seconds: float) -> RecordAtWork:
+        offset = self._adapter.offset_of(record)
+        return RecordAtWork(*epoch.tp, offset, self._key(record), epoch.attempt_at(offset), round(seconds, 3))
+
+    def _retry(self, seconds: float, lane: Lane) -> WaitingRetry:
+        record = lane.waiting[0]
+        offset = self._adapter.offset_of(record)
+        attempt, behind = lane.epoch.attempt_at(offset), len(lane.waiting) - 1
+        return WaitingRetry(*lane.epoch.tp, offset, self._key(record), attempt, round(max(0.0, seconds), 3), behind)
+
+    def _key(self, record: AnyRecord) -> str | None:
+        key = self._adapter.key_of(record)
+        return None if key is None else as_text(key, limit=_KEY_CHARACTERS)
+
+    def _oldest_ms(self, epochs: Iterable[Epoch], at_work: Iterable[tuple[Epoch, AnyRecord, float]]) -> int | None:
+        """The earliest timestamp of the first unfinished record of each partition, as far as they are at hand."""
+        offset_of = self._adapter.offset_of
+        firsts: dict[TopicPartition, AnyRecord] = {}
+        for epoch in epochs:
+            heads = [lane.waiting[0] for lane in epoch.lanes.by_key.values() if lane.waiting]
+            heads += [record for its, record, _ in at_work if its is epoch]
+            if heads:
+                firsts[epoch.tp] = min(heads, key=offset_of)
+        times = [self._adapter.to_record(record, 1).timestamp_ms for record in firsts.values()]
+        return min((each for each in times if each >= 0), default=None)
+
+
+def _waiting_lane(lane: Lane) -> WaitingLane:
+    return WaitingLane(*lane.epoch.tp, _name(lane), len(lane.waiting), lane.held)
+
+
+def _name(lane: Lane) -> str:
+    """The key of a lane; a lane that is not of one key is named by what it holds."""
+    if isinstance(lane.key, bytes):
+        return as_text(lane.key, limit=_KEY_CHARACTERS)
+    if isinstance(lane.key, tuple):
+        return f"offset {lane.key[-1]}"
+    return "without a key" if lane.key is None else "all keys" if lane.ordered else "without order"
+
+
+def _owned(epoch: Epoch) -> OwnedPartition:
+    return OwnedPartition(
+        *epoch.tp,
+        committed=None if epoch.committed is None else epoch.committed[0],
+        commit_point=epoch.tracker.commit_point,
+        position=epoch.tracker.position,
+        in_flight=epoch.tracker.unfinished,
+        lanes=len(epoch.lanes.by_key),
+        paused=epoch.fetch_state.paused,
+    )

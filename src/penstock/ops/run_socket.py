@@ -1,0 +1,217 @@
+"""The local socket of a run: other processes of this user read how its handlers stand, and send commands.
+
+One request is one line of JSON, and so is its answer; then the connection ends. Only this user can connect: the socket
+has the mode 0600. Requests, where names in brackets may be left out::
+
+    {"call": "read"}
+    {"call": "pause", "via": "penstock pause", ["handler": "ship", "partitions": [["orders", 3]]]}
+    {"call": "resume", ...}                                 the same
+    {"call": "set", "via": "penstock set", "changes": {"concurrency": 8}, ["handler": "ship"]}
+
+An answer is ``{"handlers": [...]}`` or ``{"error": {"kind", "problem", "hint"}}``.
+"""
+
+import json
+import os
+import pwd
+import socket
+import socketserver
+import struct
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from penstock import errors
+from penstock.app import App
+from penstock.app.live_command import Action, HandlerState, LiveCommand, user_name
+from penstock.core.settings import redacted_values
+from penstock.core.text.foreign_text import printable_line
+from penstock.errors import ConfigError, PenstockError, ServerError, StateError
+from penstock.jvm.private_files import make_private
+from penstock.ops.runs import RegisteredRun
+from penstock.paths import run_socket, runs_folder, state_home
+
+# A longer path does not fit into the address of a socket on every system.
+_LONGEST_PATH = 100
+_MODE = 0o600
+_MAX_BYTES = 65_536
+_MAX_CONNECTIONS = 16
+_READ_SECONDS = 10.0
+# The thread that owns the state answers; on Spark it may first drain partitions that the group revokes.
+_ANSWER_SECONDS = 60.0
+_PEER_CREDENTIALS = struct.Struct("3i")
+_LONGEST_VIA = 40
+
+Answer = dict[str, Any]
+
+
+class _Read(msgspec.Struct, tag_field="call", tag="read", forbid_unknown_fields=True):
+    pass
+
+
+class _Command(msgspec.Struct, forbid_unknown_fields=True):
+    call: Action
+    via: str
+    handler: str | None = None
+    partitions: list[tuple[str, int]] = []
+    changes: dict[str, int | str] = {}
+
+
+@contextmanager
+def run_socket_of(app: App, *, warn: Callable[[str], None]) -> Iterator[str | None]:
+    """Answer for the app on a socket during the block. Yields its path; None, after ``warn``, if there is none."""
+    try:
+        make_private(runs_folder(), home=state_home())
+        path = _free_path()
+        server = _Server(path, app)
+    except OSError as error:
+        warn(f"`penstock pause` and others will not reach this run, because its socket failed: {error.strerror}.")
+        yield None
+        return
+    thread = threading.Thread(target=server.serve_forever, name="run-socket", daemon=True)
+    thread.start()
+    try:
+        yield str(path)
+    finally:
+        server.shutdown()
+        server.server_close()
+        remove_socket(path)
+
+
+def remove_socket(path: Path) -> None:
+    """Delete the socket, and the folder that was made only for it."""
+    with suppress(OSError):
+        path.unlink(missing_ok=True)
+        if path.parent != runs_folder():
+            path.parent.rmdir()
+
+
+def _free_path() -> Path:
+    path = run_socket(os.getpid())
+    if len(os.fsencode(path)) > _LONGEST_PATH:
+        return Path(tempfile.mkdtemp(prefix="penstock-")) / path.name
+    path.unlink(missing_ok=True)  # of a killed process with the same id
+    return path
+
+
+class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, path: Path, app: App) -> None:
+        self.app = app
+        self.slots = threading.BoundedSemaphore(_MAX_CONNECTIONS)
+        super().__init__(str(path), _Connection, bind_and_activate=False)
+        self.server_bind()
+        path.chmod(_MODE)  # before it listens, so that nobody else can connect in between
+        self.server_activate()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing: the other process has gone."""
+
+
+class _Connection(socketserver.StreamRequestHandler):
+    timeout = _READ_SECONDS
+    server: _Server
+
+    def handle(self) -> None:
+        if not self.server.slots.acquire(blocking=False):
+            self._send({"error": _as_json(StateError("Too many commands at once.", hint="Try again."))})
+            return
+        try:
+            self._send(self._answered(self.rfile.readline(_MAX_BYTES + 1)))
+        finally:
+            self.server.slots.release()
+
+    def _send(self, answer: Answer) -> None:
+        self.wfile.write(json.dumps(redacted_values(answer)).encode() + b"\n")
+
+    def _answered(self, line: bytes) -> Answer:
+        try:
+            return {"handlers": [_state(each) for each in self._carry_out(line)]}
+        except PenstockError as error:
+            return {"error": _as_json(error)}
+
+    def _carry_out(self, line: bytes) -> list[HandlerState]:
+        if len(line) > _MAX_BYTES:
+            raise ConfigError("The request is too long.")
+        with suppress(msgspec.MsgspecError):
+            msgspec.json.decode(line, type=_Read)
+            return self.server.app.live_states()
+        try:
+            asked = msgspec.json.decode(line, type=_Command)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise ConfigError(f"The request is no command: {error}.") from error
+        return self.server.app.command(
+            LiveCommand(
+                action=asked.call,
+                handler=asked.handler,
+                partitions=tuple(asked.partitions),
+                changes=asked.changes,
+                by=_peer(self.connection),
+                via=printable_line(asked.via, limit=_LONGEST_VIA),
+            )
+        )
+
+
+def _peer(connection: socket.socket) -> str:
+    """Return the user at the other end. Where the system does not say it, it is the user of this process."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return user_name()
+    found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER_CREDENTIALS.size)
+    _, user, _ = _PEER_CREDENTIALS.unpack(found)
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return f"uid {user}"
+
+
+def _state(each: HandlerState) -> Answer:
+    shown = asdict(each)
+    for name in ("partitions", "paused_partitions"):
+        shown[name] = [f"{topic}[{partition}]" for topic, partition in shown[name]]
+    return shown
+
+
+def _as_json(error: PenstockError) -> Answer:
+    return {"kind": type(error).__name__, "problem": error.problem, "hint": error.hint}
+
+
+def ask_run(run: RegisteredRun, request: Mapping[str, Any]) -> Answer:
+    """Send a request to a run and return its answer. Raises the error that the run answered."""
+    if run.socket is None:
+        raise StateError(
+            f"{run.app} (process {run.pid}) takes no commands: it has no socket.",
+            hint="Its first lines say why. An older Penstock has none.",
+        )
+    try:
+        answer = json.loads(_sent(run.socket, json.dumps(request).encode() + b"\n"))
+    except TimeoutError as error:
+        raise ServerError(
+            f"{run.app} (process {run.pid}) has not answered within {_ANSWER_SECONDS:.0f} s.",
+            hint="It may hang, or drain partitions. Look at its log, then try again.",
+        ) from error
+    except (OSError, ValueError) as error:
+        raise StateError(
+            f"{run.app} (process {run.pid}) does not answer on its socket: {error}.", hint="It may just have ended."
+        ) from error
+    if "error" in answer:
+        found = answer["error"]
+        kind = getattr(errors, str(found["kind"]), ServerError)
+        raise kind(str(found["problem"]), hint=str(found["hint"]))
+    return dict(answer)
+
+
+def _sent(path: str, request: bytes) -> bytes:
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(_ANSWER_SECONDS)
+        connection.connect(path)
+        connection.sendall(request)
+        with connection.makefile("rb") as answer:
+            return answer.readline()
