@@ -25,7 +25,7 @@ from penstock.core.failures.outcome import DONE, Delayed, Failed, Outcome, Skipp
 from penstock.core.failures.retry_topic import RetryInfo
 from penstock.core.progress.offset_map import decode
 from penstock.core.records.record import TopicPartition
-from penstock.core.scheduling import epoch_parts, outcome_rules, schedule
+from penstock.core.scheduling import epoch_parts, lanes, outcome_rules, schedule
 from penstock.core.scheduling.bundle_size import QUICK
 from penstock.core.scheduling.effects import OutputSet, Returned, Send
 from penstock.core.scheduling.fair_queue import Fairness
@@ -53,7 +53,11 @@ class DispatchMachine(RuleBasedStateMachine):
         # As offsets do not get far here, and runs are short.
         self.patches = [patch.object(schedule, "_SPLIT_OFFSETS", 10), patch.object(outcome_rules, "_LONG", 3)]
         if self.fairness is not None:
-            self.patches += [patch.object(epoch_parts, "MAX_RANGES", 4), patch.object(epoch_parts, "BITMAP_SPAN", 6)]
+            self.patches += [
+                patch.object(epoch_parts, "MAX_RANGES", 4),
+                patch.object(epoch_parts, "BITMAP_SPAN", 6),
+                patch.object(lanes, "BITMAP_SPAN", 6),
+            ]
         for each in self.patches:
             each.start()
         self.dispatch = make_dispatch(
