@@ -2,8 +2,8 @@
 
 It runs the engine's rules (``core``) against simulated workers that take 5 ms for each record, 32 at once: no Kafka, no
 real waiting, so other programs do not disturb it, and all runs have the same result. The throughput says whether the
-rules leave workers idle, not what they cost. Run it with: python benchmarks/fair_turns.py [RECORDS OF THE FLOOD], half a
-minute of processor time for 100,000; it writes benchmarks/fair_turns.svg.
+rules leave workers idle, not what they cost. Run it with: python benchmarks/fair_turns.py [RECORDS OF THE FLOOD].
+It takes half a minute of processor time for 100,000, and writes benchmarks/fair_turns.svg.
 """
 
 import random
@@ -24,7 +24,7 @@ from penstock.core.scheduling.in_flight import HandedOver, InFlight
 from penstock.core.scheduling.lanes import LaneRun, Order
 
 TP = ("orders", 0)
-WORKERS, SECONDS = 32, 0.005
+WORKERS, SECONDS, MAX_IN_FLIGHT = 32, 0.005, 10_000
 
 
 class Job(NamedTuple):
@@ -66,7 +66,9 @@ def mixed(flood: int) -> list[int]:
     return tenants
 
 
-def run(log: list[int], *, fair: bool, order: Order = "key", max_in_flight: int = 10_000) -> Ran:
+def run(  # noqa: C901 - one simulation
+    log: list[int], *, fair: bool, order: Order = "key", max_in_flight: int = MAX_IN_FLIGHT
+) -> Ran:
     fairness = Fairness(attrgetter("tenant")) if fair else None
     dispatch = Dispatch(
         order=order,
@@ -124,7 +126,7 @@ def rows(flood: int) -> Iterator[tuple[str, str, Ran]]:
     yield "no order", f"flood of {flood:,} in front, order none", run(first, fair=False, order="none")
     yield "by key", "flood in front, order by key", run(first, fair=False)
     yield "fair_by", "flood in front, fair_by", run(first, fair=True)
-    if flood > 10_000:
+    if flood > MAX_IN_FLIGHT:
         wide = 2 * flood
         yield (
             "fair, wide",
