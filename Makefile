@@ -101,6 +101,10 @@ bench-guarantees: $(STAMP) ## Measure the cost of exactly-once, and a share grou
 bench-latency: $(STAMP) ## Measure the time from produce to handler at 1,000 records/s, with each delivery
 	@$(BIN)/python benchmarks/latency.py
 
+.PHONY: bench-idle
+bench-idle: $(STAMP) ## Measure the processor time for each record at 1,000 records/s, and without records
+	@$(BIN)/python benchmarks/idle_cost.py
+
 .PHONY: bench-assignors
 bench-assignors: $(STAMP) ## Compare assignors with Kafka's, up to 2,000 members and a million partitions
 	@$(BIN)/python benchmarks/assignors.py

@@ -1,4 +1,4 @@
-"""One consumer of benchmarks/latency.py: latency_consumer.py BROKERS TOPIC OUT PROGRAM RECORDS WARM_UP.
+"""One consumer of latency.py and idle_cost.py: latency_consumer.py BROKERS TOPIC OUT PROGRAM RECORDS WARM_UP.
 
 It prints a line when it has all partitions, and one with the milliseconds of each record after the warm-up.
 """
@@ -18,6 +18,7 @@ from penstock.core.reports.events import Assigned, Event
 from penstock.kafka import CONSUMER_DEFAULTS, Cluster
 
 BARE = "poll"
+WITHOUT_OUTPUT = ("def", "async")
 
 
 class Arrivals:
@@ -50,12 +51,18 @@ def poll(brokers: str, topic: str, arrivals: Arrivals) -> None:
     consumer.close()
 
 
-def penstock(brokers: str, topic: str, out: str, delivery: Any, arrivals: Arrivals) -> None:
-    app, missing = App(uuid4().hex), {*Cluster(brokers).places([topic])}
+def penstock(brokers: str, topic: str, out: str, program: Any, arrivals: Arrivals) -> None:
+    app, missing = App(uuid4().hex), {*Cluster(brokers).topic_partitions([topic])}
 
     def hand_on(record: Record) -> bytes | None:
         arrivals.add(record.value or b"")
         return record.value
+
+    def take(record: Record) -> None:
+        arrivals.add(record.value or b"")
+
+    async def take_async(record: Record) -> None:
+        arrivals.add(record.value or b"")
 
     def on_event(event: Event) -> None:
         if isinstance(event, Assigned) and missing:
@@ -63,7 +70,10 @@ def penstock(brokers: str, topic: str, out: str, delivery: Any, arrivals: Arriva
             if not missing:
                 _say("ready")
 
-    app.consume(topic, to=out, delivery=delivery, order="key", concurrency=8)(hand_on)
+    if program in WITHOUT_OUTPUT:
+        app.consume(topic, order="key", concurrency=8)(take if program == "def" else take_async)
+    else:
+        app.consume(topic, to=out, delivery=program, order="key", concurrency=8)(hand_on)
     local.run(app, brokers=brokers, emit=on_event, stop=arrivals.done)
 
 

@@ -16,6 +16,7 @@ _PADDING = b"x" * 92
 def main(brokers: str, topic: str, rate: float, seconds: float) -> None:
     producer = make_producer(brokers, settings={"linger.ms": 0})
     producer.list_topics(topic, timeout=30)
+    print("writes", flush=True)
     began = time.monotonic()
     for number in range(int(rate * seconds)):
         late = time.monotonic() - began - number / rate

@@ -38,8 +38,8 @@ def places() -> dict[str, tuple[str, Mapping[str, object], str]]:
     """The page, its parameters, and a text that it shows when it is ready; by the name of the picture."""
     run = next(f"{each.host}:{each.pid}" for each in alive("shop"))
     return {
-        "groups": ("groups", {}, "warehouse"),
-        "group": ("group", {"name": "shop", "at": "orders/3", "window": "10m"}, "Finished above"),
+        "groups": ("groups", {}, "/s"),
+        "group": ("group", {"name": "shop", "at": "orders/3", "window": "10m"}, "/s in"),
         "apps": ("apps", {}, "shop"),
         "app": ("app", {"run": run}, "Longest lanes"),
         "rebalances": ("rebalances", {"group": "shop"}, "member"),

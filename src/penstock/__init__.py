@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from penstock.core.records.record import Record
     from penstock.core.records.record_ids import by
     from penstock.core.routing.conditions import key_like
+    from penstock.core.scheduling.rate import Rate
     from penstock.core.settings import Registry
     from penstock.errors import HandlerBug, PenstockError
     from penstock.kafka.client.producer import Producer
@@ -37,6 +38,7 @@ __all__ = [
     "PenstockError",
     "Producer",
     "Protobuf",
+    "Rate",
     "Record",
     "Reference",
     "Registry",
@@ -65,6 +67,7 @@ _HOMES = {
     "Record": "penstock.core.records.record",
     "by": "penstock.core.records.record_ids",
     "key_like": "penstock.core.routing.conditions",
+    "Rate": "penstock.core.scheduling.rate",
     "Registry": "penstock.core.settings",
     **dict.fromkeys(("HandlerBug", "PenstockError"), "penstock.errors"),
     "Producer": "penstock.kafka.client.producer",

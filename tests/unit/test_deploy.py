@@ -16,6 +16,7 @@ from penstock.cli.entry_point import command_line
 from penstock.cli.runtime.health_server import PROBES
 from penstock.core.text.durations import seconds
 from penstock.errors import ConfigError, PenstockError
+from penstock.ops.metrics import METRICS
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 DOCKERFILE = (DEPLOY / "docker" / "Dockerfile").read_text("utf-8")
@@ -97,6 +98,22 @@ def stages() -> dict[str, list[list[str]]]:
         elif found:
             current.append(words)
     return found
+
+
+def test_autoscalers_follow_what_the_deployed_app_recommends() -> None:
+    deployment = of_kind(manifests("kubernetes/shop.yaml"), "Deployment")
+    (keda,), (hpa,) = manifests("kubernetes/keda.yaml"), manifests("kubernetes/hpa.yaml")
+    for target in (keda["spec"]["scaleTargetRef"], hpa["spec"]["scaleTargetRef"]):
+        assert target["name"] == deployment["metadata"]["name"]
+    assert keda["spec"]["minReplicaCount"] == hpa["spec"]["minReplicas"] == 1
+    assert keda["spec"]["maxReplicaCount"] == hpa["spec"]["maxReplicas"]
+    (trigger,), (metric,) = keda["spec"]["triggers"], hpa["spec"]["metrics"]
+    name = metric["external"]["metric"]["name"]
+    assert name in METRICS
+    assert trigger["metadata"]["query"] == f'max({name}{{group="shop"}})'
+    # A value divided by 1 for each pod is the number of pods.
+    assert trigger["metricType"] == metric["external"]["target"]["type"] == "AverageValue"
+    assert trigger["metadata"]["threshold"] == metric["external"]["target"]["averageValue"] == "1"
 
 
 @pytest.mark.parametrize("stage", ["local", "spark"])

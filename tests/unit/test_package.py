@@ -34,8 +34,8 @@ SHARED_CLASSES = {"Assigned", "Delayed", "Duplicate", "Expired", "Lost", "Pause"
 def test_the_public_names_are_these() -> None:
     assert sorted(penstock.__all__) == [
         "App", "Avro", "BatchId", "Breaker", "Console", "ForeachBatch", "HandlerBug", "Jdbc", "JsonSchema", "Later",
-        "Maintenance", "NO_RETRY", "Out", "PenstockError", "Producer", "Protobuf", "Record", "Reference", "Registry",
-        "Reject", "Retry", "Skip", "Source", "Table", "Topic", "__version__", "by", "key_like",
+        "Maintenance", "NO_RETRY", "Out", "PenstockError", "Producer", "Protobuf", "Rate", "Record", "Reference",
+        "Registry", "Reject", "Retry", "Skip", "Source", "Table", "Topic", "__version__", "by", "key_like",
     ]  # fmt: skip
     assert all(hasattr(penstock, name) for name in penstock.__all__)
 

@@ -50,13 +50,20 @@ def called_handler(handler: Handler) -> Handler:
             index,
             len(names),
         )
-    elif len(parts) > len(names):
+    # The innermost middleware drops a record that the handler does not take; those around it pass it on.
+    drops_record = len(parts) > len(names) and not (wiring.partitions is not None and partition_names)
+    if drops_record and not wiring.around:
         function = _without_last(function)
     make_layer = async_layer if signature.is_async else layer
     for each in reversed(wiring.around):
         needed = {name: wiring.supplied[name] for name in each.needs}
         function = make_layer(
-            partial(each.function, **needed) if needed else each.function, each.name, function, names, index
+            partial(each.function, **needed) if needed else each.function,
+            each.name,
+            function,
+            names,
+            index,
+            drops_record=drops_record and each is wiring.around[-1],
         )
     return handler.calling(function, replace(signature, parts=parts, names=names, resources=()))
 

@@ -42,6 +42,7 @@ from penstock.core.failures.retry_topic import RetryTopic, checked_durations, re
 from penstock.core.records.record import TopicPartition
 from penstock.core.records.record_ids import RecordId
 from penstock.core.scheduling.lanes import Order
+from penstock.core.scheduling.rate import Rate
 from penstock.core.settings import Registry, client_settings, hide_passwords
 from penstock.errors import ConfigError, HandlerBug
 
@@ -87,6 +88,7 @@ class Handler:
     fair_by: RawField | None = None
     weights: Mapping[str, float] = field(default_factory=dict)
     priority: RawField | None = None
+    rate: Rate | None = None
     workers: WorkerKind = "auto"
     scale: Scale = "partition"
     batch: int | None = None

@@ -73,27 +73,20 @@ def _checked_handlers(name: str, handlers: Any) -> tuple[Callable[..., Any] | st
 class Call:
     """The rest of one attempt: calling it runs the next middleware, or the handler, and returns what that returns.
 
-    ``call()`` passes the handler's arguments on. ``call(order=other)`` replaces those that are named.
+    ``call()`` passes the handler's arguments on. ``call(order=other)`` replaces those that are named. Each layer has a
+    class of its own, which knows what it calls and ``_names``: one object is made for every record.
     """
 
-    __slots__ = ("_given", "_inner", "_names", "returned")
-
-    def __init__(self, inner: Callable[..., Any], given: Sequence[Any], names: Sequence[str]) -> None:
-        self._inner = inner
-        self._given = given
-        self._names = names
-        self.returned: Any = _NOT_CALLED
+    __slots__ = ("_given", "returned")
+    _names: Sequence[str] = ()
+    _given: tuple[Any, ...]
+    returned: Any
 
     @property
     def arguments(self) -> Mapping[str, Any]:
         """What the handler gets, by the names of its parameters, without its resources."""
         # The record may follow, which the handler does not take.
         return dict(zip(self._names, self._given, strict=False))
-
-    def __call__(self, **changes: Any) -> Any:
-        self.returned = None  # also if the handler raises: then the middleware decides
-        self.returned = result = self._inner(*(self._changed(changes) if changes else self._given))
-        return result
 
     def _changed(self, changes: Mapping[str, Any]) -> list[Any]:
         given = [*self._given]
@@ -109,34 +102,84 @@ class AsyncCall(Call):
 
     __slots__ = ()
 
-    async def __call__(self, **changes: Any) -> Any:
-        self.returned = None
-        self.returned = result = await self._inner(*(self._changed(changes) if changes else self._given))
-        return result
-
 
 def layer(
-    middleware: Callable[..., Any], name: str, inner: Callable[..., Any], names: Sequence[str], record_index: int
+    middleware: Callable[..., Any],
+    name: str,
+    inner: Callable[..., Any],
+    names: Sequence[str],
+    record_index: int,
+    *,
+    drops_record: bool = False,
 ) -> Callable[..., Any]:
-    """Return a function that is called like ``inner`` and calls the middleware around it."""
+    """Return a function that calls the middleware around ``inner``.
+
+    It takes what ``inner`` takes; with ``drops_record`` it takes the record after that, which ``inner`` does not take.
+    """
+    end = -1 if drops_record else None
+
+    class LayerCall(Call):
+        __slots__ = ()
+        _names = names
+
+        def __call__(self, **changes: Any) -> Any:
+            self.returned = None  # also if the handler raises: then the middleware decides
+            self.returned = result = inner(*(self._changed(changes) if changes else self._given))
+            return result
 
     def around(*given: Any) -> Any:
-        call = Call(inner, given, names)
+        call = LayerCall()
+        call._given, call.returned = given[:end], _NOT_CALLED  # noqa: SLF001 - a constructor in Python costs too much
         result = middleware(given[record_index], call)
         if result is None and call.returned is not None:
             raise _nothing_returned(name, call)
         return result
 
-    return around
+    class ValueCall(LayerCall):
+        """For a handler that takes only the value, which most do: a call without a tuple to unpack is quicker."""
+
+        __slots__ = ()
+
+        def __call__(self, **changes: Any) -> Any:
+            self.returned = None
+            self.returned = result = inner(self._changed(changes)[0] if changes else self._given[0])
+            return result
+
+    def around_value(value: Any, record: Any) -> Any:
+        call = ValueCall()
+        call._given, call.returned = (value,), _NOT_CALLED  # noqa: SLF001
+        result = middleware(record, call)
+        if result is None and call.returned is not None:
+            raise _nothing_returned(name, call)
+        return result
+
+    return around_value if drops_record and len(names) == 1 else around
 
 
 def async_layer(
-    middleware: Callable[..., Any], name: str, inner: Callable[..., Any], names: Sequence[str], record_index: int
+    middleware: Callable[..., Any],
+    name: str,
+    inner: Callable[..., Any],
+    names: Sequence[str],
+    record_index: int,
+    *,
+    drops_record: bool = False,
 ) -> Callable[..., Any]:
     """Like ``layer`` for ``async def``."""
+    end = -1 if drops_record else None
+
+    class LayerCall(AsyncCall):
+        __slots__ = ()
+        _names = names
+
+        async def __call__(self, **changes: Any) -> Any:
+            self.returned = None
+            self.returned = result = await inner(*(self._changed(changes) if changes else self._given))
+            return result
 
     async def around(*given: Any) -> Any:
-        call = AsyncCall(inner, given, names)
+        call = LayerCall()
+        call._given, call.returned = given[:end], _NOT_CALLED  # noqa: SLF001
         result = await middleware(given[record_index], call)
         if result is None and call.returned is not None:
             raise _nothing_returned(name, call)

@@ -256,6 +256,12 @@ class Reporter:
     def breaker_closed(self, seconds: float) -> None:
         self._emit(events.BreakerClosed(**self._who, handler=self._handler.name, seconds=round(seconds, 3)))
 
+    def rate_limited(self, rate: str, waiting: int) -> None:
+        self._emit(events.RateLimited(**self._who, handler=self._handler.name, rate=rate, waiting=waiting))
+
+    def rate_eased(self, seconds: float) -> None:
+        self._emit(events.RateEased(**self._who, handler=self._handler.name, seconds=round(seconds, 3)))
+
     def concurrency_changed(self, concurrency: int, before: int) -> None:
         self._emit(
             events.ConcurrencyChanged(**self._who, handler=self._handler.name, concurrency=concurrency, before=before)

@@ -49,7 +49,7 @@ class RunningConcurrency:
         self.busy = 0
         """How many works were out after the last were handed out. Several often end before the next are."""
         self._reported = self.limit
-        dispatch.set_concurrency(self.limit + queued_ahead(self.limit))
+        self.refresh()
 
     def attach(self, workers: ResizableWorkers) -> None:
         self._workers = workers
@@ -60,6 +60,10 @@ class RunningConcurrency:
     def is_enough_ahead(self) -> bool:
         """Whether so many works are queued that no worker waits for the dispatcher."""
         return self._dispatch.busy - self.limit > queued_ahead(self.limit) // 2
+
+    def refresh(self) -> None:
+        """Tell the rules the number again, because the handler has a rate now, or has none any more."""
+        self._dispatch.set_concurrency(self.limit, queued_ahead(self.limit))
 
     def set(self, limit: int) -> None:
         """Let so many works run at once from now on, and end the search for the best number."""
@@ -94,5 +98,5 @@ class RunningConcurrency:
 
     def _apply(self, limit: int) -> None:
         self.limit = limit
-        self._dispatch.set_concurrency(limit + queued_ahead(limit))
+        self.refresh()
         self._workers.resize(limit)

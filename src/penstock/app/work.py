@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from threading import get_ident
 from typing import TypeVar
 
-from penstock.core.failures.outcome import Failed, Outcome, Unfinished
+from penstock.core.failures.outcome import DONE, Failed, Outcome, Unfinished
 from penstock.core.progress.lease import Lease
 from penstock.core.scheduling.effects import Result
 from penstock.core.scheduling.lanes import AnyRecord, LaneRun
@@ -105,6 +105,11 @@ class Work:
             return run.lane.ordered
         # A record that surely becomes a dead letter delays no other record; without order, no failure does.
         return outcome.halts or (run.lane.ordered and not (outcome.final and self._has_dead_letter))
+
+    @property
+    def only_succeeded(self) -> bool:
+        """Whether every record was attempted and succeeded without an output. For the worker, after its last record."""
+        return not self._pending and all(run.outcomes.count(DONE) == len(run.records) for run in self._started)
 
     # Called by the dispatcher.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, get_args
 
 from penstock.app.options import CommitMode, Concurrency, Scale, WorkerKind
 from penstock.core.records.record_ids import RecordId
+from penstock.core.scheduling.rate import Rate
 from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def check_workers(handler: "Handler", wrong: Wrong) -> None:
         )
     _check_scale(handler, wrong)
     _check_fairness(handler, wrong)
+    _check_rate(handler, wrong)
     if handler.workers == "process" and handler.signature.is_async:
         raise wrong('it is async, which workers="process" cannot run.', "Use def, or leave workers= out.")
     if handler.commit not in get_args(CommitMode):
@@ -55,6 +57,24 @@ def _check_concurrency(handler: "Handler", wrong: Wrong) -> None:
         raise wrong(
             'concurrency="auto" does not work with mode="share": the broker hands out as many records as it names.',
             "Use a number.",
+        )
+
+
+def _check_rate(handler: "Handler", wrong: Wrong) -> None:
+    rate = handler.rate
+    if rate is None:
+        return
+    if not isinstance(rate, Rate):
+        raise wrong(f"rate={rate!r} is not a Rate.", 'Use Rate(100, per="1s").')
+    if handler.batch is not None and rate.by is not None:
+        raise wrong(
+            "a batch has records of several tenants, so it cannot keep a rate for each.",
+            "Leave by= out: the rate then counts batches. Or leave batch= out.",
+        )
+    if rate.shared and handler.partitions:
+        raise wrong(
+            "Rate.shared=True divides the rate over the members of the group, and with partitions= there is no group.",
+            "Leave shared= out.",
         )
 
 

@@ -83,8 +83,17 @@ def _imported(named: str) -> typer.Typer:
     try:
         return command_line(named)
     finally:
-        gc.freeze()
+        _freeze()
         gc.enable()
+
+
+@cache
+def _freeze() -> None:
+    """Exempt what was imported from later collections: once, because garbage that is frozen is never collected.
+
+    A program that calls ``main`` for several commands would keep the Kafka clients of all of them.
+    """
+    gc.freeze()
 
 
 def main() -> NoReturn:

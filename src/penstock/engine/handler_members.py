@@ -118,6 +118,11 @@ class HandlerMembers:
             done = [tp for tp, offset in committed.items() if offset >= ends.get(tp, 0)]
             self._shared.catch_up.finished(done)
 
+    def count_partitions(self) -> None:
+        """Count the partitions again by which members divide their rate, because topics can get more."""
+        if self._handler.rate is not None and self._handler.rate.shared:
+            self._shared.known_partitions.count = len(source_partitions(self._handler, self._cluster))
+
     def check_recreated_topics(self) -> None:
         """Restart the partitions of recreated topics.
 

@@ -1,6 +1,7 @@
 """Runs an app on the local engine, from the start to a clean stop."""
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 
 from penstock.app import App, refuse_unsupported
@@ -18,7 +19,10 @@ from penstock.engine.share import ShareMember
 from penstock.errors import ConfigError
 from penstock.kafka import Cluster, prepare_topics
 
+# How often to look whether the app has to stop: often at first, for short runs.
 _WATCH_SECONDS = 0.1
+_LATER_WATCH_SECONDS = 0.25
+_SHORT_RUN_SECONDS = 5.0
 
 
 def run(
@@ -93,9 +97,10 @@ def _check_options(app: App, *, until_caught_up: bool) -> None:
 def _watch(members: Sequence[HandlerMember | ShareMember], stop: threading.Event) -> None:
     """Wait until all members have stopped. Stop all of them when ``stop`` is set or one of them fails."""
     asked = False
-    running = list(members)
+    running, began = list(members), time.monotonic()
     while running:
-        running = [member for member in running if not member.join(_WATCH_SECONDS / len(running))]
+        seconds = _WATCH_SECONDS if time.monotonic() - began < _SHORT_RUN_SECONDS else _LATER_WATCH_SECONDS
+        running = [member for member in running if not member.join(seconds / len(running))]
         failed = any(member.error is not None for member in members)
         if not asked and (failed or stop.is_set()):
             asked = True

@@ -21,6 +21,7 @@ from penstock.core.progress.lease import Lease
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports.events import Event
 from penstock.engine.dispatch.dispatcher import Dispatcher
+from penstock.engine.dispatch.finished_works import FinishedWorks, are_all_awaited
 from penstock.engine.dispatch.manual_ack import with_ack
 from penstock.engine.dispatch.thread_messages import (
     AckedBelow,
@@ -120,6 +121,10 @@ class HandlerMember:
         self._name = f"{socket.gethostname()}-{os.getpid()}-{next(_NUMBERS)}"
         self._reporter = Reporter(handler, emit, member=self._name, adapter=self._adapter, per_record=per_record)
         self._lease = Lease(lease_seconds(handler))
+        self._finished_works = FinishedWorks(
+            self._inbox,
+            are_all_awaited=are_all_awaited(handler, per_record=per_record, runs_to_an_end=until is not None),
+        )
         self._dispatcher = Dispatcher(
             handler,
             self._inbox,
@@ -128,6 +133,8 @@ class HandlerMember:
             lease=self._lease,
             until=until,
             catch_up=shared.catch_up,
+            finished_works=self._finished_works,
+            partitions=lambda: shared.known_partitions.count,
         )
         self._transactor = None
         if handler.is_exactly_once:
@@ -166,10 +173,15 @@ class HandlerMember:
         Raises what a resource raises.
         """
         try:
-            self._workers = make_workers(self._handler, self._inbox, self._adapter, self._lease, stop)
+            self._workers = self._make_workers(stop)
         except CallbackError as error:
             self._reporter.error(error, fatal=True)
             raise
+
+    def _make_workers(self, stop: threading.Event | None = None) -> Workers:
+        return make_workers(
+            self._handler, self._inbox, self._adapter, self._lease, stop, finished_works=self._finished_works
+        )
 
     def discard(self) -> None:
         """Close the workers of a member that does not start, because another one cannot."""
@@ -273,6 +285,8 @@ class HandlerMember:
             works=works,
             concurrency=self._dispatcher.concurrency.limit,
             open_breakers=int(self._dispatcher.breaker.is_open),
+            waiting_for_rate=self._dispatcher.rate.waiting,
+            one_per_partition=self._handler.order == "partition",
             polled_seconds_ago=time.monotonic() - self._fetcher.polled,
             longest_seconds=max((each.seconds for each in longest), default=0.0),
             map_bytes=map_bytes,
@@ -286,7 +300,7 @@ class HandlerMember:
                     stack.callback(self._store_session.close)
                 workers = self._workers
                 if workers is None:
-                    workers = self._workers = make_workers(self._handler, self._inbox, self._adapter, self._lease)
+                    workers = self._workers = self._make_workers()
                 stack.callback(self._close, workers)
                 outbox = self._start_outbox()
                 stack.callback(outbox.close)

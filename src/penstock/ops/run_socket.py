@@ -183,7 +183,7 @@ def _as_json(error: PenstockError) -> Answer:
     return {"kind": type(error).__name__, "problem": error.problem, "hint": error.hint}
 
 
-def ask_run(run: RegisteredRun, request: Mapping[str, Any]) -> Answer:
+def ask_run(run: RegisteredRun, request: Mapping[str, Any], *, patience: float = _ANSWER_SECONDS) -> Answer:
     """Send a request to a run and return its answer. Raises the error that the run answered."""
     if run.socket is None:
         raise StateError(
@@ -191,10 +191,10 @@ def ask_run(run: RegisteredRun, request: Mapping[str, Any]) -> Answer:
             hint="Its first lines say why. An older Penstock has none.",
         )
     try:
-        answer = json.loads(_sent(run.socket, json.dumps(request).encode() + b"\n"))
+        answer = json.loads(_sent(run.socket, json.dumps(request).encode() + b"\n", patience))
     except TimeoutError as error:
         raise ServerError(
-            f"{run.app} (process {run.pid}) has not answered within {_ANSWER_SECONDS:.0f} s.",
+            f"{run.app} (process {run.pid}) has not answered within {patience:g} s.",
             hint="It may hang, or drain partitions. Look at its log, then try again.",
         ) from error
     except (OSError, ValueError) as error:
@@ -208,9 +208,9 @@ def ask_run(run: RegisteredRun, request: Mapping[str, Any]) -> Answer:
     return dict(answer)
 
 
-def _sent(path: str, request: bytes) -> bytes:
+def _sent(path: str, request: bytes, patience: float) -> bytes:
     with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(_ANSWER_SECONDS)
+        connection.settimeout(patience)
         connection.connect(path)
         connection.sendall(request)
         with connection.makefile("rb") as answer:

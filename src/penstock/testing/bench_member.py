@@ -53,6 +53,7 @@ class BenchMember:
             wall_clock=world.clock.time,
             jitter=_no_jitter,
             bundle_size=OneByOne(),
+            partitions=lambda: sum(len(world.broker.topic_partitions(topic)) for topic in handler.topics),
         )
         self.fetcher = MemoryFetcher(handler, self._inbox, world, in_flight_room=self._dispatcher.in_flight_room)
         self._workers = make_workers(handler, self._inbox, adapter, world.loop)

@@ -9,12 +9,15 @@ import pytest
 from playwright.sync_api import Page, ViewportSize, expect
 
 from axe_core import serious_violations
+from chromium import Chromium
 from dashboard_tab import Scene, ServedTest, Tab
 from hostile_text import SHOWN_IN_HTML
-from kafka_helpers import produce, wait_for
+from kafka_helpers import WAIT_SECONDS, produce, wait_for
+from penstock.dashboard import DashboardOptions, serve_dashboard
 from penstock.dashboard.pages import PAGES
 from penstock.dashboard.server.web_guard import SECURITY_HEADERS
 from penstock.devkit import Embedded
+from penstock.kafka import Cluster
 from servers import SharedServers
 
 _PHONE: ViewportSize = {"width": 390, "height": 780}
@@ -118,3 +121,24 @@ def test_a_page_survives_the_broker(scene: Scene, tab: Tab, kafka: Embedded, sha
     produce(scene.brokers, scene.topic, ['{"total": 1}'] * 5)
     expect(lag).to_be_visible()
     assert page.evaluate("() => window.sameDocument")
+
+
+def test_a_page_survives_the_restart_of_the_dashboard(chromium: Chromium, scene: Scene) -> None:
+    cluster = Cluster(scene.brokers)
+    with chromium.in_use() as browser:
+        window = browser.new_context()
+        page = window.new_page()
+        page.set_default_timeout(WAIT_SECONDS * 1000)
+        with serve_dashboard(DashboardOptions(), connect=lambda: cluster, note=print) as served:
+            page.goto(f"{served.url}#/apps")
+            expect(page.locator("main")).to_contain_text(str(scene.pid))
+            page.evaluate("() => { window.sameDocument = true; }")
+        expect(page.get_by_role("alert")).to_contain_text("does not answer")
+        again = DashboardOptions(port=served.port)
+        with serve_dashboard(again, connect=lambda: cluster, note=print) as served:
+            expect(page.get_by_role("alert")).to_contain_text("was started again")
+            window.new_page().goto(served.url)  # the new link, in another tab
+            expect(page.get_by_role("alert")).to_have_count(0)
+            expect(page.locator("main")).to_contain_text(str(scene.pid))
+            assert page.evaluate("() => window.sameDocument")
+        window.close()

@@ -8,7 +8,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 from docs_check.environment import ROOT
-from penstock import App, Breaker, Record, by
+from penstock import App, Breaker, Rate, Record, by
 from penstock.app import Handler, refuse_unsupported
 from penstock.app.config.option_table import handler_options
 from penstock.app.option_reference import TABLES, filled
@@ -42,6 +42,7 @@ REFUSABLE: dict[str, Any] = {
     "on_revoked": print,
     "on_lost": print,
     "max_in_flight_bytes": 5,
+    "rate": Rate(5),
     "scale": "cpu",
     "fair_by": by.header("tenant"),
     "weights": {"gold": 3},

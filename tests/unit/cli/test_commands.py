@@ -1,10 +1,12 @@
 """Every command has help with an example and ``--json``; shells complete them."""
 
+import gc
 import json
 import os
 import signal
 import subprocess
 import sys
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -144,6 +146,22 @@ def test_a_wrong_option_is_explained_also_if_it_is_one_of_handlers(
         main()
     assert ended.value.code == 2
     assert hint in capsys.readouterr().err
+
+
+def test_a_second_command_of_a_process_does_not_keep_the_garbage_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Client:
+        """In a cycle, so that only the collector frees it."""
+
+        def __init__(self) -> None:
+            self.itself = self
+
+    monkeypatch.setattr(sys, "argv", ["penstock", "--version"])
+    for _ in range(2):
+        client = weakref.ref(Client())
+        with pytest.raises(SystemExit):
+            main()
+    gc.collect()
+    assert client() is None
 
 
 @pytest.fixture

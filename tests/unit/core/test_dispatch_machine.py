@@ -30,6 +30,7 @@ from penstock.core.scheduling.bundle_size import QUICK
 from penstock.core.scheduling.effects import OutputSet, Returned, Send
 from penstock.core.scheduling.fair_queue import Fairness
 from penstock.core.scheduling.lanes import Epoch, LaneRun, Order
+from penstock.core.scheduling.rate_limit import RateLimit
 
 RETRY_PLACE: TopicPartition = ("t.retry.1m", 0)
 TPS: list[TopicPartition] = [("t", 0), ("t", 1), RETRY_PLACE]
@@ -431,6 +432,67 @@ class FairNoOrderMachine(FairMachine):
 TestFairKeyOrder = FairMachine.TestCase
 TestFairNoOrder = FairNoOrderMachine.TestCase
 TestFairKeyOrder.settings = TestFairNoOrder.settings = settings(max_examples=25, stateful_step_count=60)
+
+
+class RateMachine(DispatchMachine):
+    """Each of three tenants has a rate; a record counts when a worker gets it."""
+
+    order: Order = "key"
+    limit, burst = 2, 3
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun: dict[object, list[float]] = defaultdict(list)
+        self.dispatch.set_rate(RateLimit(1 / self.limit, self.burst, self.tenant_of))
+
+    @staticmethod
+    def tenant_of(record: Record) -> object:
+        return record.offset % 3
+
+    def check_run(self, run: LaneRun) -> None:
+        super().check_run(run)
+        times = self.begun[self.tenant_of(run.records[0])]
+        times += [self.now] * len(run.records)
+        for seconds in (0.001, 1.0, 10.0):
+            latest = [at for at in times if at > self.now - seconds]
+            assert len(latest) < self.burst + seconds * self.limit, "no tenant exceeds its rate in any window"
+
+    @invariant()
+    def free_workers_idle_only_if_all_that_is_ready_waits(self) -> None:
+        self.works.extend(found := self.dispatch.take(self.now, 1))
+        for bundle in found:
+            self.check_run(bundle[0])
+        due, wakes = self.dispatch.next_due(), [epoch.fetch_state.wake_at for epoch in self.dispatch.epochs]
+        late = due is not None and due <= self.now and due not in wakes
+        assert found or len(self.works) == 2 or not late, "nobody waits for longer than it must"
+
+
+class RateWithoutOrderMachine(RateMachine):
+    order = "none"
+
+
+class FairRateMachine(RateMachine):
+    fairness = FairMachine.fairness
+
+
+class WholeRateMachine(RateMachine):
+    @staticmethod
+    def tenant_of(_record: Record) -> object:
+        return None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dispatch.set_rate(RateLimit(1 / self.limit, self.burst))
+
+
+TestRate = RateMachine.TestCase
+TestRateWithoutOrder = RateWithoutOrderMachine.TestCase
+TestWholeRate = WholeRateMachine.TestCase
+TestFairRate = FairRateMachine.TestCase
+TestRate.settings = TestRateWithoutOrder.settings = TestWholeRate.settings = TestFairRate.settings = settings(
+    max_examples=25, stateful_step_count=50
+)
+
 TestPartitionOrder = DispatchMachine.TestCase
 TestKeyOrder = KeyOrderMachine.TestCase
 TestNoOrder = NoOrderMachine.TestCase

@@ -2,8 +2,10 @@
 
 import pytest
 
-from penstock.dashboard.pages.group_page import retention_margin
+from penstock.dashboard.pages.group_page import fetched_to, retention_margin
 from penstock.ops.group_lag import PartitionLag
+from penstock.ops.reported_runs import SeenRun
+from penstock.ops.runs import RegisteredRun
 
 
 @pytest.mark.parametrize(
@@ -36,3 +38,12 @@ def test_a_group_without_lag_loses_nothing() -> None:
 def test_a_margin_of_months_is_none() -> None:
     part = PartitionLag("orders", 0, committed=0, start=0, end=10, lag_seconds=1.0, rate_in=14.0, rate_out=13.0)
     assert retention_margin(part, 7 * 24 * 3600.0) is None
+
+
+def test_how_far_the_owner_has_fetched_is_taken_from_what_runs_say() -> None:
+    run = RegisteredRun(1, 2.0, "here", "shop", "local", ("shop",))
+    part = {"topic": "orders", "partition": 3, "position": 40}
+    members = [{"group": "shop", "partitions": [part]}, {"group": "other", "partitions": [{**part, "position": 99}]}]
+    runs = [SeenRun(run, is_here=True, picture=None), SeenRun(run, is_here=False, picture={"members": members})]
+    assert fetched_to(runs, "shop", ("orders", 3)) == 40
+    assert fetched_to(runs, "shop", ("orders", 4)) is None

@@ -92,6 +92,7 @@ def test_the_dashboard_shows_every_metric_that_is_not_only_for_alerts() -> None:
         "kafka_consumergroup_group_offset",
         "kafka_partition_earliest_offset",
         "penstock_stalled_records_total",
+        "penstock_recommended_members",
     }
     assert {name for name in METRICS if name not in shown} == for_others
 

@@ -1,6 +1,7 @@
 """What a run of the local engine says about itself while somebody looks, and the page that reads it."""
 
 import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from penstock.core.reports.run_activity import RunActivity
 from penstock.dashboard.feed.cluster_connection import ClusterConnection
 from penstock.dashboard.feed.feed_source import DashboardContext, Rows
 from penstock.dashboard.pages.live_app_page import LiveAppSource
-from penstock.engine.observe.member_activity import MemberActivity, RecordAtWork
+from penstock.engine.observe.member_activity import MemberActivity, RecordAtWork, TenantShare
 from penstock.errors import ServerError, StateError
 from penstock.kafka import Cluster
 from penstock.ops.live_activity_file import LivePicture, live_activity_file, look_at
@@ -81,6 +82,7 @@ ACTIVITY = MemberActivity(
     handler="ship", group="shop", concurrency=8, is_auto=True, busy=1, in_flight=7, max_in_flight=100, bytes=700,
     max_bytes=10_000, small_bytes=50, lanes=3, waiting=6, sending=0, retrying=0, oldest_ms=1_500, breaker=None,
     at_work=(RecordAtWork("orders", 2, 17, "anna", 1, 4.5),), longest_lanes=(), retries=(), partitions=(),
+    tenants=(TenantShare("acme", 2.0, 1, 5),),
     latency_bounds=(0.1, 1.0), latency=(5, 2, 0),
 )  # fmt: skip
 
@@ -106,13 +108,17 @@ def page(run: str) -> Rows:
     return published[-1]
 
 
-def test_a_run_writes_what_it_does_only_while_somebody_looks_and_members_are_added_up() -> None:
+def test_a_run_writes_what_it_does_only_while_somebody_looks_and_members_are_added_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("penstock.ops.live_activity_file._WRITE_SECONDS", 0.01)
     picture, process = LivePicture(Members()), psutil.Process()
     picture.on_event(STARTED)
     picture.on_event(events.Progressed(**WHO, read=10, written=8, dead_lettered=1, skipped=0))
     path = live_activity_path(process.pid, process.create_time())
     with registered("shop", engine="local", groups=["shop"], warn=pytest.fail), live_activity_file(picture):
         run = f"{os.uname().nodename}:{process.pid}"
+        time.sleep(0.2)  # time enough for a run that writes without being asked
         assert not path.exists()
         assert page(run)["run"]["is_known"] is False
         wait_for(path.exists, "the file")
@@ -122,6 +128,7 @@ def test_a_run_writes_what_it_does_only_while_somebody_looks_and_members_are_add
         assert (handler["members"], handler["in_flight"], handler["concurrency"], handler["lanes"]) == (2, 14, 16, 6)
         assert (handler["read"], handler["oldest"], handler["latency"]) == (10, 1.5, [10, 4, 0])
         assert handler["at_work"][0]["key"] == "anna"
+        assert handler["tenants"] == [{"name": "acme", "weight": 2.0, "busy": 2, "waiting": 10}]
         assert oct(path.stat().st_mode & 0o777) == "0o600", "it has keys of records"
     assert not path.exists()
     with pytest.raises(StateError, match="has ended"):

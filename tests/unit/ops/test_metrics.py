@@ -2,6 +2,7 @@
 
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,7 +20,7 @@ from penstock.errors import ConfigError, PenstockError, ServerError, SetupError
 from penstock.kafka import Cluster
 from penstock.kafka.admin.log_bounds import Bounds
 from penstock.ops.group_lag import PartitionLag
-from penstock.ops.metrics import METRICS, EventCounters, LagPoller
+from penstock.ops.metrics import METRICS, EventCounters, LagPoller, Recommendations
 from penstock.ops.metrics.exporter import make_registry
 from prometheus_text import problems_of, read_metrics
 
@@ -48,7 +49,7 @@ def value_of(text: str, name: str, **labels: str) -> float:
 
 
 def member_metrics(watches: Stopwatches, **changes: int) -> MemberMetrics:
-    numbers = {"in_flight": 7, "lanes": 3, "works": 2, "concurrency": 32, **changes}
+    numbers: dict[str, Any] = {"in_flight": 7, "lanes": 3, "works": 2, "concurrency": 32, **changes}
     return MemberMetrics(
         handler="ship",
         group="g",
@@ -338,3 +339,19 @@ def test_an_invalid_port_and_a_port_in_use_are_refused() -> None:
 )
 def test_the_check_of_a_text_finds_what_is_wrong(text: str, problem: str) -> None:
     assert any(problem in each for each in problems_of(text))
+
+
+def test_the_recommended_members_follow_from_what_a_process_measures_of_its_partitions() -> None:
+    watches = Stopwatches(lambda: 0.0)
+    one = replace(member_metrics(watches), concurrency=10, map_bytes={("t", 0): 40, ("t", 1): 0})
+    recommendations = Recommendations(lambda: [one])
+    watch = LagPoller(no_cluster, dict, recommendations)
+    for second in range(0, 100, 10):
+        end = 100 * second  # of each partition: 200 records a second for this process, 800 for the group of 4
+        watch.lags = {("g", "t", n): PartitionLag("t", n, committed=end, start=0, end=end) for n in range(2)}
+        watches.worked(2_000, 200.0)  # 0.1 s each
+        recommendations.look(watch.lags, {"t": 8}, float(second))
+    registry = make_registry(EventCounters(), watch, lambda: [one])
+    text = generate_latest(registry).decode()
+    # 80 busy workers, at most 70 % of the time, 10 in each member; but the topic has 8 partitions.
+    assert value_of(text, "penstock_recommended_members", group="g", handler="ship") == 8

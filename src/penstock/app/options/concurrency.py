@@ -10,6 +10,7 @@ from penstock.core.records.record import Record
 from penstock.core.records.record_ids import RecordId
 from penstock.core.scheduling.in_flight import DEFAULT_BYTES
 from penstock.core.scheduling.lanes import Order
+from penstock.core.scheduling.rate import Rate
 from penstock.core.text.durations import Duration
 
 Scale = Literal["partition", "cpu"]
@@ -132,6 +133,22 @@ class OrderOptions(TypedDict, total=False):
 class LimitOptions(TypedDict, total=False):
     """Limits."""
 
+    rate: Annotated[
+        Rate | None,
+        HandlerOption(
+            default=None,
+            text='How many calls of the handler begin in a time, such as ``Rate(100, per="1s")``; with ``by=`` for '
+            "each tenant.",
+            see="[Limits](limits.md#rates)",
+            spark=Refused(
+                "its tasks do not know of each other's calls",
+                hint="Run it with --engine local, or leave rate= out.",
+            ),
+            share=Refused(
+                "the broker gives it records with a time limit, and gives those that wait for longer to others"
+            ),
+        ),
+    ]
     max_in_flight: Annotated[
         int,
         HandlerOption(

@@ -110,6 +110,9 @@ class Meter(_Live):
         if isinstance(event, events.ConcurrencyChanged) and event.member != "spark":
             self._at_once[event.handler, event.member] = event.concurrency
             self._progress.update(self._task, description=f"records, {sum(self._at_once.values())} at once")
+        if isinstance(event, events.RateLimited | events.RateEased) and event.member != "spark":
+            limited = f"records, limited to {event.rate}" if isinstance(event, events.RateLimited) else "records"
+            self._progress.update(self._task, description=printable_line(limited))
         if isinstance(event, events.BatchFinished):
             behind = "" if event.lag is None else f", {event.lag:,} behind"
             self._progress.update(self._task, description=f"batch {event.batch}{behind}")

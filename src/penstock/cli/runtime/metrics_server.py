@@ -7,7 +7,7 @@ from penstock.cli.runtime.health_server import parse_address
 from penstock.engine import HealthBoard
 from penstock.errors import SetupError
 from penstock.kafka import Cluster
-from penstock.ops.metrics import EventCounters, LagPoller
+from penstock.ops.metrics import EventCounters, LagPoller, Recommendations
 
 
 @contextmanager
@@ -25,7 +25,7 @@ def serve_metrics(
         raise SetupError(
             "--metrics needs the package prometheus-client.", hint="Install it: pip install 'penstock[metrics]'."
         ) from error
-    with LagPoller(make_cluster, event_counters.positions) as watch:
+    with LagPoller(make_cluster, event_counters.positions, Recommendations(board.member_metrics)) as watch:
         try:
             server, thread = start_http_server(
                 port, addr=host, registry=make_registry(event_counters, watch, board.member_metrics)

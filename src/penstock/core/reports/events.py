@@ -13,10 +13,19 @@ from penstock.core.reports.event_bases import (
     PartitionEvent,
     RecordEvent,
 )
-from penstock.core.reports.limit_events import BreakerClosed, BreakerOpened, ConcurrencyChanged, OffsetMapFull
+from penstock.core.reports.limit_events import (
+    BreakerClosed,
+    BreakerOpened,
+    ConcurrencyChanged,
+    HotKey,
+    OffsetMapFull,
+    RateEased,
+    RateLimited,
+)
 from penstock.core.reports.rebalance import Rebalance
 
-__all__ = ["BreakerClosed", "BreakerOpened", "Commanded", "ConcurrencyChanged", "CountsEvent", "Event", "OffsetMapFull"]
+__all__ = ["BreakerClosed", "BreakerOpened", "Commanded", "ConcurrencyChanged", "CountsEvent", "Event", "HotKey"]
+__all__ += ["OffsetMapFull", "RateEased", "RateLimited"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,21 +174,6 @@ class Overdue(AttemptEvent):
 
     seconds: float
     stack: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HotKey(PartitionEvent):
-    """For ``seconds``, this key has had most of the waiting records (``waiting`` of ``of``) while workers were idle.
-
-    Records of one key run one at a time. Either the key has very many records, or they are slow, or one is being
-    retried.
-    """
-
-    key: str | None
-    epoch: int
-    waiting: int
-    of: int
-    seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The events of limits and breakers that change while an app runs."""
+"""The events of limits and breakers that change while an app runs, and of keys that hold up others."""
 
 from dataclasses import dataclass
 
@@ -47,3 +47,38 @@ class OffsetMapFull(PartitionEvent):
 
     offset: int
     lanes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateLimited(HandlerEvent):
+    """Records of this member wait for their ``rate``: up to so many could have begun in the last half second.
+
+    Once, until ``rate_eased``.
+    """
+
+    member: str
+    rate: str
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateEased(HandlerEvent):
+    """No record of this member has waited for its rate for 5 seconds; before that, some did for ``seconds``."""
+
+    member: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HotKey(PartitionEvent):
+    """For ``seconds``, this key has had most of the waiting records (``waiting`` of ``of``) while workers were idle.
+
+    Records of one key run one at a time. Either the key has very many records, or they are slow, or one is being
+    retried.
+    """
+
+    key: str | None
+    epoch: int
+    waiting: int
+    of: int
+    seconds: float

@@ -57,6 +57,8 @@ class Backpressure:
         records that no worker has begun are dropped, and it is rewound to the first of them.
         """
         balanced = Balanced()
+        if self._full_since is None and not self._has_to_act(epochs):
+            return balanced
         share = max(1, self._bounds.max_records // max(1, len(epochs)))
         share_bytes = self._bounds.max_bytes // max(1, len(epochs))
         if self._is_full(epochs, now):
@@ -81,6 +83,16 @@ class Backpressure:
             elif self._resumes(epoch, share, share_bytes, now):
                 balanced.resume.append(epoch)
         return balanced
+
+    def _has_to_act(self, epochs: Iterable[Epoch]) -> bool:
+        """Whether a partition is paused, or may have to be. Rarely so, and quickly seen: this runs in each turn."""
+        unfinished = excess = 0
+        for epoch in epochs:
+            if epoch.fetch_state.is_active or epoch.is_paused:
+                return True
+            unfinished += epoch.tracker.unfinished
+            excess += epoch.large_values.excess
+        return self._bounds.are_half_used(unfinished, excess)
 
     def _bytes(self, epoch: Epoch) -> int:
         return self._bounds.bytes_of(epoch.tracker.unfinished, epoch.large_values.excess)

@@ -27,6 +27,7 @@ from penstock.core.scheduling.fair_schedule import FairSchedule
 from penstock.core.scheduling.in_flight import InFlight, InFlightCount
 from penstock.core.scheduling.lanes import AnyRecord, Epoch, Lane, LaneRun, Order
 from penstock.core.scheduling.outcome_rules import DeadLetterOf, OutcomeRules, RetryRecordOf
+from penstock.core.scheduling.rate_limit import RateLimit
 from penstock.core.scheduling.schedule import Schedule
 
 NOTHING: Mapping[int, int] = MappingProxyType({})
@@ -71,6 +72,7 @@ class Dispatch:
         self._ahead = ahead
         self._offset_of = offset_of
         self._pausing = circuit if isinstance(circuit, PausingCircuit) else None
+        self.fairness = fairness
         schedule = Schedule if fairness is None else partial(FairSchedule, fairness)
         self._schedule: Schedule = schedule(
             order=order,
@@ -152,6 +154,7 @@ class Dispatch:
             del self._epochs[epoch.tp]
             self.in_flight.settled += epoch.tracker.unfinished
             self.in_flight.excess -= epoch.large_values.remove([*epoch.large_values.excesses])
+        self._schedule.rates.forget_ended()
         return closed
 
     # Records arrive and go to workers.
@@ -252,9 +255,22 @@ class Dispatch:
         """How many bundles were taken and not released yet."""
         return self._schedule.busy
 
-    def set_concurrency(self, concurrency: int) -> None:
-        """So many bundles may be taken and not released from now on."""
-        self._schedule.set_concurrency(concurrency)
+    def set_concurrency(self, concurrency: int, ahead: int = 0) -> None:
+        """So many bundles may be taken and not released from now on; ``ahead`` more if there is no rate."""
+        self._schedule.set_concurrency(concurrency, ahead)
+
+    def set_rate(self, limit: RateLimit | None) -> None:
+        """Keep this rate from now on; None ends it. The caller calls ``set_concurrency`` after it."""
+        self._schedule.rates.set(limit)
+
+    @property
+    def waiting_for_rate(self) -> int:
+        """How many lanes could begin a record if their rate let them."""
+        return self._schedule.rates.waiting
+
+    def take_most_waiting_for_rate(self) -> int:
+        """The most that have waited at once since the last call."""
+        return self._schedule.rates.take_most_waiting()
 
     def release(self) -> None:
         """A worker finished a bundle, so another bundle may be taken."""
@@ -269,7 +285,7 @@ class Dispatch:
         return self._schedule.backoffs()
 
     def next_due(self) -> float | None:
-        """When the next retry is due, in memory or in a retry topic, or the ``linger`` of a batch is over."""
+        """When the next retry or rate is due, in memory or in a retry topic, or the ``linger`` of a batch is over."""
         due = [self._schedule.next_due()]
         if self._pausing is not None and self._pausing.is_open:
             # Nothing starts before the breaker's next try.

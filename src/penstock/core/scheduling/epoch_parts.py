@@ -25,6 +25,11 @@ class FetchState:
     rewind_to: int | None = None  # the offset to seek back to, until the fetcher is asked to
     rewinding: bool = False  # until the fetcher has seeked back, the dispatcher drops the records that arrive
 
+    @property
+    def is_active(self) -> bool:
+        """Whether the partition is paused, or is about to be."""
+        return self.paused or self.held or self.wake_at is not None or self.rewind_to is not None
+
 
 @dataclass(eq=False, slots=True)
 class Pending:

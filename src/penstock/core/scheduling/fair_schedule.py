@@ -8,7 +8,7 @@ from penstock.core.scheduling.lanes import AnyRecord, Epoch, Lane, LaneRun
 from penstock.core.scheduling.schedule import Schedule
 
 
-class _Unordered(NamedTuple):
+class UnorderedLane(NamedTuple):
     """The name of the lane of a tenant's records of one priority that have no order."""
 
     tenant: Hashable
@@ -29,13 +29,13 @@ class FairSchedule(Schedule):
         for record in records:
             key: Hashable = self._key_of(record) if by_key else None
             if not by_key or (key is None and not keyless_in_order):
-                key = _Unordered(tenant_of(record), priority_of(record))
+                key = UnorderedLane(tenant_of(record), priority_of(record))
             self._lane(epoch, key).waiting.append(record)
 
     def _lane(self, epoch: Epoch, key: Hashable) -> Lane:
         lane = epoch.lanes.by_key.get(key)
         if lane is None:
-            lane = epoch.lanes.by_key[key] = Lane(epoch, key, ordered=not isinstance(key, _Unordered))
+            lane = epoch.lanes.by_key[key] = Lane(epoch, key, ordered=not isinstance(key, UnorderedLane))
             self._ready.append(lane)
         return lane
 

@@ -34,7 +34,7 @@ class HandedOver:
         excesses = [*excesses]
         self.records += records
         self.excess += sum(excesses)
-        self.largest = max(excesses, default=0)
+        self.largest = max(excesses) if excesses else 0
 
 
 class InFlight:
@@ -76,6 +76,10 @@ class InFlight:
         if left <= 0:
             return 0
         return min(self.max_records - records, max(2, left // max(1, self.small + largest)))
+
+    def are_half_used(self, records: int, excess: int) -> bool:
+        """Whether these records take at least half of the records or of the bytes."""
+        return 2 * records >= self.max_records or 2 * self.bytes_of(records, excess) >= self.max_bytes
 
     def is_roomy(self, records: int, excess: int) -> bool:
         """Whether at least a quarter of the records and of the bytes is free."""

@@ -216,3 +216,8 @@ class Epoch:
             if lane.waiting:  # if not, its records were dropped
                 found.append(lane)
         return found
+
+
+def name_alone(offset: int) -> Hashable:
+    """The name of a lane that holds one record without order."""
+    return ("alone", offset)

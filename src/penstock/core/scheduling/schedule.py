@@ -18,7 +18,8 @@ from operator import attrgetter
 
 from penstock.core.scheduling.bundle_size import NOT_QUICK, QUICK
 from penstock.core.scheduling.fair_queue import ReadyLanes
-from penstock.core.scheduling.lanes import AnyRecord, Epoch, Lane, LaneRun, Order
+from penstock.core.scheduling.lanes import AnyRecord, Epoch, Lane, LaneRun, Order, name_alone
+from penstock.core.scheduling.rate_waits import RateWaits
 
 # Names of lanes that belong to no key. Keys are bytes, so they cannot collide with these.
 _WHOLE_PARTITION = "partition"
@@ -66,6 +67,7 @@ class Schedule:
         self._backoffs: list[tuple[float, int, Lane]] = []
         self._numbers = count()
         self._busy = 0
+        self.rates = RateWaits(lambda: len(self._ready), self._make_ready, offset_of)
 
     # Records come in and go to workers.
 
@@ -118,7 +120,7 @@ class Schedule:
         is split into a lane for each key as soon as it could delay them: when a record is stuck or must be retried
         (``put_back``), or when records take longer.
         """
-        if self._order != "key" or self._batch or NOT_QUICK <= size < QUICK:
+        if self._order != "key" or self._batch or NOT_QUICK <= size < QUICK or self.rates.is_on:
             return
         for epoch in epochs:
             lanes = epoch.lanes
@@ -167,31 +169,39 @@ class Schedule:
     def _add_held_lane(self, epoch: Epoch, record: AnyRecord) -> Lane:
         """Add a held lane for the key of this record; for the record alone, if it has no key and so no order."""
         key = self._key_of(record)
-        name = _name_alone(self._offset_of(record)) if key is None and self._keyless is _UNORDERED else key
+        name = name_alone(self._offset_of(record)) if key is None and self._keyless is _UNORDERED else key
         lane = epoch.lanes.by_key[name] = Lane(epoch, name, held=True)
         return lane
 
     @property
     def has_ready(self) -> bool:
-        """Whether some lane has a record, and a free worker to start it."""
-        return bool(self._ready) and self._busy < self._concurrency
+        """Whether some lane has a record, and a free worker to start it, and the handler's rate lets it begin."""
+        return bool(self._ready) and self._busy < self._concurrency and not self.rates.is_shut
 
     def take(self, now: float, size: int) -> list[list[LaneRun]]:
         """Take runs that may start now: a bundle of about ``size`` records for each free worker."""
         self._end_backoffs(now)
+        rates = self.rates
+        if rates.is_on:
+            size = rates.begin_turn(now)
         bundles = []
-        while self._ready and self._busy < self._concurrency and not self._lingers(now):
+        while self._ready and self._busy < self._concurrency and not rates.is_shut and not self._lingers(now):
             bundle = self._bundle(self._batch or size)
             if bundle:
                 self._busy += 1
                 bundles.append(bundle)
+                if rates.is_on:
+                    rates.begun(bundle)
         return bundles
 
     def take_one(self, now: float) -> list[list[LaneRun]]:
         """Take a single record that may start now, if there is one and a worker is free."""
         self._end_backoffs(now)
-        bundle = self._bundle(1) if self._ready and self._busy < self._concurrency else []
+        self.rates.begin_turn(now)
+        bundle = self._bundle(1) if self.has_ready else []
         self._busy += bool(bundle)
+        if bundle:
+            self.rates.begun(bundle)
         return [bundle] if bundle else []
 
     def _end_backoffs(self, now: float) -> None:
@@ -219,11 +229,12 @@ class Schedule:
 
     def _bundle(self, size: int) -> list[LaneRun]:
         # Inlined for speed: with order by key there are nearly as many runs as records.
-        bundle, room, ready, offset_of = [], size, self._ready, self._offset_of
+        bundle, room, ready, offset_of, rates = [], size, self._ready, self._offset_of, self.rates.by_tenant
         while ready and room > 0:
             lane = ready.popleft()
             waiting = lane.waiting
-            if not waiting:  # emptied since: its partition was revoked, or back-pressure dropped records
+            # Empty: its partition was revoked since, or back-pressure dropped records.
+            if not (waiting if rates is None else rates.may_begin(lane)):
                 continue
             epoch = lane.epoch
             lanes, map_room = epoch.lanes, epoch.map_room
@@ -276,9 +287,10 @@ class Schedule:
         """A worker finished a bundle, so another bundle may be taken."""
         self._busy -= 1
 
-    def set_concurrency(self, concurrency: int) -> None:
-        """So many bundles may be out at once from now on."""
-        self._concurrency = concurrency
+    def set_concurrency(self, concurrency: int, ahead: int = 0) -> None:
+        """So many bundles may be out at once from now on, and so many more may be queued for busy workers."""
+        # With a rate, none is queued: a call begins when it is counted.
+        self._concurrency = concurrency + (0 if self.rates.is_on else ahead)
 
     def add_ready(self, lanes: Iterable[Lane]) -> None:
         """Queue lanes that were parked or paused, and may run now."""
@@ -300,10 +312,11 @@ class Schedule:
         return [(at, lane) for at, _, lane in self._backoffs]
 
     def next_due(self) -> float | None:
-        """When the next retry is due or the ``linger`` of an incomplete batch is over; None if neither is awaited."""
+        """When the next retry or rate is due, or the ``linger`` of an incomplete batch is over; None if none is."""
         due = [self._backoffs[0][0]] if self._backoffs else []
+        due += self.rates.next_due()
         if self._linger_until is not None:
-            due.append(self._linger_until)
+            due.append(self.rates.not_before(self._linger_until))
         return min(due, default=None)
 
     def stop_lingering(self) -> None:
@@ -371,7 +384,7 @@ class Schedule:
     def _retry_alone(self, epoch: Epoch, record: AnyRecord, at: float) -> None:
         """Let a record without order wait for its retry in a lane of its own."""
         if epoch.dispatching:
-            lane = Lane(epoch, _name_alone(self._offset_of(record)), waiting=deque([record]))
+            lane = Lane(epoch, name_alone(self._offset_of(record)), waiting=deque([record]))
             epoch.lanes.by_key[lane.key] = lane
             self._back_off(lane, at)
 
@@ -384,8 +397,3 @@ class Schedule:
             self._ready.append(lane)
         elif lane.epoch.lanes.by_key.get(lane.key) is lane:
             del lane.epoch.lanes.by_key[lane.key]
-
-
-def _name_alone(offset: int) -> Hashable:
-    """The name of a lane that holds one record without order."""
-    return ("alone", offset)

@@ -50,6 +50,10 @@ class DashboardContext:
         cluster = None if self.connection.brokers is None else self.connection.cluster()
         return seen_runs(self.reports, cluster, only=only)
 
+    def runs_of(self, group: str) -> list[SeenRun]:
+        """Return the runs with this group, each with what it does now."""
+        return [found for each in self.runs() if group in each.run.groups for found in self.runs(only=each.id)]
+
 
 MakeSource = Callable[[DashboardContext, Mapping[str, str]], FeedSource]
 """Makes the source of a topic with these parameters. It raises a ConfigError if a parameter is missing or wrong."""

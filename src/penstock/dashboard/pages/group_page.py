@@ -1,12 +1,13 @@
 """One group: its members and partitions, one of its partitions, and its lag in the past."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
 from penstock.assign import Group, Member
 from penstock.assign.member_labels import labels
+from penstock.core.records.record import TopicPartition
 from penstock.core.text.durations import seconds as parse_seconds
 from penstock.dashboard.feed.feed_source import DashboardContext, Publish, Row, Rows
 from penstock.dashboard.pages.lag_rows import group_figures, partition_figures, rounded
@@ -18,6 +19,7 @@ from penstock.kafka.admin.log_bounds import Bounds, Logs
 from penstock.ops.group_lag import GroupLag, PartitionLag, offset_map_of, positions, survey
 from penstock.ops.groups_of_any_kind import committed, describe, no_group
 from penstock.ops.lag_history import lag_history
+from penstock.ops.reported_runs import SeenRun
 from penstock.ops.topic_facts import TopicFacts, topic_facts
 
 _FACTS_SECONDS = 60.0
@@ -151,8 +153,16 @@ class PartitionSource:
             "committed": None if commit is None else commit.offset,
             "ranges": [list(each) for each in ranges[:_MAX_RANGES]],
             "above": sum(end - start for start, end in ranges),
+            "fetched": fetched_to(self._context.runs_of(self._name), self._name, self._tp),
             "metadata_bytes": 0 if commit is None else len(commit.metadata.encode()),
         }
+
+
+def fetched_to(runs: Iterable[SeenRun], group: str, tp: TopicPartition) -> int | None:
+    """Return how far the member that owns the partition has fetched; None if it does not say so."""
+    members = (each for run in runs for each in (run.picture or {}).get("members", ()) if each["group"] == group)
+    parts = (part for each in members for part in each["partitions"] if (part["topic"], part["partition"]) == tp)
+    return max((part["position"] for part in parts if part["position"] is not None), default=None)
 
 
 def _existing(found: GroupLag | PenstockError, name: str, cluster: Cluster) -> GroupLag:

@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from penstock.dashboard.feed.feed_source import DashboardContext, Publish, Row, Rows
+from penstock.dashboard.pages.app_commands import COMMANDS, control_states
 from penstock.dashboard.pages.given_parameters import needed_text
 from penstock.dashboard.pages.lag_rows import rounded
 from penstock.dashboard.pages.page_contract import DashboardPage
@@ -39,7 +40,7 @@ class LiveAppSource:
     def close(self) -> None: ...
 
     def _rows(self, run: SeenRun) -> Rows:
-        picture = run.picture or {}
+        picture, controls = run.picture or {}, control_states(run)
         rows: Rows = {"run": {**run_row(run), "at": picture.get("at"), "is_known": run.picture is not None}}
         for handler in picture.get("handlers", ()):
             its = [
@@ -47,7 +48,8 @@ class LiveAppSource:
                 for each in picture.get("members", ())
                 if (each["group"], each["handler"]) == (handler["group"], handler["name"])
             ]
-            rows[f"handler {handler['group']} {handler['name']}"] = self._handler(handler, its)
+            control = controls.get((handler["group"], handler["name"]))
+            rows[f"handler {handler['group']} {handler['name']}"] = {**self._handler(handler, its), "control": control}
         return rows
 
     def _handler(self, handler: Mapping[str, Any], members: Sequence[Mapping[str, Any]]) -> Row:
@@ -65,6 +67,7 @@ class LiveAppSource:
         row["at_work"].sort(key=lambda each: -each["seconds"])
         row["longest_lanes"].sort(key=lambda each: -each["waiting"])
         row["retries"].sort(key=lambda each: each["seconds"])
+        row["tenants"] = _added_up(members)
         oldest = [each["oldest_ms"] for each in members if each["oldest_ms"] is not None]
         row["oldest"] = min(oldest) / 1000 if oldest else None
         row["small_bytes"] = members[0]["small_bytes"]
@@ -83,6 +86,16 @@ class LiveAppSource:
         if len(kept) == 1 or sum(kept[0]) == sum(counts):
             return counts
         return [max(0, now - then) for now, then in zip(counts, kept[0], strict=True)]
+
+
+def _added_up(members: Sequence[Mapping[str, Any]]) -> list[Row]:
+    """Return each tenant of ``fair_by=`` with the sums of all members, the busiest first."""
+    found: dict[str, Row] = {}
+    for each in (tenant for member in members for tenant in member.get("tenants", ())):
+        known = found.setdefault(each["name"], {**each, "busy": 0, "waiting": 0})
+        known["busy"] += each["busy"]
+        known["waiting"] += each["waiting"]
+    return sorted(found.values(), key=lambda each: (-each["busy"], -each["waiting"], each["name"]))
 
 
 _SUMS = (
@@ -119,4 +132,4 @@ def _app(context: DashboardContext, given: Mapping[str, str]) -> LiveAppSource:
     return LiveAppSource(context, needed_text(given, "run"))
 
 
-PAGE = DashboardPage("app", under="apps", sources={"app": _app}, has_style=True)
+PAGE = DashboardPage("app", under="apps", sources={"app": _app}, endpoints=COMMANDS, has_style=True)

@@ -70,6 +70,8 @@ export const DEFINITIONS = {
   auto: "With concurrency=\"auto\", how many records run at once: Penstock finds the number that finishes the most.",
   hot_keys: "For 10 seconds, one key had most of the waiting records while workers were idle.",
   errors: "Failed attempts since the app started. Those that failed at the same lines of code are together.",
+  tenants: "With fair_by, tenants take turns by their weight. The fair share is among those that have records now.",
+  part_in_flight: "Offsets that the app has fetched and not finished, as it says itself: it runs on this machine, or with --report.",
   fetch_paused: "Too many records of this partition are in flight, or its next record is not due yet.",
   late_rows: "Rows that Spark dropped because they were below the watermark.",
 };

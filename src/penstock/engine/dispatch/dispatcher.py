@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from math import inf
 from queue import Empty
 
@@ -14,18 +14,19 @@ from penstock.app.offset_map_watch import OffsetMapWatch
 from penstock.app.replay_range import recreated_error
 from penstock.app.reporter import Reporter
 from penstock.app.running_concurrency import RunningConcurrency, auto_concurrency
+from penstock.app.running_rate import RunningRate
 from penstock.app.work import Work
 from penstock.core.failures.pausing_circuit import circuit_of
 from penstock.core.progress.lease import Lease
 from penstock.core.records.out_of_range import OutOfRange
 from penstock.core.records.record import TopicPartition
+from penstock.core.scheduling.at_rest import is_idle
 from penstock.core.scheduling.bundle_size import BundleSize
-from penstock.core.scheduling.dispatch import NOTHING
 from penstock.core.scheduling.effects import Effects, Send
-from penstock.core.scheduling.hot_key_detector import HotKeyDetector
 from penstock.core.scheduling.in_flight import HandedOver
-from penstock.core.scheduling.lanes import AnyRecord
 from penstock.engine.dispatch.commit_scheduler import CommitScheduler
+from penstock.engine.dispatch.deliveries import Deliveries
+from penstock.engine.dispatch.finished_works import FinishedWorks
 from penstock.engine.dispatch.live_control import LiveControl
 from penstock.engine.dispatch.member_view import MemberView
 from penstock.engine.dispatch.partition_lifecycle import PartitionLifecycle
@@ -48,8 +49,6 @@ from penstock.engine.dispatch.thread_messages import (
     Lost,
     OutputRefused,
     PartitionState,
-    Pause,
-    Resume,
     Revoking,
     Rewound,
     StartOver,
@@ -66,8 +65,9 @@ from penstock.engine.membership.catch_up import CatchUp
 from penstock.engine.observe.member_metrics import Stopwatches
 from penstock.errors import PenstockError
 
-# The longest wait for a message; timers that are due sooner shorten it.
-_IDLE_SECONDS = 0.1
+# The longest wait for a message, without and with unfinished records; timers that are due sooner shorten it.
+_IDLE_SECONDS = 0.5
+_BUSY_SECONDS = 0.1
 # A pause between turns while enough bundles are queued for the workers.
 _BREATH_SECONDS = 0.001
 _OUTBOX_FULL_SECONDS = 0.02
@@ -82,7 +82,7 @@ class Dispatcher:
     """Takes all messages of a member, calls the rules in ``core``, and carries out the effects that they return.
 
     Timers use ``clock``; ``wall_clock`` is for times that people or other processes read; ``jitter`` returns numbers
-    from 0 up to 1. The testing kit passes its own.
+    from 0 up to 1. The testing kit passes its own. ``partitions`` returns how many the source topics have.
     """
 
     def __init__(
@@ -99,11 +99,13 @@ class Dispatcher:
         wall_clock: Callable[[], float] = time.time,
         jitter: Callable[[], float] = random.random,
         bundle_size: BundleSize | None = None,
+        finished_works: FinishedWorks | None = None,
+        partitions: Callable[[], int] = int,
     ) -> None:
         self._handler = handler
         self._clock = clock
         self._lease = lease
-        self._to_record, self._offset_of = adapter.to_record, adapter.offset_of
+        self._to_record = adapter.to_record
         self._failed_records = FailedRecords(handler, adapter, wall_clock)
         self._circuit = circuit_of(handler.breaker)
         self._inbox = inbox
@@ -114,14 +116,18 @@ class Dispatcher:
             concurrency=handler.largest_concurrency, circuit=self._circuit, random=jitter,
             ahead=handler.is_at_most_once,
         )  # fmt: skip
+        self._deliveries = Deliveries(
+            handler, self._dispatch, self._failed_records, reporter, offset_of=adapter.offset_of, clock=clock
+        )
+        self.rate = RunningRate(handler, self._dispatch, reporter, adapter, partitions=partitions, clock=clock)
         self.concurrency = RunningConcurrency(handler, self._dispatch, reporter, auto_concurrency(handler), clock)
         self.breaker = BreakerWatch(self._circuit, reporter, clock)
         self._next_progress = clock() + _PROGRESS_SECONDS
         self._next_collection = clock() + _COLLECT_SECONDS
         self._offset_maps = OffsetMapWatch(reporter)
+        self._finished_works = finished_works or FinishedWorks(inbox)
         self._works = WorksInProgress(handler, adapter.offset_of, clock)
         self.control = LiveControl(handler, self._dispatch, self.concurrency, self._works)
-        self._hot_keys = HotKeyDetector()
         self.watches = Stopwatches(clock)
         self.view = MemberView(
             handler, adapter, self._dispatch, self._works, self.concurrency, self.watches, clock
@@ -175,20 +181,24 @@ class Dispatcher:
 
     def run(self) -> None:
         """Run until the member has left its group."""
-        started = self._clock()
+        started, wait = self._clock(), 0.0
         while not self.left:
-            self.turn(self._wait())
+            works = self._advance_after(wait)
+            wait = self._wait()
+            if works:
+                self._workers.submit(works)
             if self.concurrency.is_enough_ahead:
                 # Bundles are queued, so no worker waits for this thread: let messages gather, and take them at once.
                 time.sleep(_BREATH_SECONDS)
         self._reporter.stopped(self._clock() - started)
 
     def turn(self, wait: float) -> None:
-        """Wait up to ``wait`` seconds for a message, take all messages, and do what is due."""
-        self._take_messages(wait)
-        self._advance(self._clock())
+        """Do one round, without the wait after it; for the testing kit."""
+        works = self._advance_after(wait)
+        if works:
+            self._workers.submit(works)
 
-    def _take_messages(self, wait: float) -> None:
+    def _advance_after(self, wait: float) -> list[Work]:
         try:
             self._take(self._inbox.get(timeout=wait) if wait > 0 else self._inbox.get_nowait())
             for _ in range(_MESSAGE_BURST):
@@ -196,11 +206,26 @@ class Dispatcher:
         except Empty:
             pass
         self._report()
+        return self._advance(self._clock())
+
+    def _take_finished_works(self) -> None:
+        for work in self._finished_works.take():
+            self._worked(work)
+        self._report()
 
     def _wait(self) -> float:
+        """How long to wait for a message; 0 if works have finished meanwhile that something waits for."""
         if self._outbox.is_full:
             return _OUTBOX_FULL_SECONDS
-        return max(0.0, min(_IDLE_SECONDS, min(self._commits.next, self.next_due()) - self._clock()))
+        self._finished_works.are_awaited = is_awaited = self._awaits_works()
+        if is_awaited and self._finished_works.has_any:
+            return 0.0
+        rests = not is_awaited and self._works.are_none and is_idle(self._dispatch.epochs)
+        longest = _IDLE_SECONDS if rests else _BUSY_SECONDS
+        return max(0.0, min(longest, min(self._commits.next, self.next_due()) - self._clock()))
+
+    def _awaits_works(self) -> bool:
+        return self._shutdown.has_begun or self._finished_works.are_awaited_by(self._dispatch)
 
     @property
     def next_commit(self) -> float:
@@ -213,26 +238,14 @@ class Dispatcher:
         return min(inf if work is None else work, self._lifecycle.next_due())
 
     def _take(self, message: ToDispatcher) -> None:  # noqa: C901, PLR0912, PLR0915 - some lines for each kind of message
+        if type(message) is not Fetched:
+            self._take_finished_works()  # they finished before the message came
         match message:
-            case Fetched(records, ends, excesses):
-                self._lifecycle.unfetched.difference_update(records, ends)
-                for tp, batch in records.items():
-                    if tp[0] in self._handler.delayed:
-                        self._deliver_returned(tp, batch, excesses.get(tp, NOTHING))
-                    else:
-                        self._dispatch.deliver(tp, batch, excesses.get(tp, NOTHING))
-                if excesses:
-                    self._dispatch.in_flight.received(sum(sum(each.values()) for each in excesses.values()))
-                for tp, offset in ends.items():
-                    self._dispatch.reach(tp, offset)
+            case Fetched():
+                self._lifecycle.unfetched.difference_update(message.records, message.ends)
+                self._deliveries.take(message)
             case Worked(work):
-                self._dispatch.release()
-                attempted = work.attempted
-                self._bundle_size.observe(attempted, work.seconds)
-                self.watches.worked(attempted, work.seconds)
-                self._works.remove(work)
-                self.concurrency.worked(work)
-                self.breaker.worked(work)
+                self._worked(work)
             case Delivered(sends):
                 self._acknowledge(sends)
             case Approved(sends):
@@ -291,17 +304,29 @@ class Dispatcher:
             case Left():
                 self.left = True
 
-    def _advance(self, now: float) -> None:
-        """Do everything that is due now."""
+    def _worked(self, work: Work) -> None:
+        self._dispatch.release()
+        attempted = work.attempted
+        self._bundle_size.observe(attempted, work.seconds)
+        self.watches.worked(attempted, work.seconds)
+        self._works.remove(work)
+        self.concurrency.worked(work)
+        self.breaker.worked(work)
+
+    def _advance(self, now: float) -> list[Work]:
+        """Do everything that is due now. Returns the works to submit."""
         if self._outbox.is_full:
             self._outbox.flush()
+        if now >= self._commits.next:
+            self._take_finished_works()
         if now >= self._next_collection:
             self._next_collection = now + _COLLECT_SECONDS
             self._check_works()
-        # Not by ``now``: the process may have been frozen since.
-        if self._clock() <= self._lease.until and not self._outbox.is_full:
-            self._hand_out(now)
-        self._backpressure(now)
+        works = self._take_works(now)
+        if self._finished_works.has_any and self._awaits_works():
+            self._take_finished_works()
+            works += self._take_works(now)
+        self._lifecycle.balance(now)
         self._lifecycle.answer_revokes(now)
         if not self._shutdown.has_begun:
             for found in self._lifecycle.restart_recreated():
@@ -313,48 +338,36 @@ class Dispatcher:
         if now >= self._next_progress:
             self._reporter.progressed()
             self.concurrency.report()
+            self.rate.report()
             self._offset_maps.look(self._dispatch.epochs)
             self._next_progress = now + _PROGRESS_SECONDS
         if self._until_caught_up.is_reached(in_transactions=self._transactor is not None):
             self._shutdown.begin("caught up")
+        return works
 
-    def _hand_out(self, now: float) -> None:
+    def _take_works(self, now: float) -> list[Work]:
+        """Take what may start now from the rules; ``_advance`` hands it to the workers."""
+        # Not by ``now``: the process may have been frozen since.
+        if self._clock() > self._lease.until or self._outbox.is_full:
+            return []
         # With a circuit breaker, a final failure may stop the app instead of becoming a dead letter. So its lane must
         # wait for the decision.
         has_dead_letter, clock = self._handler.dead_letter is not None and self._circuit is None, self._clock
+        self.rate.look()
         bundles = self._dispatch.take(now, self._bundle_size.size)
         self.concurrency.busy = self._dispatch.busy
         works = [Work(runs, has_dead_letter=has_dead_letter, clock=clock) for runs in bundles]
         if works:
             self._works.add(works)
             self._reporter.dispatched(works)
-            self._workers.submit(works)
-
-    def _backpressure(self, now: float) -> None:
-        paused, resumed = self._dispatch.balance(now)
-        if paused:
-            self._fetcher.ask(Pause({pause.epoch.tp: pause.rewind_to for pause in paused}))
-        if resumed:
-            self._fetcher.ask(Resume([epoch.tp for epoch in resumed]))
-        for pause in paused:
-            self._reporter.paused(pause.epoch)
-        for epoch in resumed:
-            self._reporter.resumed(epoch)
-
-    # Reports of workers and of the broker.
+        return works
 
     def _check_works(self) -> None:
         """Collect outcomes from busy workers, take back what stuck workers have not begun, and report stalls."""
+        self._take_finished_works()
         self._works.collect_and_take_back()
         self._report()
-        for epoch, record, seconds in self._works.stalled(self._dispatch.settled):
-            self._reporter.stalled(epoch, record, seconds)
-        for late in self._works.overdue():
-            self._reporter.overdue(late.epoch, late.record, late.seconds, late.stack)
-        has_idle = self._dispatch.busy < self.concurrency.limit
-        hot = self._hot_keys.look(self._dispatch.epochs, has_idle=has_idle, now=self._clock())
-        if hot is not None:
-            self._reporter.hot_key(hot)
+        self._works.report_slow(self._dispatch, self._reporter, has_idle=self._dispatch.busy < self.concurrency.limit)
 
     def _report(self) -> None:
         results = self._works.take_results()
@@ -375,12 +388,3 @@ class Dispatcher:
         for send in sends:
             if self._dispatch.acknowledge(send):
                 self._reporter.delivered(send)
-
-    def _deliver_returned(self, tp: TopicPartition, batch: Sequence[AnyRecord], excesses: Mapping[int, int]) -> None:
-        """Deliver records of a retry topic, whose headers say when they are due."""
-        returned = self._failed_records.read_returned(tp, batch)
-        begun = self._dispatch.deliver_returned(tp, returned, self._clock(), excesses)
-        damaged = [each for each in begun if each.said.problem]
-        if damaged:
-            offset = self._offset_of(damaged[0].record)
-            self._reporter.damaged_headers(tp, offset, len(damaged), damaged[0].said.problem)

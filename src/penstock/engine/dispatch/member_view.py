@@ -1,13 +1,17 @@
 """What one member does now, read from the state of its dispatcher: for probes, metrics and the dashboard."""
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable
 from heapq import nlargest, nsmallest
+from itertools import chain, islice
 
 from penstock.app import Handler, RecordAdapter
 from penstock.app.running_concurrency import RunningConcurrency
 from penstock.core.records.record import TopicPartition
 from penstock.core.scheduling.dispatch import Dispatch
+from penstock.core.scheduling.fair_schedule import UnorderedLane
 from penstock.core.scheduling.lanes import AnyRecord, Epoch, Lane
+from penstock.core.text.foreign_text import printable_line
 from penstock.core.text.readable_bytes import as_text
 from penstock.engine.dispatch.works_in_progress import WorksInProgress
 from penstock.engine.observe.health import InProgress
@@ -15,6 +19,7 @@ from penstock.engine.observe.member_activity import (
     MemberActivity,
     OwnedPartition,
     RecordAtWork,
+    TenantShare,
     WaitingLane,
     WaitingRetry,
 )
@@ -26,6 +31,9 @@ _MOST_LANES = 40
 _MOST_RETRIES = 50
 _MOST_PARTITIONS = 500
 _KEY_CHARACTERS = 80
+_MOST_TENANTS = 30
+# Reading the tenant of a record costs about a microsecond on the dispatcher's thread.
+_MOST_LOOKED_AT = 5_000
 
 
 class MemberView:
@@ -93,10 +101,23 @@ class MemberView:
                 for at, lane in nsmallest(_MOST_RETRIES, backoffs, key=lambda each: each[0])
                 if lane.waiting
             ),
+            tenants=self._tenants(lanes, at_work),
             partitions=tuple(_owned(epoch) for epoch in epochs[:_MOST_PARTITIONS]),
             latency_bounds=self._watches.handler.bounds,
             latency=tuple(self._watches.handler.counts),
         )
+
+    def _tenants(
+        self, lanes: Iterable[Lane], at_work: Iterable[tuple[Epoch, AnyRecord, float]]
+    ) -> tuple[TenantShare, ...]:
+        fairness = self._dispatch.fairness
+        if fairness is None or self._handler.fair_by is None:
+            return ()
+        busy = Counter(fairness.tenant_of(record) for _, record, _ in at_work)
+        records = islice(chain.from_iterable(lane.waiting for lane in lanes), _MOST_LOOKED_AT)
+        waiting = Counter(map(fairness.tenant_of, records))
+        most = nlargest(_MOST_TENANTS, {*busy, *waiting}, key=lambda each: (busy[each] + waiting[each], str(each)))
+        return tuple(TenantShare(_tenant(each), fairness.weight_of(each), busy[each], waiting[each]) for each in most)
 
     def _at_work(self, epoch: Epoch, record: AnyRecord, seconds: float) -> RecordAtWork:
         offset = self._adapter.offset_of(record)
@@ -133,9 +154,19 @@ def _name(lane: Lane) -> str:
     """The key of a lane; a lane that is not of one key is named by what it holds."""
     if isinstance(lane.key, bytes):
         return as_text(lane.key, limit=_KEY_CHARACTERS)
+    if isinstance(lane.key, UnorderedLane):
+        return f"tenant {_tenant(lane.key.tenant)}"
     if isinstance(lane.key, tuple):
         return f"offset {lane.key[-1]}"
     return "without a key" if lane.key is None else "all keys" if lane.ordered else "without order"
+
+
+def _tenant(name: Hashable) -> str:
+    return (
+        as_text(name, limit=_KEY_CHARACTERS)
+        if isinstance(name, bytes)
+        else printable_line(str(name), limit=_KEY_CHARACTERS)
+    )
 
 
 def _owned(epoch: Epoch) -> OwnedPartition:

@@ -12,7 +12,15 @@ from penstock.core.scheduling.dispatch import Dispatch
 from penstock.core.scheduling.lanes import Epoch
 from penstock.engine.dispatch.commit_scheduler import CommitScheduler
 from penstock.engine.dispatch.protocols import TransactorSide
-from penstock.engine.dispatch.thread_messages import Assigned, PartitionState, Revoking, Seek, ToFetcher
+from penstock.engine.dispatch.thread_messages import (
+    Assigned,
+    PartitionState,
+    Pause,
+    Resume,
+    Revoking,
+    Seek,
+    ToFetcher,
+)
 
 
 @dataclass(slots=True)
@@ -39,7 +47,7 @@ class PartitionLifecycle:
 
     def next_due(self) -> float:
         """The earliest deadline of a revoke."""
-        return min((revoke.deadline for revoke in self._revokes), default=inf)
+        return min(revoke.deadline for revoke in self._revokes) if self._revokes else inf
 
     def assigned(self, assigned: Assigned) -> None:
         self._reset_transactor()
@@ -73,6 +81,8 @@ class PartitionLifecycle:
 
     def answer_revokes(self, now: float) -> None:
         """Answer each revoke that is drained or past its deadline with the last commits, and end its epochs."""
+        if not self._revokes:
+            return
         for revoke in [*self._revokes]:
             tps = set(revoke.request.tps)
             revoked = [epoch for epoch in self._dispatch.epochs if epoch.tp in tps]
@@ -88,6 +98,18 @@ class PartitionLifecycle:
                 self._reporter.revoked(epoch)
             self._revokes.remove(revoke)
             revoke.request.answer.put({tp: commit for tp, commit in commits.items() if tp in tps})
+
+    def balance(self, now: float) -> None:
+        """Pause partitions that hold too much, and resume them."""
+        paused, resumed = self._dispatch.balance(now)
+        if paused:
+            self._ask_fetcher(Pause({pause.epoch.tp: pause.rewind_to for pause in paused}))
+        if resumed:
+            self._ask_fetcher(Resume([epoch.tp for epoch in resumed]))
+        for pause in paused:
+            self._reporter.paused(pause.epoch)
+        for epoch in resumed:
+            self._reporter.resumed(epoch)
 
     def out_of_range(self, found: OutOfRange) -> None:
         """The fetcher's position is outside of the log.

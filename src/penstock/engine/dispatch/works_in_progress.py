@@ -3,10 +3,13 @@
 from collections.abc import Callable, Iterable
 
 from penstock.app import Handler
+from penstock.app.reporter import Reporter
 from penstock.app.work import Work
+from penstock.core.scheduling.dispatch import Dispatch
 from penstock.core.scheduling.effects import Result
+from penstock.core.scheduling.hot_key_detector import HotKeyDetector
 from penstock.core.scheduling.lanes import AnyRecord, Epoch
-from penstock.engine.dispatch.overdue_detector import OverdueDetector, OverdueRecord
+from penstock.engine.dispatch.overdue_detector import OverdueDetector
 from penstock.engine.dispatch.stall_detector import StallDetector
 from penstock.engine.observe.health import InProgress
 
@@ -23,6 +26,12 @@ class WorksInProgress:
         self._results: list[Result] = []
         self._stall_detector = StallDetector(offset_of, clock())
         self._overdue_detector = OverdueDetector(handler)
+        self._hot_keys = HotKeyDetector()
+
+    @property
+    def are_none(self) -> bool:
+        """Whether no worker has a work."""
+        return not self._works
 
     def add(self, works: Iterable[Work]) -> None:
         """Workers get these works."""
@@ -56,13 +65,19 @@ class WorksInProgress:
         results, self._results = self._results, []
         return results
 
-    def stalled(self, settled: int) -> list[tuple[Epoch, AnyRecord, float]]:
-        """Return the records that have stalled since the last call, and for how long each is in progress."""
-        return self._stall_detector.look(self._works, settled, self._clock())
+    def report_slow(self, dispatch: Dispatch, reporter: Reporter, *, has_idle: bool) -> None:
+        """Report records that have stalled or passed the handler's ``timeout`` since the last call, and a hot key.
 
-    def overdue(self) -> list[OverdueRecord]:
-        """Return the attempts on threads that have passed the handler's ``timeout`` since the last call."""
-        return self._overdue_detector.look(self._works, self._clock())
+        ``has_idle`` says whether some worker has nothing to do.
+        """
+        now = self._clock()
+        for epoch, record, seconds in self._stall_detector.look(self._works, dispatch.settled, now):
+            reporter.stalled(epoch, record, seconds)
+        for late in self._overdue_detector.look(self._works, now):
+            reporter.overdue(late.epoch, late.record, late.seconds, late.stack)
+        hot = self._hot_keys.look(dispatch.epochs, has_idle=has_idle, now=now)
+        if hot is not None:
+            reporter.hot_key(hot)
 
     def current(self, now: float) -> list[tuple[Epoch, AnyRecord, float]]:
         """The records that workers handle now, and for how long."""

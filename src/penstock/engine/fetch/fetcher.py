@@ -293,11 +293,8 @@ class Fetcher:
 
     def _carry_out_commands(self) -> None:
         self._commit_sender.attend(self._membership.committer)
-        while True:
-            try:
-                command = self._commands.get_nowait()
-            except Empty:
-                return
+        while not self._commands.empty():
+            command = self._commands.get_nowait()
             match command:
                 case Commit():
                     self._commit_sender.commit(self._membership.committer, command)

@@ -19,10 +19,15 @@ from penstock.kafka.error_codes import Code
 
 # How long a poll waits for a first record. Commands to the fetcher wait as long.
 _POLL_SECONDS = 0.05
+# The same for a member that has had nothing in flight for a while: then there is nothing to commit or to pause.
+_IDLE_POLL_SECONDS = 0.25
+_IDLE_POLLS = 60
 _MAX_POLL_RECORDS = 4_000
 # How long to wait for handlers to make room before every partition is paused.
 _FULL_SECONDS = 0.5
 _ROOM_CHECK_SECONDS = 0.002
+# A poll that took longer had to wait for its record.
+_WAITED_SECONDS = 0.0001
 
 
 class InFlightRoom(Protocol):
@@ -55,6 +60,11 @@ class RecordPoller:
         self._delivered = HandedOver()
         self._asked = 0  # the limit of the consume() call in progress
         self._wants_much = False
+        self._is_empty = True  # nothing is in flight
+        self._idle_polls = 0  # so many polls in a row found nothing in flight and returned nothing
+        self._is_self_managed = handler.is_self_managed  # its membership needs attention between polls
+        self._has_buffered = True  # whether the client may have buffered records
+        self._clock = time.monotonic
         self._stops = None if handler.replay_range is None else handler.replay_range.ends
         topics = {topic for topic, _ in handler.partitions} if handler.partitions else {*handler.consumed_topics}
         self._only_topic = topics.pop() if len(topics) == 1 else None
@@ -71,9 +81,20 @@ class RecordPoller:
     def poll(self) -> list[Message]:
         room = self._room()
         self._positions.set_paused(everything=room == 0)
-        # First only the records that the client has buffered: a call for many records waits until it has them all.
-        messages = self._ask(room, 0) if room else []
-        return messages or self._ask(1, _POLL_SECONDS)
+        if self._has_buffered and room:
+            # Only the records that the client has buffered: a call for many records waits until it has them all.
+            messages = self._ask(room, 0)
+            if messages:
+                return messages
+        began = self._clock()
+        self._idle_polls = self._idle_polls + 1 if self._is_empty else 0
+        is_idle = self._idle_polls > _IDLE_POLLS and not self._is_self_managed
+        messages = self._ask(1, _IDLE_POLL_SECONDS if is_idle else _POLL_SECONDS)
+        if messages:
+            self._idle_polls = 0
+        # A call that had to wait has most likely returned the only record. If not, the next one does not have to wait.
+        self._has_buffered = bool(messages) and self._clock() - began < _WAITED_SECONDS
+        return messages
 
     def take(self, messages: list[Message]) -> list[Message]:
         """Send the records and the ends of partitions to the dispatcher; return the error messages."""
@@ -112,6 +133,7 @@ class RecordPoller:
                 return 0
             time.sleep(_ROOM_CHECK_SECONDS)
         self._wants_much = False
+        self._is_empty = room >= self._max_in_flight - 1
         # The other half is for the temporary consumer of a drain, which can block the call that asks for these.
         return min(_MAX_POLL_RECORDS, room, max(1, self._max_in_flight // 2))
 
@@ -136,6 +158,9 @@ class RecordPoller:
 
     def _hand_over(self, messages: list[Message], ends: dict[TopicPartition, int]) -> None:
         records: dict[TopicPartition, list[Message]] = {}
+        if len(messages) == 1 and not ends and self._stops is None and len(messages[0]) <= self._bounds.small:
+            self._hand_over_one(messages)
+            return
         # Messages of one partition follow each other, so one step groups many of them.
         for partition, adjacent in groupby(messages, Message.partition):
             for topic, same in self._by_topic(adjacent):
@@ -149,11 +174,20 @@ class RecordPoller:
         if records or ends:
             excesses = {tp: found for tp, batch in records.items() if (found := self._excesses(batch))}
             self._delivered.add(count, chain.from_iterable(found.values() for found in excesses.values()))
-            self._inbox.put(Fetched(records, ends, excesses))
             for tp, batch in records.items():
                 self._positions.passed(tp, (batch[-1].offset() or 0) + 1)
             for tp, offset in ends.items():
                 self._positions.passed(tp, offset)
+            # Last, because the dispatcher wakes up now and needs Python's lock.
+            self._inbox.put(Fetched(records, ends, excesses))
+
+    def _hand_over_one(self, messages: list[Message]) -> None:
+        """As ``_hand_over``, for a single message. At a low rate nearly every poll returns one."""
+        (message,) = messages
+        tp = tp_of(message)
+        self._delivered.add(1, ())
+        self._positions.passed(tp, (message.offset() or 0) + 1)
+        self._inbox.put(Fetched({tp: messages}, {}))
 
     def _excesses(self, batch: list[Message]) -> dict[int, int]:
         # len(message) is the length of its value.

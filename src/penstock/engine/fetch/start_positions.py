@@ -24,6 +24,8 @@ class KnownPartitions:
 
     def __init__(self, at_start: Iterable[TopicPartition] | None = None) -> None:
         self._at_start = None if at_start is None else frozenset(at_start)
+        self.count = 0 if self._at_start is None else len(self._at_start)
+        """How many there are now. The topic watcher's thread writes it if a rate needs it."""
         self._owned: set[TopicPartition] = set()
         self._lock = threading.Lock()
 

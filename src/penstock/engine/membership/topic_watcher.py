@@ -33,4 +33,6 @@ class TopicWatcher:
                 with suppress(PenstockError):
                     handler_members.check_caught_up()
                 with suppress(PenstockError):
+                    handler_members.count_partitions()
+                with suppress(PenstockError):
                     handler_members.check_recreated_topics()

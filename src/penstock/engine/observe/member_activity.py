@@ -40,6 +40,16 @@ class WaitingRetry:
 
 
 @dataclass(frozen=True)
+class TenantShare:
+    """One tenant of ``fair_by=``: what its records have of the workers, and how many of the looked-at ones wait."""
+
+    name: str
+    weight: float
+    busy: int
+    waiting: int
+
+
+@dataclass(frozen=True)
 class OwnedPartition:
     """A partition that the member owns."""
 
@@ -77,5 +87,6 @@ class MemberActivity:
     longest_lanes: tuple[WaitingLane, ...]
     retries: tuple[WaitingRetry, ...]
     partitions: tuple[OwnedPartition, ...]
+    tenants: tuple[TenantShare, ...]
     latency_bounds: tuple[float, ...]
     latency: tuple[int, ...]

@@ -62,3 +62,6 @@ class MemberMetrics:
     """The length of the offset map in each partition's last commit."""
     watches: Stopwatches
     open_breakers: int = 0
+    waiting_for_rate: int = 0
+    one_per_partition: bool = False
+    """With ``order="partition"``: one record of a partition runs at once."""

@@ -16,6 +16,8 @@ from penstock.kafka.client.refused_output import final_failure, forms_of, undeli
 from penstock.kafka.error_codes import BAD_RECORD, DROPPED_BY_CLIENT
 
 _POLL_SECONDS = 0.1
+# How often the client is polled while nothing was sent that it has not answered.
+_IDLE_SECONDS = 1.0
 _CLOSE_SECONDS = 5.0
 
 
@@ -40,6 +42,7 @@ class Outbox:
         self._purged: SimpleQueue[tuple[Send, KafkaError]] = SimpleQueue()
         self._fatal: KafkaError | None = None
         self._closing = threading.Event()
+        self._wake = threading.Event()  # something was sent, or the outbox closes
         self._thread = threading.Thread(target=self._collect, name="outbox", daemon=True)
         self._thread.start()
 
@@ -54,6 +57,12 @@ class Outbox:
         return ()
 
     def flush(self) -> None:
+        if self._waiting:
+            self._produce_waiting()
+            # After the records: the thread that wakes up now must find them in the client.
+            self._wake.set()
+
+    def _produce_waiting(self) -> None:
         while self._waiting:
             send = self._waiting[0]
             try:
@@ -66,6 +75,7 @@ class Outbox:
 
     def close(self) -> None:
         self._closing.set()
+        self._wake.set()
         self._thread.join(timeout=_CLOSE_SECONDS)
         # The parts of a member refer to each other, so the client would live until Python's garbage collector finds the
         # cycle. It has threads and connections, so drop it now.
@@ -74,13 +84,22 @@ class Outbox:
 
     def _collect(self) -> None:
         while not self._closing.is_set():
-            self._poll(self._producer, _POLL_SECONDS)
+            # Cleared before the look, so that a record that is sent meanwhile sets it again.
+            self._wake.clear()
+            if not self._is_busy():
+                self._wake.wait(_IDLE_SECONDS)
+            self._poll(self._producer, _POLL_SECONDS if self._is_busy() else 0)
             self._send_refused_alone()
             self._report_purged()
             if self._acknowledged:
                 # Delivery callbacks run inside poll, on this thread, so no other thread uses the list.
                 self._inbox.put(Delivered(self._acknowledged))
                 self._acknowledged = []
+
+    def _is_busy(self) -> bool:
+        """Whether an answer of a client, or a record to send again, is due."""
+        alone = self._alone is not None and len(self._alone) > 0
+        return len(self._producer) > 0 or alone or not (self._refused.empty() and self._purged.empty())
 
     def _poll(self, producer: Producer, seconds: float) -> None:
         try:

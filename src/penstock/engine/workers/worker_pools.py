@@ -25,8 +25,10 @@ from penstock.app.work import Work
 from penstock.app.work_slots import WorkSlots
 from penstock.core.progress.lease import Lease
 from penstock.core.records.record import TopicPartition
-from penstock.engine.dispatch.thread_messages import EngineError, Inbox, Worked
+from penstock.engine.dispatch.finished_works import FinishedWorks
+from penstock.engine.dispatch.thread_messages import EngineError, Inbox
 from penstock.engine.workers.event_loop import OnEventLoop
+from penstock.engine.workers.work_queue import WorkQueue
 from penstock.engine.workers.worker_processes import Child, check_importable
 from penstock.engine.workers.worker_resources import ThreadResources
 from penstock.errors import CallbackError, PenstockError
@@ -50,14 +52,20 @@ class Workers(Protocol):
 
 
 def make_workers(
-    handler: Handler, inbox: Inbox, adapter: RecordAdapter, lease: Lease, stop: threading.Event | None = None
+    handler: Handler,
+    inbox: Inbox,
+    adapter: RecordAdapter,
+    lease: Lease,
+    stop: threading.Event | None = None,
+    *,
+    finished_works: FinishedWorks | None = None,
 ) -> Workers:
     """Make the workers, and the resources of an event loop; raises what those raise. ``stop`` gives them up."""
     if handler.signature.is_async:
-        return EventLoopWorkers(handler, inbox, adapter, lease, stop=stop)
+        return EventLoopWorkers(handler, inbox, adapter, lease, stop=stop, finished_works=finished_works)
     if handler.workers == "process":
         check_importable(handler)
-    return ThreadWorkers(handler, inbox, adapter, lease)
+    return ThreadWorkers(handler, inbox, adapter, lease, finished_works=finished_works)
 
 
 class ThreadWorkers:
@@ -66,13 +74,22 @@ class ThreadWorkers:
     Threads stay until the end: if fewer bundles may run, some wait, and keep their resources.
     """
 
-    def __init__(self, handler: Handler, inbox: Inbox, adapter: RecordAdapter, lease: Lease) -> None:
+    def __init__(
+        self,
+        handler: Handler,
+        inbox: Inbox,
+        adapter: RecordAdapter,
+        lease: Lease,
+        *,
+        finished_works: FinishedWorks | None = None,
+    ) -> None:
         self._handler = handler
         self._inbox = inbox
+        self._finished_works = finished_works or FinishedWorks(inbox)
         self._adapter = adapter
         self._lease = lease
         self._slots = WorkSlots(handler.largest_concurrency)
-        self._works: SimpleQueue[Work | None] = SimpleQueue()  # None ends the thread that takes it
+        self._works = WorkQueue()
         self._threads: list[threading.Thread] = []
         self._children: list[Child] = []
         self._resources = ThreadResources(handler, lambda error: inbox.put(EngineError(error, fatal=True)))
@@ -130,12 +147,13 @@ class ThreadWorkers:
                 self._work(work_runner(complete, adapter, lease))
 
     def _work(self, run_work: RunWork) -> None:
-        while (work := self._works.get()) is not None:
+        own: SimpleQueue[Work | None] = SimpleQueue()
+        while (work := self._works.get(own)) is not None:
             while work is not None:
                 run_work(work)
                 # Become free before the report: the dispatcher may react with a bundle that this thread can take.
                 done, work = work, self._slots.next()
-                self._inbox.put(Worked(done))
+                self._finished_works.add(done)
 
 
 def worker_failure(handler: Handler, error: BaseException) -> EngineError:
@@ -156,8 +174,10 @@ class EventLoopWorkers(OnEventLoop):
         lease: Lease,
         *,
         stop: threading.Event | None = None,
+        finished_works: FinishedWorks | None = None,
     ) -> None:
         self._inbox = inbox
+        self._finished_works = finished_works or FinishedWorks(inbox)
         self._concurrency = handler.largest_concurrency
         self._serving = 0  # tasks that will take another bundle; a task that ends may still be in ``_tasks``
         self._waiting: deque[Work] = deque()
@@ -190,6 +210,6 @@ class EventLoopWorkers(OnEventLoop):
                     if not is_ended(asyncio.current_task()):
                         self._inbox.put(worker_failure(self._handler, error))
                     raise
-                self._inbox.put(Worked(work))
+                self._finished_works.add(work)
         finally:
             self._serving -= 1

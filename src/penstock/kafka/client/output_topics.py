@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError
 from penstock.core.failures.outcome import ProducerRecord
 from penstock.core.scheduling.effects import Send
 from penstock.kafka.client.refused_output import forms_of, unknown_partition
-from penstock.kafka.client.transactions import size_of
+from penstock.kafka.client.transactions import BATCH_BYTES, size_of
 
 # Smaller than the limit that any topic is likely to have.
 _SURELY_SMALL_BYTES = 500
@@ -49,9 +49,17 @@ class OutputTopicFacts:
         """Whether the broker may refuse this record, as far as is known here."""
         if out.topic not in self._topics or out.partition >= self._partitions.get(out.topic, 0):
             return True
-        limits = self._limits
-        limit = _SURELY_SMALL_BYTES if limits is None else limits.get(out.topic, inf)
-        return size_of(out) > limit or _is_ahead(out)
+        return size_of(out) > self._known_limit(out.topic) or _is_ahead(out)
+
+    def room(self, topic: str) -> float:
+        """Return how many bytes key and value may have together so that no broker refuses the record; 0 if unknown.
+
+        That holds for records without headers, partition and timestamp. It saves asking ``may_refuse`` for each.
+        """
+        return max(0.0, self._known_limit(topic) - BATCH_BYTES) if topic in self._topics else 0.0
+
+    def _known_limit(self, topic: str) -> float:
+        return _SURELY_SMALL_BYTES if self._limits is None else self._limits.get(topic, inf)
 
     def limits(self) -> Mapping[str, int]:
         """Return the largest batch that each topic takes; topics whose settings cannot be read are left out."""

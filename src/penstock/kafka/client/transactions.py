@@ -5,6 +5,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, Self
 
@@ -43,7 +44,7 @@ Commit = tuple[int, str]
 """An offset and its metadata."""
 
 # The most that a batch, and each field of a record, take in addition to their bytes.
-_BATCH_BYTES, _FIELD_BYTES = 120, 10
+BATCH_BYTES, _FIELD_BYTES = 120, 10
 
 _NOT_ASCII = re.compile(r"[^!-~]")
 _MAX_NAME_LENGTH = 200
@@ -73,7 +74,7 @@ def row_of(out: ProducerRecord) -> Row:
 def size_of(out: ProducerRecord) -> int:
     """Return an upper bound for its size in a batch of its own, without compression."""
     headers = sum(len(name.encode()) + len(value or b"") + _FIELD_BYTES for name, value in out.headers)
-    return len(out.key or b"") + len(out.value or b"") + headers + _BATCH_BYTES
+    return len(out.key or b"") + len(out.value or b"") + headers + BATCH_BYTES
 
 
 class Transaction:
@@ -118,18 +119,38 @@ class Transaction:
             produce = self._producer.produce
             # Inlined, because this runs for every output and each call costs.
             for topic, key, value, headers, partition, timestamp_ms in rows:
-                while True:
-                    try:
-                        if headers or timestamp_ms:
-                            produce(topic, value, key, partition, timestamp=timestamp_ms, headers=headers)
-                        else:
-                            produce(topic, value, key, partition)
-                        break
-                    except BufferError:
-                        pass
-                    self._producer.poll(_ROOM_SECONDS)
+                try:
+                    if headers or timestamp_ms:
+                        produce(topic, value, key, partition, timestamp=timestamp_ms, headers=headers)
+                    else:
+                        produce(topic, value, key, partition)
+                except BufferError:
+                    self._write_later(topic, value, key, partition, timestamp=timestamp_ms, headers=headers)
             self._producer.poll(0)
         self._check(caught, "writing in")
+
+    def write_small(self, outputs: Iterable[ProducerRecord]) -> None:
+        """Queue records that have no header, partition and timestamp: as ``write``, without making rows.
+
+        The client is not asked for errors: ``commit`` raises them.
+        """
+        with _Catching() as caught:
+            self._begin()
+            produce = self._producer.produce
+            for out in outputs:
+                try:
+                    produce(out.topic, out.value, out.key)
+                except BufferError:
+                    self._write_later(out.topic, out.value, out.key)
+        self._check(caught, "writing in")
+
+    def _write_later(self, *values: Any, **more: Any) -> None:
+        """Queue a record as soon as the client has room for it."""
+        while True:
+            self._producer.poll(_ROOM_SECONDS)
+            with suppress(BufferError):
+                self._producer.produce(*values, **more)
+                return
 
     def try_out(self, row: Row) -> KafkaError | None:
         """Return why the broker refuses this record, or None.

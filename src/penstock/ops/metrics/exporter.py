@@ -43,12 +43,13 @@ class Exporter(Collector):
 
     def collect(self) -> Iterator[_Family]:
         """Return every metric of ``METRICS``, also those without values."""
-        member_metrics = self._member_metrics()
+        member_metrics, recommended = self._member_metrics(), self._lag_poller.recommendations
         values: dict[str, _Values] = {
             **self._event_counters.values(),
             **_of_members(member_metrics),
             **self._of_lag(),
             "penstock_build_info": {(__version__,): 1},
+            "penstock_recommended_members": {} if recommended is None else recommended.values,
         }
         histograms = {**_watches(member_metrics), "penstock_batch_seconds": self._event_counters.batches()}
         for name, metric in METRICS.items():
@@ -108,6 +109,7 @@ def _of_members(member_metrics: list[MemberMetrics]) -> dict[str, _Values]:
         values["penstock_works"][labels] += each.works
         values["penstock_concurrency"][labels] += each.concurrency
         values["penstock_open_breakers"][labels] += each.open_breakers
+        values["penstock_waiting_for_rate"][labels] += each.waiting_for_rate
         for name, seconds in (
             ("penstock_longest_record_seconds", each.longest_seconds),
             ("penstock_poll_age_seconds", each.polled_seconds_ago),

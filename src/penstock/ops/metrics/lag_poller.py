@@ -15,6 +15,7 @@ from penstock.kafka.admin.log_bounds import Bounds, Logs
 from penstock.kafka.read.consumer_offsets import times_at
 from penstock.ops.group_lag import PartitionLag
 from penstock.ops.metrics.event_counters import GroupPartition
+from penstock.ops.metrics.recommendations import Recommendations
 
 LOOK_SECONDS = 10.0
 # How often it checks for partitions while there are none.
@@ -29,7 +30,13 @@ Lags = dict[GroupPartition, PartitionLag]
 class LagPoller:
     """``positions`` returns the commits. If brokers do not answer, ``lags`` keeps its values and ``age`` grows."""
 
-    def __init__(self, make_cluster: Callable[[], Cluster], positions: Callable[[], dict[GroupPartition, int]]) -> None:
+    def __init__(
+        self,
+        make_cluster: Callable[[], Cluster],
+        positions: Callable[[], dict[GroupPartition, int]],
+        recommendations: Recommendations | None = None,
+    ) -> None:
+        self.recommendations = recommendations
         self._make_cluster = make_cluster
         self._positions = positions
         self._histories: dict[TopicPartition, EndHistory] = {}
@@ -64,6 +71,8 @@ class LagPoller:
                     cluster = cluster or self._make_cluster()
                     self.cluster_name = self.cluster_name or cluster.id()
                     self._look(cluster, positions)
+                    if self.recommendations is not None:
+                        self.recommendations.look(self.lags, cluster.topics(), time.monotonic())
                 except PenstockError:
                     pass  # the engine reports brokers that do not answer
             self._closing.wait(LOOK_SECONDS if positions else _IDLE_SECONDS)

@@ -113,6 +113,13 @@ METRICS = {
         Metric("penstock_lanes", "gauge", _HANDLER, "Lanes with records that wait or run."),
         Metric("penstock_works", "gauge", _HANDLER, "Bundles of records given to workers."),
         Metric("penstock_concurrency", "gauge", _HANDLER, "How many records or batches may run at once."),
+        Metric("penstock_waiting_for_rate", "gauge", _HANDLER, "Records that could begin if their rate let them."),
+        Metric(
+            "penstock_recommended_members",
+            "gauge",
+            _HANDLER,
+            "How many members the group should have, for an autoscaler.",
+        ),
         Metric("penstock_open_breakers", "gauge", _HANDLER, "Members that a breaker pauses because records fail."),
         Metric(
             "penstock_longest_record_seconds", "gauge", _HANDLER, "How long the slowest record has been in progress."

@@ -20,6 +20,8 @@ from penstock.kafka.error_codes import BAD_RECORD
 # How long to wait for room in the client's buffer, before another try.
 _ROOM_SECONDS = 0.01
 _FLUSH_SECONDS = 1.0
+# The client reports only errors, and ``flush`` takes them too. To ask it after each write takes as long as the writes.
+_POLL_EVERY = 10_000
 # So many rows are written to a transaction at once.
 _ROWS = 1_000
 
@@ -91,6 +93,7 @@ class PlainOutputs:
         self._offset_of = offset_of
         self._brokers = brokers
         self._refused: Refusals = []
+        self._until_poll = _POLL_EVERY
 
     def write(self, epoch: Epoch, records: list[AnyRecord], outputs: list[ProducerRecord]) -> None:
         # One callback for all: to make one for each output takes longer than all else that an output costs.
@@ -107,7 +110,10 @@ class PlainOutputs:
                 refusal = self._produce(out, on_error)
             if refusal is not None:
                 self._refuse(epoch, records[index], out, refusal)
-        self._producer.poll(0)
+        self._until_poll -= len(outputs)
+        if self._until_poll < 0:
+            self._until_poll = _POLL_EVERY
+            self._producer.poll(0)
 
     def send(self, together: Sequence[Send]) -> None:
         for send in together:
@@ -205,13 +211,28 @@ class TransactionalOutputs:
         self._refused: Refusals = []
 
     def write(self, epoch: Epoch, records: list[AnyRecord], outputs: list[ProducerRecord]) -> None:
-        may_refuse = self._facts.may_refuse
+        if self._are_small(outputs):
+            self._write_rows()
+            self._transaction.write_small(outputs)
+            return
         for record, out in zip(records, outputs, strict=True):
-            if may_refuse(out):
+            if self._facts.may_refuse(out):
                 offset = self._offset_of(record)
                 self.send([Send(Attempt(epoch, record, offset, epoch.attempt_at(offset)), out)])
             else:
-                self._add(out)
+                self._add([out])
+
+    def _are_small(self, outputs: list[ProducerRecord]) -> bool:
+        """Whether no broker refuses any of these, and none has a header, partition or timestamp: nearly always."""
+        topic, room = "", 0.0
+        for out in outputs:
+            if out.topic != topic:
+                topic, room = out.topic, self._facts.room(out.topic)
+            if len(out.value or b"") + len(out.key or b"") >= room or out.headers or out.partition >= 0:
+                return False
+            if out.timestamp_ms:
+                return False
+        return True
 
     def send(self, together: Sequence[Send]) -> None:
         accepted = []
@@ -221,8 +242,7 @@ class TransactionalOutputs:
                 self._refused.append((send, form))
                 return
             accepted.append(form)
-        for out in accepted:
-            self._add(out)
+        self._add(accepted)
 
     def _try_out(self, out: ProducerRecord) -> KafkaError | None:
         with self._open_trial() as trial:
@@ -230,17 +250,19 @@ class TransactionalOutputs:
 
     def flush(self) -> Refusals:
         """Write everything to the transaction; its commit waits for the broker."""
-        rows, self._rows = self._rows, []
-        if rows:
-            self._transaction.write(rows)
+        self._write_rows()
         refused, self._refused = self._refused, []
         return refused
 
-    def _add(self, out: ProducerRecord) -> None:
-        self._rows.append(row_of(out))
+    def _add(self, outputs: Sequence[ProducerRecord]) -> None:
+        self._rows += map(row_of, outputs)
         if len(self._rows) >= _ROWS:
-            rows, self._rows = self._rows, []
-            self._transaction.write(rows)
+            self._write_rows()
+
+    def _write_rows(self) -> None:
+        if self._rows:
+            self._transaction.write(self._rows)
+            self._rows.clear()
 
 
 def _produce(producer: Producer, out: ProducerRecord, on_delivery: Callable[..., None]) -> None:

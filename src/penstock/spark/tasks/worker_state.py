@@ -33,6 +33,9 @@ _MOST_STATES = 8
 _MOST_TRANSACTIONS = 4
 _BATCH_SIZE = 1_000_000  # the client's default of batch.size
 _CLOSE_SECONDS = 5.0
+# While one request is under way, the next batch fills. A few large batches cost client and broker less than many small
+# ones.
+_LARGE_BATCHES = {"max.in.flight.requests.per.connection": 1}
 
 
 @dataclass(frozen=True)
@@ -124,7 +127,8 @@ class WorkerState:
         found = self._transactions.pop(tp, None)
         if found is None or not is_newest:
             # The broker refuses a batch as a whole, so no batch may be larger than the smallest limit of a topic.
-            found = self._open(tp, {"batch.size": min([_BATCH_SIZE, *self.facts.limits().values()])})
+            smallest = min([_BATCH_SIZE, *self.facts.limits().values()])
+            found = self._open(tp, {"batch.size": smallest, **_LARGE_BATCHES})
             found.fence()
         return found
 

@@ -41,7 +41,7 @@ def test_the_list_is_closed_and_known() -> None:
         "Delayed", "Duplicate", "Expired", "Overdue",
         "ExpectationFailed", "LateRows", "TableMaintained",
         "Routed", "RouteProgressed", "ConcurrencyChanged",
-        "BreakerOpened", "BreakerClosed", "OffsetMapFull", "Commanded",
+        "BreakerOpened", "BreakerClosed", "OffsetMapFull", "Commanded", "RateLimited", "RateEased",
     }  # fmt: skip
 
 

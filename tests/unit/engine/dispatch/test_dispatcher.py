@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from penstock import App, Record
+from penstock import App, Record, by
 from penstock.app import RECORDS, Handler
 from penstock.app.options import CommitMode
 from penstock.app.replay_range import ReplayRange
@@ -18,6 +18,7 @@ from penstock.core.progress.lease import FOREVER
 from penstock.core.records.out_of_range import OutOfRange
 from penstock.core.reports import events
 from penstock.engine.dispatch.dispatcher import Dispatcher
+from penstock.engine.dispatch.finished_works import FinishedWorks
 from penstock.engine.dispatch.thread_messages import (
     AckedBelow,
     Ask,
@@ -72,12 +73,16 @@ class Bench:
         catch_up: CatchUp | None = None,
         commit: CommitMode = "auto",
         replay_range: ReplayRange | None = None,
+        fair_by: Any = None,
     ) -> None:
         self.inbox: Inbox = SimpleQueue()
+        self.finished_works = FinishedWorks(self.inbox, are_all_awaited=False)
         self.events: list[events.Event] = []
         self.edges = Edges()
         self.now = 0.0
         handler = replace(_handler(commit), replay_range=replay_range)
+        if fair_by is not None:
+            handler = replace(handler, fair_by=fair_by, order="key")
         reporter = Reporter(handler, self.events.append, member="m", adapter=RECORDS, per_record=False)
         self.dispatcher = Dispatcher(
             handler,
@@ -88,6 +93,7 @@ class Bench:
             until=until,
             catch_up=catch_up,
             clock=lambda: self.now,
+            finished_works=self.finished_works,
         )
         edges: Any = self.edges
         self.dispatcher.attach(edges, edges, edges)
@@ -104,6 +110,15 @@ class Bench:
             for run in work.runs():
                 run.outcomes.extend([DONE] * len(run.records))
             self.tell(Worked(work))
+
+    def finish_quietly(self) -> None:
+        """The workers finish their works, and wake the dispatcher only where something waits for them."""
+        self.dispatcher._wait()
+        works, self.edges.works = self.edges.works, []
+        for work in works:
+            for run in work.runs():
+                run.outcomes.extend([DONE] * len(run.records))
+            self.finished_works.add(work)
 
     def has_left(self) -> bool:
         """The member leaves when its last commit is answered."""
@@ -279,6 +294,41 @@ def test_members_of_one_process_catch_up_together() -> None:
     assert late.has_left(), "although it never had a partition"
 
 
+def test_records_that_finished_without_waking_the_dispatcher_are_in_the_next_commit_and_in_the_progress() -> None:
+    bench = Bench()
+    bench.tell(Assigned({TP: (0, "")}), fetched(0))
+    bench.finish_quietly()
+    assert bench.inbox.empty()
+    answer: SimpleQueue[dict[tuple[str, int], PartitionState]] = SimpleQueue()
+    bench.tell(Ask(bench.dispatcher.survey, answer))
+    assert answer.get_nowait()[TP].in_flight == 0
+    bench.now = bench.dispatcher.next_commit - 0.01  # the dispatcher looks at all works now, and not at the commit
+    bench.tell(fetched(1))
+    bench.finish_quietly()
+    bench.now = bench.dispatcher.next_commit
+    bench.tell()
+    (commit,) = [each for each in bench.edges.asked if isinstance(each, Commit)]
+    assert commit.commits[TP][0] == 2
+
+
+def test_a_record_behind_one_that_finished_without_waking_the_dispatcher_starts_at_once() -> None:
+    bench = Bench()
+    bench.tell(Assigned({TP: (0, "")}), fetched(0))
+    bench.finish_quietly()
+    bench.tell(fetched(1))
+    assert [run.records[0].offset for work in bench.edges.works for run in work.unstarted] == [1]
+
+
+def test_a_revoke_that_waits_for_a_record_is_answered_as_soon_as_it_is_finished() -> None:
+    bench = Bench()
+    bench.tell(Assigned({TP: (0, "")}), fetched(0))
+    answer: SimpleQueue[Any] = SimpleQueue()
+    bench.tell(Revoking([TP], answer))
+    bench.finish_quietly()
+    bench.dispatcher.turn(0)
+    assert answer.get_nowait()[TP][0] == 1
+
+
 def test_the_picture_of_a_member_has_what_is_at_work_what_waits_and_what_is_retried() -> None:
     bench = Bench()
     records = [
@@ -308,3 +358,15 @@ def test_the_picture_of_a_member_has_what_is_at_work_what_waits_and_what_is_retr
     (retry,) = seen.retries
     assert (retry.offset, retry.attempt, retry.seconds) == (5, 2, 30.0)
     assert retry.behind == seen.longest_lanes[0].waiting - 1
+
+
+def test_the_picture_has_the_tenants_that_take_turns() -> None:
+    bench = Bench(fair_by=by.header("tenant"))
+    records = [Record(*TP, n, b"k%d" % n, b"", (("tenant", b"acme" if n % 3 else b"ben"),)) for n in range(300)]
+    bench.tell(Assigned({TP: (0, "")}), Fetched({TP: records}, {}))
+    acme, ben = bench.dispatcher.view.activity(None).tenants
+    assert [(acme.name, acme.weight, acme.busy), (ben.name, ben.weight, ben.busy)] == [
+        ("acme", 1.0, 0),
+        ("ben", 1.0, 0),
+    ]
+    assert acme.waiting > ben.waiting > 0

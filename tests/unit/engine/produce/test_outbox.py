@@ -44,6 +44,9 @@ class Producer:
         self.produced.append({"topic": topic, **record})
         self.unanswered.append((self.produced[-1], on_delivery))
 
+    def __len__(self) -> int:
+        return len(self.unanswered) + (self.fatal is not None)
+
     def poll(self, _seconds: float) -> None:
         for _ in range(len(self.unanswered)):
             record, on_delivery = self.unanswered.popleft()

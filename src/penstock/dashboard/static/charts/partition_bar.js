@@ -7,10 +7,11 @@ const BAR = 30, TOP = 22;
 
 /** Two bars: the whole log, and a close view of what is after the commit point. */
 export function partitionBar(part) {
-  const { start, end, committed, ranges } = part;
+  const { start, end, committed, ranges, fetched } = part;
   const known = committed !== null && committed !== undefined;
   const from = known ? Math.max(start, committed) : start;
-  const last = Math.max(ranges.at(-1)?.[1] ?? from, Math.min(end, from + 1));
+  const reached = Math.max(from, Math.min(end, fetched ?? from));
+  const last = Math.max(ranges.at(-1)?.[1] ?? from, reached, Math.min(end, from + 1));
   const spread = Math.max(1, Math.round((last - from) * 1.15));
   const until = Math.max(from + 1, Math.min(end, Math.max(last, from + spread)));
   const bars = [
@@ -38,6 +39,12 @@ export function partitionBar(part) {
         context.fillStyle = colour("--good");
         context.globalAlpha = 0.35;
         context.fillRect(0, y, done, BAR);
+        if (reached > from) {
+          context.globalAlpha = 0.45;
+          context.fillStyle = colour("--warn");
+          context.fillRect(x(bar, width, from), y, Math.max(1, x(bar, width, reached) - x(bar, width, from)), BAR);
+          context.fillStyle = colour("--good");
+        }
         context.globalAlpha = 0.9;
         for (const [first, after] of ranges) {
           const left = x(bar, width, first);
@@ -61,7 +68,7 @@ export function partitionBar(part) {
       if (!bar) return null;
       const offset = Math.min(bar.high - 1, Math.floor(bar.low + (px / width) * (bar.high - bar.low)));
       const above = ranges.some(([first, after]) => offset >= first && offset < after);
-      const said = known && offset < committed ? "committed" : above ? "finished above the commit point" : "not finished";
+      const said = known && offset < committed ? "committed" : above ? "finished above the commit point" : offset < reached ? "in flight: fetched, not finished" : fetched === null ? "not finished" : "not fetched yet";
       return { tip: `Offset ${count(offset)}\n${said}` };
     },
   });

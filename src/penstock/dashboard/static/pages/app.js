@@ -4,10 +4,11 @@ import { latencyChart } from "../charts/latency_chart.js";
 import { lineChart } from "../charts/line_chart.js";
 import { DEFINITIONS as D } from "../definitions.js";
 import { h, shown } from "../dom.js";
-import { bytes, clock, count, duration, plural, rate, short } from "../format.js";
+import { bytes, clock, count, duration, percent, plural, rate, short } from "../format.js";
 import { icon } from "../icons.js";
 import { card, chip, choice, figures, loading, nothing, notice, to } from "../parts.js";
 import { cellOf } from "../record_parts.js";
+import { controls } from "./app_control.js";
 
 const TONES = { running: "good", stopping: "warn", stopped: "plain", failed: "bad" };
 const STEPS = [0.01, 0.1, 1, 10, 60, 600]; // seconds at a record: the colours of workers
@@ -34,9 +35,11 @@ export default {
       chosen ? [
         chosen.breaker ? notice({ problem: "The breaker is open: the handler is paused, and one record is tried now and then.", hint: chosen.breaker }, "warn") : null,
         summary(chosen),
+        controls(view, run, chosen),
         h("div", { class: "columns", key: "work" }, workers(view, chosen), flight(chosen)),
         h("div", { class: "columns", key: "pictures" }, throughput(chosen), latency(chosen), chosen.is_auto ? concurrency(chosen) : null),
         h("div", { class: "columns", key: "queues" }, lanes(chosen), retries(view, chosen)),
+        (chosen.tenants ?? []).length ? tenants(chosen) : null,
         errors(view, chosen),
       ] : run.is_known ? nothing({ title: "No handler has started yet", text: "The app is joining its group." })
         : run.engine === "spark" ? nothing({ title: "This app runs on Spark", text: "The page Spark shows its slices and batches." }) : loading("Waiting for the app to say what it does…"),
@@ -147,6 +150,12 @@ function retries(view, its) {
   const waiting = its.retries ?? [];
   return card({ title: "Retries", key: "retries", tip: D.retries, note: plural(its.retrying ?? 0, "lane") },
     waiting.length ? h("div", { class: "scroll-x short", tabindex: 0 }, table(["Record", "Key", "Next attempt", "In", "Behind it"], waiting.map((each) => [placeOf(each), recordLink(view, each), cellOf(each.key), count(each.attempt), duration(each.seconds), count(each.behind)]), 2)) : h("p", { class: "soft" }, "No record waits for another attempt in memory."));
+}
+
+function tenants(its) {
+  const weights = its.tenants.reduce((sum, each) => sum + each.weight, 0);
+  return card({ title: "Tenants", key: "tenants", tip: D.tenants, note: plural(its.tenants.length, "tenant") },
+    h("div", { class: "scroll-x short", tabindex: 0 }, table(["Tenant", "Weight", "Fair share", "Workers now", "Waiting", ""], its.tenants.map((each) => [each.name, h("span", { class: "mono" }, each.name), count(each.weight), percent(each.weight, weights), [count(each.busy), h("small", { class: "share" }, ` ${percent(each.busy, its.busy)}`)], count(each.waiting), h("div", { class: "meter small" }, h("i", { class: "good", style: { width: `${its.busy ? ((100 * each.busy) / its.busy).toFixed(1) : 0}%` } }))]), 1)));
 }
 
 function errors(view, its) {

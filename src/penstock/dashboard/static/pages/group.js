@@ -143,10 +143,11 @@ function onePartition(view, row, rows) {
       ["Committed", count(part.committed), D.committed],
       ["Lag", `${count(row.lag)} · ${duration(row.lag_seconds)} behind`, D.lag],
       ["Finished above", `${count(part.above)} in ${plural(part.ranges.length, "range")}, ${count(part.metadata_bytes)} of 4,096 bytes`, D.above],
+      part.fetched === null ? null : ["In flight", plural(Math.max(0, part.fetched - (part.committed ?? part.start) - part.above), "record"), D.part_in_flight],
       ["Rates", `${rate(row.rate_in)} in · ${rate(row.rate_out)} out`, D.rate_out],
       ["Last commit", row.commit_age === null ? "not in the last 5 minutes" : `${duration(row.commit_age)} ago`, D.commit_age],
       ["Retention", row.margin === null ? "safe at these rates" : `deletes unfinished records in ${duration(row.margin)}`, D.margin],
-    ].map(([name, value, tip]) => h("div", { key: name }, h("dt", { tip, tabindex: 0, class: "defined" }, name), h("dd", {}, value)))));
+    ].filter(Boolean).map(([name, value, tip]) => h("div", { key: name }, h("dt", { tip, tabindex: 0, class: "defined" }, name), h("dd", {}, value)))));
 }
 
 function assignment(view, group, members, parts) {
