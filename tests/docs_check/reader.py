@@ -18,8 +18,9 @@ from docs_check.pages import Command, File, steps_of
 # The limit for one command, for a very slow and busy machine.
 _PATIENCE_SECONDS = 900.0
 _LOOK_SECONDS = 0.05
-# A run without an end prints this when it starts to consume.
-_READY = re.compile(r"consuming .* as group ")
+# Commands without an end, and what they print when they have started.
+_READY = {"run": re.compile(r"consuming .* as group "), "ui": re.compile("Dashboard: ")}
+_ENDLESS = re.compile(r"\bpenstock (run|ui)\b")
 _DURATION = re.compile(r"\b(?:\d+[hm] )?\d+(?:ms|s|m|h)\b")
 _ENDS = ("--until-caught-up", "--for", "--print-config", "--from", "--help", " &")
 
@@ -50,6 +51,7 @@ class Reader:
             "PATH": f"{environment.scripts}{os.pathsep}{os.environ['PATH']}",
             "PENSTOCK_HOME": str(folder / "home"),
             "COLUMNS": "200",
+            "BROWSER": "true",  # the command that opens a page
         }
         self._first_variables = dict(self._variables)
 
@@ -114,7 +116,7 @@ class Reader:
             if " & " in f"{text} ":
                 self._in_background.append(process.pid)
             try:
-                code = self._wait(process, until_interrupted=_goes_on(text))
+                code = self._wait(process, ready=_ready_line(text))
             finally:
                 if process.poll() is None:
                     os.killpg(process.pid, signal.SIGKILL)
@@ -126,11 +128,12 @@ class Reader:
             self._after.unlink()
         return Done(code, self._output())
 
-    def _wait(self, process: "subprocess.Popen[bytes]", *, until_interrupted: bool) -> int:
+    def _wait(self, process: "subprocess.Popen[bytes]", *, ready: re.Pattern[str] | None) -> int:
+        """Wait for its end. A command that goes on is interrupted when it has printed that it is ready."""
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while process.poll() is None and time.monotonic() < deadline:
-            if until_interrupted and _READY.search(self._output()):
-                until_interrupted = False
+            if ready and ready.search(self._output()):
+                ready = None
                 os.killpg(process.pid, signal.SIGINT)
             time.sleep(_LOOK_SECONDS)
         return -1 if process.returncode is None else process.returncode
@@ -142,8 +145,10 @@ class Reader:
         return PageError(f"{self._page}, line {command.line}: `{command.text}` {what}:\n{done.output[-4_000:]}")
 
 
-def _goes_on(text: str) -> bool:
-    return re.search(r"\bpenstock run ", text) is not None and not any(each in text for each in _ENDS)
+def _ready_line(text: str) -> re.Pattern[str] | None:
+    """What the command prints when it has started; nothing for a command that ends."""
+    found = _ENDLESS.search(text)
+    return _READY[found[1]] if found and not any(each in text for each in _ENDS) else None
 
 
 def _is_printed(line: str, output: str) -> bool:

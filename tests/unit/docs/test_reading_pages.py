@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from docs_check.pages import Command, File, Fragment, NotRun, steps_of
-from docs_check.reader import _goes_on, _is_printed
+from docs_check.reader import _is_printed, _ready_line
 
 PAGE = """# A page
 <!-- before
@@ -96,8 +96,9 @@ def test_output_is_compared_by_its_shape(line: str, *, is_there: bool) -> None:
         ("penstock run shop:app", True),
         ("penstock run shop:app --reload    # while you develop", True),
         ("penstock run shop:app --until-caught-up", False),
+        ("penstock ui --open", True),
         ("penstock up", False),
     ],
 )
 def test_a_run_without_an_end_is_interrupted(command: str, *, goes_on: bool) -> None:
-    assert _goes_on(command) == goes_on
+    assert (_ready_line(command) is not None) == goes_on

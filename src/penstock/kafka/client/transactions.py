@@ -130,10 +130,7 @@ class Transaction:
         self._check(caught, "writing in")
 
     def write_small(self, outputs: Iterable[ProducerRecord]) -> None:
-        """Queue records that have no header, partition and timestamp: as ``write``, without making rows.
-
-        The client is not asked for errors: ``commit`` raises them.
-        """
+        """Queue records that have no header, partition and timestamp: as ``write``, without making rows."""
         with _Catching() as caught:
             self._begin()
             produce = self._producer.produce
@@ -142,6 +139,7 @@ class Transaction:
                     produce(out.topic, out.value, out.key)
                 except BufferError:
                     self._write_later(out.topic, out.value, out.key)
+            self._producer.poll(0)
         self._check(caught, "writing in")
 
     def _write_later(self, *values: Any, **more: Any) -> None:

@@ -20,8 +20,6 @@ from penstock.kafka.error_codes import BAD_RECORD
 # How long to wait for room in the client's buffer, before another try.
 _ROOM_SECONDS = 0.01
 _FLUSH_SECONDS = 1.0
-# The client reports only errors, and ``flush`` takes them too. To ask it after each write takes as long as the writes.
-_POLL_EVERY = 10_000
 # So many rows are written to a transaction at once.
 _ROWS = 1_000
 
@@ -93,7 +91,6 @@ class PlainOutputs:
         self._offset_of = offset_of
         self._brokers = brokers
         self._refused: Refusals = []
-        self._until_poll = _POLL_EVERY
 
     def write(self, epoch: Epoch, records: list[AnyRecord], outputs: list[ProducerRecord]) -> None:
         # One callback for all: to make one for each output takes longer than all else that an output costs.
@@ -110,10 +107,7 @@ class PlainOutputs:
                 refusal = self._produce(out, on_error)
             if refusal is not None:
                 self._refuse(epoch, records[index], out, refusal)
-        self._until_poll -= len(outputs)
-        if self._until_poll < 0:
-            self._until_poll = _POLL_EVERY
-            self._producer.poll(0)
+        self._producer.poll(0)
 
     def send(self, together: Sequence[Send]) -> None:
         for send in together:
