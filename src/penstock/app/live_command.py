@@ -10,12 +10,13 @@ from penstock.app.consume_options import is_topic_partition
 from penstock.app.handler import Handler
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports.events import Commanded
+from penstock.core.scheduling.rate import Rate
 from penstock.core.text.plurals import counted
 from penstock.core.text.suggestions import suggestion
 from penstock.errors import ConfigError, StateError
 
 Action = Literal["pause", "resume", "set"]
-SETTABLE = ("concurrency",)
+SETTABLE = ("concurrency", "rate")
 """The options that can change while the app runs."""
 
 
@@ -73,6 +74,8 @@ class HandlerState:
     """Those that its members in this process own."""
     concurrency: int = 0
     """How many records run at once in a member (on Spark: in a task)."""
+    rate: str | None = None
+    """How many calls begin in a time, such as ``100 per 1s``; None without a limit."""
 
 
 class CommandedHandler(Protocol):
@@ -125,7 +128,7 @@ def commanded(command: LiveCommand, handler: Handler, *, at: float) -> Commanded
         handler=handler.name,
         action=command.action,
         partitions=tuple(f"{topic}[{partition}]" for topic, partition in command.partitions),
-        changes=dict(command.changes),
+        changes={name: each if isinstance(each, int) else str(each) for name, each in command.changes.items()},
         by=command.by,
         via=command.via,
         at=round(at, 3),
@@ -136,8 +139,27 @@ def changed_handler(command: LiveCommand, handler: Handler) -> Handler:
     """The handler with the options that the command sets. Raises what its declaration would raise."""
     if not command.changes:
         return handler
-    replace(handler.routes[0], **command.changes)  # raises; the handler of several routes is not checked again
-    return replace(handler, **command.changes)
+    values = dict(command.changes)
+    if "rate" in values:
+        values["rate"] = _read_rate(values["rate"], handler.rate)
+    replace(handler.routes[0], **values)  # raises; the handler of several routes is not checked again
+    return replace(handler, **values)
+
+
+def _read_rate(given: Any, before: Rate | None) -> Rate | None:
+    """Return the rate that ``100``, ``100/1m``, ``none`` or a ``Rate`` names; a number keeps whose rate it is."""
+    if given is None or isinstance(given, Rate):
+        return given
+    limit, _, per = str(given).partition("/")
+    if limit.strip().lower() == "none":
+        return None
+    try:
+        number = float(limit)
+    except ValueError as error:
+        raise ConfigError(
+            f"rate={given!r} is not a rate.", hint="Write calls per second (rate=100), rate=100/1m, or rate=none."
+        ) from error
+    return replace(before or Rate(number), limit=number, per=per.strip() or "1s", burst=None)
 
 
 def _named(name: str | None, running: Sequence[C]) -> list[C]:

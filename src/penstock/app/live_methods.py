@@ -6,12 +6,14 @@ from typing import Literal, TypedDict, Unpack
 from penstock.app.live_command import HandlerState, LiveCommand, user_name
 from penstock.app.run_control import ControlSlot
 from penstock.core.records.record import TopicPartition
+from penstock.core.scheduling.rate import Rate
 
 
 class LiveOptions(TypedDict, total=False):
     """The options that ``App.set`` changes."""
 
     concurrency: int | Literal["auto"]
+    rate: Rate | float | str | None
 
 
 class LiveMethods:
@@ -34,7 +36,7 @@ class LiveMethods:
 
     def set(self, handler: str | None = None, **options: Unpack[LiveOptions]) -> None:
         """Change options of this handler, or of all, until the end of the run: ``app.set("ship", concurrency=8)``."""
-        self.command(LiveCommand(action="set", handler=handler, changes=options, by=user_name(), via="app.set()"))
+        self.command(LiveCommand(action="set", handler=handler, changes=dict(options), by=user_name(), via="app.set()"))
 
     def command(self, command: LiveCommand) -> list[HandlerState]:
         """For ``penstock pause`` and others: carry out this command. Returns how the handlers stand then."""

@@ -46,6 +46,11 @@ class HandlerReplay:
     routes: tuple[str, ...] = ()
 
     @property
+    def name(self) -> str:
+        """What is replayed, for people: the handler, or the chosen routes of a group."""
+        return ", ".join(self.routes) or self.handler.name
+
+    @property
     def left(self) -> int:
         return sum(max(0, end - self.begin[tp]) for tp, end in self.ends.items())
 
@@ -77,7 +82,7 @@ class RangeReplay:
     def ranges(self) -> list[RangeRead]:
         return [
             RangeRead(
-                handler=part.handler.name,
+                handler=part.name,
                 topic=topic,
                 partition=partition,
                 start=min(part.begin[topic, partition], end),

@@ -11,6 +11,7 @@ from penstock.app.reporter import Reporter
 from penstock.app.running_rate import RunningRate
 from penstock.core.records.record import TopicPartition
 from penstock.core.reports.events import Event
+from penstock.core.scheduling.bundle_size import QUICK
 from penstock.core.scheduling.dispatch import Dispatch
 from penstock.core.scheduling.lanes import Order
 from penstock.core.scheduling.rate_limit import RateLimit
@@ -103,6 +104,14 @@ def test_a_lane_that_has_waited_is_not_overtaken_by_new_ones() -> None:
     # It is ready already when the other one wakes up.
     assert [run.lane.key for run in take(dispatch, 1.0)] == [b"waits"]
     assert [run.lane.key for run in take(dispatch, 2.0)] == [b"new"]
+
+
+def test_a_quick_handler_with_a_rate_keeps_a_lane_for_each_key() -> None:
+    dispatch = make_dispatch(order="key", concurrency=5)
+    dispatch.set_rate(RateLimit(1.0, 1, lambda record: record.key))
+    dispatch.assign(TPS[0], 0)
+    dispatch.deliver(TPS[0], keyed(TPS[0], b"a", b"a", b"b"))
+    assert [run.lane.key for run in take(dispatch, 0.0, QUICK)] == [b"a", b"b"]
 
 
 def test_with_a_rate_no_record_is_queued_for_a_busy_worker() -> None:

@@ -25,7 +25,7 @@ from penstock.core.failures.outcome import DONE, Delayed, Failed, Outcome, Skipp
 from penstock.core.failures.retry_topic import RetryInfo
 from penstock.core.progress.offset_map import decode
 from penstock.core.records.record import TopicPartition
-from penstock.core.scheduling import epoch_parts, outcome_rules, schedule
+from penstock.core.scheduling import epoch_parts, lanes, outcome_rules, schedule
 from penstock.core.scheduling.bundle_size import QUICK
 from penstock.core.scheduling.effects import OutputSet, Returned, Send
 from penstock.core.scheduling.fair_queue import Fairness
@@ -54,7 +54,11 @@ class DispatchMachine(RuleBasedStateMachine):
         # As offsets do not get far here, and runs are short.
         self.patches = [patch.object(schedule, "_SPLIT_OFFSETS", 10), patch.object(outcome_rules, "_LONG", 3)]
         if self.fairness is not None:
-            self.patches += [patch.object(epoch_parts, "MAX_RANGES", 4), patch.object(epoch_parts, "BITMAP_SPAN", 6)]
+            self.patches += [
+                patch.object(epoch_parts, "MAX_RANGES", 2),
+                patch.object(epoch_parts, "BITMAP_SPAN", 3),
+                patch.object(lanes, "BITMAP_SPAN", 3),
+            ]
         for each in self.patches:
             each.start()
         self.dispatch = make_dispatch(
@@ -407,6 +411,10 @@ class FairMachine(DispatchMachine):
         weight_of=lambda tenant: {0: 0.5, 1: 1.5}.get(cast("int", tenant), 2.5),
     )
 
+    def check_run(self, run: LaneRun) -> None:
+        super().check_run(run)
+        assert run.lane.ordered or self.order == "none" or run.records[0].key is None, "a key keeps its order"
+
     @invariant()
     def offset_maps_stay_small(self) -> None:
         for epoch in self.dispatch.epochs:
@@ -414,7 +422,7 @@ class FairMachine(DispatchMachine):
             # The map of an earlier epoch may be this large.
             ranges = [each for each in ranges if each[1] > epoch.restored_up_to + 1]
             assert point is not None
-            assert len(ranges) <= 4 or ranges[-1][1] <= point + 6 + 1
+            assert len(ranges) <= 2 or ranges[-1][1] <= point + 3 + 1
 
 
 class FairNoOrderMachine(FairMachine):

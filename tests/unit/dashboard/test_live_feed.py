@@ -10,6 +10,7 @@ import pytest
 
 from penstock.dashboard.feed import live_feed
 from penstock.dashboard.feed.cluster_connection import ClusterConnection
+from penstock.dashboard.feed.feed_channel import pause_after
 from penstock.dashboard.feed.feed_source import DashboardContext, Publish, Rows
 from penstock.dashboard.feed.live_feed import FeedViewer, LiveFeed
 from penstock.dashboard.feed.row_changes import RowChanges, row_changes
@@ -170,3 +171,9 @@ def test_a_topic_that_cannot_be_read_is_refused(topic: str) -> None:
 def _until(condition: Any) -> None:
     while not condition():
         threading.Event().wait(0.01)
+
+
+def test_the_pause_after_a_read_bounds_what_a_source_costs() -> None:
+    assert pause_after(2.0, 0.01, 0.005) == 2.0
+    assert pause_after(2.0, 1.0, 0.01) == 4.0, "brokers are slow"
+    assert pause_after(2.0, 0.3, 0.2) == 6.0, "the source has much to do"

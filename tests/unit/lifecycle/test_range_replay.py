@@ -146,6 +146,7 @@ def test_one_route_is_replayed_by_its_name_and_the_records_of_the_others_are_ski
     cluster, app = FakeCluster(orders=[5]), routed()
     replay = planned(cluster, app, names=["cancel"])
     assert replay.groups != planned(cluster, routed()).groups, "it is another replay than that of all routes"
+    assert [each.handler for each in replay.ranges] == ["cancel"]
     replay.apply(app)
     (only,) = app.handlers
     attempt = attempts(only)

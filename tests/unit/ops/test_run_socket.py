@@ -72,6 +72,7 @@ def test_a_run_answers_how_its_handlers_stand_and_takes_commands(bench: Bench, r
         "paused_partitions": [],
         "partitions": ["orders[0]", "orders[1]"],
         "concurrency": 32,
+        "rate": None,
     }
     via = {"via": "penstock pause"}
     (state,) = ask_run(run, {"call": "pause", "partitions": [["orders", 1]], **via})["handlers"]

@@ -8,7 +8,7 @@ import pytest
 
 from penstock import App, Later, Record, by
 from penstock.core.reports.events import Error, OffsetMapFull
-from penstock.core.scheduling import epoch_parts
+from penstock.core.scheduling import epoch_parts, lanes
 from penstock.errors import ConfigError
 from penstock.testing import Bench
 
@@ -88,7 +88,8 @@ def test_a_function_that_fails_stops_nothing() -> None:
 
 def test_records_far_ahead_of_the_commit_point_wait_and_an_event_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(epoch_parts, "MAX_RANGES", 20)
-    monkeypatch.setattr(epoch_parts, "BITMAP_SPAN", 100)
+    for module in (epoch_parts, lanes):
+        monkeypatch.setattr(module, "BITMAP_SPAN", 100)
     app, waited, done = App("shop"), set[int](), set[int]()
 
     @app.consume("orders", fair_by=by.header("tenant"), concurrency=4)

@@ -168,6 +168,28 @@ def test_concurrency_can_be_changed() -> None:
     assert bench.lag("orders") == 0
 
 
+def test_the_rate_can_be_changed_and_ended() -> None:
+    seen: list[int] = []
+    app = app_of(seen)
+    bench = Bench(app)
+    bench.run_until_idle()
+    app.set(rate="60/1m")
+    assert [each.rate for each in app.live_states()] == ["60 per 1m"]
+    produce(bench, *range(100))
+    bench.advance("10s")
+    assert len(seen) <= 60 // 10 + 12, "a burst, and one each second"
+    app.set("ship", rate=10)
+    before = len(seen)
+    bench.advance("3s")
+    assert 25 <= len(seen) - before <= 35
+    app.set(rate=None)
+    bench.run_until_idle()
+    assert len(seen) == 100
+    assert [each.changes for each in bench.events_of(Commanded)] == [{"rate": each} for each in ("60/1m", 10, "None")]
+    with pytest.raises(ConfigError, match="rate='fast' is not a rate"):
+        app.set(rate="fast")
+
+
 def test_each_command_is_an_event_with_who_and_when() -> None:
     app = app_of([])
     bench = Bench(app)

@@ -15,7 +15,7 @@ from penstock.cli.console.tables import moment
 from penstock.cli.runtime.app_config import configure
 from penstock.codecs import prepare_formats
 from penstock.core.failures.dead_letter_headers import DeadLetterHeader
-from penstock.core.failures.outcome import Failed, ProducerRecord, Skipped
+from penstock.core.failures.outcome import Delayed, Failed, ProducerRecord, Skipped
 from penstock.core.records.record import Record
 from penstock.core.records.record_place import read_place
 from penstock.core.text.readable_bytes import as_plain, as_text, readable
@@ -140,6 +140,9 @@ def _outcome(attempt: DebuggedAttempt) -> str:
             return f"failed: {kind}: {message}"
         case Skipped(reason=reason):
             return f"skipped: {reason}" if reason else "skipped"
+        case Delayed(until=until, reason=reason):
+            why = f": {reason}" if reason else ""
+            return f"delayed until {moment(until)}{why}"
         case _:
             return "done"
 
@@ -157,6 +160,8 @@ def _attempt_as_json(attempt: DebuggedAttempt) -> dict[str, Any]:
             shown |= {"error_type": kind, "message": message, "traceback": traceback}
         case Skipped(reason=reason):
             shown["reason"] = reason
+        case Delayed(until=until, seconds=seconds, reason=reason):
+            shown |= {"until": until, "delay_seconds": seconds, "reason": reason}
     return shown
 
 

@@ -30,6 +30,7 @@ _SET_EXAMPLES = """
   penstock set shop concurrency=8                so many records at once, in every handler
   penstock set shop --handler ship concurrency=200
   penstock set shop concurrency=auto             let Penstock find the number
+  penstock set shop rate=100/1m                  at most 100 calls a minute; rate=none ends it
 """
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="An app, a group or a process id.")]
@@ -112,7 +113,8 @@ def stands(state: Mapping[str, Any]) -> str:
     if state["paused"]:
         return f"is paused; it keeps {owned}"
     some = f", except {', '.join(state['paused_partitions'])}, paused" if state["paused_partitions"] else ""
-    return f"runs with concurrency {state['concurrency']} on {owned}{some}"
+    rate = f" and rate {state['rate']}" if state["rate"] else ""
+    return f"runs with concurrency {state['concurrency']}{rate} on {owned}{some}"
 
 
 def _as_json(answer: CommandedRun) -> dict[str, Any]:

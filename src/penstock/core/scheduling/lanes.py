@@ -3,18 +3,22 @@
 from collections import deque
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import count
 from typing import Any, Literal
 
 from penstock.core.failures.outcome import Outcome
 from penstock.core.progress.commit_gate import CommitGate
 from penstock.core.progress.tracker import Tracker
 from penstock.core.records.record import TopicPartition
-from penstock.core.scheduling.epoch_parts import FetchState, LargeValues, MapRoom, Pending
+from penstock.core.scheduling.epoch_parts import BITMAP_SPAN, FetchState, LargeValues, MapRoom, Pending
 
 Order = Literal["partition", "key", "none"]
 
 # Each engine passes its own kind of record (a client's message, a row). The rules read only its offset and its key.
 AnyRecord = Any
+
+_NUMBERS = count()  # so that a heap never compares lanes
 
 
 @dataclass(eq=False, slots=True)
@@ -78,8 +82,9 @@ class PartitionLanes:
     mixed_again_from: int = 0  # the keys keep their own lanes up to this offset
     running: int = 0  # runs that workers have
     in_progress: int = 0  # records in those runs
-    parked: list[Lane] = field(default_factory=list)  # lanes that wait for room in the offset map
-    parked_at: int | None = None  # the commit point when the first lane was parked
+    # Lanes that wait for room in the offset map: a heap by the offset of their first record.
+    parked: list[tuple[int, int, Lane]] = field(default_factory=list)
+    parked_at: int | None = None  # the commit point when the first lane was parked, or some were unparked
     paused: list[Lane] = field(default_factory=list)  # lanes with records, of a partition that a command has paused
 
     def drop_from(self, first: int, offset_of: Callable[[AnyRecord], int]) -> int:
@@ -177,22 +182,40 @@ class Epoch:
         """How many of the first ``wanted`` records of this lane may start, so that every later offset map fits."""
         return self.map_room.fitting(lane.waiting, wanted, self.tracker, started=self.started, offset_of=offset_of)
 
-    def park(self, lane: Lane) -> None:
-        """Let this lane wait for room in the offset map. A lane whose first record is the commit point never waits."""
+    def park(self, lane: Lane, first: int) -> None:
+        """Let this lane wait for room in the offset map. A lane whose first record is the commit point never waits.
+
+        ``first`` is the offset of its first record.
+        """
         if not self.lanes.parked:
             self.lanes.parked_at = self.tracker.commit_point
-        self.lanes.parked.append(lane)
+        heappush(self.lanes.parked, (first, next(_NUMBERS), lane))
 
     def unpark(self) -> list[Lane]:
-        """Return the parked lanes if there may be room now, else none."""
-        lanes = self.lanes
+        """Return the parked lanes that there may be room for now, lowest offsets first: they make the map smaller.
+
+        There can be thousands, and trying them all after each record would take longer than the records.
+        """
+        lanes, map_room = self.lanes, self.map_room
         if not lanes.parked:
             return []
-        is_unchanged = self.tracker.commit_point == lanes.parked_at
-        if is_unchanged and not self.map_room.free_ranges(1, self.tracker, started=self.started):
+        point = self.tracker.commit_point
+        free = map_room.free_ranges(1, self.tracker, started=self.started)
+        if point == lanes.parked_at and not free:
             return []
-        parked, lanes.parked = lanes.parked, []
-        return parked
+        lanes.parked_at = point
+        if not self.started or point is None:
+            # Nothing would call this again.
+            parked, lanes.parked = lanes.parked, []
+            return [lane for _, _, lane in sorted(parked)]
+        # Below this offset, a lane has room in a bitmap.
+        near = point + BITMAP_SPAN if map_room.highest_taken < point + BITMAP_SPAN else point
+        found: list[Lane] = []
+        while lanes.parked and (len(found) < max(1, free) or lanes.parked[0][0] < near):
+            lane = heappop(lanes.parked)[2]
+            if lane.waiting:  # if not, its records were dropped
+                found.append(lane)
+        return found
 
 
 def name_alone(offset: int) -> Hashable:

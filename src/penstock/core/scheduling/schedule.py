@@ -275,7 +275,7 @@ class Schedule:
         if fitting == 0:
             if self._offset_of(lane.waiting[0]) == epoch.tracker.commit_point:
                 return 1  # finishing the record at the commit point can only make the map smaller
-            epoch.park(lane)
+            epoch.park(lane, self._offset_of(lane.waiting[0]))
         return fitting
 
     @property

@@ -16,8 +16,10 @@ from penstock.errors import PenstockError
 
 # A viewer that is further behind gets a snapshot.
 _KEPT_MESSAGES = 32
-# A source may use this part of a core at most: the pause after a read is at least so many times the read.
+# The pause after a read is at least so many times the read, which may wait for brokers that are slow,
 _PAUSE_PER_READ = 4.0
+# and so many times the processor time of its thread: a source may use about 3 % of a core.
+_PAUSE_PER_PROCESSOR_TIME = 30.0
 _TRY_AGAIN_SECONDS = 2.0
 
 
@@ -99,6 +101,7 @@ class FeedChannel:
 
     def _read_once(self, began: float) -> float:
         """Read the source. Return how many seconds to wait until the next read."""
+        used = time.thread_time()
         try:
             self._source.read(self._publish, self._visible)
         except PenstockError as error:
@@ -112,7 +115,7 @@ class FeedChannel:
             self._ended_read(PenstockError(bug, hint="Please report it."))
             return _TRY_AGAIN_SECONDS * 5
         self._ended_read(None)
-        return max(self._source.every, _PAUSE_PER_READ * (time.monotonic() - began))
+        return pause_after(self._source.every, time.monotonic() - began, time.thread_time() - used)
 
     def _publish(self, rows: Rows) -> None:
         with self._lock:
@@ -139,6 +142,11 @@ class FeedChannel:
     def _add(self, message: dict[str, Any]) -> None:
         self._version += 1
         self._messages.append(_encoded(message))
+
+
+def pause_after(every: float, took: float, processor_time: float) -> float:
+    """Return how long to wait after a read, in seconds."""
+    return max(every, _PAUSE_PER_READ * took, _PAUSE_PER_PROCESSOR_TIME * processor_time)
 
 
 def _told(trouble: PenstockError | None) -> dict[str, str] | None:

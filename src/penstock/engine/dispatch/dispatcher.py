@@ -127,7 +127,7 @@ class Dispatcher:
         self._offset_maps = OffsetMapWatch(reporter)
         self._finished_works = finished_works or FinishedWorks(inbox)
         self._works = WorksInProgress(handler, adapter.offset_of, clock)
-        self.control = LiveControl(handler, self._dispatch, self.concurrency, self._works)
+        self.control = LiveControl(handler, self._dispatch, self.concurrency, self.rate, self._works)
         self.watches = Stopwatches(clock)
         self.view = MemberView(
             handler, adapter, self._dispatch, self._works, self.concurrency, self.watches, clock

@@ -3,6 +3,7 @@
 from penstock.app import Handler
 from penstock.app.live_command import HandlerState, LiveCommand, changed_handler
 from penstock.app.running_concurrency import RunningConcurrency
+from penstock.app.running_rate import RunningRate
 from penstock.core.scheduling.dispatch import Dispatch
 from penstock.engine.dispatch.works_in_progress import WorksInProgress
 
@@ -11,9 +12,15 @@ class LiveControl:
     """The dispatcher's thread owns it. Commands were checked before (``app/live_command.py``)."""
 
     def __init__(
-        self, handler: Handler, dispatch: Dispatch, concurrency: RunningConcurrency, works: WorksInProgress
+        self,
+        handler: Handler,
+        dispatch: Dispatch,
+        concurrency: RunningConcurrency,
+        rate: RunningRate,
+        works: WorksInProgress,
     ) -> None:
         self._handler = handler
+        self._rate = rate
         self._dispatch = dispatch
         self._concurrency = concurrency
         self._works = works
@@ -26,8 +33,13 @@ class LiveControl:
             self._works.take_back()
         elif command.action == "resume":
             paused.resume(command.partitions)
-        elif "concurrency" in command.changes:
-            self._concurrency.follow(changed_handler(command, self._handler))
+        else:
+            self._handler = changed_handler(command, self._handler)
+            if "concurrency" in command.changes:
+                self._concurrency.follow(self._handler)
+            if "rate" in command.changes:
+                self._rate.set(self._handler.rate)
+                self._concurrency.refresh()
 
     @property
     def state(self) -> HandlerState:
@@ -39,4 +51,5 @@ class LiveControl:
             paused_partitions=tuple(sorted(paused.partitions)),
             partitions=tuple(sorted(epoch.tp for epoch in self._dispatch.epochs)),
             concurrency=self._concurrency.limit,
+            rate=None if self._rate.rate is None else str(self._rate.rate),
         )

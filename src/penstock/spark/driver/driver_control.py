@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from penstock.app import App, Handler, NoControl
+from penstock.app import App, Handler, NoControl, refuse_unsupported
 from penstock.app.live_command import HandlerState, LiveCommand, addressed, changed_handler, commanded
 from penstock.core.progress.slices import PartitionSlices
 from penstock.core.records.record import TopicPartition
@@ -72,6 +72,8 @@ class SparkControl(NoControl):
         if not self.handlers:
             raise StateError("The app has not started its handlers yet.", hint="Try again in a moment.")
         found = addressed(command, self.handlers)
+        for each in found:
+            refuse_unsupported(changed_handler(command, each.handler), "spark")
         for each in found:
             each.carry_out(command)
             self._emit(commanded(command, each.handler, at=time.time()))

@@ -109,8 +109,8 @@ def test_a_parked_lane_is_charged_nothing() -> None:
     for _ in range(51):
         queue.fair.popleft()
     queue.fair.settle([])
-    queue.add(*many("parked", 10), Job("other"))
-    assert Counter(job.tenant for job in queue.take_all(2)) == {"parked": 1, "other": 1}
+    queue.add(*many("parked", 10), *many("other", 3))
+    assert Counter(job.tenant for job in queue.take_all(4)) == {"parked": 2, "other": 2}
 
 
 def test_higher_priorities_run_first_and_every_tenth_record_is_the_oldest_of_the_lower_ones() -> None:
