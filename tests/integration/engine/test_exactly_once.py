@@ -2,6 +2,7 @@
 
 import threading
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from kafka_helpers import (
     running,
     wait_for,
 )
-from penstock import App, Reject, Skip
+from penstock import App, Reject, Skip, by
 from penstock.assign import CooperativeSticky
 from penstock.core.reports import events
 from penstock.engine.membership.self_managed_membership import SelfManagedMembership
@@ -115,6 +116,40 @@ def test_after_a_failed_transaction_records_are_read_again_from_the_committed_of
                 "a self-managed member does that without a rebalance"
             )
     assert numbers(brokers, out) == list(range(600))
+
+
+def test_the_output_of_a_deduplicated_record_is_there_once_although_its_first_transaction_failed(
+    brokers: str,
+    cluster: Cluster,
+    group: str,
+    make_topic: MakeTopic,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """Its id is remembered before the commit. It is no duplicate of itself when it is read again after the failure."""
+    monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path))
+    source, out, app, commit, commits = make_topic(), f"{group}.out", App(group), Transaction.commit, [0]
+
+    def fail_first(self: Transaction, *args: object, **options: object) -> None:
+        commits[0] += 1
+        if commits[0] == 1:
+            raise ServerError("The broker was away.", hint="Wait.")
+        commit(self, *args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Transaction, "commit", fail_first)
+
+    @app.consume(source, to=out, delivery="exactly-once", dedupe=by.key(for_="1d"))
+    def handle(value: int) -> int:
+        return value
+
+    producer = make_producer(brokers, settings={})
+    for number in range(200):  # each key twice
+        producer.produce(source, b"%d" % number, b"%d" % (number // 2))
+    producer.flush(WAIT_SECONDS)
+    with running(app, brokers):
+        wait_for(lambda: committed(cluster, group, source) == {0: 200}, "all to be committed")
+    assert commits[0] > 1
+    assert numbers(brokers, out) == list(range(0, 200, 2))
 
 
 class LosingRequests:
