@@ -116,3 +116,9 @@ def test_a_group_that_follows_it_gets_rid_of_its_lag_and_stays_without(
     assert lag <= rate * 30, (lag, members)
     assert changes <= 12
     assert members <= needed(replace(LOAD, rate_in=rate)) + 1
+
+
+def test_members_that_are_busy_but_not_too_busy_get_no_help() -> None:
+    rule = RecommendedMembers()
+    assert {rule.observe(replace(LOAD, rate_in=840.0), step * STEP) for step in range(100)} == {10}
+    assert rule.observe(replace(LOAD, rate_in=860.0), 1_000.0) == 13
