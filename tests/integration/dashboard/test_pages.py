@@ -75,7 +75,7 @@ def test_names_of_others_show_as_text(scene: Scene, tab: Tab) -> None:
 
 def test_a_plan_follows_the_controls_and_offers_its_command(scene: Scene, tab: Tab) -> None:
     page = tab.open("whatif", group=scene.group)
-    command, moves = page.locator(".command code"), page.locator("[aria-label='Moves']")
+    command, moves = page.locator(".command code"), page.get_by_role("region", name="Moves")
     expect(moves).to_contain_text("Nothing would move")
     page.get_by_role("button", name="One member more").click()
     expect(command).to_contain_text("--members +1")
