@@ -10,6 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from docs_check.command_server import OWN_PROCESS
 from docs_check.empty_kafka import empty
 from docs_check.environment import Environment, page_id
@@ -96,9 +98,13 @@ class Reader:
         self._run("penstock down --wipe")
 
     def _end_background(self) -> None:
-        while self._in_background:
-            with suppress(ProcessLookupError):
-                os.killpg(self._in_background.pop(), signal.SIGKILL)
+        """Kill what is left of the groups. Another program may have got the number of a group that has ended."""
+        for process in psutil.process_iter():
+            with suppress(psutil.Error, ProcessLookupError):
+                ours = process.environ().get("PENSTOCK_HOME") == self._first_variables["PENSTOCK_HOME"]
+                if ours and os.getpgid(process.pid) in self._in_background:
+                    process.kill()
+        self._in_background.clear()
 
     def _run(self, text: str) -> Done:
         # The next command gets the variables that this one exports.
