@@ -191,11 +191,11 @@ def run(
         stack.enter_context(stop_on_signals(stop, say, or_after=stop_after))
         # From here on `penstock stop` finds this run, and its signal leads to a clean stop.
         groups = [handler.group for handler in app.handlers]
-        socket = stack.enter_context(run_socket_of(app, warn=warn))
+        board = HealthBoard()
+        socket = stack.enter_context(run_socket_of(app, board.member_metrics, warn=warn))
         listeners.append(
             stack.enter_context(registered(app.name, engine=engine.value, groups=groups, warn=warn, socket=socket))
         )
-        board = HealthBoard()
         seen_by = SeenBy(reference, app, chosen, ui=ui, report=report)
         listeners += seen_by.enter(stack, None if engine is Engine.spark else board, say, warn)
         if metrics is not None:
