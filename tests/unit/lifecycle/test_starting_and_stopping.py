@@ -10,8 +10,8 @@ import pytest
 
 from lifecycle_fakes import WAIT_SECONDS, FakeEngine, runs, waits_for
 from penstock import App, Replay
-from penstock.app.replay_options import ReplayResult
 from penstock.app.engine_threads import mark_engine_thread
+from penstock.app.replay_options import ReplayResult
 from penstock.app.run_control import NoControl
 from penstock.errors import ConfigError, HandlerError, ServerError, StateError
 
