@@ -395,7 +395,6 @@ class Dispatch:
 
 
 def _has_reached(epoch: Epoch, end: int) -> bool:
-    point = epoch.tracker.commit_point
     if epoch.fetch_state.wake_at is not None:
         return not epoch.tracker.unfinished
-    return point is not None and point >= end
+    return (point := epoch.tracker.commit_point) is not None and point >= end

@@ -6,7 +6,6 @@ over, it starts no further record: what is finished by then counts, and the next
 
 import random
 import time
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -34,6 +33,7 @@ from penstock.core.scheduling.lanes import AnyRecord, Epoch, LaneRun
 from penstock.errors import HandlerError
 from penstock.kafka import MESSAGES
 from penstock.kafka.client.refused_output import final_failure, undeliverable
+from penstock.spark.tasks.key_shares import own_share
 from penstock.spark.tasks.outputs import OutputList, Outputs
 from penstock.spark.tasks.slice_reader import SliceReader
 from penstock.spark.tasks.workers import TaskWorkers
@@ -215,7 +215,7 @@ class SliceTask:
     def _read(self, room: int, seconds: float) -> bool:
         arrived = self.reader.read(room, seconds)
         for tp, batch in arrived:
-            ours = self._of_share(self._slices[tp], batch)
+            ours = own_share(self.handler, self._slices[tp], batch)
             excesses = self._in_flight.excesses(ours, offset_of=MESSAGES.offset_of, size_of=len)
             self._delivered.add(len(ours), excesses.values())
             self._dispatch.in_flight.received(sum(excesses.values()))
@@ -224,18 +224,6 @@ class SliceTask:
             else:
                 self._deliver(tp, ours, excesses)
         return bool(arrived)
-
-    def _of_share(self, each: Slice, batch: Sequence[AnyRecord]) -> Sequence[AnyRecord]:
-        """Return the records that this task handles, where several tasks divide the keys of a slice."""
-        if each.shares == 1:
-            return batch
-        return [message for message in batch if self._share(message, each.shares) == each.share]
-
-    def _share(self, message: AnyRecord, shares: int) -> int:
-        key = MESSAGES.key_of(message)
-        if self.handler.order == "none" or (key is None and not self.handler.null_keys_in_order):
-            return MESSAGES.offset_of(message) % shares
-        return zlib.crc32(key or b"") % shares
 
     def _deliver(self, tp: TopicPartition, batch: Sequence[AnyRecord], excesses: Mapping[int, int]) -> None:
         waiting = self._slices[tp].waiting
