@@ -35,7 +35,7 @@ def test_the_public_names_are_these() -> None:
     assert sorted(penstock.__all__) == [
         "App", "Avro", "BatchId", "Breaker", "Console", "ForeachBatch", "HandlerBug", "Jdbc", "JsonSchema", "Later",
         "Maintenance", "NO_RETRY", "Out", "PenstockError", "Producer", "Protobuf", "Rate", "Record", "Reference",
-        "Registry", "Reject", "Retry", "Skip", "Source", "Table", "Topic", "__version__", "by", "key_like",
+        "Registry", "Reject", "Replay", "Retry", "Skip", "Source", "Table", "Topic", "__version__", "by", "key_like",
     ]  # fmt: skip
     assert all(hasattr(penstock, name) for name in penstock.__all__)
 

@@ -1,8 +1,8 @@
 """``App``: the handlers and pipelines that a user's module declares, and that ``penstock run`` or the module runs."""
 
 import inspect
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any, Never, TypeVar, Unpack
 
@@ -196,6 +196,15 @@ class App(RunMethods, LiveMethods, HookMethods, ResourceMethods):
             if handler is not None:
                 self._add(handler)
                 self._declared.append(declared)
+
+    @contextmanager
+    def restored(self) -> Iterator[None]:
+        """After the block, the app has the handlers and pipelines that it had before, whatever ``narrow`` left out."""
+        kept = self._handlers, self._declared, self._pipelines
+        try:
+            yield
+        finally:
+            self._handlers, self._declared, self._pipelines = kept
 
     def variant(self, name: str, rename: Callable[[Handler], Mapping[str, Any]]) -> "App":
         """A copy of the app with another name. ``rename`` returns the options to replace for each handler."""

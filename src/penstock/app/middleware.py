@@ -168,7 +168,7 @@ def async_layer(
     """Like ``layer`` for ``async def``."""
     end = -1 if drops_record else None
 
-    class LayerCall(AsyncCall):
+    class AsyncLayerCall(AsyncCall):
         __slots__ = ()
         _names = names
 
@@ -178,7 +178,7 @@ def async_layer(
             return result
 
     async def around(*given: Any) -> Any:
-        call = LayerCall()
+        call = AsyncLayerCall()
         call._given, call.returned = given[:end], _NOT_CALLED  # noqa: SLF001
         result = await middleware(given[record_index], call)
         if result is None and call.returned is not None:

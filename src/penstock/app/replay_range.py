@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from penstock.app.handler import Handler
 
 _ID_LETTERS = 8
+_BY_NAME = "--handler NAME, or Replay(handler=...)"
 
 
 @dataclass(frozen=True)
@@ -42,23 +43,23 @@ def check_replayable(handler: "Handler", *, to_topic: str | None = None) -> None
     if handler.is_shared:
         raise wrong(
             "it consumes as a share group, whose progress is not one offset for each partition.",
-            'Declare the function again without mode="share", and replay that handler with --handler.',
+            f'Declare the function again without mode="share", and replay that one: {_BY_NAME}.',
         )
     if handler.commit == "manual":
         raise wrong(
             "its records are finished when your code calls record.ack(), perhaps much later, so nothing says when the "
             "range is finished.",
-            'Declare the function again without commit="manual", and replay that handler with --handler.',
+            f'Declare the function again without commit="manual", and replay that one: {_BY_NAME}.',
         )
     if handler.offsets is not None:
         raise wrong(
             "offsets= keeps its progress in a store of yours, which the live handler uses too.",
-            "Declare the function again without offsets=, and replay that handler with --handler.",
+            f"Declare the function again without offsets=, and replay that one: {_BY_NAME}.",
         )
     if to_topic is not None and not handler.declares_outputs:
         raise wrong(
-            "--to-topic names a topic for outputs, and it has none.",
-            "Leave --to-topic out, or choose handlers with outputs: --handler NAME.",
+            "--to-topic or Replay.to_topic names a topic for outputs, and it has none.",
+            f"Leave it out, or choose handlers with outputs: {_BY_NAME}.",
         )
 
 

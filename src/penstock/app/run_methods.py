@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Self, Unpack
 
 from penstock.app.engine_threads import is_engine_thread
+from penstock.app.replay_options import ReplayResult
 from penstock.app.run_control import refuse_elsewhere
 from penstock.app.run_options import RunOptions, checked_settings
 from penstock.app.run_slot import Run, RunSlot
@@ -36,8 +37,15 @@ class RunMethods:
         """Whether the app runs in this process now: from its start until everything is committed and closed."""
         return self._run_slot.is_running
 
+    @property
+    def replay_result(self) -> ReplayResult | None:
+        """What the latest run has replayed; None if it still runs, had no ``replay=``, or failed."""
+        return self._run_slot.replay_result
+
     def run(self, **options: Unpack[RunOptions]) -> None:
         """Run the app until Ctrl+C or SIGTERM, until it has caught up (``until_caught_up=True``), or until it fails.
+
+        With ``replay=Replay(...)`` it handles just that range and returns; ``app.replay_result`` has the counts.
 
         The first signal stops it cleanly, a second one ends the process at once. Call it on the main thread.
         """

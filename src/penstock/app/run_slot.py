@@ -4,6 +4,7 @@ import threading
 from concurrent.futures import Future
 from typing import Protocol
 
+from penstock.app.replay_options import ReplayResult
 from penstock.errors import StateError
 
 
@@ -16,6 +17,8 @@ class Run(Protocol):
     """Done when the run has ended, cleanly or not. It never has an exception: see ``failure``."""
     failure: BaseException | None
     """Why the run failed."""
+    replay_result: ReplayResult | None
+    """What the run has replayed, from its end on; None if it was no replay, or failed."""
 
     def start(self) -> None:
         """Run the app on a thread of its own."""
@@ -44,6 +47,10 @@ class RunSlot:
     def is_running(self) -> bool:
         run = self._run
         return run is not None and not run.ended.done()
+
+    @property
+    def replay_result(self) -> ReplayResult | None:
+        return None if self._run is None else self._run.replay_result
 
     def put(self, run: Run, app: str) -> None:
         """Make this the latest run. The one before must have ended."""

@@ -4,20 +4,22 @@ import atexit
 import logging
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 
 from penstock.app import App, Handler, Pipeline
 from penstock.app.hooks import Hooks
+from penstock.app.replay_options import ReplayResult
 from penstock.app.routing.route_reports import routed_events
 from penstock.app.run_options import RunSettings
-from penstock.core.reports.events import Error, Event, Started
+from penstock.core.reports.events import Error, Event, RangeRead, Started, Stopped
 from penstock.errors import CallbackError, ConfigError
 from penstock.lifecycle.brokers import brokers_in_program
 from penstock.lifecycle.engine_choice import RunExtras, refuse_listeners, run_on_engine
 from penstock.lifecycle.hook_thread import HookThread
+from penstock.lifecycle.range_replay import RangeReplay, begin_replay
 from penstock.lifecycle.stop_signals import stop_on_signals
 
 _LOG = logging.getLogger("penstock")
@@ -28,7 +30,7 @@ class AppRun:
     """Implements ``penstock.app.run_slot.Run``. Use it once: call ``start``, ``run_here`` or ``run_beside``.
 
     ``emit`` gets every event, on the threads of the engine. The thread that runs the app writes ``failure`` before it
-    completes ``started`` and ``ended``, so a thread that waited for one of them may read it.
+    completes ``started`` and ``ended``, and ``replay_result`` before ``ended``, so a thread that waited may read them.
     """
 
     def __init__(
@@ -42,14 +44,16 @@ class AppRun:
     ) -> None:
         self.started, self.ended = _uncancellable(), _uncancellable()
         self.failure: BaseException | None = None
+        self.replay_result: ReplayResult | None = None
         self._failure_was_raised = False
         self._app = app
         self._settings = settings
         self._emit = emit
         self._stop = stop or threading.Event()
         self._extras = extras or RunExtras()
-        # An engine emits Started for each of these; a pipeline with several outputs emits several, with other names.
-        self._not_started = {(each.group, each.name) for each in app.handlers}
+        self._not_started = set[tuple[str, str]]()
+        self._ranges: Sequence[RangeRead] = ()
+        self._stopped: list[Stopped] = []  # of a replay
         self._process = os.getpid()
         self._hook_thread: HookThread | None = None
 
@@ -64,11 +68,12 @@ class AppRun:
         with stop_on_signals(self._stop, _say):
             self.run_beside()
 
-    def run_beside(self) -> None:
+    def run_beside(self) -> ReplayResult | None:
         """Run on the calling thread, beside listeners and signal handlers that the caller has set up."""
         self._app.hold_run(self)
         self._execute()
         self.raise_failure()
+        return self.replay_result
 
     def ask_to_stop(self) -> None:
         self._stop.set()
@@ -107,13 +112,33 @@ class AppRun:
         run = partial(
             run_on_engine, app, settings, brokers=brokers, emit=self._on_event, stop=self._stop, extras=extras
         )
+        if extras.replay is not None:
+            self._run_replay(extras.replay, hooks, run)
+        elif settings.replay is not None:
+            with app.restored():
+                self._run_replay(begin_replay(app, brokers, settings.replay), hooks, run)
+            if self.replay_result is not None and self.replay_result.problem is not None:
+                _LOG.warning("App %r: %s", app.name, self.replay_result.problem)
+        else:
+            self._run_once(hooks, run)
+
+    def _run_replay(self, replay: RangeReplay, hooks: Hooks, run: Callable[[], None]) -> None:
+        self._ranges = replay.ranges
+        if replay.left:
+            self._run_once(hooks, run)
+        self.replay_result = replay.result(self._stopped)
+
+    def _run_once(self, hooks: Hooks, run: Callable[[], None]) -> None:
         if hooks:
             self._run_with_hooks(hooks, run)
         else:
             self._run_engine(run)
 
     def _run_engine(self, run: Callable[[], None]) -> None:
-        for event in routed_events(self._app.handlers):
+        app = self._app
+        # An engine emits Started for each of these; a pipeline with several outputs emits several, with other names.
+        self._not_started = {(each.group, each.name) for each in app.handlers}
+        for event in (*self._ranges, *routed_events(app.handlers)):
             self._on_event(event)
         run()
 
@@ -148,6 +173,8 @@ class AppRun:
         self._emit(event)
         if self._hook_thread is not None:
             self._hook_thread.offer(event)
+        if self._ranges and isinstance(event, Stopped):
+            self._stopped.append(event)
         if isinstance(event, Started) and not self.started.done():
             self._not_started.discard((event.group, event.handler))
             if not self._not_started:

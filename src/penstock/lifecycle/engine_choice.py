@@ -13,6 +13,7 @@ from penstock.app.signature import function_name
 from penstock.core.reports import events
 from penstock.core.reports.events import Event
 from penstock.errors import ConfigError
+from penstock.lifecycle.range_replay import RangeReplay
 
 if TYPE_CHECKING:
     from penstock.engine import HealthBoard
@@ -20,11 +21,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RunExtras:
-    """What only ``penstock run`` offers: a health port, events of single records, a range of pipelines."""
+    """What only ``penstock run`` offers: a health port, events of single records, a range of pipelines.
+
+    ``replay`` was begun already, for the listeners that the command sets up: the app has only its handlers.
+    """
 
     health: "HealthBoard | None" = None
     per_record: bool = False
     span: Span | None = None
+    replay: RangeReplay | None = None
 
 
 # Spark's driver owns partitions and never fetches, so it has nothing to say of rebalances and of fetching. Tasks do not

@@ -9,25 +9,16 @@ from dataclasses import dataclass
 
 from penstock.app import App, Handler
 from penstock.app.pipelines import Span
+from penstock.app.replay_options import Replay, ReplayResult
 from penstock.app.replay_range import ReplayRange, check_replayable, replay_group, replayed
 from penstock.core.records.record import TopicPartition
-from penstock.core.reports.events import RangeRead
+from penstock.core.reports.events import RangeRead, Stopped
 from penstock.core.text.suggestions import suggestion
-from penstock.errors import ConfigError, TopicError
+from penstock.errors import ConfigError, PenstockError, TopicError
 from penstock.kafka import Cluster, source_partitions
 from penstock.kafka.admin.log_range import range_offsets
 
 _ENDS = ".ends"
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReplayOptions:
-    """What the user asks for. Without ``names``, all handlers of the app are replayed."""
-
-    span: Span
-    names: Sequence[str] = ()
-    to_topic: str | None = None
-    dry_run: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,9 +48,9 @@ class HandlerReplay:
 
 @dataclass(frozen=True)
 class RangeReplay:
-    """``plan_replay`` makes it. Call ``apply``, run the app until it has caught up, and then call ``finish``."""
+    """``plan_replay`` makes it. Call ``apply``, run the app until it has caught up, and then call ``result``."""
 
-    options: ReplayOptions
+    options: Replay
     cluster: Cluster
     parts: Sequence[HandlerReplay]
 
@@ -110,6 +101,22 @@ class RangeReplay:
             self.cluster.commit(part.group, {tp: part.begin[tp] for tp in part.fresh})
             self.cluster.commit(f"{part.group}{_ENDS}", {tp: part.ends[tp] for tp in part.fresh})
 
+    def result(self, stopped: Sequence[Stopped]) -> ReplayResult:
+        """Call ``finish``. If the groups cannot be deleted, the range was handled all the same: it is no failure."""
+        left, problem = None, None
+        try:
+            left = self.finish()
+        except PenstockError as error:
+            problem = f"The groups of the replay could not be looked up or deleted: {error}"
+        return ReplayResult(
+            replay=self.options,
+            ranges=tuple(self.ranges),
+            stopped=tuple(stopped),
+            groups=tuple(self.groups),
+            left=None if self.options.dry_run else left,
+            problem=problem,
+        )
+
     def finish(self) -> int:
         """Return how many offsets are left. If the range is finished, delete the groups of the replay."""
         if self.options.dry_run:
@@ -124,13 +131,9 @@ class RangeReplay:
         return left
 
 
-def plan_replay(app: App, cluster: Cluster, options: ReplayOptions) -> RangeReplay:
+def plan_replay(app: App, cluster: Cluster, options: Replay) -> RangeReplay:
     """Check that the handlers can be replayed, and look up their ranges. Changes nothing."""
     handlers = _chosen(app, options.names)
-    if options.to_topic is not None and options.dry_run:
-        raise ConfigError(
-            "--to-topic has no effect with --dry-run, which writes nothing.", hint="Leave one of them out."
-        )
     for handler in handlers:
         check_replayable(handler, to_topic=options.to_topic)
     sources = [(handler, source_partitions(handler, cluster)) for handler in handlers]
@@ -140,17 +143,30 @@ def plan_replay(app: App, cluster: Cluster, options: ReplayOptions) -> RangeRepl
     return RangeReplay(options, cluster, [part for part in parts if part.ends])
 
 
+def begin_replay(app: App, brokers: str, options: Replay) -> RangeReplay:
+    """Plan the replay and, unless nothing is left of it, turn the app into one that runs it."""
+    replay = plan_replay(app, Cluster(brokers, app.settings), options)
+    if replay.left:
+        replay.apply(app)
+    return replay
+
+
 def _chosen(app: App, names: Sequence[str]) -> list[Handler]:
     known = [handler.name for handler in app.declared_handlers]
     for name in names:
         if not any(_is_named(handler, name) for handler in app.handlers):
             raise ConfigError(f"App {app.name!r} has no handler {name!r}.", hint=suggestion(name, known))
+    if not app.handlers:
+        raise ConfigError(
+            f"App {app.name!r} has no handlers, and replays are only for handlers.",
+            hint="To run its pipelines over a range, use `penstock run --engine spark --from START --to END`.",
+        )
     if app.pipelines and not names:
         both = ", ".join(pipeline.name for pipeline in app.pipelines)
         raise ConfigError(
-            f"App {app.name!r} has handlers and DataFrame pipelines ({both}), and --from and --to run only one kind.",
-            hint="Name the handlers: --handler NAME. To run the pipelines over a range, put them into an app of their "
-            "own.",
+            f"App {app.name!r} has handlers and DataFrame pipelines ({both}), and a range is for only one kind.",
+            hint="Name the handlers: --handler NAME, or Replay(handler=...). To run the pipelines over a range, put "
+            "them into an app of their own.",
         )
     return [handler for handler in app.handlers if not names or any(_is_named(handler, name) for name in names)]
 
@@ -177,7 +193,7 @@ def _check_named(span: Span, sources: Sequence[tuple[Handler, Sequence[TopicPart
 
 
 def _plan(
-    handler: Handler, sources: Sequence[TopicPartition], cluster: Cluster, options: ReplayOptions, names: Sequence[str]
+    handler: Handler, sources: Sequence[TopicPartition], cluster: Cluster, options: Replay, names: Sequence[str]
 ) -> HandlerReplay:
     span, what = options.span, f"handler {handler.name}"
     tps = [tp for tp in sources if span.includes(tp)]

@@ -7,6 +7,7 @@ from penstock.core.progress.commit_log import CommitValue
 from penstock.core.progress.lag_status import CommitSeen, Silence, Status, Verdict, evaluate, thinned, worst
 from penstock.core.progress.offset_map import UnreadableMapError, decode
 from penstock.core.records.record import TopicPartition
+from penstock.core.scheduling.member_throughput import rate_while_behind
 from penstock.errors import PenstockError
 from penstock.kafka.admin.cluster import Cluster
 from penstock.kafka.admin.consumer_groups import CommittedOffset, DescribedMember, GroupDescription
@@ -43,6 +44,8 @@ class PartitionLag:
     span_seconds: float | None = None
     rate_in: float | None = None
     rate_out: float | None = None
+    rate_behind: float | None = None
+    """Like ``rate_out``, but only from the time in which the partition had a backlog."""
     commit_age: float | None = None
     verdict: Verdict = field(default_factory=lambda: Verdict(Status.OK))
     error: str = ""
@@ -265,7 +268,13 @@ def _judged(
         silence=silence,
     )
     age = now - commits[-1].at if commits else None
-    return replace(judged, rate_out=_rate_out(commits, now), commit_age=age, verdict=verdict)
+    return replace(
+        judged,
+        rate_out=_rate_out(commits, now),
+        rate_behind=rate_while_behind(commits, judged.rate_in or 0.0),
+        commit_age=age,
+        verdict=verdict,
+    )
 
 
 def _judged_by_state(each: PartitionLag, group: GroupDescription) -> PartitionLag:

@@ -81,7 +81,7 @@ class Sent:
         return self.replayed + self.parked
 
 
-class Replay:
+class DeadLetterReplay:
     def __init__(self, cluster: Cluster, request: ReplayRequest) -> None:
         self._cluster = cluster
         self.request = request

@@ -9,7 +9,7 @@ from uuid import uuid4
 from penstock.core.text.plurals import counted
 from penstock.errors import PenstockError, StateError
 from penstock.kafka.admin.cluster import Cluster
-from penstock.ops.replay import Replay, ReplayPlan
+from penstock.ops.replay import DeadLetterReplay, ReplayPlan
 from penstock.ops.replay_audit import Audit
 
 _KEPT = 20
@@ -47,7 +47,7 @@ class ReplayJobs:
         self._jobs: list[ReplayJob] = []
 
     def start(
-        self, cluster: Cluster, replay: Replay, plan: ReplayPlan, *, command: str, note: Callable[[str], None]
+        self, cluster: Cluster, replay: DeadLetterReplay, plan: ReplayPlan, *, command: str, note: Callable[[str], None]
     ) -> ReplayJob:
         """Start one. Raise a StateError if a replay of this topic runs already."""
         audit = Audit(cluster.id(), command=command)

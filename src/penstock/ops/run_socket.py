@@ -4,11 +4,13 @@ One request is one line of JSON, and so is its answer; then the connection ends.
 has the mode 0600. Requests, where names in brackets may be left out::
 
     {"call": "read"}
+    {"call": "measure"}
     {"call": "pause", "via": "penstock pause", ["handler": "ship", "partitions": [["orders", 3]]]}
     {"call": "resume", ...}                                 the same
     {"call": "set", "via": "penstock set", "changes": {"concurrency": 8}, ["handler": "ship"]}
 
-An answer is ``{"handlers": [...]}`` or ``{"error": {"kind", "problem", "hint"}}``.
+An answer is ``{"handlers": [...]}`` or ``{"error": {"kind", "problem", "hint"}}``; that to ``measure`` is ``{"members":
+[...]}``, with the fields of ``MeasuredMember``.
 """
 
 import json
@@ -19,11 +21,11 @@ import socketserver
 import struct
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -36,6 +38,11 @@ from penstock.errors import ConfigError, PenstockError, ServerError, StateError
 from penstock.jvm.private_files import make_private
 from penstock.ops.runs import RegisteredRun
 from penstock.paths import run_socket, runs_folder, state_home
+
+if TYPE_CHECKING:  # commands ask runs without an engine, which is slow to import
+    from penstock.engine.observe.member_metrics import MemberMetrics
+
+    Measure = Callable[[], list[MemberMetrics]]
 
 # A longer path does not fit into the address of a socket on every system.
 _LONGEST_PATH = 100
@@ -55,6 +62,24 @@ class _Read(msgspec.Struct, tag_field="call", tag="read", forbid_unknown_fields=
     pass
 
 
+class _Measure(msgspec.Struct, tag_field="call", tag="measure", forbid_unknown_fields=True):
+    pass
+
+
+class MeasuredMember(msgspec.Struct, frozen=True):
+    """What a member of the run has measured since it started. On Spark nothing is measured."""
+
+    group: str
+    handler: str
+    topics: list[str]
+    """Of the partitions that it owns."""
+    concurrency: int
+    records: int
+    seconds: float
+    """How long its handler took for all of these records."""
+    one_per_partition: bool
+
+
 class _Command(msgspec.Struct, forbid_unknown_fields=True):
     call: Action
     via: str
@@ -64,12 +89,15 @@ class _Command(msgspec.Struct, forbid_unknown_fields=True):
 
 
 @contextmanager
-def run_socket_of(app: App, *, warn: Callable[[str], None]) -> Iterator[str | None]:
-    """Answer for the app on a socket during the block. Yields its path; None, after ``warn``, if there is none."""
+def run_socket_of(app: App, measure: "Measure", *, warn: Callable[[str], None]) -> Iterator[str | None]:
+    """Answer for the app on a socket during the block. Yields its path; None, after ``warn``, if there is none.
+
+    ``measure`` returns the metrics of its members.
+    """
     try:
         make_private(runs_folder(), home=state_home())
         path = _free_path()
-        server = _Server(path, app)
+        server = _Server(path, app, measure)
     except OSError as error:
         warn(f"`penstock pause` and others will not reach this run, because its socket failed: {error.strerror}.")
         yield None
@@ -104,8 +132,9 @@ class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, path: Path, app: App) -> None:
+    def __init__(self, path: Path, app: App, measure: "Measure") -> None:
         self.app = app
+        self.measure = measure
         self.slots = threading.BoundedSemaphore(_MAX_CONNECTIONS)
         super().__init__(str(path), _Connection, bind_and_activate=False)
         self.server_bind()
@@ -134,30 +163,32 @@ class _Connection(socketserver.StreamRequestHandler):
 
     def _answered(self, line: bytes) -> Answer:
         try:
-            return {"handlers": [_state(each) for each in self._carry_out(line)]}
+            return self._carry_out(line)
         except PenstockError as error:
             return {"error": _as_json(error)}
 
-    def _carry_out(self, line: bytes) -> list[HandlerState]:
+    def _carry_out(self, line: bytes) -> Answer:
         if len(line) > _MAX_BYTES:
             raise ConfigError("The request is too long.")
         with suppress(msgspec.MsgspecError):
             msgspec.json.decode(line, type=_Read)
-            return self.server.app.live_states()
+            return _states(self.server.app.live_states())
+        with suppress(msgspec.MsgspecError):
+            msgspec.json.decode(line, type=_Measure)
+            return {"members": [msgspec.to_builtins(_measured(each)) for each in self.server.measure()]}
         try:
             asked = msgspec.json.decode(line, type=_Command)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise ConfigError(f"The request is no command: {error}.") from error
-        return self.server.app.command(
-            LiveCommand(
-                action=asked.call,
-                handler=asked.handler,
-                partitions=tuple(asked.partitions),
-                changes=asked.changes,
-                by=_peer(self.connection),
-                via=printable_line(asked.via, limit=_LONGEST_VIA),
-            )
+        command = LiveCommand(
+            action=asked.call,
+            handler=asked.handler,
+            partitions=tuple(asked.partitions),
+            changes=asked.changes,
+            by=_peer(self.connection),
+            via=printable_line(asked.via, limit=_LONGEST_VIA),
         )
+        return _states(self.server.app.command(command))
 
 
 def _peer(connection: socket.socket) -> str:
@@ -170,6 +201,23 @@ def _peer(connection: socket.socket) -> str:
         return pwd.getpwuid(user).pw_name
     except KeyError:
         return f"uid {user}"
+
+
+def _measured(each: "MemberMetrics") -> MeasuredMember:
+    handled = each.watches.handler
+    return MeasuredMember(
+        each.group,
+        each.handler,
+        sorted({topic for topic, _ in each.map_bytes}),
+        each.concurrency,
+        sum(handled.counts),
+        handled.total,
+        each.one_per_partition,
+    )
+
+
+def _states(states: Iterable[HandlerState]) -> Answer:
+    return {"handlers": [_state(each) for each in states]}
 
 
 def _state(each: HandlerState) -> Answer:

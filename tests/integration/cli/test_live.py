@@ -62,6 +62,8 @@ def test_a_run_is_paused_changed_and_resumed_from_other_processes(
         assert f"does not own {source}[7]" in wrong["error"]["problem"]
         wait_for(lambda: committed(cluster, group, source).get(0) == 10, "the commit of what was finished")
         assert len(seen("finished")) == 10
+        (handler,) = asked("lag", group, "--recommend")["handlers"]
+        assert (handler["source"], handler["concurrency"], handler["recommended"]) == ("apps", 3, 1)
         asked("resume", group)
         wait_for(lambda: lag(cluster, group, source) == 0, "the other records")
         told = [(each["action"], each["changes"], each["via"]) for each in seen("commanded")]

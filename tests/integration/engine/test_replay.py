@@ -19,20 +19,19 @@ from kafka_helpers import (
     running,
     wait_for,
 )
-from penstock import App, Record, Reject, key_like
+from penstock import App, Record, Reject, Replay, key_like
 from penstock import engine as local
-from penstock.app.pipelines import Span
 from penstock.core.reports import events
 from penstock.core.reports.events import Event
 from penstock.errors import HandlerError
 from penstock.kafka import Cluster
-from penstock.lifecycle import RangeReplay, ReplayOptions, plan_replay
+from penstock.lifecycle import RangeReplay, plan_replay
 
 MakeApp = Callable[..., App]
 
 
 def planned(app: App, cluster: Cluster, start: Any = "earliest", end: Any = "latest", **options: Any) -> RangeReplay:
-    return plan_replay(app, cluster, ReplayOptions(span=Span(start, end), **options))
+    return plan_replay(app, cluster, Replay(from_=start, to=end, **options))
 
 
 def replay(app: App, cluster: Cluster, *span: Any, **options: Any) -> tuple[RangeReplay, list[Event]]:
@@ -107,7 +106,7 @@ def test_one_route_is_replayed_and_the_records_of_the_others_are_skipped(
 
     for number, key in enumerate((b"eu-1", b"us-1", b"cn-1", b"eu-2")):
         produce(cluster.brokers, source, [number], key=key)
-    _, reported = replay(app, cluster, names=["europe"])
+    _, reported = replay(app, cluster, handler="europe")
     assert sorted(seen) == [("europe", 0), ("europe", 3)]
     (stopped,) = of_kind(reported, events.Stopped)
     assert (stopped.handler, stopped.read, stopped.skipped, stopped.dead_lettered) == ("europe+states", 4, 2, 0)
@@ -245,3 +244,39 @@ def test_a_range_of_a_compacted_log_ends_at_its_end(cluster: Cluster, group: str
     assert end > 5, "with the marker"
     replay(app, cluster, {(source, 0): 0}, {(source, 0): end})
     assert seen == list(range(5))
+
+
+def test_a_program_replays_a_range_beside_the_live_group_and_reads_the_counts(
+    cluster: Cluster, group: str, shop: tuple[MakeApp, str]
+) -> None:
+    make, source = shop
+    produce(cluster.brokers, source, [1, -2, 3])
+    produce(cluster.brokers, source, [10, 20], partition=1)
+    app, live = make(), make()
+    topics = cluster.topics().keys()
+    with running(live, cluster.brokers):
+        wait_for(lambda: committed(cluster, group, source) == {0: 3, 1: 2}, "the live group")
+        trial = Replay(from_=f"{source}:0=0", dry_run=True)
+        app.run(brokers=cluster.brokers, replay=trial)
+        found = app.replay_result
+        assert found is not None
+        assert (found.read, found.written, found.dead_lettered, found.skipped) == (3, 2, 1, 0)
+        assert (found.groups, found.left, found.problem) == ((), None, None)
+        seen = list[Event]()
+        again = Replay(from_={(source, 0): 2}, handler="handle", to_topic=f"{group}.again")
+        app.start(brokers=cluster.brokers, replay=again, on_event=seen.append)
+        assert app.wait(WAIT_SECONDS)
+        found = app.replay_result
+        assert found is not None
+        assert (found.read, found.written, found.left) == (1, 1, 0)
+        assert [(each.partition, each.start, each.end) for each in found.ranges] == [(0, 2, 3)]
+        assert of_kind(seen, events.RangeRead) == [*found.ranges]
+        assert found.groups[0] not in {each.group for each in app.handlers}
+    assert read_values(cluster.brokers, f"{group}.again") == [b"3"]
+    assert cluster.topics().keys() - topics == {f"{group}.out", f"{group}.dlq", f"{group}.again"}
+    # The app itself has not changed: it runs live, and as the live group.
+    produce(cluster.brokers, source, [4])
+    app.run(brokers=cluster.brokers, until_caught_up=True)
+    assert app.replay_result is None
+    assert committed(cluster, group, source) == {0: 4, 1: 2}
+    assert outputs(cluster, group) == [1, 3, 4, 10, 20]

@@ -89,6 +89,35 @@ def test_commits_that_do_not_move_are_a_stall_and_that_is_the_exit_code(
         member.close()
 
 
+def test_commits_with_a_backlog_show_how_many_members_the_group_should_have(
+    penstock: Penstock, brokers: str, group: str, make_topic: MakeTopic
+) -> None:
+    topic, done = make_topic(2), 0
+    _produce_at(brokers, topic, [time.time() - 100] * 20_000)
+    missing = penstock("lag", group, "--recommend", ok=False)
+    assert (missing.code, f"There is no group {group!r}" in missing.err) == (1, True)
+    member = Joined(brokers, group, topic)
+    try:
+        unknown = penstock("lag", group, "--recommend", ok=False)
+        assert unknown.code == 1
+        assert f"How much a member of {group} can handle is not known" in unknown.err
+
+        def known() -> bool:
+            nonlocal done
+            done += 1
+            member.commit(topic, 0, done)
+            return penstock("lag", group, "--recommend", ok=False).code == 0
+
+        wait_for(known, "a recommendation")
+        shown = penstock.json("lag", group, "--recommend")
+    finally:
+        member.close()
+    (handler,) = shown["handlers"]
+    assert (shown["members"], shown["recommended"], handler["source"]) == (1, 2, "commits")
+    assert (handler["topics"], handler["partitions"], handler["rate_in"]) == ([topic], 2, 0)
+    assert 0 < handler["rate_of_a_member"] < 20_000 / 300
+
+
 def test_ten_thousand_groups_are_listed_and_their_lag_is_read(cluster: Cluster, make_topic: MakeTopic) -> None:
     # A few hundred groups are enough here: the requests are the same, only fewer.
     topic = make_topic(1)

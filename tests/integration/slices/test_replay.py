@@ -7,11 +7,10 @@ import pytest
 
 from kafka_helpers import CatchUp, MakeTopic, committed, of_kind, produce, read_values, wait_for
 from kafka_helpers import catch_up as catch_up_locally
-from penstock import App, Reject
-from penstock.app.pipelines import Span
+from penstock import App, Reject, Replay
 from penstock.core.reports import events
 from penstock.kafka import Cluster
-from penstock.lifecycle import ReplayOptions, plan_replay
+from penstock.lifecycle import plan_replay
 from thread_jobs import run_on_threads
 
 
@@ -40,8 +39,8 @@ def test_a_replay_handles_just_the_range_and_leaves_the_live_group_alone(
     produce(brokers, source, [10, 20, 30], partition=1)
     catch_up_locally(shop(group, source), brokers)
     app = shop(group, source, delivery=delivery)
-    span = Span({(source, 0): 1, (source, 1): 2}, {(source, 0): 4, (source, 1): 3})
-    plan = plan_replay(app, cluster, ReplayOptions(span=span))
+    span = Replay(from_={(source, 0): 1, (source, 1): 2}, to={(source, 0): 4, (source, 1): 3})
+    plan = plan_replay(app, cluster, span)
     plan.apply(app)
     seen = catch_up(app)
     (started,) = of_kind(seen, events.Started)
@@ -59,7 +58,7 @@ def test_a_replay_that_one_engine_began_continues_on_the_other_up_to_the_same_en
     source, stop = make_topic(), threading.Event()
     produce(brokers, source, range(200))
     app = shop(group, source, max_micro_batch=50)
-    options = ReplayOptions(span=Span("earliest", "latest"))
+    options = Replay(from_="earliest", to="latest")
     first = plan_replay(app, cluster, options)
     first.apply(app)
 
@@ -90,7 +89,7 @@ def test_a_dry_run_counts_outcomes_and_writes_nothing(
     topics = {topic for topic in cluster.topics() if not topic.startswith("__transaction")}
     before = cluster.end_offsets(cluster.topic_partitions(topics))
     app = shop(group, source, delivery="exactly-once")
-    plan = plan_replay(app, cluster, ReplayOptions(span=Span(), dry_run=True))
+    plan = plan_replay(app, cluster, Replay(dry_run=True))
     plan.apply(app)
     (stopped,) = of_kind(catch_up(app), events.Stopped)
     assert (stopped.read, stopped.written, stopped.dead_lettered) == (3, 2, 1)

@@ -6,12 +6,11 @@ import pytest
 from confluent_kafka import Producer
 
 from kafka_helpers import WAIT_SECONDS, CatchUp, MakeTopic, committed, lag, of_kind, produce, read_records, read_values
-from penstock import NO_RETRY, App, Record, Reject, Retry, Skip
-from penstock.app.pipelines import Span
+from penstock import NO_RETRY, App, Record, Reject, Replay, Retry, Skip
 from penstock.core.reports import events
 from penstock.errors import ConfigError, HandlerError
 from penstock.kafka import Cluster
-from penstock.lifecycle import ReplayOptions, plan_replay
+from penstock.lifecycle import plan_replay
 
 
 def totals(seen: list[events.Event]) -> tuple[int, int, int, int]:
@@ -237,8 +236,8 @@ def test_a_replay_of_a_range_writes_to_the_topic_that_is_named_and_nothing_else(
         return value
 
     produce(brokers, source, range(20))
-    span = Span({(source, 0): 5}, {(source, 0): 9})
-    replay = plan_replay(app, cluster, ReplayOptions(span=span, to_topic=again))
+    options = Replay(from_={(source, 0): 5}, to={(source, 0): 9}, to_topic=again)
+    replay = plan_replay(app, cluster, options)
     replay.apply(app)
     catch_up(app)
     assert replay.finish() == 0

@@ -134,6 +134,10 @@ def test_without_a_command_the_help_says_it_all(words: list[str]) -> None:
         ),
         (["run", "shop:app", "--retry-attempts"], "See `penstock run --help`."),
         (["lag", "shop", "--concurrency", "5"], "See `penstock lag --help`."),
+        (["lag", "--recommend"], "Write `penstock lag GROUP --recommend`."),
+        (["lag", "shop", "bills", "--recommend"], "--recommend needs exactly one group, and 2 are named."),
+        (["lag", "shop", "--recommend", "--watch"], "--recommend and --watch do not go together."),
+        (["lag", "shop", "--recommend", "-p"], "--recommend and --partitions do not go together."),
         (["demo", "--engine", "lokal"], "error: Invalid value for '--engine': 'lokal' is not one of"),
     ],
 )

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from lifecycle_fakes import WAIT_SECONDS, FakeEngine, runs, waits_for
-from penstock import App
+from penstock import App, Replay
 from penstock.app.engine_threads import mark_engine_thread
+from penstock.app.replay_options import ReplayResult
 from penstock.app.run_control import NoControl
 from penstock.errors import ConfigError, HandlerError, ServerError, StateError
 
@@ -207,6 +208,9 @@ def test_an_app_without_handlers_does_not_start() -> None:
         ({"brokers": ""}, "names no broker"),
         ({"brokers": 9092}, "names no broker"),
         ({"on_event": "print"}, "is not a function"),
+        ({"replay": "2026-01-31"}, "is not a Replay"),
+        ({"replay": Replay(), "until_caught_up": True}, "stops at the end of its range"),
+        ({"replay": Replay(), "engine": "spark", "checkpoint": "here"}, "Only pipelines have checkpoints"),
         ({"master": "local[2]"}, 'master=, which needs engine="spark"'),
         ({"checkpoint": "here"}, 'checkpoint=, which needs engine="spark"'),
     ],
@@ -229,6 +233,7 @@ class _Endless:
         self.started: Future[None] = Future()
         self.ended: Future[None] = Future()
         self.failure: BaseException | None = None
+        self.replay_result: ReplayResult | None = None
 
     def start(self) -> None: ...
     def run_here(self) -> None: ...

@@ -11,12 +11,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from penstock import App
 from penstock.core.reports.events import Commanded
+from penstock.engine import HealthBoard
+from penstock.engine.observe.member_metrics import MemberMetrics, Stopwatches
 from penstock.errors import ConfigError, StateError
 from penstock.ops.live_runs import command_runs, read_changes, read_partition
+from penstock.ops.member_recommendation import measured_here
 from penstock.ops.run_socket import ask_run, run_socket_of
 from penstock.ops.runs import RegisteredRun, alive, registered
 from penstock.testing import Bench
@@ -45,7 +49,7 @@ def bench() -> Bench:
 @pytest.fixture
 def run(bench: Bench) -> Iterator[RegisteredRun]:
     with (
-        run_socket_of(bench._users_app, warn=pytest.fail) as path,
+        run_socket_of(bench._users_app, HealthBoard().member_metrics, warn=pytest.fail) as path,
         registered("shop", engine="local", groups=["g"], warn=pytest.fail, socket=path),
     ):
         yield alive()[0]
@@ -82,10 +86,44 @@ def test_a_run_answers_how_its_handlers_stand_and_takes_commands(bench: Bench, r
     assert [(each.by, each.via) for each in bench.events_of(Commanded)] == [(getpass.getuser(), "penstock pause")] * 2
 
 
+def test_a_run_answers_what_its_members_have_measured(bench: Bench) -> None:
+    watches = Stopwatches(lambda: 0.0)
+    watches.worked(10, 2.0)
+    member = MemberMetrics(
+        handler="ship",
+        group="shop",
+        in_flight=0,
+        lanes=0,
+        works=0,
+        concurrency=8,
+        polled_seconds_ago=0.0,
+        longest_seconds=0.0,
+        map_bytes={("orders", 0): 0, ("orders", 1): 0},
+        watches=watches,
+    )
+    with (
+        run_socket_of(bench._users_app, lambda: [member], warn=pytest.fail) as path,
+        registered("shop", engine="local", groups=["shop", "bills"], warn=pytest.fail, socket=path),
+    ):
+        assert measured_here("bills") == [], "its other group"
+        (found,) = ask_run(alive()[0], {"call": "measure"})["members"]
+        (same,) = measured_here("shop")
+    assert found == {
+        "group": "shop",
+        "handler": "ship",
+        "topics": ["orders"],
+        "concurrency": 8,
+        "records": 10,
+        "seconds": 2.0,
+        "one_per_partition": False,
+    }
+    assert msgspec.to_builtins(same) == found
+
+
 def test_only_this_user_can_connect_and_nothing_is_left_behind(bench: Bench, home: Path) -> None:
     before = os.umask(0)
     try:
-        with run_socket_of(bench._users_app, warn=pytest.fail) as path:
+        with run_socket_of(bench._users_app, HealthBoard().member_metrics, warn=pytest.fail) as path:
             assert path == str(home / "runs" / f"{os.getpid()}.sock")
             assert stat.S_IMODE(Path(path).stat().st_mode) == 0o600
             assert stat.S_IMODE(Path(path).parent.stat().st_mode) == 0o700
@@ -96,7 +134,7 @@ def test_only_this_user_can_connect_and_nothing_is_left_behind(bench: Bench, hom
 
 def test_a_long_path_is_replaced_by_a_short_one(bench: Bench, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PENSTOCK_HOME", str(home / ("x" * 100)))
-    with run_socket_of(bench._users_app, warn=pytest.fail) as path:
+    with run_socket_of(bench._users_app, HealthBoard().member_metrics, warn=pytest.fail) as path:
         assert path is not None
         assert len(path) < 100
         with registered("shop", engine="local", groups=[], warn=pytest.fail, socket=path):

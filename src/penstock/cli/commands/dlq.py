@@ -31,7 +31,7 @@ from penstock.errors import ConfigError, TopicError
 from penstock.lifecycle import stop_on_signals
 from penstock.ops.dead_letters import Choice, Letter, chosen_letters, count_letters, dead_letter_topics
 from penstock.ops.record_view import DecoderFor, RecordView
-from penstock.ops.replay import PARKED, Replay, ReplayPlan, ReplayRequest, Sent
+from penstock.ops.replay import PARKED, DeadLetterReplay, ReplayPlan, ReplayRequest, Sent
 from penstock.ops.replay_audit import Audit
 
 _LS_EXAMPLES = """
@@ -213,7 +213,7 @@ def replay(
         )
     choice = _choice(reason=reason, source=source, group=group, since=since, until=until, key=key, where=where, at=at)
     cluster = connect(brokers, config, settings)
-    job = Replay(cluster, ReplayRequest(topic, choice, to=to, returns=returns, rate=rate, again=again))
+    job = DeadLetterReplay(cluster, ReplayRequest(topic, choice, to=to, returns=returns, rate=rate, again=again))
     plan = job.plan()
     _warn_of_failed_where(choice)
     if not as_json:

@@ -11,16 +11,18 @@ from rich.text import Text
 
 from penstock.cli.console.completion import complete_groups
 from penstock.cli.console.connect import ClientSettings, ConfigFile, connect
+from penstock.cli.console.recommendation_text import recommendation_json, recommendation_lines
 from penstock.cli.console.screen import err, out, print_json, print_styled_lines, shown_line
 from penstock.cli.console.shared_options import Brokers, Json
 from penstock.cli.console.tables import STATUS_STYLES, Styled, duration, rate, sparkline, table_lines
 from penstock.core.progress.lag_status import Status, worst
 from penstock.core.text.durations import seconds
 from penstock.core.text.plurals import at_most
-from penstock.errors import PenstockError
+from penstock.errors import ConfigError, PenstockError
 from penstock.kafka.admin.cluster import Cluster
 from penstock.ops.group_lag import GroupLag, PartitionLag, survey
 from penstock.ops.groups_of_any_kind import all_groups, no_group
+from penstock.ops.member_recommendation import recommend as recommendations_for
 
 PANEL = "Operating"
 # Different from the exit codes of errors.
@@ -36,6 +38,7 @@ _EXAMPLES = """
   penstock lag                              every group, one line each
   penstock lag shipping --partitions        one group, partition by partition
   penstock lag shipping --watch             live, with the last minutes as a sparkline
+  penstock lag shipping --recommend         how many members the group should have, and why
   penstock lag shipping || page-somebody    run a command unless the status is OK
 """
 
@@ -61,6 +64,9 @@ def lag(
     window: Annotated[
         str, typer.Option(metavar="DURATION", help="Derive the status from the commits of this last period.")
     ] = "5m",
+    recommend: Annotated[
+        bool, typer.Option("--recommend", help="Show how many members one group should have, and why.")
+    ] = False,
     brokers: Brokers = None,
     config: ConfigFile = None,
     settings: ClientSettings = None,
@@ -72,6 +78,10 @@ def lag(
     """
     width = seconds(window, name="--window")
     pause = seconds(every, name="--every")
+    if recommend:
+        name = _only_group(groups or [], others={"--watch": watch, "--partitions": partitions})
+        _recommend(connect(brokers, config, settings), name, window=width, as_json=as_json)
+        return
     cluster = connect(brokers, config, settings)
     view = _View(cluster, groups or [], window=width, partitions=partitions)
     if watch:
@@ -83,6 +93,25 @@ def lag(
         else:
             print_styled_lines(view.lines())
     raise typer.Exit(EXIT_CODES[status])
+
+
+def _only_group(groups: Sequence[str], *, others: Mapping[str, bool]) -> str:
+    for flag in (flag for flag, is_given in others.items() if is_given):
+        raise ConfigError(f"--recommend and {flag} do not go together.", hint=f"Leave {flag} out.")
+    if len(groups) != 1:
+        raise ConfigError(
+            f"--recommend needs exactly one group, and {len(groups) or 'none'} {'are' if groups else 'is'} named.",
+            hint="Write `penstock lag GROUP --recommend`. `penstock groups ls` lists the groups.",
+        )
+    return groups[0]
+
+
+def _recommend(cluster: Cluster, group: str, *, window: float, as_json: bool) -> None:
+    found = recommendations_for(cluster, group, now=time.time(), window=window)
+    if as_json:
+        print_json(recommendation_json(group, found))
+    else:
+        print_styled_lines(recommendation_lines(group, found))
 
 
 class _View:

@@ -23,13 +23,21 @@ from penstock.cli.runtime.health_server import serve_health
 from penstock.cli.runtime.json_logs import JsonLog, LogKind, logging_as_json
 from penstock.cli.runtime.metrics_server import serve_metrics
 from penstock.cli.runtime.reload import run_again_and_again
-from penstock.cli.runtime.replay_run import HandlerNames, ReplayDryRun, ReplayTo, begin_replay, check_replay_flags
+from penstock.cli.runtime.replay_run import (
+    HandlerNames,
+    ReplayDryRun,
+    ReplayTo,
+    check_replay_flags,
+    chosen_replay,
+    replay_as_json,
+    run_to_end,
+)
 from penstock.cli.runtime.seen_by_dashboards import ReportFlag, SeenBy, UiFlag
 from penstock.core.text.durations import seconds
 from penstock.engine import HealthBoard
 from penstock.errors import ConfigError
 from penstock.kafka import Cluster
-from penstock.lifecycle import AppRun, RunExtras, choose_brokers, stop_on_signals
+from penstock.lifecycle import AppRun, RunExtras, begin_replay, choose_brokers, stop_on_signals
 from penstock.ops.metrics import EventCounters
 from penstock.ops.run_socket import run_socket_of
 from penstock.ops.runs import registered
@@ -177,7 +185,8 @@ def run(
     if span is not None and engine is Engine.local and not app.handlers:
         app.refuse_pipelines(where="the local engine", hint="Add --engine spark.")
     chosen = choose_brokers(None, app.brokers)
-    replay = begin_replay(app, chosen, span, handlers or [], to_topic, dry_run=dry_run)
+    asked = chosen_replay(app, span, handlers or [], to_topic, dry_run=dry_run)
+    replay = None if asked is None else begin_replay(app, chosen, asked)
     conf = None if engine is Engine.local else _spark_conf(app, spark_conf, quiet=as_json or log is LogKind.json)
     totals = Totals()
     with ExitStack() as stack:
@@ -191,11 +200,11 @@ def run(
         stack.enter_context(stop_on_signals(stop, say, or_after=stop_after))
         # From here on `penstock stop` finds this run, and its signal leads to a clean stop.
         groups = [handler.group for handler in app.handlers]
-        socket = stack.enter_context(run_socket_of(app, warn=warn))
+        board = HealthBoard()
+        socket = stack.enter_context(run_socket_of(app, board.member_metrics, warn=warn))
         listeners.append(
             stack.enter_context(registered(app.name, engine=engine.value, groups=groups, warn=warn, socket=socket))
         )
-        board = HealthBoard()
         seen_by = SeenBy(reference, app, chosen, ui=ui, report=report)
         listeners += seen_by.enter(stack, None if engine is Engine.spark else board, say, warn)
         if metrics is not None:
@@ -216,12 +225,14 @@ def run(
             spark_conf=conf,
             checkpoint=checkpoint,
         )
-        extras = RunExtras(health=board, per_record=events is not None, span=span if replay is None else None)
+        extras = RunExtras(
+            health=board, per_record=events is not None, span=span if replay is None else None, replay=replay
+        )
         app_run = AppRun(app, run_settings, emit=emit, stop=stop, extras=extras)
-        app_run.run_beside() if replay is None else replay.run(app_run, emit, say)
+        replayed = run_to_end(app_run, replay, say)
     if as_json:
         result = {"stopped": [asdict(each) for each in totals.stopped]}
-        print_json(result if replay is None else {**result, "replay": replay.as_json()}, indent=None)
+        print_json(result if replayed is None else {**result, "replay": replay_as_json(replayed)}, indent=None)
 
 
 def _spark_conf(app: App, given: list[str] | None, *, quiet: bool) -> dict[str, str]:

@@ -8,11 +8,10 @@ import typer
 
 from penstock.app import App
 from penstock.app.pipelines import Span
-from penstock.core.reports.events import Event
+from penstock.app.replay_options import Replay, ReplayResult
 from penstock.core.text.plurals import at_most, counted
-from penstock.errors import ConfigError, PenstockError
-from penstock.kafka import Cluster
-from penstock.lifecycle import AppRun, RangeReplay, ReplayOptions, plan_replay
+from penstock.errors import ConfigError
+from penstock.lifecycle import AppRun, RangeReplay
 
 HandlerNames = Annotated[
     list[str] | None,
@@ -32,53 +31,47 @@ ReplayDryRun = Annotated[
 ]
 
 
-class ReplayRun:
-    """The replay of one ``penstock run``."""
+def run_to_end(app_run: AppRun, replay: RangeReplay | None, say: Callable[[str], None]) -> ReplayResult | None:
+    """Run the app. If a replay fails or is stopped, the same command continues it later."""
+    if replay is not None and replay.left:
+        say(_announcement(replay))
+    result = app_run.run_beside()
+    ending = None if result is None else _ending(result)
+    if ending is not None:
+        say(ending)
+    return result
 
-    def __init__(self, replay: RangeReplay) -> None:
-        self._replay = replay
-        self._total = self._left = replay.left
 
-    def run(self, app_run: AppRun, emit: Callable[[Event], None], say: Callable[[str], None]) -> None:
-        """Run the app up to the end of the range. If it fails or is stopped, the same command continues later."""
-        replay = self._replay
-        groups = ", ".join(replay.groups)
-        if self._total:
-            say(self._announcement(groups))
-            for each in replay.ranges:
-                emit(each)
-            app_run.run_beside()
-        try:
-            self._left = replay.finish()
-        except PenstockError as error:
-            say(f"The groups of the replay could not be looked up or deleted: {error}")
-            return
-        if self._left:
-            say(f"Stopped with {counted(self._left, 'offset')} left. The same command continues.")
-        elif not self._total:
-            say("The range has no records that are left to handle.")
-        elif not replay.options.dry_run:
-            say(f"The range is finished; deleted {groups}.")
+def _ending(result: ReplayResult) -> str | None:
+    if result.problem is not None:
+        return result.problem
+    if result.left:
+        return f"Stopped with {counted(result.left, 'offset')} left. The same command continues."
+    if all(each.start == each.end for each in result.ranges):
+        return "The range has no records that are left to handle."
+    return None if result.replay.dry_run else f"The range is finished; deleted {', '.join(result.groups)}."
 
-    def _announcement(self, groups: str) -> str:
-        count = at_most(self._total, "record")
-        if self._replay.options.dry_run:
-            return (
-                f"Dry run over {count}: the handlers are called, and what your own code does happens. Nothing is "
-                "written or committed to Kafka."
-            )
-        verb = "Continuing" if self._replay.is_continued else "Starting"
-        return f"{verb} the replay of {count} as group {groups}; the live group is not affected."
 
-    def as_json(self) -> dict[str, Any]:
-        options = self._replay.options
-        return {
-            "groups": self._replay.groups,
-            "dry_run": options.dry_run,
-            "to_topic": options.to_topic,
-            "ranges": [asdict(each) for each in self._replay.ranges],
-            **({} if options.dry_run else {"left": self._left}),
-        }
+def _announcement(replay: RangeReplay) -> str:
+    count = at_most(replay.left, "record")
+    if replay.options.dry_run:
+        return (
+            f"Dry run over {count}: the handlers are called, and what your own code does happens. Nothing is "
+            "written or committed to Kafka."
+        )
+    verb = "Continuing" if replay.is_continued else "Starting"
+    return f"{verb} the replay of {count} as group {', '.join(replay.groups)}; the live group is not affected."
+
+
+def replay_as_json(result: ReplayResult) -> dict[str, Any]:
+    replay = result.replay
+    return {
+        "groups": [*result.groups],
+        "dry_run": replay.dry_run,
+        "to_topic": replay.to_topic,
+        "ranges": [asdict(each) for each in result.ranges],
+        **({} if replay.dry_run else {"left": result.left}),
+    }
 
 
 def check_replay_flags(span: Span | None, names: Sequence[str], to_topic: str | None, *, dry_run: bool) -> None:
@@ -86,12 +79,16 @@ def check_replay_flags(span: Span | None, names: Sequence[str], to_topic: str | 
     given = [flag for flag, is_given in flags.items() if is_given]
     if given and span is None:
         raise ConfigError(f"{given[0]} is for replays of a range.", hint="Add --from and --to, or leave it out.")
+    if to_topic is not None and dry_run:
+        raise ConfigError(
+            "--to-topic has no effect with --dry-run, which writes nothing.", hint="Leave one of them out."
+        )
 
 
-def begin_replay(
-    app: App, brokers: str, span: Span | None, names: Sequence[str], to_topic: str | None, *, dry_run: bool
-) -> ReplayRun | None:
-    """Plan the replay of the app's handlers and apply it; None without a range, or if the app has only pipelines."""
+def chosen_replay(
+    app: App, span: Span | None, names: Sequence[str], to_topic: str | None, *, dry_run: bool
+) -> Replay | None:
+    """What the flags ask for; None without a range, or if the app has only pipelines."""
     if span is None:
         return None
     if not app.handlers:
@@ -101,8 +98,4 @@ def begin_replay(
                 hint="Leave them out.",
             )
         return None
-    options = ReplayOptions(span=span, names=names, to_topic=to_topic, dry_run=dry_run)
-    replay = plan_replay(app, Cluster(brokers, app.settings), options)
-    if replay.left:
-        replay.apply(app)
-    return ReplayRun(replay)
+    return Replay(from_=span.start, to=span.end, handler=names, to_topic=to_topic, dry_run=dry_run)

@@ -19,8 +19,8 @@ PAUSES_APART = 20
 """At most a twentieth of the time may pass in rebalances."""
 DRAIN_SECONDS = 300.0
 """How quickly a backlog should be gone."""
-_NORMAL_SECONDS = 10.0
-# A lag of so many seconds of arrivals is no backlog: it is fetched, in progress, or not committed yet.
+NORMAL_SECONDS = 10.0
+"""A lag of so many seconds of arrivals is no backlog: it is fetched, in progress, or not committed yet."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,13 @@ class GroupLoad:
     @property
     def busy_workers(self) -> float:
         """How many workers the arrivals need, and the backlog, if it is to be gone in ``DRAIN_SECONDS``."""
-        backlog = max(0.0, self.lag - self.rate_in * _NORMAL_SECONDS)
+        backlog = max(0.0, self.lag - self.rate_in * NORMAL_SECONDS)
         return (self.rate_in + backlog / DRAIN_SECONDS) * self.service_seconds
+
+    @property
+    def busy_share(self) -> float | None:
+        """How much of the members' time the work needs, more than 1 if they cannot do it; None without members."""
+        return self.busy_workers / (self.members * max(1, self.concurrency)) if self.members else None
 
     @property
     def most(self) -> int:
@@ -53,14 +58,25 @@ class GroupLoad:
 
 
 def needed(load: GroupLoad) -> int:
-    """The smallest number of members that are busy at most ``TARGET`` of their time."""
+    """The smallest number of members that are busy at most ``TARGET`` of their time, as far as partitions allow it."""
+    return _bounded(load, needed_without_limit(load))
+
+
+def needed_without_limit(load: GroupLoad) -> int:
+    """The same, if there were partitions for any number of members."""
     # Rounded, because 7 / 0.7 is a little more than 10.
-    return _bounded(load, ceil(round(load.busy_workers / max(1, load.concurrency) / TARGET, 6)))
+    return ceil(round(load.busy_workers / max(1, load.concurrency) / TARGET, 6))
 
 
 def is_too_few(load: GroupLoad, members: int) -> bool:
     """Whether so many members would be busier than ``HIGH``, and more would help."""
     return load.busy_workers > HIGH * members * max(1, load.concurrency) and needed(load) > members
+
+
+def needed_now(load: GroupLoad) -> int:
+    """What one measurement recommends. It knows nothing of the minutes before, so it may recommend fewer at once."""
+    wanted = needed(load)
+    return wanted if wanted < load.members or is_too_few(load, load.members) else _bounded(load, load.members)
 
 
 def _bounded(load: GroupLoad, members: int) -> int:

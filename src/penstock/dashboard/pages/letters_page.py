@@ -20,7 +20,7 @@ from penstock.dashboard.pages.record_texts import whole_record
 from penstock.errors import ConfigError, StateError, TopicError
 from penstock.kafka.admin.cluster import Cluster
 from penstock.ops.dead_letters import Choice, Letter, chosen_letters
-from penstock.ops.replay import PARKED, Replay, ReplayPlan, ReplayRequest
+from penstock.ops.replay import PARKED, DeadLetterReplay, ReplayPlan, ReplayRequest
 
 _LISTED = 200
 _MAX_CHOSEN = 500
@@ -37,7 +37,7 @@ def _list(context: DashboardContext, given: Mapping[str, Any]) -> Any:
     topic, cluster = needed_text(given, "topic"), context.connection.cluster()
     cluster.require_topics([topic])
     choice = _choice(context, given)
-    was_replayed = Replay(cluster, ReplayRequest(topic, choice)).replayed_before()
+    was_replayed = DeadLetterReplay(cluster, ReplayRequest(topic, choice)).replayed_before()
     matched, last = 0, deque[Letter](maxlen=_LISTED)
     for letter in chosen_letters(cluster, topic, choice):
         matched += 1
@@ -90,7 +90,7 @@ def _show(context: DashboardContext, given: Mapping[str, Any]) -> Any:
         "attempts": note.attempts,
         "error_type": note.error_type,
         "traceback": note.traceback,
-        "replayed": Replay(cluster, ReplayRequest(topic, Choice())).replayed_before()(letter.record),
+        "replayed": DeadLetterReplay(cluster, ReplayRequest(topic, Choice())).replayed_before()(letter.record),
     }
 
 
@@ -159,7 +159,7 @@ def command_of(request: ReplayRequest, given: Mapping[str, Any]) -> str:
     return shlex.join([*words, "--execute"])
 
 
-def _replay(context: DashboardContext, cluster: Cluster, given: Mapping[str, Any]) -> tuple[Replay, Choice]:
+def _replay(context: DashboardContext, cluster: Cluster, given: Mapping[str, Any]) -> tuple[DeadLetterReplay, Choice]:
     choice = _choice(context, given)
     request = ReplayRequest(
         needed_text(given, "topic"),
@@ -168,7 +168,7 @@ def _replay(context: DashboardContext, cluster: Cluster, given: Mapping[str, Any
         rate=_rate(given),
         again=given.get("again") is True,
     )
-    return Replay(cluster, request), choice
+    return DeadLetterReplay(cluster, request), choice
 
 
 def _choice(context: DashboardContext, given: Mapping[str, Any]) -> Choice:

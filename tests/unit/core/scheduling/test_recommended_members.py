@@ -16,6 +16,8 @@ from penstock.core.scheduling.recommended_members import (
     RecommendedMembers,
     is_too_few,
     needed,
+    needed_now,
+    needed_without_limit,
 )
 
 LOAD = GroupLoad(rate_in=700.0, lag=0, service_seconds=0.1, concurrency=10, partitions=24, members=10)
@@ -122,3 +124,22 @@ def test_members_that_are_busy_but_not_too_busy_get_no_help() -> None:
     rule = RecommendedMembers()
     assert {rule.observe(replace(LOAD, rate_in=840.0), step * STEP) for step in range(100)} == {10}
     assert rule.observe(replace(LOAD, rate_in=860.0), 1_000.0) == 13
+
+
+def test_one_measurement_recommends_as_the_rule_does_at_first_and_fewer_at_once() -> None:
+    assert needed_now(replace(LOAD, rate_in=860.0)) == 13
+    assert needed_now(replace(LOAD, rate_in=840.0)) == 10, "busy, but not too busy"
+    assert needed_now(replace(LOAD, rate_in=70.0)) == 1
+    assert needed_now(replace(LOAD, members=0)) == 10
+    assert needed_now(replace(LOAD, rate_in=0.0, members=0)) == 1
+    assert needed_now(replace(LOAD, members=30)) == 10
+    assert needed_without_limit(replace(LOAD, rate_in=7_000.0)) == 100
+    assert LOAD.busy_share == 0.7
+    assert replace(LOAD, members=0).busy_share is None
+
+
+@given(load=loads)
+def test_one_measurement_never_recommends_members_that_are_too_few_or_useless(load: GroupLoad) -> None:
+    found = needed_now(load)
+    assert 1 <= found <= load.most
+    assert not is_too_few(load, found)
