@@ -96,6 +96,29 @@ def test_writes_and_progress_count_together_and_the_database_has_the_last_word(
     assert committed(cluster, group, source) == {0: 200, 1: 201}
 
 
+@pytest.mark.parametrize("assignor", ["cooperative-sticky", "sticky"])
+def test_a_claim_by_a_member_that_has_lost_the_partition_is_overcome(
+    brokers: str, group: str, make_topic: MakeTopic, database: Database, assignor: str
+) -> None:
+    """As if a member was frozen, and woke up within its claim: the owner would wait for the partition forever."""
+    source, app = make_topic(), App(group, settings={"session.timeout.ms": 6_000, "heartbeat.interval.ms": 1_000})
+
+    @app.consume(source, assignor=assignor, offsets=database.url)
+    def handle(value: int, tx: sa.Connection) -> None:
+        tx.execute(WRITE, {"id": value})
+
+    produce(brokers, source, range(10))
+    with running(app, brokers) as member:
+        wait_for(lambda: len(database.sold()) == 10, "the first records")
+        frozen = SqlOffsets(database.url)
+        frozen.claim(group, [(source, 0)])
+        frozen.close()
+        produce(brokers, source, range(10, 20))
+        wait_for(lambda: len(database.sold()) == 20, "the records after the claim")
+        assert "by a member that does not own it" in of_kind(member.events, events.Error)[0].reason
+    assert database.sold() == [*range(20)]
+
+
 def test_batches_are_one_transaction_each_and_only_the_record_to_blame_fails(
     brokers: str, group: str, make_topic: MakeTopic, database: Database
 ) -> None:

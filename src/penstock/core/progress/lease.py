@@ -13,22 +13,22 @@ import math
 class Lease:
     """The fetcher renews it with every poll. Code that starts a record checks ``until`` first."""
 
-    __slots__ = ("_seconds", "until")
+    __slots__ = ("seconds", "until")
 
     def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
+        self.seconds = seconds
         self.until = math.inf
 
     def renew(self, now: float) -> bool:
         """A poll succeeded. Returns False if it came too late; the lease then stays expired until ``restore``."""
         if now > self.until:
             return False
-        self.until = now + self._seconds
+        self.until = now + self.seconds
         return True
 
     def restore(self, now: float) -> None:
         """The broker has confirmed the membership, or the member has joined again."""
-        self.until = now + self._seconds
+        self.until = now + self.seconds
 
 
 # For members whose partitions no broker can reassign. The testing kit revokes partitions explicitly.

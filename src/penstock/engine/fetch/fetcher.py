@@ -174,6 +174,7 @@ class Fetcher:
             while not self._closing.is_set():
                 self._carry_out_commands()
                 self._membership.attend()
+                self._check_claims()
                 self._positions.retry_seeks()
                 self._fetch()
             self._membership.leave()
@@ -308,6 +309,17 @@ class Fetcher:
                     self._renew(tps)
                 case StartOver(error):
                     self._start_over(error)
+
+    def _check_claims(self) -> None:
+        """Claim partitions again that the store gives to another member, although the group gives them to this one.
+
+        If the group had given them to another member, this one would know it after a session at the latest.
+        """
+        if self._store_session is None:
+            return
+        if tp := self._store_session.take_overtaken(self._lease.seconds):
+            problem = f"The store has a claim of {tp[0]}[{tp[1]}] by a member that does not own it."
+            self._start_over(StoreError(problem, hint="Nothing to do: this member joins again and claims it."))
 
     def _start_over(self, error: PenstockError) -> None:
         if not self._membership.start_over(seconds=self._rebuild_seconds):

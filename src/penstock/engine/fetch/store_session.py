@@ -1,6 +1,7 @@
 """One member's access to an offset store: claim partitions, save commit points, open transactions for handlers."""
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -33,6 +34,8 @@ class StoreSession:
         self._on_close = on_close
         self._group = group
         self._tokens: dict[TopicPartition, int] = {}
+        # When the store first refused the token of a partition, by the monotonic clock; also written by workers.
+        self._overtaken_at: dict[TopicPartition, float] = {}
         self._store_lock = threading.Lock()  # a member makes one call to the store at a time
         # Fails before anything starts if the store cannot be used.
         store.claim(group, [])
@@ -41,7 +44,28 @@ class StoreSession:
         with self._store_lock:
             kept = self._store.claim(self._group, tps)
         self._tokens.update({tp: each.token for tp, each in kept.items()})
+        self._forget_overtaken(tps)
         return kept
+
+    def take_overtaken(self, seconds: float) -> TopicPartition | None:
+        """Return a partition that somebody else claimed so long ago, although this member has not lost it since.
+
+        A member that was frozen may claim partitions that it has lost, before it learns of the loss. Each is returned
+        once.
+        """
+        limit = time.monotonic() - seconds
+        found = next((tp for tp, at in [*self._overtaken_at.items()] if at <= limit), None)
+        if found is not None:
+            self._overtaken_at.clear()
+        return found
+
+    def _note_overtaken(self, tp: TopicPartition, token: int) -> None:
+        if self._tokens.get(tp) == token:
+            self._overtaken_at.setdefault(tp, time.monotonic())
+
+    def _forget_overtaken(self, tps: Iterable[TopicPartition]) -> None:
+        for tp in tps:
+            self._overtaken_at.pop(tp, None)
 
     def start_saving(self, commits: Commits) -> Future[dict[TopicPartition, str]]:
         """Save these in the background. The result has the reason for each partition that was not saved."""
@@ -63,7 +87,10 @@ class StoreSession:
         refused = dict.fromkeys((tp for tp in commits if tp not in tokens), _CLAIMED)
         try:
             with self._store_lock:
-                refused |= dict.fromkeys(self._store.save(self._group, progress), _CLAIMED)
+                claimed = self._store.save(self._group, progress)
+            refused |= dict.fromkeys(claimed, _CLAIMED)
+            for tp in claimed:
+                self._note_overtaken(tp, tokens[tp])
         except PenstockError as error:
             refused |= dict.fromkeys(tokens, error.problem)
         return refused
@@ -74,8 +101,10 @@ class StoreSession:
             self._store.forget(self._group, tokens)
 
     def gone(self, tps: Iterable[TopicPartition]) -> None:
+        tps = [*tps]
         for tp in tps:
             self._tokens.pop(tp, None)
+        self._forget_overtaken(tps)
 
     def ping(self) -> None:
         """Raise an error if the store cannot be used now. Waits while the member uses the store."""
@@ -113,7 +142,11 @@ class StoreSession:
                         token = self._tokens.get(tp)
                         if token is None:
                             raise ClaimLost(tp)
-                        opened.finish(tp, token, [offset_of(record) for record in same])
+                        try:
+                            opened.finish(tp, token, [offset_of(record) for record in same])
+                        except ClaimLost:
+                            self._note_overtaken(tp, token)
+                            raise
 
                 yield opened.tx, finish
 
