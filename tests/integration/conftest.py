@@ -14,13 +14,17 @@ from kafka_helpers import CatchUp, MakeTopic
 from penstock import App
 from penstock import spark as engine
 from penstock.core.reports.events import Event
-from penstock.devkit import Embedded, UpOptions
+from penstock.devkit import Embedded, UpOptions, up_plan
+from penstock.devkit.ports import choose_port
 from penstock.kafka import Cluster
 from penstock.spark.session.spark_session import spark_session
 from postgres import Postgres
 from servers import SharedServers
 from tls_servers import SecureBroker, secure_broker
 
+# Each process of tests has a registry of its own. On a common port, another one could answer for one that a test has
+# killed or frozen.
+up_plan.DEFAULT_REGISTRY_PORT = choose_port([])
 # Drivers in this process and in every `penstock run` of a test read this.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_OPTIONS)
 

@@ -7,10 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
+import psutil
 import pytest
 
 from suite.processor_time import ProcessorTime
 from suite.shared_queue import Queue
+
+# Clients of pipelines live on for some time. Py4J waits with select(), which fails if a process has more than 1,024
+# open files; a JVM would then never get the answer to a callback. So such a worker ends, and a new one takes the rest.
+_MOST_FILES = 600
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -34,6 +39,7 @@ class _Worker:
         self._notes = (folder / f"{name}.jsonl").open("a")
         self._phases: list[pytest.TestReport] = []
         self._processor = ProcessorTime()
+        self._this = psutil.Process()
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
@@ -50,9 +56,7 @@ class _Worker:
             following = next(items, None)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             if following is None or following.path != item.path:
-                # Kafka clients in cycles keep their connections until then. Py4J waits with select(), which fails if a
-                # process has more than 1,024 open files. A JVM would then never get the answer to a callback.
-                gc.collect()
+                gc.collect()  # Kafka clients in cycles keep their connections until then
                 file = item.nodeid.partition("::")[0]
                 note(self._notes, kind="file", name=file, processor=round(self._processor.lap(), 1))
             if session.shouldstop:
@@ -65,6 +69,9 @@ class _Worker:
         for item in collected:
             units[item.nodeid.partition("::")[0]].append(item)
         while units:
+            if self._this.num_fds() > _MOST_FILES:
+                note(self._notes, kind="crowded")
+                return
             unit = self._order.choose(units)
             items = units.pop(unit)
             if self._queue.claim(unit, self._name):

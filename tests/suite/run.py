@@ -43,6 +43,8 @@ class _Notes:
     # For each worker: the test that runs now, and whether the worker has ended regularly.
     running: dict[str, str] = field(default_factory=dict)
     finished: set[str] = field(default_factory=set)
+    # Workers that have ended before the queue was empty, because they had too many open files.
+    crowded: set[str] = field(default_factory=set)
 
     def take(self, worker: str, note: dict[str, Any]) -> Result | None:
         """Returns the result, if the note is one."""
@@ -57,6 +59,8 @@ class _Notes:
                 self.running[worker] = note["test"]
             case "finished":
                 self.finished.add(worker)
+            case "crowded":
+                self.crowded.add(worker)
             case "ended":
                 self.running.pop(worker, None)
                 remarks = tuple(note["remarks"])
@@ -155,7 +159,9 @@ class _Run:
             )
             if code and not failed and not self.notes.broken:
                 self.problems.append(f"Worker {worker.name} ended with code {code}:\n{worker.tail()}")
-            return []
+            return (
+                [Worker(self._folder, f"{worker.name}+", self._stage.path)] if worker.name in self.notes.crowded else []
+            )
         if not self.notes.collected:
             self.problems = [f"pytest could not start:\n{worker.tail()}"]
             return []

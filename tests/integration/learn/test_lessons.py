@@ -142,13 +142,15 @@ class Terminal:
             command, stdin=other, stdout=other, stderr=other, env=environment, start_new_session=True
         )
         os.close(other)
+        self._readable = select.poll()  # select() fails if this process has many open files
+        self._readable.register(self._own, select.POLLIN)
         self.shown = ""
 
     def wait_for(self, text: str) -> None:
         deadline = monotonic() + WAIT_SECONDS
         while text not in self.shown:
             assert monotonic() < deadline, self.shown
-            if select.select([self._own], [], [], 0.1)[0]:
+            if self._readable.poll(100):
                 self.shown += os.read(self._own, 4096).decode(errors="replace")
             else:
                 assert self._process.poll() is None, self.shown

@@ -95,6 +95,16 @@ def test_a_test_that_fails_twice_or_a_file_that_is_not_python_fails_the_run(suit
     assert "test_broken.py could not be collected" in output
 
 
+def test_a_process_with_too_many_open_files_ends_and_another_one_runs_the_rest(suite: Suite) -> None:
+    opens = "import os\n\ndef test_it():\n    test_it.files = [os.open(os.devnull, os.O_RDONLY) for _ in range(650)]\n"
+    for number in range(8):  # a worker chooses its next file before it runs this one
+        suite.add(f"test_{number}.py", opens)
+    code, output = suite.run()
+    assert code == 0, output
+    assert "8 passed, 0 failed" in output
+    assert "1+" in output or "2+" in output
+
+
 def test_servers_that_a_dead_process_left_running_are_ended(suite: Suite) -> None:
     suite.add(
         "test_leaving.py",
