@@ -159,9 +159,9 @@ class _Run:
             )
             if code and not failed and not self.notes.broken:
                 self.problems.append(f"Worker {worker.name} ended with code {code}:\n{worker.tail()}")
-            return (
-                [Worker(self._folder, f"{worker.name}+", self._stage.path)] if worker.name in self.notes.crowded else []
-            )
+            if worker.name not in self.notes.crowded:
+                return []
+            return [Worker(self._folder, f"{worker.name}+", self._stage.path, prefer=worker.prefer)]
         if not self.notes.collected:
             self.problems = [f"pytest could not start:\n{worker.tail()}"]
             return []

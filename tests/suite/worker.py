@@ -34,6 +34,7 @@ class Worker:
 
     def __init__(self, folder: Path, name: str, path: str, *, prefer: str = "") -> None:
         self.name = name
+        self.prefer = prefer
         self._folder = folder
         self._scratch = folder / f"tmp-{name}"
         self._log = folder / f"{name}.log"
