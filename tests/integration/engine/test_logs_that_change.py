@@ -175,5 +175,5 @@ def test_partitions_that_are_added_are_consumed_from_their_start(
         wait_for(lambda: cluster.topics()[source] == 3, "the new partitions")
         produce(brokers, source, range(5), partition=2)
         wait_for(lambda: len(seen) == 5, "the records of a new partition")
+        wait_for(lambda: committed(cluster, group, source) == {0: 5, 1: 0, 2: 5}, "the commits, also of the empty one")
         assert not of_kind(member.events, events.Error)
-    assert committed(cluster, group, source) == {0: 5, 1: 0, 2: 5}
