@@ -109,9 +109,10 @@ def _listen(host: str, port: int) -> socket.socket:
     if not 0 <= port <= _MAX_PORT:
         raise ConfigError(f"--port {port} is not a port.", hint=f"Use 0 for a free one, or up to {_MAX_PORT}.")
     try:
+        host.encode("idna")  # the socket of a name that Python cannot encode would stay open
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family)
-    except (OSError, OverflowError, TypeError) as error:  # TypeError: no name of a host, such as one with a space
+    except (OSError, OverflowError, UnicodeError, TypeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise SetupError(
             f"The dashboard cannot listen on {host}:{port}: {reason}.",

@@ -80,6 +80,8 @@ def _exactly_once(state: WorkerState, each: Slice, membership: DriverMembership)
                 offset_of=MESSAGES.offset_of,
             )
             task, halted = _handled(state, [each], outputs, membership)
+            if halted is not None:
+                _leave_to_the_newer(halted)  # a producer may be fenced at its first output too
             if task is None or halted is not None:
                 return _failed(each, halted, began)
             reached = task.reached(tp)
