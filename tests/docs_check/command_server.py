@@ -59,7 +59,7 @@ def main(folder: str) -> None:
     gc.freeze()
     sys.stdout.write("ready\n")
     sys.stdout.flush()
-    # Whoever waits for a process gets its processor time, which `tests/suite` reports.
+    # The process that waits for another one gets its processor time, which `tests/suite` reports.
     signal.signal(signal.SIGCHLD, _wait_for_ended)
     while True:
         link, _ = listener.accept()
