@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from penstock.core.settings import redacted_values
+from penstock.core.text.host_names import can_be_looked_up
 from penstock.engine import HealthBoard
 from penstock.errors import ConfigError, SetupError
 
@@ -94,14 +95,6 @@ def parse_address(address: str, *, flag: str = "--health") -> tuple[str, int]:
     host, _, port = address.rpartition(":")
     if not port.isdecimal() or int(port) > _MAX_PORT:
         raise ConfigError(f"{flag} {address!r} is not a port.", hint="Write PORT or HOST:PORT, as in 0.0.0.0:8080.")
-    if not _can_be_looked_up(host):
+    if not can_be_looked_up(host):
         raise ConfigError(f"{flag} {address!r} names no host.", hint="Write PORT or HOST:PORT, as in 0.0.0.0:8080.")
     return host or _LOOPBACK, int(port)
-
-
-def _can_be_looked_up(host: str) -> bool:
-    try:
-        host.encode("idna")
-    except UnicodeError:
-        return False
-    return "\0" not in host

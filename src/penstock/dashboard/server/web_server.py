@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from penstock.core.text.host_names import can_be_looked_up
 from penstock.dashboard.feed.cluster_connection import ClusterConnection
 from penstock.dashboard.feed.feed_source import DashboardContext
 from penstock.errors import ConfigError, SetupError
@@ -108,13 +109,13 @@ def _server(config: "uvicorn.Config", close_feed: Callable[[], None]) -> "uvicor
 def _listen(host: str, port: int) -> socket.socket:
     if not 0 <= port <= _MAX_PORT:
         raise ConfigError(f"--port {port} is not a port.", hint=f"Use 0 for a free one, or up to {_MAX_PORT}.")
+    refused = f"The dashboard cannot listen on {host}:{port}"
+    hint = "Choose another --port (0 for a free one), or an address of this machine as --host."
+    if not can_be_looked_up(host):
+        raise SetupError(f"{refused}: no host can have this name.", hint=hint)
     try:
-        host.encode("idna")  # the socket of a name that Python cannot encode would stay open
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family)
-    except (OSError, OverflowError, UnicodeError, TypeError) as error:
+    except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise SetupError(
-            f"The dashboard cannot listen on {host}:{port}: {reason}.",
-            hint="Choose another --port (0 for a free one), or an address of this machine as --host.",
-        ) from error
+        raise SetupError(f"{refused}: {reason}.", hint=hint) from error
