@@ -6,7 +6,6 @@ Partition n belongs to zone n % 2. A member names its zone with the option `rack
 
 from penstock import App
 from penstock.assign import Assignment, Group
-from penstock.core.records.record import TopicPartition
 
 ZONES = 2
 
@@ -17,7 +16,7 @@ class ByZone:
     name = "by-zone"
 
     def assign(self, group: Group) -> Assignment:
-        shares: dict[str, list[TopicPartition]] = {member.id: [] for member in group.members}
+        shares: dict[str, list[tuple[str, int]]] = {member.id: [] for member in group.members}
         for topic, number in group.topic_partitions():
             readers = [member for member in group.members if topic in member.topics]
             near = [member for member in readers if member.rack == f"zone-{number % ZONES}"]

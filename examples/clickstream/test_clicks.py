@@ -1,4 +1,4 @@
-"""The declaration needs no Spark. The tests on Kafka and Spark are in tests/integration/spark."""
+"""The declaration needs no Spark. The tests on Kafka and Spark are in tests/integration/pipelines."""
 
 from clicks import app
 
