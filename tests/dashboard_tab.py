@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlencode
 
-from playwright.sync_api import ConsoleMessage, Page, Request
+from playwright.sync_api import ConsoleMessage, Locator, Page, Request
 
 from kafka_helpers import WAIT_SECONDS
 
@@ -59,3 +59,8 @@ class Tab:
     def _asked(self, request: Request) -> None:
         if not request.url.startswith((f"{self.origin}/", "data:")):
             self.faults.append(f"a request to {request.url}")
+
+
+def row_at(page: Page, rows: Locator, at: str) -> Locator:
+    """The row of the record at ``0:1``. A time such as 20:15 contains the same characters, so the cell must be equal."""
+    return rows.filter(has=page.get_by_role("cell", name=at, exact=True))

@@ -161,7 +161,7 @@ class _Run:
                 self.problems.append(f"Worker {worker.name} ended with code {code}:\n{worker.tail()}")
             if worker.name not in self.notes.crowded:
                 return []
-            return [Worker(self._folder, f"{worker.name}+", self._stage.path, prefer=worker.prefer)]
+            return [Worker(self._folder, f"{worker.name}-next", self._stage.path, prefer=worker.prefer)]
         if not self.notes.collected:
             self.problems = [f"pytest could not start:\n{worker.tail()}"]
             return []
@@ -176,7 +176,7 @@ class _Run:
         if not self._replacements:
             return []
         self._replacements -= 1
-        return [Worker(self._folder, f"{worker.name}+", self._stage.path)]
+        return [Worker(self._folder, f"{worker.name}-next", self._stage.path)]
 
     def _end(self, workers: Sequence[Worker]) -> None:
         for worker in workers:

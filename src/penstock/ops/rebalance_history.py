@@ -65,7 +65,7 @@ class GroupRound:
 
     @property
     def generations(self) -> tuple[int, ...]:
-        return tuple(sorted({g for each in self.reported if (g := each.rebalance.generation) is not None}))
+        return _generations(self.reported)
 
 
 class HistoryFile:
@@ -163,12 +163,16 @@ def _with_what_follows(rounds_: Iterable[list[ReportedRebalance]]) -> list[list[
             and _are_native(before)
             and _are_native(same)
             and taken & _free(before)
-            and _no_cause(same)
+            and (_no_cause(same) or _is_next_generation(before, same))
         ):
             before.extend(same)
         else:
             found.append(same)
     return found
+
+
+def _generations(same: Iterable[ReportedRebalance]) -> tuple[int, ...]:
+    return tuple(sorted({g for each in same if (g := each.rebalance.generation) is not None}))
 
 
 def _are_native(same: Iterable[ReportedRebalance]) -> bool:
@@ -177,6 +181,12 @@ def _are_native(same: Iterable[ReportedRebalance]) -> bool:
 
 def _no_cause(same: Iterable[ReportedRebalance]) -> bool:
     return all(reported.rebalance.reason == UNKNOWN for reported in same)
+
+
+def _is_next_generation(before: Sequence[ReportedRebalance], same: Sequence[ReportedRebalance]) -> bool:
+    """A busy client reports the cause late: then the second generation of one rebalance has it."""
+    earlier, later = _generations(before), _generations(same)
+    return bool(earlier and later) and later[0] == earlier[-1] + 1
 
 
 def _free(same: Iterable[ReportedRebalance]) -> set[TopicPartition]:

@@ -25,7 +25,7 @@ def test_an_app_is_paused_changed_and_resumed_by_clicking(scene: Scene, tab: Tab
     expect(control).to_contain_text("paused")
     assert state()["paused"] is True
     end = Cluster(scene.brokers).end_offsets([(scene.topic, 0)])[scene.topic, 0]
-    produce(scene.brokers, scene.topic, [{"id": 1, "total": 1}], partition=0)
+    produce(scene.brokers, scene.topic, ['{"id": 1, "total": 1}'], partition=0)
     control.get_by_label("Concurrency").fill("3")
     control.get_by_label("Concurrency").press("Tab")
     _confirm(page, "Set…", "Set")

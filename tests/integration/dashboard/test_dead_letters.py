@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from chromium import Chromium
-from dashboard_tab import Scene, ServedTest, Tab
+from dashboard_tab import Scene, ServedTest, Tab, row_at
 from hostile_text import SHOWN_IN_HTML
 from kafka_helpers import read_records
 from penstock.core.failures.dead_letter_headers import replay_count
@@ -34,7 +34,7 @@ def test_one_is_read_and_replayed_by_clicking(scene: Scene, tab: Tab, dashboard:
     expect(reasons.filter(has_text="ValueError")).to_contain_text("3")
 
     letters = page.get_by_label("Dead letters", exact=True).get_by_role("row")
-    letters.filter(has_text="0:1").get_by_role("link").click()
+    row_at(page, letters, "0:1").get_by_role("link").click()
     one = page.get_by_label(f"{scene.dlq} 0:1")
     for part in ("Key", "Value", "Traceback"):
         expect(one.get_by_label(part, exact=True)).to_contain_text("<script>window.hacked=1</script><img src=x onerror")
@@ -57,7 +57,7 @@ def test_one_is_read_and_replayed_by_clicking(scene: Scene, tab: Tab, dashboard:
     expect(page.get_by_label("Replays", exact=True)).to_contain_text("done")
     # The handler refuses it again, so that it is back.
     expect(letters.filter(has_text="came back 1 time")).to_have_count(1)
-    expect(letters.filter(has_text="0:1").get_by_text("replayed")).to_have_count(1)
+    expect(row_at(page, letters, "0:1").get_by_text("replayed")).to_have_count(1)
     copies = [each for each in read_records(scene.brokers, scene.topic) if replay_count(each.headers)]
     assert [json.loads(each.value or b"")["total"] for each in copies] == [-1]
     assert any(scene.dlq in note and "started in the browser" in note for note in dashboard.notes)

@@ -100,6 +100,14 @@ def test_a_rebalance_of_native_members_is_one_until_what_was_given_up_has_new_ow
     assert [(each.owner, each.seconds) for each in leaving.handovers] == [("a", 2.0)]
 
 
+def test_a_cause_that_a_busy_client_reports_late_does_not_split_a_rebalance(tmp_path: Path) -> None:
+    changed = "the client says: Metadata for subscribed topic(s) has changed"
+    write(tmp_path, "1", native("a", 10.0, 2, given_up=(TP,)), native("a", 10.1, 3, reason=changed))
+    write(tmp_path, "2", native("b", 10.2, 3, taken=(TP,), reason=JOINED))
+    (found,) = rounds(read_history(tmp_path, "g"))
+    assert (found.generations, found.reason) == ((2, 3), f"joined: rdkafka-b; {changed}")
+
+
 def test_a_member_that_joins_and_takes_over_partitions_is_a_separate_rebalance(tmp_path: Path) -> None:
     write(tmp_path, "1", native("a", 10.0, None, given_up=(TP,), reason=LEFT))
     write(tmp_path, "2", native("b", 12.0, 2, taken=(TP,), reason=JOINED))
